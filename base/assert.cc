@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/assert.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace tetrad::base {
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, condition);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace tetrad::base

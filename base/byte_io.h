@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing and reading of fixed and variable integers and length-prefixed bytes. Fixed integers are
+// big-endian.
+//
+//   varint := LEB128, least significant group first, at most 10 bytes
+//   zigzag := varint of (n << 1) ^ (n >> 63)
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace tetrad::base {
+
+template <class Int>
+constexpr Int to_big_endian(Int value) {
+  if constexpr (std::endian::native == std::endian::little && sizeof(Int) > 1) {
+    if constexpr (sizeof(Int) == 2)
+      return static_cast<Int>(__builtin_bswap16(static_cast<uint16_t>(value)));
+    if constexpr (sizeof(Int) == 4)
+      return static_cast<Int>(__builtin_bswap32(static_cast<uint32_t>(value)));
+    if constexpr (sizeof(Int) == 8)
+      return static_cast<Int>(__builtin_bswap64(static_cast<uint64_t>(value)));
+  }
+  return value;
+}
+
+/// Reads a big-endian integer at `from`, which must hold sizeof(Int) bytes.
+template <class Int>
+Int load_big_endian(const char* from) {
+  Int value;
+  std::memcpy(&value, from, sizeof(Int));
+  return to_big_endian(value);
+}
+
+template <class Int>
+void store_big_endian(char* to, Int value) {
+  value = to_big_endian(value);
+  std::memcpy(to, &value, sizeof(Int));
+}
+
+/// Appends to a buffer that outlives it.
+class ByteWriter {
+ public:
+  explicit ByteWriter(Bytes& out) : out_(out) {}
+
+  void u8(uint8_t v) { out_.push_back(static_cast<char>(v)); }
+  void u16(uint16_t v) { fixed(v); }
+  void u32(uint32_t v) { fixed(v); }
+  void i32(int32_t v) { fixed(v); }
+  void u64(uint64_t v) { fixed(v); }
+  void i64(int64_t v) { fixed(v); }
+  void raw(BytesView v) { out_.append(v); }
+  void varint(uint64_t v) {
+    char buffer[10];
+    size_t n = 0;
+    while (v >= 0x80) {
+      buffer[n++] = static_cast<char>(v | 0x80);
+      v >>= 7;
+    }
+    buffer[n++] = static_cast<char>(v);
+    out_.append(buffer, n);
+  }
+  void zigzag(int64_t v) {
+    varint((static_cast<uint64_t>(v) << 1) ^ static_cast<uint64_t>(v >> 63));
+  }
+  /// varint length, then the bytes
+  void bytes(BytesView v) {
+    varint(v.size());
+    raw(v);
+  }
+  Bytes& out() { return out_; }
+
+ private:
+  template <class Int>
+  void fixed(Int v) {
+    v = to_big_endian(v);
+    out_.append(reinterpret_cast<const char*>(&v), sizeof(v));
+  }
+  Bytes& out_;
+};
+
+/// Reads from a view that outlives it and what it returns. Every method fails with kCorruption past
+/// the end.
+class ByteReader {
+ public:
+  explicit ByteReader(BytesView in) : next_(in.data()), end_(in.data() + in.size()) {}
+
+  size_t remaining() const { return static_cast<size_t>(end_ - next_); }
+  bool at_end() const { return next_ == end_; }
+  const char* position() const { return next_; }
+
+  Result<uint8_t> read_u8() { return fixed<uint8_t>(); }
+  Result<uint16_t> read_u16() { return fixed<uint16_t>(); }
+  Result<uint32_t> read_u32() { return fixed<uint32_t>(); }
+  Result<int32_t> read_i32() { return fixed<int32_t>(); }
+  Result<uint64_t> read_u64() { return fixed<uint64_t>(); }
+  Result<int64_t> read_i64() { return fixed<int64_t>(); }
+  Result<BytesView> read_raw(size_t size) {
+    if (size > remaining()) return short_read(size);
+    const BytesView view(next_, size);
+    next_ += size;
+    return view;
+  }
+  Result<uint64_t> read_varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+      if (next_ == end_) return short_read(1);
+      const auto b = static_cast<uint8_t>(*next_++);
+      if (shift == 63 && b > 1) break;
+      value |= static_cast<uint64_t>(b & 0x7f) << shift;
+      if (b < 0x80) return value;
+    }
+    return fail(ErrorCode::kCorruption, "varint of more than 64 bits");
+  }
+  Result<int64_t> read_zigzag() {
+    TETRAD_TRY(const uint64_t v, read_varint());
+    return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
+  }
+  Result<BytesView> read_bytes() {
+    TETRAD_TRY(const uint64_t size, read_varint());
+    if (size > remaining()) return short_read(size);
+    return read_raw(static_cast<size_t>(size));
+  }
+
+ private:
+  template <class Int>
+  Result<Int> fixed() {
+    if (remaining() < sizeof(Int)) return short_read(sizeof(Int));
+    const Int value = load_big_endian<Int>(next_);
+    next_ += sizeof(Int);
+    return value;
+  }
+  std::unexpected<Error> short_read(uint64_t wanted) const {
+    return fail(ErrorCode::kCorruption, "{} bytes wanted, {} left", wanted, remaining());
+  }
+  const char* next_;
+  const char* end_;
+};
+
+}  // namespace tetrad::base

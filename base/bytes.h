@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes and views of bytes; an arena for many small views that live as long as one answer.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tetrad::base {
+
+using Bytes = std::string;
+using BytesView = std::string_view;
+
+/// "0a1b", lower case, without a prefix.
+std::string to_hex(BytesView bytes);
+
+/// Bump allocator. Views handed out stay valid until the arena is destroyed; moving the arena keeps
+/// them valid.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(Arena&&) noexcept = default;
+  Arena& operator=(Arena&&) noexcept = default;
+
+  BytesView copy(BytesView bytes) {
+    char* to = allocate(bytes.size());
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+    return {to, bytes.size()};
+  }
+  char* allocate(size_t size);
+  size_t allocated_bytes() const { return allocated_bytes_; }
+  /// Takes over a buffer so that views into it live as long as the arena; returns its view.
+  BytesView adopt(Bytes buffer);
+  /// Takes over everything another arena holds.
+  void absorb(Arena&& other);
+
+ private:
+  static constexpr size_t kBlockBytes = 4096;
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  std::vector<std::unique_ptr<Bytes>> adopted_;
+  char* next_ = nullptr;
+  size_t left_ = 0;
+  size_t allocated_bytes_ = 0;
+};
+
+}  // namespace tetrad::base
+
+namespace tetrad {
+using base::Bytes;
+using base::BytesView;
+}  // namespace tetrad

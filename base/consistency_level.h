@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The consistency levels of CQL, numbered as on the wire (native protocol v5, section 3).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace tetrad::base {
+
+enum class ConsistencyLevel : uint16_t {
+  kAny = 0,
+  kOne = 1,
+  kTwo = 2,
+  kThree = 3,
+  kQuorum = 4,
+  kAll = 5,
+  kLocalQuorum = 6,
+  kEachQuorum = 7,
+  kSerial = 8,
+  kLocalSerial = 9,
+  kLocalOne = 10,
+};
+
+/// The name as Cassandra writes it in messages: "LOCAL_QUORUM".
+constexpr std::string_view name_of(ConsistencyLevel level) {
+  constexpr std::string_view names[] = {"ANY",    "ONE",          "TWO",          "THREE",
+                                        "QUORUM", "ALL",          "LOCAL_QUORUM", "EACH_QUORUM",
+                                        "SERIAL", "LOCAL_SERIAL", "LOCAL_ONE"};
+  const auto index = static_cast<uint16_t>(level);
+  return index < 11 ? names[index] : "UNKNOWN";
+}
+
+}  // namespace tetrad::base
+
+namespace tetrad {
+using base::ConsistencyLevel;
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expected trouble: a code, a sentence and, where an answer carries numbers, a typed detail.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/consistency_level.h"
+
+namespace tetrad::base {
+
+/// Tetrad's own codes. Wire numbers are known to cql/protocol/error_code.cc alone.
+enum class ErrorCode : uint8_t {
+  // What a client is told.
+  kServerError = 0,
+  kProtocol,
+  kBadCredentials,
+  kUnavailable,
+  kOverloaded,
+  kBootstrapping,
+  kTruncate,
+  kWriteTimeout,
+  kReadTimeout,
+  kReadFailure,
+  kFunctionFailure,
+  kWriteFailure,
+  kCasWriteUnknown,
+  kSyntax,
+  kUnauthorized,
+  kInvalid,
+  kConfig,
+  kAlreadyExists,
+  kUnprepared,
+  // What rooms tell each other; the session turns what is left of these into kServerError.
+  kCorruption,
+  kIo,
+  kCancelled,
+  kTimedOut,
+  kNotFound,
+  kStaleSchema,  // the sender's table incarnation or schema version is older than ours
+  kStaleEpoch,   // the sender's set epoch is older than ours
+  kBehind,       // we are older than the sender: retry after catching up
+  kConflict,     // a metadata command found another version than it expected
+  kNotLeader,
+  kLimit,
+};
+
+/// Extras of Unavailable, native protocol v5, section 9 (0x1000).
+struct UnavailableDetail {
+  ConsistencyLevel level;
+  int32_t required, alive;
+};
+
+enum class WriteType : uint8_t {
+  kSimple,
+  kBatch,
+  kUnloggedBatch,
+  kCounter,
+  kBatchLog,
+  kCas,
+  kView,
+  kCdc
+};
+
+/// Extras of read and write timeouts (0x1100, 0x1200). `write_type` counts for writes,
+/// `data_present` for reads.
+struct TimeoutDetail {
+  ConsistencyLevel level;
+  int32_t received, required;
+  WriteType write_type = WriteType::kSimple;
+  bool data_present = false;
+};
+
+/// Extras of read and write failures (0x1300, 0x1500).
+struct FailureDetail {
+  ConsistencyLevel level;
+  int32_t received, required;
+  std::vector<std::pair<std::string, uint16_t>> failures;  // address text, reason code
+  WriteType write_type = WriteType::kSimple;
+  bool data_present = false;
+};
+
+struct AlreadyExistsDetail {
+  std::string keyspace, table;  // table is "" for a keyspace
+};
+
+struct UnpreparedDetail {
+  std::string id;
+};
+
+struct FunctionFailureDetail {
+  std::string keyspace, name;
+  std::vector<std::string> argument_types;
+};
+
+using ErrorDetail = std::variant<UnavailableDetail, TimeoutDetail, FailureDetail,
+                                 AlreadyExistsDetail, UnpreparedDetail, FunctionFailureDetail>;
+
+/// An error as a value. Cheap to move; the detail is shared and immutable.
+struct Error {
+  ErrorCode code = ErrorCode::kServerError;
+  std::string message;
+  std::shared_ptr<const ErrorDetail> detail;
+
+  Error() = default;
+  Error(ErrorCode c, std::string m) : code(c), message(std::move(m)) {}
+  Error(ErrorCode c, std::string m, ErrorDetail d)
+      : code(c), message(std::move(m)), detail(std::make_shared<const ErrorDetail>(std::move(d))) {}
+};
+
+}  // namespace tetrad::base
+
+namespace tetrad {
+using base::Error;
+using base::ErrorCode;
+}  // namespace tetrad

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/frame_allocator.h"
+
+#include <new>
+
+namespace tetrad::base {
+namespace {
+
+constexpr size_t kClassBytes = 128;
+constexpr size_t kClassCount = 32;        // frames up to 4 KiB
+constexpr size_t kFramesPerClass = 1024;  // kept at most, per thread
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kReuse = false;  // the sanitizers should see every frame's own life
+#else
+constexpr bool kReuse = true;
+#endif
+
+struct FreeFrame {
+  FreeFrame* next;
+};
+
+struct FreeLists {
+  FreeFrame* first[kClassCount] = {};
+  size_t count[kClassCount] = {};
+  ~FreeLists() {
+    for (FreeFrame*& list : first) {
+      while (list != nullptr) {
+        FreeFrame* frame = list;
+        list = frame->next;
+        ::operator delete(frame);
+      }
+    }
+    for (size_t& c : count) c = kFramesPerClass;  // later frees of this thread go to the heap
+  }
+};
+
+thread_local FreeLists free_lists;
+
+}  // namespace
+
+void* allocate_frame(size_t size) {
+  const size_t index = (size - 1) / kClassBytes;
+  if (!kReuse || index >= kClassCount) return ::operator new(size);
+  FreeLists& lists = free_lists;
+  if (FreeFrame* frame = lists.first[index]; frame != nullptr) {
+    lists.first[index] = frame->next;
+    --lists.count[index];
+    return frame;
+  }
+  return ::operator new((index + 1) * kClassBytes);
+}
+
+void free_frame(void* memory, size_t size) noexcept {
+  const size_t index = (size - 1) / kClassBytes;
+  FreeLists& lists = free_lists;
+  if (!kReuse || index >= kClassCount || lists.count[index] >= kFramesPerClass) {
+    ::operator delete(memory);
+    return;
+  }
+  auto* frame = static_cast<FreeFrame*>(memory);
+  frame->next = lists.first[index];
+  lists.first[index] = frame;
+  ++lists.count[index];
+}
+
+}  // namespace tetrad::base

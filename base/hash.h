@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// XXH3 of bytes (the xxHash library), and SHA-256 and HMAC-SHA-256 (OpenSSL).
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/bytes.h"
+
+namespace tetrad::base {
+
+uint64_t xxh3_64(BytesView bytes);
+
+struct Hash128 {
+  uint64_t high = 0, low = 0;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+Hash128 xxh3_128(BytesView bytes);
+
+/// XXH3-128 fed in pieces; the result is that of the pieces joined.
+class StreamingHash128 {
+ public:
+  StreamingHash128();
+  ~StreamingHash128();
+  StreamingHash128(const StreamingHash128&) = delete;
+  StreamingHash128& operator=(const StreamingHash128&) = delete;
+  void update(BytesView bytes);
+  Hash128 digest() const;
+
+ private:
+  void* state_;  // XXH3_state_t
+};
+
+std::array<uint8_t, 32> sha256(BytesView bytes);
+std::array<uint8_t, 32> hmac_sha256(BytesView key, BytesView bytes);
+
+}  // namespace tetrad::base

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Identifiers. Each is a type of its own, so that one is never taken for another.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+#include "base/uuid.h"
+
+namespace tetrad::base {
+
+/// An integer that only compares with its own kind.
+template <class Tag, class Int>
+struct Id {
+  Int value{};
+  friend constexpr auto operator<=>(Id, Id) = default;
+};
+
+template <class Tag>
+struct UuidId {
+  Uuid value;
+  friend constexpr auto operator<=>(const UuidId&, const UuidId&) = default;
+  std::string to_string() const { return value.to_string(); }
+};
+
+using HostId = UuidId<struct HostIdTag>;    // a node, for ever; a wiped node gets a new one
+using TableId = UuidId<struct TableIdTag>;  // a table as drivers see it (system_schema.tables.id)
+using TableIncarnation = Id<struct IncarnationTag,
+                            uint32_t>;  // what storage keys begin with; new at CREATE and TRUNCATE
+using TabletId = Id<struct TabletIdTag, uint64_t>;  // a physical partition
+using SchemaVersion =
+    Id<struct SchemaVersionTag, uint64_t>;            // Raft index of the last schema change
+using SetEpoch = Id<struct SetEpochTag, uint64_t>;    // members and stage of a tablet's replica set
+using MetaIndex = Id<struct MetaIndexTag, uint64_t>;  // index in the metadata group's log
+
+/// One replica's place: a store of a node. `store` counts from 0 and is fixed when the node first
+/// starts.
+struct StoreAddress {
+  HostId host;
+  uint32_t store = 0;
+  friend auto operator<=>(const StoreAddress&, const StoreAddress&) = default;
+};
+
+}  // namespace tetrad::base
+
+template <class Tag, class Int>
+struct std::hash<tetrad::base::Id<Tag, Int>> {
+  size_t operator()(tetrad::base::Id<Tag, Int> id) const noexcept {
+    return std::hash<Int>()(id.value);
+  }
+};
+template <class Tag>
+struct std::hash<tetrad::base::UuidId<Tag>> {
+  size_t operator()(const tetrad::base::UuidId<Tag>& id) const noexcept {
+    return tetrad::base::UuidHash()(id.value);
+  }
+};
+
+namespace tetrad {
+using base::HostId;
+using base::MetaIndex;
+using base::SchemaVersion;
+using base::SetEpoch;
+using base::StoreAddress;
+using base::TableId;
+using base::TableIncarnation;
+using base::TabletId;
+}  // namespace tetrad

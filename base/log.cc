@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include <atomic>
+
+#include <spdlog/logger.h>
+#include <spdlog/sinks/stdout_sinks.h>
+
+namespace tetrad::base {
+namespace {
+
+/// Control bytes of client data must not reach a terminal.
+std::string printable(std::string_view line) {
+  std::string out;
+  out.reserve(line.size());
+  for (const char c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+class StderrSink final : public LogSink {
+ public:
+  explicit StderrSink(LogLevel level)
+      : level_(level), logger_("tetrad", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
+    logger_.set_level(spdlog::level::trace);
+    logger_.set_pattern("%Y-%m-%dT%H:%M:%S.%e %L %v");
+    logger_.flush_on(spdlog::level::trace);
+  }
+  void write(LogLevel level, std::string_view component, std::string_view line) override {
+    constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info,
+                                                    spdlog::level::warn, spdlog::level::err,
+                                                    spdlog::level::off};
+    logger_.log(levels[static_cast<int>(level)], fmt::format("{} {}", component, printable(line)));
+  }
+  LogLevel level() const override { return level_.load(std::memory_order_relaxed); }
+  void set_level(LogLevel level) override { level_.store(level, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<LogLevel> level_;
+  spdlog::logger logger_;
+};
+
+class NullSink final : public LogSink {
+ public:
+  void write(LogLevel, std::string_view, std::string_view) override {}
+  LogLevel level() const override { return LogLevel::kOff; }
+  void set_level(LogLevel) override {}
+};
+
+}  // namespace
+
+std::shared_ptr<LogSink> make_stderr_sink(LogLevel level) {
+  return std::make_shared<StderrSink>(level);
+}
+std::shared_ptr<LogSink> make_null_sink() { return std::make_shared<NullSink>(); }
+
+}  // namespace tetrad::base

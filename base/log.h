@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Logger is passed in and carries the node's and the component's name. Values as key=value; no
+// row contents.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace tetrad::base {
+
+enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
+
+/// Where lines go. Thread-safe.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual void write(LogLevel level, std::string_view component, std::string_view line) = 0;
+  virtual LogLevel level() const = 0;
+  virtual void set_level(LogLevel level) = 0;
+};
+
+/// Standard error through spdlog, asynchronous to nothing: a line is out when the call returns.
+std::shared_ptr<LogSink> make_stderr_sink(LogLevel level);
+/// Drops everything.
+std::shared_ptr<LogSink> make_null_sink();
+
+/// Cheap to copy.
+class Logger {
+ public:
+  Logger(std::shared_ptr<LogSink> sink, std::string component)
+      : sink_(std::move(sink)), component_(std::move(component)) {}
+  Logger() : Logger(make_null_sink(), "") {}
+
+  /// The same sink under another component's name.
+  Logger named(std::string component) const { return Logger(sink_, std::move(component)); }
+  bool enabled(LogLevel level) const { return level >= sink_->level(); }
+  LogSink& sink() const { return *sink_; }
+
+  template <class... Args>
+  void debug(fmt::format_string<Args...> text, Args&&... args) const {
+    log(LogLevel::kDebug, text, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void info(fmt::format_string<Args...> text, Args&&... args) const {
+    log(LogLevel::kInfo, text, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void warn(fmt::format_string<Args...> text, Args&&... args) const {
+    log(LogLevel::kWarn, text, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  void error(fmt::format_string<Args...> text, Args&&... args) const {
+    log(LogLevel::kError, text, std::forward<Args>(args)...);
+  }
+
+ private:
+  template <class... Args>
+  void log(LogLevel level, fmt::format_string<Args...> text, Args&&... args) const {
+    if (enabled(level))
+      sink_->write(level, component_, fmt::format(text, std::forward<Args>(args)...));
+  }
+  std::shared_ptr<LogSink> sink_;
+  std::string component_;
+};
+
+}  // namespace tetrad::base
+
+namespace tetrad {
+using base::Logger;
+}

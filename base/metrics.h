@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counters, gauges and latency histograms, exported as Prometheus text. A value is written by one
+// shard's thread and read by the exporter at any time (relaxed atomics, no lock on the request
+// path).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tetrad::base {
+
+class Counter {
+ public:
+  void add(uint64_t n = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+/// Latencies in microseconds in buckets of powers of two: 1, 2, 4 ... 2^26 us.
+class LatencyHistogram {
+ public:
+  static constexpr int kBuckets = 27;
+  void record(int64_t us) {
+    const uint64_t v = us < 0 ? 0 : static_cast<uint64_t>(us);
+    const int bucket = v <= 1 ? 0 : std::bit_width(v - 1);
+    buckets_[bucket < kBuckets ? bucket : kBuckets - 1].add();
+    sum_us_.add(v);
+    count_.add();
+  }
+  uint64_t bucket(int index) const { return buckets_[index].value(); }
+  uint64_t sum_us() const { return sum_us_.value(); }
+  uint64_t count() const { return count_.value(); }
+
+ private:
+  std::array<Counter, kBuckets> buckets_;
+  Counter sum_us_, count_;
+};
+
+/// What a node exports. Components register once, at start; names are
+/// `tetrad_<room>_<noun>_<unit>[_total]`. Registered objects outlive the registry's last export.
+/// Thread-safe.
+class MetricsRegistry {
+ public:
+  /// `labels` as in Prometheus text without braces: `verb="read",level="one"`, or "".
+  void add(std::string name, std::string help, std::string labels, const Counter& counter);
+  void add(std::string name, std::string help, std::string labels,
+           const LatencyHistogram& histogram);
+  void add_gauge(std::string name, std::string help, std::string labels,
+                 std::function<double()> read);
+  /// Prometheus text format 0.0.4.
+  std::string export_text() const;
+
+ private:
+  struct Entry {
+    std::string name, help, labels;
+    const Counter* counter = nullptr;
+    const LatencyHistogram* histogram = nullptr;
+    std::function<double()> gauge;
+  };
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tetrad::base

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The 128 bit place of a logical partition on the ring: the Murmur3 token that drivers know, then
+// XXH3-64 of the serialized partition key, so that two keys with one token can still be told apart.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <limits>
+
+namespace tetrad::base {
+
+struct RingPosition {
+  int64_t token = 0;
+  uint64_t hash = 0;
+
+  friend constexpr auto operator<=>(const RingPosition&, const RingPosition&) = default;
+
+  static constexpr RingPosition lowest() { return {std::numeric_limits<int64_t>::min(), 0}; }
+  static constexpr RingPosition highest() {
+    return {std::numeric_limits<int64_t>::max(), std::numeric_limits<uint64_t>::max()};
+  }
+  /// The last position that carries `token`: the end of a range that is given in tokens.
+  static constexpr RingPosition end_of_token(int64_t token) {
+    return {token, std::numeric_limits<uint64_t>::max()};
+  }
+};
+
+/// The positions p with start < p <= end; never wraps. The whole ring is (lowest, highest]: no key
+/// has the token -2^63 (Murmur3Partitioner maps it to 2^63-1) but the empty key, which CQL refuses.
+struct RingRange {
+  RingPosition start = RingPosition::lowest();
+  RingPosition end = RingPosition::highest();
+
+  friend constexpr auto operator<=>(const RingRange&, const RingRange&) = default;
+  constexpr bool contains(RingPosition p) const { return start < p && p <= end; }
+  constexpr bool empty() const { return !(start < end); }
+};
+
+}  // namespace tetrad::base
+
+namespace tetrad {
+using base::RingPosition;
+using base::RingRange;
+}  // namespace tetrad

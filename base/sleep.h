@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// co_await sleep_until(reactor, at_us): suspends a task until a point of the monotonic clock.
+#pragma once
+
+#include <coroutine>
+
+#include "base/reactor.h"
+
+namespace tetrad::base {
+
+class SleepAwaiter {
+ public:
+  SleepAwaiter(Reactor& reactor, MonotonicUs at_us) : reactor_(reactor), at_us_(at_us) {}
+  SleepAwaiter(const SleepAwaiter&) = delete;
+  SleepAwaiter& operator=(const SleepAwaiter&) = delete;
+  ~SleepAwaiter() {
+    if (timer_ != 0) reactor_.cancel(timer_);
+  }
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    timer_ = reactor_.call_at(at_us_, [this, waiter] {
+      timer_ = 0;
+      waiter.resume();
+    });
+  }
+  void await_resume() const noexcept {}
+
+ private:
+  Reactor& reactor_;
+  const MonotonicUs at_us_;
+  Reactor::TimerId timer_ = 0;
+};
+
+inline SleepAwaiter sleep_until(Reactor& reactor, MonotonicUs at_us) { return {reactor, at_us}; }
+inline SleepAwaiter sleep_for(Reactor& reactor, int64_t us) {
+  return {reactor, reactor.now_us() + us};
+}
+
+}  // namespace tetrad::base
