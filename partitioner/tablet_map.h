@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tablets (physical partitions) of one table: contiguous ranges of the ring, each with its
+// replica set. A value: changes make a new map. Pure.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/byte_io.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/ring_position.h"
+
+namespace tetrad::partitioner {
+
+/// Stages of a change of members, in order; two neighbours at most are in use at once (rule 9).
+enum class TabletStage : uint8_t {
+  kNormal = 0,
+  kWriteBoth = 1,  // (a) writes need W of the old and W of the new set
+  kStream = 2,     // (b) new members are being filled and checked
+  kReadNew = 3,    // (c) reads go to the new set, writes still to both
+  kWriteNew = 4,   // (d) only the new set
+};
+
+struct Tablet {
+  TabletId id;
+  RingRange range;  // (start, end]
+  std::vector<StoreAddress>
+      replicas;  // the old set while a change is under way; the first is preferred
+  std::vector<StoreAddress> new_replicas;  // the whole new set while stage != kNormal, else empty
+  TabletStage stage = TabletStage::kNormal;
+  SetEpoch epoch;     // rises with every change of members or stage; never by a split
+  bool full = false;  // a single logical partition at its size limit: inserts are refused
+};
+
+/// Covers the whole ring without gap or overlap, sorted.
+class TabletMap {
+ public:
+  TabletMap() = default;
+  /// `tablets` sorted and covering the ring (asserted).
+  explicit TabletMap(std::vector<Tablet> tablets, uint64_t version = 1);
+
+  const Tablet& find(RingPosition position) const;  // binary search
+  const std::vector<Tablet>& tablets() const { return tablets_; }
+  /// Rises with any change.
+  uint64_t version() const { return version_; }
+
+  /// The tablet becomes two, cut after `at` (which belongs to the left half and lies strictly
+  /// inside); members, stage and epoch stay. The left half keeps `id`. Errors: kNotFound, kInvalid.
+  Result<TabletMap> with_split(TabletId id, RingPosition at, TabletId right_id) const;
+  /// Replaces the tablet of the same id and range.
+  Result<TabletMap> with_tablet(Tablet changed) const;
+
+ private:
+  std::vector<Tablet> tablets_;
+  uint64_t version_ = 0;
+};
+
+void encode_tablet_map(const TabletMap& map, Bytes& out);
+Result<TabletMap> decode_tablet_map(base::ByteReader& in);
+
+}  // namespace tetrad::partitioner

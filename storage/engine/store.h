@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store: the rows of one shard. Two kinds with one contract: RocksStore over RocksDB and
+// MemoryStore, the model.
+//
+// All methods belong to the shard's thread and never block it. Everything applied in one turn of
+// the loop becomes one write (one WriteBatch); `done` runs at the end of that turn, after the batch
+// is with the operating system (periodic) or on disk (group). Mutations of one turn are seen by
+// later reads in the order of apply().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/io_pool.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "storage/row/mutation.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::storage {
+
+/// How many bytes lie at which place: for choosing a split point.
+struct SizeSample {
+  RingPosition position;  // of a partition key
+  uint64_t bytes;  // from the sample before (or the range's start) up to and with this partition
+};
+
+struct StoreStatistics {
+  uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
+  uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
+  bool writes_stopped = false;
+};
+
+class Store {
+ public:
+  using ApplyCallback = std::move_only_function<void(Result<void>)>;
+  using ReadCallback = std::move_only_function<void(Result<ReadResult>)>;
+
+  virtual ~Store() = default;
+
+  /// Errors: kOverloaded when the write queue is full, kIo when the disk failed (the store then
+  /// takes no more writes).
+  virtual void apply(const Mutation& mutation, ApplyCallback done) = 0;
+  /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
+  /// (rule 15).
+  virtual void apply_merged(const Mutation& mutation, ApplyCallback done) = 0;
+
+  /// `done` may run inside this call (everything was in memory) or later (the I/O pool read it).
+  virtual void read(ReadCommand command, ReadCallback done) = 0;
+
+  /// Bytes on disk and in memory of a range of a table; an estimate, cheap.
+  virtual uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) = 0;
+  /// About `count` samples of a range, ascending; runs on the I/O pool.
+  virtual void sample_sizes(
+      TableIncarnation incarnation, const RingRange& range, size_t count,
+      std::move_only_function<void(Result<std::vector<SizeSample>>)> done) = 0;
+
+  /// The incarnation is gone (DROP, TRUNCATE): its keys are removed in the background, and never
+  /// read again. Idempotent; touches no file on the loop.
+  virtual void retire(TableIncarnation incarnation) = 0;
+
+  /// A page of everything stored of a range (tombstones too) as mutations in key order, for streams
+  /// and repair.
+  struct ExportPage {
+    std::vector<Mutation> mutations;
+    bool exhausted = true;
+    Bytes next;  // opaque: give it back to go on
+  };
+  virtual void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                            uint64_t bytes_max,
+                            std::move_only_function<void(Result<ExportPage>)> done) = 0;
+
+  virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
+  virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
+  virtual StoreStatistics statistics() = 0;
+  /// The newest timestamp ever applied to the table's bucket of this partition (the bucket mark);
+  /// kNoTimestamp if none.
+  virtual int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) = 0;
+  /// Writes what is queued, syncs and stops; afterwards only destruction. Blocks.
+  virtual Result<void> close() = 0;
+};
+
+enum class CommitLogSync : uint8_t { kPeriodic, kGroup };
+
+struct StoreOptions {
+  CommitLogSync sync = CommitLogSync::kPeriodic;
+  int64_t sync_period_us = 100'000;
+  uint64_t block_cache_bytes = 256u << 20;  // shared by the stores of a node
+  uint64_t write_buffer_bytes = 64u << 20;  // per memtable
+  uint64_t write_buffers_total_bytes = 0;   // of all stores of a node; 0: four memtables per store
+  uint32_t background_threads = 1;          // of all stores of a node
+  uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
+  bool in_memory_files = false;                // tests: RocksDB over an in-memory file system
+};
+
+/// Opens the stores of one node: they share cache, write buffer budget and background threads.
+class StoreFactory {
+ public:
+  virtual ~StoreFactory() = default;
+  /// `directory` is made if absent. Errors: kCorruption, kIo, kConfig (a format this program does
+  /// not read). Blocks; called at start. Reactor and pool outlive the store.
+  virtual Result<std::unique_ptr<Store>> open(const std::string& directory, base::Reactor& reactor,
+                                              base::IoPool& pool) = 0;
+};
+
+/// The real engine.
+std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger);
+
+}  // namespace tetrad::storage

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a replica is asked and what it answers: rows of one logical partition, or of a range of the
+// ring, in key order.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/ring_position.h"
+#include "storage/row/mutation.h"
+
+namespace tetrad::storage {
+
+/// A place in the order of a read: everything up to and with this key has been delivered.
+/// In reversed reads clustering keys come in descending order inside the partition.
+struct ReadPosition {
+  RingPosition position;
+  Bytes partition_key;
+  /// Unset: the whole partition is done. Set: rows up to and with this key (in the order of the
+  /// read) are done.
+  std::optional<Bytes> clustering_key;
+  friend bool operator==(const ReadPosition&, const ReadPosition&) = default;
+};
+
+struct ReadCommand {
+  static constexpr uint32_t kNoLimit = 0xffffffff;
+
+  TableIncarnation incarnation;
+  SchemaVersion schema_version;
+
+  /// Exactly one of the two shapes: the logical partition `partition_key` at `position`, or all of
+  /// `range`.
+  bool is_range = false;
+  RingPosition position;
+  Bytes partition_key;
+  RingRange range;
+  /// Goes on after this place; its position is inside `range`, or its key is `partition_key`.
+  std::optional<ReadPosition> resume_after;
+
+  /// Exact clustering keys wanted (ascending, at most 64 K); when empty, `clustering_ranges` count.
+  std::vector<Bytes> rows;
+  /// Ascending, disjoint, applied in each partition; empty means all rows.
+  std::vector<ClusteringRange> clustering_ranges;
+  bool reversed = false;
+  /// False: nobody needs static cells (the partition tombstone is honoured all the same).
+  bool wants_static = true;
+  /// Deliver no rows at all beyond the header and the first live row of each partition (SELECT
+  /// DISTINCT). per_partition_limit = 1 does it; this flag only lets the store skip to the next
+  /// partition at once.
+  bool distinct_partitions = false;
+
+  /// Live rows, counted after reconciliation; a partition with live static cells and no live row
+  /// counts as one row.
+  uint32_t row_limit = kNoLimit;
+  uint32_t per_partition_limit = kNoLimit;
+  /// Stop after about so many bytes (at least one row is delivered).
+  uint64_t bytes_limit = 16u << 20;
+  /// Rows that precede in `resume_after`'s partition, counted against per_partition_limit.
+  uint32_t partition_rows_done = 0;
+
+  /// Decides what is expired.
+  int64_t now_s = 0;
+  /// True: tombstones are left out and only live rows delivered (a read of one replica, for the
+  /// client). False: everything a merge needs (dead rows, range tombstones, headers), cut to the
+  /// read's slices.
+  bool live_only = true;
+};
+
+void encode_read_command(const ReadCommand& command, Bytes& out);
+Result<ReadCommand> decode_read_command(BytesView encoded);
+
+/// Views live in the arena of the ReadResult.
+struct RowData {
+  BytesView clustering_key;
+  BytesView record;  // encoded RowRecord, reconciled; what partition and range tombstones hide is
+                     // gone from it
+};
+
+struct RangeTombstoneView {
+  BytesView start, end;  // [start, end)
+  Deletion deletion;
+};
+
+struct PartitionData {
+  RingPosition position;
+  BytesView partition_key;
+  BytesView
+      header;  // encoded RowRecord: partition tombstone and static cells, or "" if there is none
+  std::vector<RangeTombstoneView>
+      range_tombstones;       // by start; only when the command is not live_only
+  std::vector<RowData> rows;  // in the order of the read
+};
+
+struct ReadResult {
+  std::vector<PartitionData> partitions;  // ascending by (position, partition key)
+  /// True: nothing is left after this. False: go on after `complete_up_to`.
+  bool exhausted = true;
+  ReadPosition complete_up_to;
+  /// Rule 3 of the design: all that this replica holds of what it returned is known to be on W
+  /// members.
+  bool settled = false;
+  uint32_t live_row_count = 0;
+  base::Arena arena;
+};
+
+void encode_read_result(const ReadResult& result, Bytes& out);
+/// The views of the result point into `encoded`, which its arena keeps.
+Result<ReadResult> decode_read_result(Bytes encoded);
+
+/// Digest of the canonical form (rule 6): hidden data left out. Two replicas that hold the same
+/// give the same.
+base::Hash128 digest_of(const ReadResult& result);
+
+}  // namespace tetrad::storage
