@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator: what the node that took the client's request does with mutations and reads. One
+// per shard.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/consistency_level.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "base/task.h"
+#include "storage/row/mutation.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::replication {
+
+struct WriteOptions {
+  ConsistencyLevel level = ConsistencyLevel::kOne;
+  base::Deadline deadline;
+  base::WriteType write_type = base::WriteType::kSimple;
+  /// Gets sentences for the client; may be null; outlives the task.
+  std::vector<std::string>* warnings = nullptr;
+};
+
+struct ReadOptions {
+  ConsistencyLevel level = ConsistencyLevel::kOne;
+  base::Deadline deadline;
+};
+
+class Coordinator {
+ public:
+  virtual ~Coordinator() = default;
+
+  /// Sends every mutation to all replicas of its tablet and answers when each is on the level's
+  /// number of them, never fewer than W (design, section 7). Mutations of one partition and table
+  /// are applied together; the others are independent (UNLOGGED). Errors: kUnavailable,
+  /// kWriteTimeout, kWriteFailure, kOverloaded, kInvalid (a full logical partition), kStaleSchema
+  /// (the table is gone).
+  virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
+                                   WriteOptions options) = 0;
+
+  /// Reads one logical partition, or the part of a ring range (over as many tablets as it takes to
+  /// fill the limits). The answer has live rows only. `command.live_only` is set by the coordinator
+  /// as the level needs it. Errors: kUnavailable, kReadTimeout, kReadFailure, kStaleSchema.
+  virtual Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
+                                                 ReadOptions options) = 0;
+
+  /// Reads several partitions at once (IN); answers in the order of the commands.
+  virtual Task<Result<std::vector<storage::ReadResult>>> read_many(
+      std::vector<storage::ReadCommand> commands, ReadOptions options) = 0;
+
+  /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule
+  /// 28): the timestamp of a statement that names none.
+  virtual int64_t next_timestamp_us() = 0;
+};
+
+}  // namespace tetrad::replication

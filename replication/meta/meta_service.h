@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door to the metadata group and to what is known about the other nodes. One per node; each
+// shard has its own front that hands out the newest snapshot without a lock.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/reactor.h"
+#include "base/result.h"
+#include "base/task.h"
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::replication {
+
+class MetaService {
+ public:
+  virtual ~MetaService() = default;
+
+  virtual HostId self() const = 0;
+  /// The newest applied state. Cheap: a copy of a shared pointer.
+  virtual MetaSnapshot snapshot() const = 0;
+
+  /// `listener` runs on this shard after each applied change, in order, once per new snapshot; also
+  /// with a liveness change (both snapshots are then the same). Unsubscribing is by destroying the
+  /// returned token.
+  using Listener = std::function<void(const MetaSnapshot& before, const MetaSnapshot& now)>;
+  virtual std::shared_ptr<void> subscribe(Listener listener) = 0;
+
+  /// Proposes a schema change. Answers when every live node has applied it (a courtesy to drivers,
+  /// limited to 10 s; then `warnings` gets a sentence); a DROP or TRUNCATE when W members of every
+  /// tablet refuse the old incarnation. Errors: kConflict if the schema is no longer at
+  /// `change.expected`: look again and retry; kUnavailable / kTimedOut if the group has no quorum.
+  virtual Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
+                                           std::vector<std::string>* warnings) = 0;
+
+  /// By heartbeats; advisory only. Self is live.
+  virtual bool is_live(HostId host) const = 0;
+  /// Bytes of a tablet as its preferred replica last reported; 0 if never.
+  virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
+};
+
+}  // namespace tetrad::replication

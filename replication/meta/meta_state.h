@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the metadata group agrees on: nodes, schema, tablets, settings. An immutable, versioned
+// value; a request takes one snapshot on entry and keeps it to its end. CQL types are text in here:
+// only cql reads the schema objects.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "partitioner/tablet_map.h"
+
+namespace tetrad::replication {
+
+enum class NodeState : uint8_t { kJoining = 0, kNormal = 1, kLeaving = 2, kRemoved = 3 };
+
+struct NodeInfo {
+  HostId host;
+  std::string address;  // IPv4 or IPv6 text; clients and nodes use the same one
+  uint16_t native_port = 9042, internode_port = 7000, admin_port = 9180;
+  std::string data_center, rack;
+  std::vector<int64_t> tokens;  // 16, fixed when the node joins
+  uint32_t store_count = 1;
+  NodeState state = NodeState::kJoining;
+  std::string version;  // of the program
+  bool operator==(const NodeInfo&) const = default;
+};
+
+/// One CQL table as replication sees it. Immutable; shared between snapshots until it changes.
+struct TableInfo {
+  TableId id;
+  std::string keyspace, name;
+  TableIncarnation incarnation;
+  uint32_t max_partition_mb = 0;  // 0: the setting max_physical_partition_mb
+  partitioner::TabletMap tablets;
+};
+
+struct MetaState {
+  Uuid cluster_id;
+  std::string cluster_name;
+  Bytes secret;       // 32 bytes, authenticates paging states
+  MetaIndex applied;  // index of the last command in it
+  SchemaVersion
+      schema_version;  // rises with every schema change, equal on all nodes that applied it
+  /// "keyspace/<ks>", "table/<ks>/<name>", "type/<ks>/<name>", "function/…", "aggregate/…" → text
+  /// that cql wrote.
+  std::map<std::string, std::string> schema_objects;
+  std::map<HostId, NodeInfo> nodes;  // removed ones stay with their state
+  std::map<TableId, std::shared_ptr<const TableInfo>> tables;
+  std::unordered_map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
+  std::vector<TableIncarnation> retired;  // dropped or truncated; stores clean them up
+  std::map<std::string, std::string>
+      settings;  // of the whole cluster, for example replication.mode
+  uint32_t next_incarnation = 1;
+  uint64_t next_tablet_id = 1;
+
+  const TableInfo* table(TableIncarnation incarnation) const;
+  /// What drivers compare for schema agreement: a UUID made of the cluster id and the schema
+  /// version.
+  Uuid schema_version_uuid() const;
+};
+
+using MetaSnapshot = std::shared_ptr<const MetaState>;
+
+/// A DDL statement as the metadata group sees it: applied only while the schema version is still
+/// `expected`.
+struct SchemaChange {
+  struct NewTable {
+    TableId id;
+    std::string keyspace, name;
+    uint32_t max_partition_mb = 0;
+    uint32_t initial_tablets = 0;  // 0: as placement decides
+  };
+  struct AlteredTable {
+    TableId id;
+    std::string keyspace, name;
+    uint32_t max_partition_mb = 0;
+  };
+  SchemaVersion expected;
+  std::vector<std::pair<std::string, std::optional<std::string>>> objects;  // unset text: erase
+  std::vector<NewTable> new_tables;
+  std::vector<AlteredTable> altered_tables;
+  std::vector<TableId> dropped_tables, truncated_tables;
+};
+
+}  // namespace tetrad::replication
