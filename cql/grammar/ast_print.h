@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints parts of a tree back as Cassandra shows them in messages and result names.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "cql/grammar/ast.h"
+
+namespace tetrad::cql::ast {
+
+/// `name`, or `"name"` with " doubled when it would not read back the same without quotes
+/// (upper case, odd characters, a reserved word).
+std::string quote_identifier(std::string_view name);
+/// 'text' with ' doubled.
+std::string quote_string(std::string_view text);
+
+std::string to_string(const Identifier& name);
+std::string to_string(const QualifiedName& name);
+std::string to_string(const FunctionName& name);
+std::string to_string(const CqlType& type);
+std::string to_string(const Literal& literal);
+std::string to_string(const Term& term);
+std::string to_string(const Selector& selector);
+std::string to_string(const Relation& relation);
+std::string to_string(const Condition& condition);
+
+/// Gives a function's full name once it is known which is meant: `now` becomes `system.now`.
+using FunctionNamer = std::function<std::string(const FunctionName&)>;
+
+/// The name of a result column without an alias: `count` for count(*), `ttl(v)`, `system.now()`,
+/// `cast(a as int)`, `m['a']`, `a + b`. Column names stand without quotes.
+std::string result_name(const Selector& selector, const FunctionNamer& namer);
+
+}  // namespace tetrad::cql::ast

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// SELECT: selectors, relations (shared with UPDATE, DELETE and views), ordering, limits.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cql/grammar/ast_terms.h"
+
+namespace tetrad::cql::ast {
+
+struct Selector;
+
+struct ColumnSelector {
+  Identifier name;
+};
+struct TermSelector {  // a literal or a bind marker
+  Term term;
+};
+struct CountRowsSelector {};  // count(*) or count(1)
+struct WriteTimeSelector {    // WRITETIME(x), MAXWRITETIME(x), TTL(x)
+  enum class Kind : uint8_t { kWriteTime, kMaxWriteTime, kTtl };
+  Kind kind;
+  Box<Selector> target;  // a column, or an element, a slice or a field of a column
+};
+struct FunctionSelector {
+  Box<FunctionName> name;
+  std::vector<Selector> arguments;
+};
+struct CastSelector {  // CAST(x AS type); the type is native
+  Box<Selector> argument;
+  Box<CqlType> type;
+};
+struct FieldSelector {  // x.field
+  Box<Selector> source;
+  Identifier field;
+};
+struct ElementSelector {  // x[key]
+  Box<Selector> source;
+  Term key;
+};
+struct SliceSelector {  // x[lower..upper], each end may miss
+  Box<Selector> source;
+  std::optional<Term> lower, upper;
+};
+struct TupleSelector {  // (a, b); of one item: parentheses around an expression or a tuple of one
+  std::vector<Selector> items;
+};
+struct ListSelector {  // [a, b]
+  std::vector<Selector> items;
+};
+struct SetSelector {  // {a, b}; without items: an empty set or map
+  std::vector<Selector> items;
+};
+struct MapSelector {  // {a: b}: a map, or a user type when every key is a ColumnSelector naming a
+                      // field
+  std::vector<std::pair<Selector, Selector>> entries;
+};
+struct TypeHintSelector {  // (type) x
+  Box<CqlType> type;
+  Box<Selector> argument;
+};
+struct ArithmeticSelector {
+  ArithmeticOperator op;
+  Box<Selector> left, right;
+};
+struct NegationSelector {  // -x
+  Box<Selector> argument;
+};
+
+using SelectorVariant =
+    std::variant<ColumnSelector, TermSelector, CountRowsSelector, WriteTimeSelector,
+                 FunctionSelector, CastSelector, FieldSelector, ElementSelector, SliceSelector,
+                 TupleSelector, ListSelector, SetSelector, MapSelector, TypeHintSelector,
+                 ArithmeticSelector, NegationSelector>;
+
+struct Selector {
+  SelectorVariant node;
+  Position position;
+
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&node);
+  }
+};
+
+/// One item of a select list.
+struct SelectItem {
+  Selector selector;
+  std::optional<Identifier> alias;
+};
+
+enum class RelationOperator : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessOrEqual,
+  kGreater,
+  kGreaterOrEqual,
+  kIn,
+  kNotIn,
+  kContains,
+  kContainsKey,
+  kNotContains,
+  kNotContainsKey,
+  kBetween,
+  kLike,
+  kIsNotNull,
+  kCustomIndex,  // expr(index, value)
+};
+/// "=", "IN", "CONTAINS KEY" …: as Cassandra prints it.
+std::string_view relation_operator_name(RelationOperator op);
+
+/// One condition of WHERE.
+struct Relation {
+  enum class Target : uint8_t {
+    kColumn,       // columns[0]
+    kElement,      // columns[0] [element]
+    kTuple,        // (columns…)
+    kToken,        // token(columns…)
+    kCustomIndex,  // expr(index, …)
+  };
+  Target target = Target::kColumn;
+  RelationOperator op = RelationOperator::kEqual;
+  /// IN and NOT IN: `IN ?` has in_marker set and values[0] is that marker; `IN (…)` has the items
+  /// as values.
+  bool in_marker = false;
+  std::vector<Identifier> columns;
+  std::optional<Term> element;
+  std::optional<QualifiedName> index;
+  /// One value; two for BETWEEN; any number for IN (…); none for IS NOT NULL.
+  std::vector<Term> values;
+  Position position;
+};
+
+struct Ordering {
+  Identifier column;
+  bool descending = false;
+  std::optional<Term> ann_of;  // ORDER BY column ANN OF term
+};
+
+struct Select {
+  Position position;
+  bool json = false;
+  bool distinct = false;
+  std::vector<SelectItem> items;  // none: *
+  QualifiedName from;
+  std::vector<Relation> where;
+  std::vector<Selector> group_by;  // columns or functions over a column
+  std::vector<Ordering> order_by;
+  std::optional<Term> per_partition_limit;  // an integer or a bind marker
+  std::optional<Term> limit;
+  bool allow_filtering = false;
+};
+
+}  // namespace tetrad::cql::ast

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The leaves of the tree: positions, names and types as they were written.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tetrad::cql::ast {
+
+/// Where something starts in the text: lines count from 1, columns (bytes) from 0.
+struct Position {
+  int32_t line = 1;
+  int32_t column = 0;
+  friend bool operator==(const Position&, const Position&) = default;
+};
+
+/// One node of a tree that lives elsewhere: owned, never null until moved from, copied deeply.
+/// Breaks the cycle of recursive types.
+template <class T>
+class Box {
+ public:
+  Box(T value) : pointer_(std::make_unique<T>(std::move(value))) {}
+  Box(const Box& other) : pointer_(std::make_unique<T>(*other)) {}
+  Box(Box&&) noexcept = default;
+  Box& operator=(const Box& other) { return *this = Box(other); }
+  Box& operator=(Box&&) noexcept = default;
+
+  T& operator*() { return *pointer_; }
+  const T& operator*() const { return *pointer_; }
+  T* operator->() { return pointer_.get(); }
+  const T* operator->() const { return pointer_.get(); }
+
+ private:
+  std::unique_ptr<T> pointer_;
+};
+
+/// A name of one part. `text` is the name meant: lower-cased unless it was quoted, "" undoubled.
+struct Identifier {
+  std::string text;
+  bool quoted = false;
+  Position position;
+};
+
+/// A table, view, type, index or trigger name; without a keyspace the one in use counts.
+struct QualifiedName {
+  std::optional<Identifier> keyspace;
+  Identifier name;
+};
+
+/// A function or aggregate name; without a keyspace first the native ones, then those of the
+/// keyspace in use.
+struct FunctionName {
+  std::optional<Identifier> keyspace;
+  Identifier name;
+};
+
+enum class NativeType : uint8_t {
+  kAscii,
+  kBigint,
+  kBlob,
+  kBoolean,
+  kCounter,
+  kDate,
+  kDecimal,
+  kDouble,
+  kDuration,
+  kFloat,
+  kInet,
+  kInt,
+  kSmallint,
+  kText,
+  kTime,
+  kTimestamp,
+  kTimeuuid,
+  kTinyint,
+  kUuid,
+  kVarchar,
+  kVarint,
+};
+
+/// "int", "text" …
+std::string_view native_type_name(NativeType type);
+/// The native type of a lower-case name.
+std::optional<NativeType> find_native_type(std::string_view lower_case_name);
+
+/// A type as written. frozen<…> is no node of its own: it sets `frozen` on what it encloses.
+struct CqlType {
+  enum class Kind : uint8_t {
+    kNative,  // native
+    kList,    // parameters[0]
+    kSet,     // parameters[0]
+    kMap,     // parameters[0] to parameters[1]
+    kTuple,   // parameters, at least one
+    kVector,  // parameters[0], dimension
+    kUser,    // name
+    kCustom,  // class_name, written as a string literal
+  };
+  Kind kind = Kind::kNative;
+  NativeType native = NativeType::kInt;
+  bool frozen = false;
+  std::vector<CqlType> parameters;
+  int32_t dimension = 0;
+  QualifiedName name;
+  std::string class_name;
+  Position position;
+};
+
+}  // namespace tetrad::cql::ast
