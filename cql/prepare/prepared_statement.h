@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a statement means, checked against one schema snapshot and ready to run many times: the door
+// between prepare/ (makes it) and execute/ (runs it).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/consistency_level.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "base/task.h"
+#include "cql/grammar/ast.h"
+#include "cql/schema/schema_snapshot.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/meta/meta_service.h"
+
+namespace tetrad::cql {
+
+class VirtualTables;  // system/virtual_tables.h
+
+/// A column of a result, or a bind marker.
+struct ColumnSpec {
+  std::string keyspace, table, name;
+  TypePtr type;
+};
+
+struct ResultMetadata {
+  std::vector<ColumnSpec> columns;
+  /// First 16 bytes of SHA-256 over names and types: equal on all nodes (native protocol v5,
+  /// section 4.2.5.4).
+  Bytes id;
+};
+using ResultMetadataPtr = std::shared_ptr<const ResultMetadata>;
+
+/// Makes the metadata with its id.
+ResultMetadataPtr make_result_metadata(std::vector<ColumnSpec> columns);
+
+/// A value from the wire for a bind marker. The view lives as long as the request.
+struct BoundValue {
+  enum class State : uint8_t { kNull, kUnset, kSet } state = State::kNull;
+  BytesView bytes;
+  std::optional<BytesView> optional_bytes() const {
+    return state == State::kSet ? std::optional<BytesView>(bytes) : std::nullopt;
+  }
+};
+
+/// What the client said beside the statement.
+struct QueryOptions {
+  ConsistencyLevel consistency = ConsistencyLevel::kOne;
+  ConsistencyLevel serial_consistency = ConsistencyLevel::kSerial;
+  int32_t page_size = -1;  // <= 0: no paging
+  std::optional<Bytes>
+      paging_position;  // authenticated and opened by the processor; written by execute_select
+  std::optional<int64_t> timestamp_us;    // the protocol's default timestamp
+  std::optional<int32_t> now_in_seconds;  // v5, for tests
+  int protocol_version = 4;
+};
+
+/// Settings that statements obey; a copy of the options that matter here.
+struct QuerySettings {
+  int64_t read_timeout_us = 5'000'000, range_timeout_us = 10'000'000, write_timeout_us = 2'000'000;
+  int64_t truncate_timeout_us = 60'000'000, schema_timeout_us = 20'000'000;
+  uint64_t mutation_bytes_max = 16u << 20;
+  uint32_t key_bytes_max = 65'535;
+  uint32_t batch_warn_bytes = 5u << 10, batch_fail_bytes = 50u << 10;
+  uint32_t in_cartesian_product_max = 100'000;
+  bool user_functions_enabled = false;
+};
+
+/// What a connection carries from statement to statement.
+struct ClientState {
+  std::string keyspace;  // of USE; "" if none
+  std::string user;
+  std::string client_address;
+  uint16_t client_port = 0;
+  std::map<std::string, std::string> startup_options;
+};
+
+/// Everything a running statement may touch. References outlive the statement's task.
+struct ExecuteContext {
+  base::Reactor& reactor;
+  replication::Coordinator& coordinator;
+  replication::MetaService& meta;
+  VirtualTables& virtual_tables;
+  const QuerySettings& settings;
+  SchemaPtr schema;  // the newest when the request came in
+  ClientState& client;
+  QueryOptions options;
+  std::vector<std::string> warnings;  // for the client
+  /// Seconds since 1970 for TTL: options.now_in_seconds, else the wall clock.
+  int64_t now_s = 0;
+};
+
+struct RowsResult {
+  ResultMetadataPtr metadata;
+  uint32_t row_count = 0;
+  Bytes cells;  // row by row, each cell i32 size (-1: null) and bytes: as the native protocol lays
+                // them out
+  std::optional<Bytes> next_position;  // there are more pages
+};
+struct SetKeyspaceResult {
+  std::string keyspace;
+};
+struct SchemaChangeResult {
+  std::string change;  // CREATED, UPDATED, DROPPED
+  std::string target;  // KEYSPACE, TABLE, TYPE, FUNCTION, AGGREGATE
+  std::string keyspace, name;
+  std::vector<std::string> argument_types;
+};
+using StatementResult =
+    std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChangeResult>;
+
+/// One prepared statement. Immutable; run by many requests at once.
+class Statement {
+ public:
+  virtual ~Statement() = default;
+
+  const std::vector<ColumnSpec>& bind_variables() const { return bind_variables_; }
+  /// For each partition key column the index of the marker that gives it; empty when one is not a
+  /// plain marker.
+  const std::vector<uint16_t>& partition_key_indexes() const { return partition_key_indexes_; }
+  /// Null for all but SELECT (and for conditional statements).
+  const ResultMetadataPtr& result_metadata() const { return result_metadata_; }
+  /// Sentences to be sent when the statement is prepared or run unprepared.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+  /// Whether its meaning still holds in this snapshot (its tables, types and functions are
+  /// unchanged). If not it is prepared anew from its text.
+  virtual bool is_current(const SchemaSnapshot& schema) const = 0;
+
+  /// `values`: one per bind variable, checked for count by the caller; their views live until the
+  /// task ends.
+  virtual Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                                std::span<const BoundValue> values) const = 0;
+
+ protected:
+  std::vector<ColumnSpec> bind_variables_;
+  std::vector<uint16_t> partition_key_indexes_;
+  ResultMetadataPtr result_metadata_;
+  std::vector<std::string> warnings_;
+};
+using StatementPtr = std::shared_ptr<const Statement>;
+
+struct PrepareContext {
+  SchemaPtr schema;
+  std::string keyspace;  // in effect: of USE or of the request
+  const QuerySettings& settings;
+  const std::vector<std::optional<std::string>>& marker_names;  // by marker index; unset for `?`
+};
+
+/// Checks a parsed statement. Errors: kInvalid, kConfig, kAlreadyExists, kUnauthorized with
+/// Cassandra's texts. Dispatches to prepare_select.h, prepare_modify.h (also batches) and
+/// prepare_schema.h.
+Result<StatementPtr> prepare_statement(const ast::Statement& statement,
+                                       const PrepareContext& context);
+
+/// A BATCH frame of the protocol: statements already prepared, each with its values.
+struct BatchEntry {
+  StatementPtr statement;
+  std::vector<BoundValue> values;
+};
+enum class BatchKind : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
+/// Errors: kInvalid when one of them is no modification. `entries` live until the task ends.
+Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchKind kind,
+                                                     std::span<const BatchEntry> entries);
+
+}  // namespace tetrad::cql

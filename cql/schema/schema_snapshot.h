@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schema at one version: keyspaces, tables, types, functions. Built from the metadata state's
+// schema objects plus the virtual keyspaces; immutable. A statement is prepared against one
+// snapshot and runs against one.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cql/schema/table_schema.h"
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::cql {
+
+struct FunctionSchema {
+  std::string keyspace, name;
+  std::vector<std::string> argument_names;
+  std::vector<TypePtr> argument_types;
+  TypePtr return_type;
+  bool called_on_null_input = false;
+  std::string language, body;
+};
+
+struct AggregateSchema {
+  std::string keyspace, name;
+  std::vector<TypePtr> argument_types;
+  std::string state_function, final_function;  // final_function may be ""
+  TypePtr state_type, return_type;
+  std::optional<Bytes> initial_condition;
+};
+
+struct KeyspaceSchema {
+  std::string name;
+  std::map<std::string, std::string>
+      replication;  // "class" with its full name, and the factors, as echoed
+  bool durable_writes = true;
+  bool is_virtual = false;  // its tables are computed
+  std::map<std::string, TablePtr> tables;
+  std::map<std::string, TypePtr> types;  // user types, not frozen
+  std::vector<std::string> types_in_dependency_order;
+  std::vector<std::shared_ptr<const FunctionSchema>> functions;
+  std::vector<std::shared_ptr<const AggregateSchema>> aggregates;
+};
+
+class SchemaSnapshot {
+ public:
+  /// Reuses what did not change from `previous` (may be null). `virtual_keyspaces` are those of
+  /// SystemTables. Errors: kCorruption when an object's text does not read (written by a newer
+  /// program).
+  static Result<std::shared_ptr<const SchemaSnapshot>> build(
+      const replication::MetaState& state, const SchemaSnapshot* previous,
+      const std::vector<std::shared_ptr<const KeyspaceSchema>>& virtual_keyspaces);
+
+  SchemaVersion version() const { return version_; }
+  const Uuid& version_uuid() const { return version_uuid_; }
+  /// Sorted by name, virtual ones included.
+  const std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>>& keyspaces()
+      const {
+    return keyspaces_;
+  }
+  const KeyspaceSchema* keyspace(std::string_view name) const;
+  TablePtr table(std::string_view keyspace, std::string_view name) const;
+
+ private:
+  SchemaVersion version_;
+  Uuid version_uuid_;
+  std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>> keyspaces_;
+};
+
+using SchemaPtr = std::shared_ptr<const SchemaSnapshot>;
+
+}  // namespace tetrad::cql

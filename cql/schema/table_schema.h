@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table as CQL sees it: its columns with types, kinds and ids. Immutable, shared by snapshots
+// until it changes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "cql/types/data_type.h"
+
+namespace tetrad::cql {
+
+enum class ColumnKind : uint8_t { kPartitionKey, kClustering, kStatic, kRegular };
+
+struct ColumnSchema {
+  std::string name;
+  TypePtr type;
+  ColumnKind kind = ColumnKind::kRegular;
+  /// Place among the partition key or clustering columns; among static and regular ones their place
+  /// in columns().
+  uint32_t position = 0;
+  bool descending = false;  // of a clustering column
+  /// What row records call it: from 1, never used twice in a table, also not after DROP and ADD. 0
+  /// for key columns.
+  uint32_t id = 0;
+
+  bool is_primary_key() const {
+    return kind == ColumnKind::kPartitionKey || kind == ColumnKind::kClustering;
+  }
+};
+
+/// A column that was dropped: values of its id are no longer read.
+struct DroppedColumn {
+  std::string name;
+  std::string type_text;  // CQL, with user types expanded to tuples
+  ColumnKind kind = ColumnKind::kRegular;
+  int64_t dropped_time_us = 0;
+  uint32_t id = 0;
+};
+
+/// Options as Cassandra 5.0 has them, validated; kept and returned. Numbers that Tetrad acts on
+/// have fields.
+struct TableOptions {
+  std::string comment;
+  int32_t default_time_to_live_s = 0;
+  std::optional<int32_t>
+      gc_grace_seconds;           // unset: 864000 is echoed, the purge horizon alone decides
+  uint32_t max_partition_mb = 0;  // tetrad_max_partition_mb; 0: the cluster's setting
+  /// Everything else by name, in the text form of system_schema.tables ("caching" → its map and so
+  /// on).
+  double bloom_filter_fp_chance = 0.01, crc_check_chance = 1.0;
+  bool cdc = false, allow_auto_snapshot = true, incremental_backups = true;
+  int32_t max_index_interval = 2048, min_index_interval = 128, memtable_flush_period_in_ms = 0;
+  std::string speculative_retry = "99p", additional_write_policy = "99p", read_repair = "BLOCKING",
+              memtable;
+  std::map<std::string, std::string> caching, compaction, compression;
+  std::map<std::string, Bytes> extensions;
+  bool operator==(const TableOptions&) const = default;
+};
+
+class TableSchema {
+ public:
+  std::string keyspace, name;
+  TableId id;
+  TableIncarnation incarnation;
+  /// Schema version of the last change of this table: what mutations and reads name.
+  SchemaVersion version;
+  TableOptions options;
+  std::vector<DroppedColumn> dropped_columns;
+  bool is_virtual = false;  // computed: system, system_schema, system_virtual_schema, tetrad …
+  bool is_compact_storage = false;
+  bool is_counter = false;
+  uint32_t next_column_id = 1;
+
+  /// In Cassandra's order: partition key, clustering, then static, then regular columns, each of
+  /// the last two by name.
+  const std::vector<ColumnSchema>& columns() const { return columns_; }
+  std::span<const ColumnSchema> partition_key() const {
+    return {columns_.data(), partition_key_count_};
+  }
+  std::span<const ColumnSchema> clustering() const {
+    return {columns_.data() + partition_key_count_, clustering_count_};
+  }
+  std::span<const ColumnSchema> static_columns() const {
+    return {columns_.data() + partition_key_count_ + clustering_count_, static_count_};
+  }
+  std::span<const ColumnSchema> regular_columns() const {
+    return std::span(columns_).subspan(partition_key_count_ + clustering_count_ + static_count_);
+  }
+  bool has_static() const { return static_count_ != 0; }
+  /// Null if there is none.
+  const ColumnSchema* find(std::string_view column_name) const;
+  const ColumnSchema* find_by_id(uint32_t column_id) const;
+  std::string qualified_name() const { return keyspace + "." + name; }
+
+  /// Sorts into the order of columns() and sets positions of static and regular ones; key columns
+  /// keep theirs.
+  void set_columns(std::vector<ColumnSchema> columns);
+
+ private:
+  std::vector<ColumnSchema> columns_;
+  size_t partition_key_count_ = 0, clustering_count_ = 0, static_count_ = 0;
+  std::unordered_map<std::string, size_t> by_name_;
+  std::vector<uint32_t> index_by_id_;  // column id → index + 1
+};
+
+using TablePtr = std::shared_ptr<const TableSchema>;
+
+}  // namespace tetrad::cql

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables whose rows are computed when they are read: system, system_schema, system_virtual_schema,
+// system_auth, system_traces and tetrad. They answer the same ReadCommand as a replica does, so
+// SELECT has one way to run.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cql/schema/schema_snapshot.h"
+#include "replication/meta/meta_service.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::cql {
+
+class VirtualTables {
+ public:
+  virtual ~VirtualTables() = default;
+  /// The schemas of the computed keyspaces, for SchemaSnapshot::build(). Their incarnations are
+  /// from 0xF0000000 up.
+  virtual const std::vector<std::shared_ptr<const KeyspaceSchema>>& keyspaces() const = 0;
+  /// Live rows of one computed table, as the command selects them; from this node's own state,
+  /// never from others.
+  virtual Result<storage::ReadResult> read(const TableSchema& table,
+                                           const storage::ReadCommand& command,
+                                           const SchemaSnapshot& schema) = 0;
+  /// Trace sessions and the like: rows that this node's own code adds to system_traces. Bounded;
+  /// the oldest go.
+  virtual void add_trace_session(const Uuid& session, std::string command, std::string request,
+                                 std::string client, int64_t started_at_us, int64_t duration_us,
+                                 std::vector<std::pair<std::string, std::string>> parameters) = 0;
+};
+
+/// What system.local and others say of this node beside the metadata.
+struct LocalNodeFacts {
+  std::string listen_address;
+  uint16_t native_port = 9042, internode_port = 7000;
+  std::string release_version = "5.0.0", cql_version = "3.4.7", tetrad_version;
+};
+
+/// `meta` outlives the object.
+std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
+                                                  LocalNodeFacts facts);
+
+}  // namespace tetrad::cql
