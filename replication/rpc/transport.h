@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages between nodes: one-way, best effort. A message arrives whole or not at all, perhaps late
+// or out of order; it may be lost without anybody being told.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/bytes.h"
+
+namespace tetrad::replication {
+
+/// Where a node's internode listener is: "127.0.0.1:7000", "[::1]:7000". Compares as text.
+using Endpoint = std::string;
+
+/// "address:port", an IPv6 address in brackets.
+Endpoint make_endpoint(const std::string& address, uint16_t port);
+
+/// A message is no longer than this; send() drops a longer one.
+inline constexpr size_t kMessageBytesMax = 256u << 20;
+
+/// One per shard; all methods belong to its thread.
+class Transport {
+ public:
+  /// The bytes of one message, whole.
+  using ReceiveHandler = std::function<void(Bytes message)>;
+
+  virtual ~Transport() = default;
+  /// Queues; what is queued in a turn of the loop leaves together at its end. Never blocks, never
+  /// runs a handler inside the call. Messages beyond the queue's limit are dropped.
+  virtual void send(const Endpoint& to, Bytes message) = 0;
+  /// Messages that arrive before a handler is set, or after it was cleared with nullptr, are
+  /// dropped.
+  virtual void set_receive_handler(ReceiveHandler handler) = 0;
+  /// Bytes accepted by send() for this peer and not yet with the operating system.
+  virtual uint64_t queued_bytes(const Endpoint& to) const = 0;
+};
+
+}  // namespace tetrad::replication

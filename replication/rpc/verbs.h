@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nodes ask each other. The numbers are on the wire: never renumber, never reuse.
+#pragma once
+
+#include <cstdint>
+
+namespace tetrad::replication {
+
+enum class Verb : uint8_t {
+  // Control plane, 1 to 63: small, few, answered by shard 0 unless said otherwise.
+  kRaft = 1,          // one-way: a message of the metadata group's Raft
+  kJoin = 2,          // a node without a cluster, or back with a new address, asks a seed
+  kHeartbeat = 3,     // one-way: liveness, applied index, wall clock
+  kPropose = 4,       // a metadata command for the leader
+  kCatchUp = 5,       // a learner too far behind asks any node for a snapshot of the metadata
+  kLoad = 6,          // one-way, between the shards of one node and to its peers: tablet sizes
+  kConfirmEpoch = 7,  // to a store: sync a tablet's set epoch, refuse older ones from now on
+  kStreamRange = 8,   // to a store: a page of a range of a tablet
+  kEcho = 9,          // tests and measurements
+  kPullTablet = 10,   // to a store: become a member by streaming, or tell how far that is
+  kRetireDone = 11,   // one-way: a store has retired incarnations
+
+  // Data plane, 64 to 191: to a store.
+  kMutate = 64,
+  kRead = 65,
+  kReadDigest = 66,
+  kMutateMerged = 67,  // read repair, hint, stream: merged, never Put
+  kBatchLogStore = 68,
+  kBatchLogRemove = 69,
+  kPaxosPrepare = 70,
+  kPaxosAccept = 71,
+  kPaxosCommit = 72,
+  kCounterApply = 73,
+  kRepairTree = 74,
+  kRepairRange = 75,
+  kHint = 76,
+  kTruncate = 77,
+};
+
+}  // namespace tetrad::replication
