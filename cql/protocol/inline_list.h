@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A list of small trivial things that lives in the object itself up to N of them, on the heap
+// beyond: the bound values of a request cost no allocation in the common case.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace tetrad::cql {
+
+template <class T, size_t N>
+class InlineList {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+
+ public:
+  InlineList() = default;
+  InlineList(const InlineList& other) { append(other); }
+  InlineList(InlineList&& other) noexcept { take(other); }
+  InlineList& operator=(const InlineList& other) {
+    if (this != &other) {
+      clear();
+      append(other);
+    }
+    return *this;
+  }
+  InlineList& operator=(InlineList&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  ~InlineList() = default;
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T* data() const { return heap_ ? heap_.get() : inline_; }
+  T* data() { return heap_ ? heap_.get() : inline_; }
+  const T& operator[](size_t i) const { return data()[i]; }
+  T& operator[](size_t i) { return data()[i]; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  std::span<const T> span() const { return {data(), size_}; }
+  operator std::span<const T>() const { return span(); }
+
+  void clear() { size_ = 0; }
+  /// Room for `capacity` in all. The caller has bounded it.
+  void reserve(size_t capacity) {
+    if (capacity <= capacity_) return;
+    auto grown = std::make_unique_for_overwrite<T[]>(capacity);
+    std::copy_n(data(), size_, grown.get());
+    heap_ = std::move(grown);
+    capacity_ = capacity;
+  }
+  void push_back(const T& item) {
+    if (size_ == capacity_) {
+      const T kept = item;
+      reserve(capacity_ * 2);
+      data()[size_++] = kept;
+      return;
+    }
+    data()[size_++] = item;
+  }
+
+ private:
+  void append(const InlineList& other) {
+    reserve(size_ + other.size_);
+    std::copy_n(other.data(), other.size_, data() + size_);
+    size_ += other.size_;
+  }
+  void take(InlineList& other) {
+    heap_ = std::move(other.heap_);
+    capacity_ = other.capacity_;
+    size_ = other.size_;
+    if (!heap_) std::copy_n(other.inline_, size_, inline_);
+    other.capacity_ = N;
+    other.size_ = 0;
+  }
+
+  std::unique_ptr<T[]> heap_;
+  size_t size_ = 0;
+  size_t capacity_ = N;
+  union {  // members beyond size_ are never read, so none is initialised
+    T inline_[N];
+  };
+};
+
+}  // namespace tetrad::cql

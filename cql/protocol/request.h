@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of the native protocol as plain structs. Every view points into the envelope's body and
+// lives as long as its pin. Nothing here knows the schema, nothing is copied.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/consistency_level.h"
+#include "base/result.h"
+#include "cql/protocol/frame.h"
+#include "cql/protocol/inline_list.h"
+
+namespace tetrad::cql {
+
+/// A value bound to a marker: [value] of the protocol.
+struct WireValue {
+  enum class Kind : uint8_t { kNull, kUnset, kBytes };
+
+  Kind kind = Kind::kNull;
+  BytesView bytes;
+
+  static WireValue null() { return {}; }
+  static WireValue unset() { return {Kind::kUnset, {}}; }
+  static WireValue of(BytesView bytes) { return {Kind::kBytes, bytes}; }
+  bool is_null() const { return kind == Kind::kNull; }
+  bool is_unset() const { return kind == Kind::kUnset; }
+  bool has_bytes() const { return kind == Kind::kBytes; }
+  friend bool operator==(const WireValue&, const WireValue&) = default;
+};
+
+using WireValues = InlineList<WireValue, 8>;
+using WireNames = InlineList<BytesView, 4>;
+/// Key and bytes; no bytes for a null.
+using PayloadEntries = std::vector<std::pair<BytesView, std::optional<BytesView>>>;
+
+/// What QUERY, EXECUTE and BATCH say beside the statement.
+struct QueryParameters {
+  ConsistencyLevel consistency = ConsistencyLevel::kOne;
+  std::optional<ConsistencyLevel> serial_consistency;  // kSerial or kLocalSerial
+  bool skip_metadata = false;
+  WireValues values;                       // of a BATCH: empty, see BatchRequest
+  WireNames names;                         // one for each value, or empty: positional
+  std::optional<int32_t> page_size;        // > 0; absent: no paging
+  std::optional<BytesView> paging_state;   // opaque, see paging_state.h
+  std::optional<int64_t> timestamp_us;     // never INT64_MIN
+  std::optional<BytesView> keyspace;       // v5
+  std::optional<uint32_t> now_in_seconds;  // v5
+};
+
+struct StartupRequest {
+  std::vector<std::pair<BytesView, BytesView>> options;  // as sent, in order
+  BytesView cql_version;
+  Compression compression = Compression::kNone;
+  bool throw_on_overload = false;
+  /// The value of an option, its key compared without regard to case; none if absent.
+  std::optional<BytesView> option(std::string_view key) const;
+};
+
+struct OptionsRequest {};
+
+struct QueryRequest {
+  BytesView text;
+  QueryParameters parameters;
+};
+
+struct PrepareRequest {
+  BytesView text;
+  std::optional<BytesView> keyspace;  // v5
+};
+
+struct ExecuteRequest {
+  BytesView id;
+  std::optional<BytesView> result_metadata_id;  // v5
+  QueryParameters parameters;
+};
+
+enum class BatchType : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
+
+struct BatchRequest {
+  struct Statement {
+    bool prepared = false;
+    BytesView text_or_id;
+    uint32_t first_value = 0, value_count = 0;  // of `values`
+  };
+  BatchType type = BatchType::kLogged;
+  InlineList<Statement, 4> statements;
+  WireValues values;  // of all statements
+  QueryParameters parameters;
+
+  std::span<const WireValue> values_of(const Statement& s) const {
+    return values.span().subspan(s.first_value, s.value_count);
+  }
+};
+
+/// The events a connection wants.
+struct RegisterRequest {
+  bool topology_change = false;
+  bool status_change = false;
+  bool schema_change = false;
+};
+
+struct AuthResponseRequest {
+  std::optional<BytesView> token;
+};
+
+using RequestMessage =
+    std::variant<OptionsRequest, StartupRequest, QueryRequest, PrepareRequest, ExecuteRequest,
+                 BatchRequest, RegisterRequest, AuthResponseRequest>;
+
+struct Request {
+  RequestMessage message;
+  PayloadEntries custom_payload;  // v4+
+};
+
+/// Decodes the body of a request envelope of version 3, 4 or 5. Errors: kProtocol for what breaks
+/// the protocol, kInvalid where Cassandra answers so; the connection can go on after either.
+Result<Request> decode_request(const Envelope& envelope);
+
+/// The user and password of a SASL PLAIN token: authzid NUL user NUL password.
+struct PlainCredentials {
+  BytesView user, password;
+};
+/// Fails with kProtocol when the token is null or malformed.
+Result<PlainCredentials> decode_plain_token(std::optional<BytesView> token);
+
+}  // namespace tetrad::cql

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schema statement changed, as its answer and the SCHEMA_CHANGE event tell it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tetrad::cql {
+
+struct SchemaChange {
+  enum class Kind : uint8_t { kCreated, kUpdated, kDropped };
+  /// Views and indexes are reported as tables.
+  enum class Target : uint8_t { kKeyspace, kTable, kType, kFunction, kAggregate };
+
+  Kind kind = Kind::kUpdated;
+  Target target = Target::kKeyspace;
+  std::string keyspace;
+  std::string name;                         // "" for a keyspace
+  std::vector<std::string> argument_types;  // of functions and aggregates
+
+  friend bool operator==(const SchemaChange&, const SchemaChange&) = default;
+};
+
+std::string_view name_of(SchemaChange::Kind kind);      // "CREATED"
+std::string_view name_of(SchemaChange::Target target);  // "KEYSPACE"
+
+}  // namespace tetrad::cql
