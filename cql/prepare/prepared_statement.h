@@ -16,6 +16,9 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "cql/grammar/ast.h"
+#include "cql/protocol/request.h"
+#include "cql/protocol/result_metadata.h"
+#include "cql/protocol/schema_change.h"
 #include "cql/schema/schema_snapshot.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
@@ -24,31 +27,12 @@ namespace tetrad::cql {
 
 class VirtualTables;  // system/virtual_tables.h
 
-/// A column of a result, or a bind marker.
-struct ColumnSpec {
-  std::string keyspace, table, name;
-  TypePtr type;
-};
-
-struct ResultMetadata {
-  std::vector<ColumnSpec> columns;
-  /// First 16 bytes of SHA-256 over names and types: equal on all nodes (native protocol v5,
-  /// section 4.2.5.4).
-  Bytes id;
-};
+// ColumnSpec, ResultMetadata (with its id), WireValue, SchemaChange (as answered), BatchType: see
+// cql/protocol.
 using ResultMetadataPtr = std::shared_ptr<const ResultMetadata>;
 
-/// Makes the metadata with its id.
-ResultMetadataPtr make_result_metadata(std::vector<ColumnSpec> columns);
-
-/// A value from the wire for a bind marker. The view lives as long as the request.
-struct BoundValue {
-  enum class State : uint8_t { kNull, kUnset, kSet } state = State::kNull;
-  BytesView bytes;
-  std::optional<BytesView> optional_bytes() const {
-    return state == State::kSet ? std::optional<BytesView>(bytes) : std::nullopt;
-  }
-};
+/// Values for bind markers; their views live as long as the request.
+using BoundValue = WireValue;
 
 /// What the client said beside the statement.
 struct QueryOptions {
@@ -107,14 +91,7 @@ struct RowsResult {
 struct SetKeyspaceResult {
   std::string keyspace;
 };
-struct SchemaChangeResult {
-  std::string change;  // CREATED, UPDATED, DROPPED
-  std::string target;  // KEYSPACE, TABLE, TYPE, FUNCTION, AGGREGATE
-  std::string keyspace, name;
-  std::vector<std::string> argument_types;
-};
-using StatementResult =
-    std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChangeResult>;
+using StatementResult = std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChange>;
 
 /// One prepared statement. Immutable; run by many requests at once.
 class Statement {
@@ -164,9 +141,8 @@ struct BatchEntry {
   StatementPtr statement;
   std::vector<BoundValue> values;
 };
-enum class BatchKind : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
 /// Errors: kInvalid when one of them is no modification. `entries` live until the task ends.
-Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchKind kind,
+Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchType kind,
                                                      std::span<const BatchEntry> entries);
 
 }  // namespace tetrad::cql
