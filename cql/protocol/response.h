@@ -52,9 +52,9 @@ void append_schema_change(Bytes& out, const ReplyHead& head, const SchemaChange&
 
 struct PreparedReply {
   BytesView id;                                     // 16 bytes
-  std::span<const ColumnSpec> markers;              // in order
+  std::span<const WireColumn> markers;              // in order
   std::span<const uint16_t> partition_key_markers;  // marker of each key part, or empty
-  const ResultMetadata* result = nullptr;           // null: not a SELECT, or conditional
+  const EncodedMetadata* result = nullptr;          // null: not a SELECT, or conditional
 };
 void append_prepared(Bytes& out, const ReplyHead& head, const PreparedReply& prepared);
 
@@ -75,7 +75,7 @@ inline void append_cell(Bytes& out, BytesView value) {
 inline void append_null_cell(Bytes& out) { out.append("\xff\xff\xff\xff", 4); }
 
 /// A whole Rows result of cells that append_cell() made: row_count x columns of them.
-void append_rows(Bytes& out, const ReplyHead& head, const ResultMetadata& metadata,
+void append_rows(Bytes& out, const ReplyHead& head, const EncodedMetadata& metadata,
                  const RowsOptions& options, int32_t row_count, BytesView cells);
 
 /// Rows written straight into the buffer. No other envelope may be appended to `out` until
@@ -86,7 +86,7 @@ void append_rows(Bytes& out, const ReplyHead& head, const ResultMetadata& metada
 ///   rows.finish();
 class RowsWriter {
  public:
-  RowsWriter(Bytes& out, const ReplyHead& head, const ResultMetadata& metadata,
+  RowsWriter(Bytes& out, const ReplyHead& head, const EncodedMetadata& metadata,
              const RowsOptions& options);
   RowsWriter(const RowsWriter&) = delete;
   RowsWriter& operator=(const RowsWriter&) = delete;

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
@@ -14,10 +14,21 @@
 
 namespace tetrad::cql {
 
-struct ColumnSpec {
-  std::string keyspace, table, name;
-  TypePtr type;
+/// A column as this room sees it: views into whatever describes it above.
+struct WireColumn {
+  std::string_view keyspace, table, name;
+  const DataType* type = nullptr;
 };
+
+/// Views of columns that have the members keyspace, table, name and type (a TypePtr).
+template <class Columns>
+std::vector<WireColumn> wire_columns(const Columns& columns) {
+  std::vector<WireColumn> views;
+  views.reserve(columns.size());
+  for (const auto& column : columns)
+    views.push_back({column.keyspace, column.table, column.name, &*column.type});
+  return views;
+}
 
 /// 16 bytes that change when names, types or their order change; equal on every node.
 using MetadataId = std::array<uint8_t, 16>;
@@ -26,30 +37,36 @@ inline BytesView view_of(const MetadataId& id) {
 }
 
 /// Whether all columns share keyspace and table, so that these are written once.
-bool has_global_table(std::span<const ColumnSpec> columns);
+bool has_global_table(std::span<const WireColumn> columns);
 /// Appends [global keyspace and table] and the columns: what follows flags, count and optional
 /// fields.
-void append_column_specs(Bytes& out, std::span<const ColumnSpec> columns, int version);
-MetadataId metadata_id_of(std::span<const ColumnSpec> columns);
+void append_column_specs(Bytes& out, std::span<const WireColumn> columns, int version);
+/// First 16 bytes of SHA-256 over the columns as v5 writes them.
+MetadataId metadata_id_of(std::span<const WireColumn> columns);
 
-/// The columns of a result, encoded once and for all versions. Immutable: shards share it.
-class ResultMetadata {
+/// The columns of a result, encoded once. Keeps nothing of the columns. Immutable: shards share it.
+class EncodedMetadata {
  public:
-  ResultMetadata() : ResultMetadata(std::vector<ColumnSpec>()) {}
-  explicit ResultMetadata(std::vector<ColumnSpec> columns);
+  /// No columns: the metadata of what gives no rows.
+  EncodedMetadata() : EncodedMetadata(std::span<const WireColumn>()) {}
+  /// For all versions, or for `only_version` if that is not 0 (a statement that runs once).
+  /// `id`: 16 bytes, or empty for metadata_id_of().
+  explicit EncodedMetadata(std::span<const WireColumn> columns, BytesView id = {},
+                           int only_version = 0);
 
-  std::span<const ColumnSpec> columns() const { return columns_; }
-  size_t column_count() const { return columns_.size(); }
+  size_t column_count() const { return column_count_; }
   bool global_table() const { return global_table_; }
   const MetadataId& id() const { return id_; }
-  /// As append_column_specs().
+  /// As append_column_specs(). `version` is one that it was made for.
   BytesView encoded(int version) const;
 
  private:
-  std::vector<ColumnSpec> columns_;
-  bool global_table_;
-  MetadataId id_;
-  std::array<Bytes, 3> encoded_;  // of v3, v4, v5; empty where it equals that of the next
+  size_t column_count_ = 0;
+  bool global_table_ = false;
+  int only_version_ = 0;
+  MetadataId id_{};
+  // Of v3, v4 and v5; an older one is empty where it equals the next newer.
+  std::array<Bytes, 3> encoded_;
 };
 
 }  // namespace tetrad::cql

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,5 +26,7 @@ struct SchemaChange {
 
 std::string_view name_of(SchemaChange::Kind kind);      // "CREATED"
 std::string_view name_of(SchemaChange::Target target);  // "KEYSPACE"
+std::optional<SchemaChange::Kind> parse_schema_change_kind(std::string_view name);
+std::optional<SchemaChange::Target> parse_schema_change_target(std::string_view name);
 
 }  // namespace tetrad::cql
