@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+# What all tests of the Python drivers share: connections that are closed again, and a keyspace of their own.
+#
+# The same tests run with cassandra-driver and with scylla-driver, against Tetrad and against Apache Cassandra 5.0.
+import os
+import random
+import shlex
+import subprocess
+import time
+
+import pytest
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+
+HOSTS = os.environ.get("TETRAD_TEST_HOSTS", "127.0.0.1").split(",")
+PORT = int(os.environ.get("TETRAD_TEST_PORT", "9042"))
+
+
+class Connector:
+    """Opens clusters and closes every one of them at the end of the test or module."""
+
+    def __init__(self):
+        self._clusters = []
+
+    def cluster(self, hosts=None, profile=None, **options):
+        options.setdefault("port", PORT)
+        options.setdefault("compression", False)
+        options.setdefault("control_connection_timeout", 10.0)
+        options.setdefault("connect_timeout", 10)
+        if profile is None:
+            profile = ExecutionProfile(
+                load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()), request_timeout=20
+            )
+        cluster = Cluster(hosts or HOSTS, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, **options)
+        self._clusters.append(cluster)
+        return cluster
+
+    def session(self, keyspace=None, **options):
+        return self.cluster(**options).connect(keyspace)
+
+    def close(self):
+        for cluster in self._clusters:
+            cluster.shutdown()
+
+
+@pytest.fixture
+def connector():
+    connector = Connector()
+    yield connector
+    connector.close()
+
+
+@pytest.fixture(scope="module")
+def module_connector():
+    connector = Connector()
+    yield connector
+    connector.close()
+
+
+def replication_of(session):
+    factor = min(4, len(session.cluster.metadata.all_hosts()))
+    return "{'class': 'SimpleStrategy', 'replication_factor': %d}" % factor
+
+
+def fresh_name(stem):
+    return "%s_%08x" % (stem, random.getrandbits(32))
+
+
+@pytest.fixture(scope="module")
+def session(module_connector):
+    """A session whose keyspace is its own; the keyspace goes when the module ends."""
+    session = module_connector.session()
+    keyspace = fresh_name("drv_python")
+    session.execute("CREATE KEYSPACE %s WITH replication = %s" % (keyspace, replication_of(session)))
+    session.set_keyspace(keyspace)
+    yield session
+    session.execute("DROP KEYSPACE IF EXISTS %s" % keyspace, timeout=60)
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "not within %g s: %s" % (seconds, what)
+        time.sleep(0.1)
+
+
+class NodeControl:
+    """Kills and starts one node of the cluster under test by the commands the caller of the suite gave."""
+
+    def __init__(self):
+        self.address = os.environ.get("TETRAD_TEST_NODE")
+        self._kill = os.environ.get("TETRAD_TEST_NODE_KILL")
+        self._start = os.environ.get("TETRAD_TEST_NODE_START")
+
+    def available(self):
+        return bool(self.address and self._kill and self._start)
+
+    def kill(self):
+        subprocess.run(shlex.split(self._kill), check=True, timeout=60, stdout=subprocess.DEVNULL)
+
+    def start(self):
+        subprocess.run(shlex.split(self._start), check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+
+@pytest.fixture
+def node_control():
+    control = NodeControl()
+    if not control.available():
+        pytest.skip("no TETRAD_TEST_NODE, TETRAD_TEST_NODE_KILL and TETRAD_TEST_NODE_START")
+    yield control
+    control.start()  # harmless when it runs: the next test finds the whole cluster
