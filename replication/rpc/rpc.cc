@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and replies over a Transport.
+#include "replication/rpc/rpc.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "replication/rpc/timeout_wheel.h"
+
+namespace tetrad::replication {
+
+namespace {
+constexpr uint32_t kSlotBits = 24;
+constexpr uint64_t kSlotMask = (uint64_t{1} << kSlotBits) - 1;
+constexpr int64_t kLogPeriodUs = 10'000'000;
+}  // namespace
+
+void RpcMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
+  registry.add("tetrad_replication_messages_sent_total", "Messages handed to the transport.",
+               labels, sent);
+  registry.add("tetrad_replication_messages_received_total", "Messages received.", labels,
+               received);
+  registry.add("tetrad_replication_calls_timed_out_total", "Calls without an answer in time.",
+               labels, timed_out);
+  registry.add("tetrad_replication_calls_overloaded_total",
+               "Calls refused because too much was in flight.", labels, refused_overload);
+  registry.add("tetrad_replication_messages_foreign_total",
+               "Messages refused because they came from another cluster.", labels, refused_foreign);
+  registry.add("tetrad_replication_messages_malformed_total", "Messages that could not be read.",
+               labels, refused_malformed);
+}
+
+struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
+  struct Peer {
+    Endpoint endpoint;
+    uint32_t calls = 0;
+    uint64_t bytes = 0;
+  };
+  struct Pending {
+    ReplyCallback done;
+    uint64_t id = 0;  // 0: free
+    Peer* peer = nullptr;
+    uint64_t bytes = 0;
+    Verb verb = Verb::kEcho;
+  };
+  struct Registered {
+    Handler handler;
+    bool open_to_strangers = false;
+  };
+
+  base::Reactor& reactor;
+  Transport& transport;
+  const HostId self;
+  const RpcOptions options;
+  const Logger logger;
+  RpcMetrics metrics;
+  Uuid cluster_id;
+  std::unordered_map<HostId, std::unique_ptr<Peer>> peers;
+  std::array<Registered, 256> handlers;
+  std::vector<Pending> pending;
+  std::vector<uint32_t> free_slots;
+  uint64_t generation;  // random at start, so that late replies to an earlier life match nothing
+  size_t in_flight = 0;
+  TimeoutWheel wheel;
+  base::Reactor::TimerId timer = 0;
+  base::MonotonicUs timer_at_us = 0;
+  base::MonotonicUs next_log_us = 0;
+
+  Core(base::Reactor& r, base::Random& random, Transport& t, HostId host, RpcOptions o, Logger l)
+      : reactor(r),
+        transport(t),
+        self(host),
+        options(std::move(o)),
+        logger(std::move(l)),
+        generation(random.next() >> 26) {}
+
+  uint32_t shard_of(uint32_t store) const { return store % options.shard_count; }
+
+  bool may_log() {
+    if (reactor.now_us() < next_log_us) return false;
+    next_log_us = reactor.now_us() + kLogPeriodUs;
+    return true;
+  }
+
+  Envelope envelope_for(MessageKind kind, Verb verb, HostId target, uint32_t store,
+                        uint64_t request_id) const {
+    Envelope envelope;
+    envelope.kind = kind;
+    envelope.verb = verb;
+    envelope.cluster_id = cluster_id;
+    envelope.sender = self;
+    envelope.target = target;
+    envelope.sender_shard = options.shard;
+    envelope.target_store = store;
+    envelope.request_id = request_id;
+    envelope.sender_endpoint = options.self_endpoint;
+    return envelope;
+  }
+
+  static Bytes join(const Envelope& envelope, BytesView body) {
+    Bytes message;
+    message.reserve(96 + envelope.sender_endpoint.size() + body.size());
+    encode_envelope(envelope, message);
+    message.append(body);
+    return message;
+  }
+
+  Peer& peer_of(HostId host) {
+    auto& peer = peers[host];
+    if (!peer) peer = std::make_unique<Peer>();
+    return *peer;
+  }
+
+  /// To this node's own shard `shard`, in a later step.
+  void deliver_locally(uint32_t shard, Bytes message) {
+    if (shard != options.shard) {
+      TETRAD_ASSERT(options.forward);
+      options.forward(shard, std::move(message));
+      return;
+    }
+    reactor.post([weak = weak_from_this(), message = std::move(message)]() mutable {
+      if (auto core = weak.lock()) core->receive(std::move(message), true);
+    });
+  }
+
+  void send(const Endpoint& to, Bytes message) {
+    metrics.sent.add();
+    transport.send(to, std::move(message));
+  }
+
+  void fail_later(ReplyCallback done, Error error) {
+    reactor.post(
+        [weak = weak_from_this(), done = std::move(done), error = std::move(error)]() mutable {
+          if (auto core = weak.lock()) done(std::unexpected<Error>(std::move(error)));
+        });
+  }
+
+  uint64_t add_pending(ReplyCallback done, Peer* peer, uint64_t bytes, Verb verb,
+                       base::MonotonicUs deadline_us) {
+    uint32_t slot;
+    if (free_slots.empty()) {
+      slot = static_cast<uint32_t>(pending.size());
+      pending.emplace_back();
+    } else {
+      slot = free_slots.back();
+      free_slots.pop_back();
+    }
+    Pending& entry = pending[slot];
+    entry.id = ((++generation) << kSlotBits) | slot;
+    entry.done = std::move(done);
+    entry.peer = peer;
+    entry.bytes = bytes;
+    entry.verb = verb;
+    if (peer != nullptr) {
+      ++peer->calls;
+      peer->bytes += bytes;
+    }
+    ++in_flight;
+    wheel.add(entry.id, deadline_us, reactor.now_us());
+    arm_timer();
+    return entry.id;
+  }
+
+  /// Empty if it is no longer waited for.
+  std::optional<ReplyCallback> take_pending(uint64_t id) {
+    const uint64_t slot = id & kSlotMask;
+    if (id == 0 || slot >= pending.size() || pending[slot].id != id) return std::nullopt;
+    Pending& entry = pending[slot];
+    std::optional<ReplyCallback> done(std::move(entry.done));
+    entry.done = nullptr;
+    entry.id = 0;
+    if (entry.peer != nullptr) {
+      --entry.peer->calls;
+      entry.peer->bytes -= entry.bytes;
+    }
+    --in_flight;
+    free_slots.push_back(static_cast<uint32_t>(slot));
+    return done;
+  }
+
+  void arm_timer() {
+    const auto next = wheel.next_us();
+    if (!next) return;
+    if (timer != 0 && timer_at_us <= *next) return;
+    if (timer != 0) reactor.cancel(timer);
+    timer_at_us = *next;
+    timer = reactor.call_at(*next, [weak = weak_from_this()] {
+      if (auto core = weak.lock()) core->on_timer();
+    });
+  }
+
+  void on_timer() {
+    timer = 0;
+    std::vector<uint64_t> due;
+    wheel.advance(reactor.now_us(), due);
+    arm_timer();
+    const auto keep = shared_from_this();
+    for (const uint64_t id : due) {
+      const Verb verb = pending[id & kSlotMask].verb;
+      auto done = take_pending(id);
+      if (!done) continue;
+      metrics.timed_out.add();
+      (*done)(fail(ErrorCode::kTimedOut, "no answer in time (verb {})", static_cast<int>(verb)));
+    }
+  }
+
+  void call(const Endpoint* endpoint, HostId to, uint32_t store, Verb verb, BytesView body,
+            base::Deadline deadline, ReplyCallback done) {
+    const base::MonotonicUs left = deadline.at_us - reactor.now_us();
+    if (left <= 0) {
+      fail_later(std::move(done), Error(ErrorCode::kTimedOut, "the deadline has passed"));
+      return;
+    }
+    const bool local = endpoint == nullptr && to == self;
+    Peer* peer = nullptr;
+    if (endpoint == nullptr) {
+      peer = &peer_of(to);
+      if (!local && peer->endpoint.empty()) {
+        fail_later(std::move(done),
+                   Error(ErrorCode::kUnavailable,
+                         fmt::format("host {} has no known address", to.to_string())));
+        return;
+      }
+      if (peer->calls >= options.calls_in_flight_max ||
+          peer->bytes + body.size() > options.bytes_in_flight_max) {
+        metrics.refused_overload.add();
+        fail_later(std::move(done),
+                   Error(ErrorCode::kOverloaded,
+                         fmt::format("too many requests in flight to {}",
+                                     local ? options.self_endpoint : peer->endpoint)));
+        return;
+      }
+    }
+    if (in_flight >= kSlotMask || body.size() > kMessageBytesMax - 1024) {
+      fail_later(std::move(done), Error(ErrorCode::kOverloaded, "request too large or too many"));
+      return;
+    }
+    Envelope envelope = envelope_for(MessageKind::kRequest, verb, to, store, 0);
+    envelope.time_left_us =
+        static_cast<uint32_t>(std::min<int64_t>(left, std::numeric_limits<uint32_t>::max()));
+    envelope.request_id = add_pending(std::move(done), peer, body.size(), verb, deadline.at_us);
+    Bytes message = join(envelope, body);
+    if (local)
+      deliver_locally(shard_of(store), std::move(message));
+    else
+      send(endpoint != nullptr ? *endpoint : peer->endpoint, std::move(message));
+  }
+
+  void receive(Bytes message, bool local) {
+    if (!local) metrics.received.add();
+    auto decoded = decode_envelope(message);
+    if (!decoded) {
+      metrics.refused_malformed.add();
+      if (may_log()) logger.warn("message refused: {}", decoded.error().message);
+      return;
+    }
+    const Envelope& envelope = decoded->envelope;
+    const bool is_reply =
+        envelope.kind == MessageKind::kReply || envelope.kind == MessageKind::kErrorReply;
+    const uint32_t shard =
+        is_reply ? envelope.target_store % options.shard_count : shard_of(envelope.target_store);
+    if (!envelope.target.value.is_nil() && envelope.target != self) {
+      if (envelope.kind == MessageKind::kRequest) {
+        refuse(envelope,
+               Error(ErrorCode::kNotFound, fmt::format("host {} is not at {}; this is host {}",
+                                                       envelope.target.to_string(),
+                                                       options.self_endpoint, self.to_string())));
+      }
+      return;
+    }
+    if (shard != options.shard) {
+      if (options.forward) options.forward(shard, std::move(message));
+      return;
+    }
+    if (is_reply) {
+      auto done = take_pending(envelope.request_id);
+      if (!done) return;
+      if (envelope.kind == MessageKind::kErrorReply) {
+        (*done)(
+            std::unexpected<Error>(decode_error(BytesView(message).substr(decoded->body_offset))));
+      } else {
+        message.erase(0, decoded->body_offset);
+        (*done)(std::move(message));
+      }
+      return;
+    }
+    dispatch(envelope, BytesView(message).substr(decoded->body_offset));
+  }
+
+  void dispatch(const Envelope& envelope, BytesView body) {
+    const Registered& registered = handlers[static_cast<uint8_t>(envelope.verb)];
+    if (!registered.handler) {
+      if (envelope.kind == MessageKind::kRequest) {
+        refuse(envelope, Error(ErrorCode::kProtocol,
+                               fmt::format("unknown verb {}", static_cast<int>(envelope.verb))));
+      }
+      return;
+    }
+    const bool member = !cluster_id.is_nil() && envelope.cluster_id == cluster_id;
+    if (!member && envelope.sender != self && !registered.open_to_strangers) {
+      if (!cluster_id.is_nil() && !envelope.cluster_id.is_nil()) {
+        metrics.refused_foreign.add();
+        if (may_log()) {
+          logger.warn("message of another cluster refused from={} theirs={} ours={}",
+                      envelope.sender_endpoint, envelope.cluster_id.to_string(),
+                      cluster_id.to_string());
+        }
+      }
+      if (envelope.kind == MessageKind::kRequest) {
+        refuse(envelope,
+               Error(ErrorCode::kConfig,
+                     fmt::format("cluster id {} is not that of this node ({})",
+                                 envelope.cluster_id.to_string(), cluster_id.to_string())));
+      }
+      return;
+    }
+    if (member && envelope.sender != self && !envelope.sender_endpoint.empty()) {
+      Peer& peer = peer_of(envelope.sender);
+      if (peer.endpoint.empty()) peer.endpoint = envelope.sender_endpoint;
+    }
+    RpcContext context;
+    context.from = envelope.sender;
+    context.from_endpoint = envelope.sender_endpoint;
+    context.store = envelope.target_store;
+    context.deadline.at_us =
+        reactor.now_us() +
+        (envelope.time_left_us != 0 ? int64_t{envelope.time_left_us} : int64_t{60'000'000});
+    const auto keep = shared_from_this();
+    registered.handler(context, body, reply_to(envelope));
+  }
+
+  Reply reply_to(const Envelope& envelope) {
+    Reply reply;
+    if (envelope.kind != MessageKind::kRequest) return reply;
+    reply.core_ = weak_from_this();
+    reply.to_ = envelope.sender;
+    reply.endpoint_ = envelope.sender_endpoint;
+    reply.to_shard_ = envelope.sender_shard;
+    reply.verb_ = envelope.verb;
+    reply.request_id_ = envelope.request_id;
+    return reply;
+  }
+
+  void refuse(const Envelope& envelope, const Error& error) { reply_to(envelope).error(error); }
+
+  void send_reply(const Reply& reply, MessageKind kind, BytesView body) {
+    const Envelope envelope =
+        envelope_for(kind, reply.verb_, reply.to_, reply.to_shard_, reply.request_id_);
+    Bytes message = join(envelope, body);
+    if (reply.to_ == self)
+      deliver_locally(reply.to_shard_ % options.shard_count, std::move(message));
+    else
+      send(reply.endpoint_, std::move(message));
+  }
+};
+
+void RpcNode::Reply::ok(Bytes body) {
+  const uint64_t id = std::exchange(request_id_, 0);
+  if (id == 0) return;
+  if (auto core = core_.lock()) {
+    request_id_ = id;
+    if (body.size() > kMessageBytesMax - 1024) {
+      Bytes text;
+      encode_error(Error(ErrorCode::kLimit, "the answer is too large"), text);
+      core->send_reply(*this, MessageKind::kErrorReply, text);
+    } else {
+      core->send_reply(*this, MessageKind::kReply, body);
+    }
+    request_id_ = 0;
+  }
+}
+
+void RpcNode::Reply::error(const Error& error) {
+  if (request_id_ == 0) return;
+  if (auto core = core_.lock()) {
+    Bytes text;
+    encode_error(error, text);
+    core->send_reply(*this, MessageKind::kErrorReply, text);
+  }
+  request_id_ = 0;
+}
+
+RpcNode::RpcNode(base::Reactor& reactor, base::Random& random, Transport& transport, HostId self,
+                 RpcOptions options, Logger logger)
+    : core_(std::make_shared<Core>(reactor, random, transport, self, std::move(options),
+                                   std::move(logger))) {
+  transport.set_receive_handler([weak = std::weak_ptr<Core>(core_)](Bytes message) {
+    if (auto core = weak.lock()) core->receive(std::move(message), false);
+  });
+}
+
+RpcNode::~RpcNode() {
+  core_->transport.set_receive_handler(nullptr);
+  if (core_->timer != 0) core_->reactor.cancel(core_->timer);
+}
+
+HostId RpcNode::self() const { return core_->self; }
+const Endpoint& RpcNode::self_endpoint() const { return core_->options.self_endpoint; }
+uint32_t RpcNode::shard() const { return core_->options.shard; }
+void RpcNode::set_cluster_id(Uuid cluster_id) { core_->cluster_id = cluster_id; }
+Uuid RpcNode::cluster_id() const { return core_->cluster_id; }
+
+void RpcNode::set_peer(HostId host, Endpoint endpoint) {
+  core_->peer_of(host).endpoint = std::move(endpoint);
+}
+
+std::optional<Endpoint> RpcNode::peer(HostId host) const {
+  const auto found = core_->peers.find(host);
+  if (found == core_->peers.end() || found->second->endpoint.empty()) return std::nullopt;
+  return found->second->endpoint;
+}
+
+void RpcNode::handle(Verb verb, Handler handler, bool open_to_strangers) {
+  core_->handlers[static_cast<uint8_t>(verb)] = {std::move(handler), open_to_strangers};
+}
+
+void RpcNode::call(HostId to, uint32_t store, Verb verb, BytesView body, base::Deadline deadline,
+                   ReplyCallback done) {
+  core_->call(nullptr, to, store, verb, body, deadline, std::move(done));
+}
+
+void RpcNode::call_endpoint(const Endpoint& to, Verb verb, BytesView body, base::Deadline deadline,
+                            ReplyCallback done) {
+  core_->call(&to, HostId(), 0, verb, body, deadline, std::move(done));
+}
+
+void RpcNode::one_way(HostId to, uint32_t store, Verb verb, BytesView body) {
+  const Envelope envelope = core_->envelope_for(MessageKind::kOneWay, verb, to, store, 0);
+  if (to == core_->self) {
+    core_->deliver_locally(core_->shard_of(store), Core::join(envelope, body));
+    return;
+  }
+  const Core::Peer& peer = core_->peer_of(to);
+  if (!peer.endpoint.empty()) core_->send(peer.endpoint, Core::join(envelope, body));
+}
+
+Task<Result<Bytes>> RpcNode::ask(HostId to, uint32_t store, Verb verb, Bytes body,
+                                 base::Deadline deadline) {
+  base::OneShot<Result<Bytes>> answer;
+  auto setter = answer.setter();
+  ReplyCallback done = [setter](Result<Bytes> result) { setter.set(std::move(result)); };
+  call(to, store, verb, body, deadline, std::move(done));
+  Result<Bytes> result = co_await answer;
+  co_return result;
+}
+
+void RpcNode::receive_forwarded(Bytes message) { core_->receive(std::move(message), true); }
+
+size_t RpcNode::calls_in_flight() const { return core_->in_flight; }
+const RpcMetrics& RpcNode::metrics() const { return core_->metrics; }
+
+}  // namespace tetrad::replication

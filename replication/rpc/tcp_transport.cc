@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transport over TCP. Every handler holds its connection by a shared pointer and asks whether it
+// was closed first, so the transport can be destroyed at any moment.
+#include "replication/rpc/tcp_transport.h"
+
+#include <charconv>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+#include "replication/rpc/frame.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr int64_t kBackoffFirstUs = 50'000;
+constexpr int64_t kBackoffLastUs = 1'000'000;
+constexpr int kUserTimeoutMs = 10'000;
+constexpr size_t kReadBytes = 128 * 1024;
+
+Result<tcp::endpoint> parse_endpoint(const Endpoint& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return fail(ErrorCode::kConfig, "'{}' has no port", text);
+  std::string address = text.substr(0, colon);
+  if (address.size() >= 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
+  uint16_t port = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, port);
+  error_code error;
+  const auto parsed = asio::ip::make_address(address, error);
+  if (error || status != std::errc() || stop != end)
+    return fail(ErrorCode::kConfig, "'{}' is not an address and a port", text);
+  return tcp::endpoint(parsed, port);
+}
+
+void set_socket_options(tcp::socket& socket) {
+  error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  const int timeout_ms = kUserTimeoutMs;
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
+               sizeof(timeout_ms));
+}
+
+/// The connection to one peer, over which this node only sends.
+struct Outgoing : std::enable_shared_from_this<Outgoing> {
+  enum class State : uint8_t { kIdle, kConnecting, kConnected };
+
+  Outgoing(asio::io_context& i, base::Reactor& r, Endpoint e, const TcpTransportOptions& o,
+           Logger l)
+      : io(i), reactor(r), endpoint(std::move(e)), options(o), logger(std::move(l)) {}
+
+  asio::io_context& io;
+  base::Reactor& reactor;
+  const Endpoint endpoint;
+  const TcpTransportOptions options;
+  const Logger logger;
+  std::optional<tcp::socket> socket;
+  State state = State::kIdle;
+  Bytes queued;   // frames that wait
+  Bytes writing;  // frames the socket is being given
+  bool write_under_way = false;
+  bool closed = false;
+  uint64_t connection = 0;  // counts connections: handlers of an earlier one do nothing
+  int64_t backoff_us = kBackoffFirstUs;
+  base::MonotonicUs not_before_us = 0;
+  base::Reactor::TimerId connect_timer = 0;
+  char discard[64];
+
+  void flush() {
+    if (closed || queued.empty()) return;
+    if (state == State::kIdle) {
+      if (reactor.now_us() < not_before_us) {
+        queued.clear();
+        return;
+      }
+      connect();
+    } else if (state == State::kConnected && !write_under_way) {
+      write();
+    }
+  }
+
+  void connect() {
+    const auto target = parse_endpoint(endpoint);
+    if (!target) {
+      failed(target.error().message);
+      return;
+    }
+    state = State::kConnecting;
+    socket.emplace(io);
+    const uint64_t mine = ++connection;
+    connect_timer = reactor.call_at(
+        reactor.now_us() + options.connect_timeout_us, [self = shared_from_this(), mine] {
+          self->connect_timer = 0;
+          if (!self->closed && self->connection == mine && self->state == State::kConnecting)
+            self->failed("no connection in time");
+        });
+    socket->async_connect(*target, [self = shared_from_this(), mine](const error_code& error) {
+      if (self->closed || self->connection != mine || self->state != State::kConnecting) return;
+      self->cancel_timer();
+      if (error) {
+        self->failed(error.message());
+        return;
+      }
+      self->state = State::kConnected;
+      self->backoff_us = kBackoffFirstUs;
+      set_socket_options(*self->socket);
+      self->queued.insert(0, kStreamPreface);
+      self->watch_for_end();
+      self->write();
+    });
+  }
+
+  void write() {
+    writing.clear();
+    std::swap(writing, queued);
+    write_under_way = true;
+    const uint64_t mine = connection;
+    asio::async_write(*socket, asio::buffer(writing),
+                      [self = shared_from_this(), mine](const error_code& error, size_t) {
+                        if (self->closed || self->connection != mine) return;
+                        self->write_under_way = false;
+                        if (error) {
+                          self->failed(error.message());
+                          return;
+                        }
+                        if (!self->queued.empty()) {
+                          self->write();
+                        } else if (self->writing.capacity() > (size_t{1} << 20)) {
+                          Bytes().swap(self->writing);
+                        }
+                      });
+  }
+
+  /// The peer never sends here: a read ends when the connection does.
+  void watch_for_end() {
+    const uint64_t mine = connection;
+    socket->async_read_some(asio::buffer(discard),
+                            [self = shared_from_this(), mine](const error_code& error, size_t) {
+                              if (self->closed || self->connection != mine) return;
+                              if (error)
+                                self->failed(error.message());
+                              else
+                                self->watch_for_end();
+                            });
+  }
+
+  void failed(const std::string& why) {
+    logger.debug("connection lost peer={} reason={}", endpoint, why);
+    drop_socket();
+    state = State::kIdle;
+    write_under_way = false;
+    queued.clear();
+    not_before_us = reactor.now_us() + backoff_us;
+    backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
+  }
+
+  void cancel_timer() {
+    if (connect_timer != 0) reactor.cancel(std::exchange(connect_timer, 0));
+  }
+
+  void drop_socket() {
+    cancel_timer();
+    ++connection;
+    // A write still under way refers to `writing`: it ends with an error once the socket is closed,
+    // and the buffer stays until then because the handler holds this object.
+    if (socket) {
+      error_code ignored;
+      socket->close(ignored);
+    }
+  }
+
+  void close() {
+    closed = true;
+    drop_socket();
+  }
+};
+
+struct Shared;
+
+/// A connection somebody made to us: only read.
+struct Incoming : std::enable_shared_from_this<Incoming> {
+  Incoming(tcp::socket s, std::shared_ptr<Shared> o) : socket(std::move(s)), owner(std::move(o)) {}
+  tcp::socket socket;
+  std::shared_ptr<Shared> owner;
+  FrameReader reader;
+  Bytes buffer;
+
+  void read();
+  void end(const std::string& why);
+};
+
+/// What handlers may still need after the transport is gone.
+struct Shared {
+  Transport::ReceiveHandler handler;
+  std::unordered_set<std::shared_ptr<Incoming>> incoming;
+  Logger logger;
+  bool closed = false;
+};
+
+void Incoming::read() {
+  buffer.resize(kReadBytes);
+  socket.async_read_some(asio::buffer(buffer),
+                         [self = shared_from_this()](const error_code& error, size_t size) {
+                           if (self->owner->closed) return;
+                           if (error) {
+                             self->end("");
+                             return;
+                           }
+                           self->reader.feed(BytesView(self->buffer).substr(0, size));
+                           while (true) {
+                             auto message = self->reader.next();
+                             if (!message) {
+                               self->end(message.error().message);
+                               return;
+                             }
+                             if (!*message) break;
+                             if (self->owner->handler) {
+                               const auto handler = self->owner->handler;
+                               handler(std::move(**message));
+                             }
+                             if (self->owner->closed) return;
+                           }
+                           self->read();
+                         });
+}
+
+void Incoming::end(const std::string& why) {
+  error_code ignored;
+  if (!why.empty()) {
+    const auto remote = socket.remote_endpoint(ignored);
+    owner->logger.warn("internode connection refused from={} reason={}",
+                       remote.address().to_string(), why);
+  }
+  socket.close(ignored);
+  owner->incoming.erase(shared_from_this());
+}
+
+class TcpTransportImpl final : public TcpTransport {
+ public:
+  TcpTransportImpl(asio::io_context& io, base::Reactor& reactor, TcpTransportOptions options,
+                   Logger logger)
+      : io_(io),
+        reactor_(reactor),
+        options_(std::move(options)),
+        logger_(std::move(logger)),
+        shared_(std::make_shared<Shared>()),
+        acceptor_(std::make_shared<tcp::acceptor>(io)) {
+    shared_->logger = logger_;
+  }
+
+  ~TcpTransportImpl() override {
+    shared_->closed = true;
+    error_code ignored;
+    acceptor_->close(ignored);
+    for (auto& [endpoint, outgoing] : peers_) outgoing->close();
+    for (const auto& incoming : shared_->incoming) incoming->socket.close(ignored);
+    shared_->incoming.clear();
+  }
+
+  Result<void> listen() {
+    error_code error;
+    const auto address = asio::ip::make_address(options_.listen_address, error);
+    if (error)
+      return fail(ErrorCode::kConfig, "listen address '{}' is no IP address",
+                  options_.listen_address);
+    const tcp::endpoint endpoint(address, options_.listen_port);
+    acceptor_->open(endpoint.protocol(), error);
+    if (!error) acceptor_->set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error && options_.reuse_port) {
+      const int on = 1;
+      ::setsockopt(acceptor_->native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    }
+    if (!error) acceptor_->bind(endpoint, error);
+    if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
+    if (error)
+      return fail(ErrorCode::kIo, "cannot listen on {}: {}",
+                  make_endpoint(options_.listen_address, options_.listen_port), error.message());
+    port_ = acceptor_->local_endpoint(error).port();
+    accept();
+    return {};
+  }
+
+  uint16_t port() const override { return port_; }
+
+  void send(const Endpoint& to, Bytes message) override {
+    if (message.size() > kMessageBytesMax) return;
+    auto& outgoing = peers_[to];
+    if (!outgoing) outgoing = std::make_shared<Outgoing>(io_, reactor_, to, options_, logger_);
+    if (outgoing->queued.size() + message.size() > options_.queue_bytes_max) return;
+    if (outgoing->queued.empty()) dirty_.push_back(outgoing.get());
+    append_frame(message, outgoing->queued);
+    if (flush_asked_) return;
+    flush_asked_ = true;
+    reactor_.at_turn_end([this, shared = std::weak_ptr<Shared>(shared_)] {
+      const auto alive = shared.lock();
+      if (!alive || alive->closed) return;
+      flush_asked_ = false;
+      std::vector<Outgoing*> dirty;
+      dirty.swap(dirty_);
+      for (Outgoing* peer : dirty) peer->flush();
+    });
+  }
+
+  void set_receive_handler(ReceiveHandler handler) override {
+    shared_->handler = std::move(handler);
+  }
+
+  uint64_t queued_bytes(const Endpoint& to) const override {
+    const auto found = peers_.find(to);
+    if (found == peers_.end()) return 0;
+    const Outgoing& peer = *found->second;
+    return peer.queued.size() + (peer.write_under_way ? peer.writing.size() : 0);
+  }
+
+ private:
+  void accept() {
+    acceptor_->async_accept([this, acceptor = acceptor_, shared = shared_](const error_code& error,
+                                                                           tcp::socket socket) {
+      if (shared->closed) return;
+      if (error) {
+        if (error == asio::error::operation_aborted) return;
+        // Out of descriptors, most likely: not in a tight loop.
+        reactor_.call_at(reactor_.now_us() + 100'000, [this, shared] {
+          if (!shared->closed) accept();
+        });
+        return;
+      }
+      if (shared->incoming.size() < options_.accepted_connections_max) {
+        set_socket_options(socket);
+        auto incoming = std::make_shared<Incoming>(std::move(socket), shared);
+        shared->incoming.insert(incoming);
+        incoming->read();
+      }
+      accept();
+    });
+  }
+
+  asio::io_context& io_;
+  base::Reactor& reactor_;
+  const TcpTransportOptions options_;
+  const Logger logger_;
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<tcp::acceptor> acceptor_;
+  uint16_t port_ = 0;
+  std::unordered_map<Endpoint, std::shared_ptr<Outgoing>> peers_;
+  std::vector<Outgoing*> dirty_;
+  bool flush_asked_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<TcpTransport>> TcpTransport::open(asio::io_context& io,
+                                                         base::Reactor& reactor,
+                                                         TcpTransportOptions options,
+                                                         Logger logger) {
+  auto transport =
+      std::make_unique<TcpTransportImpl>(io, reactor, std::move(options), std::move(logger));
+  TETRAD_TRY_VOID(transport->listen());
+  return std::unique_ptr<TcpTransport>(std::move(transport));
+}
+
+}  // namespace tetrad::replication

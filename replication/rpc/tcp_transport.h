@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real Transport: one TCP connection per peer and direction over Asio. All messages of a turn
+// leave in one write; all complete frames that have arrived are read in one turn. A connection that
+// breaks is made anew when there is something to send, after a pause that doubles from 50 ms to 1
+// s.
+#pragma once
+
+#include <memory>
+
+#include "base/log.h"
+#include "base/reactor.h"
+#include "base/result.h"
+#include "replication/rpc/transport.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace tetrad::replication {
+
+struct TcpTransportOptions {
+  std::string listen_address = "127.0.0.1";
+  uint16_t listen_port = 7000;  // 0: any free one
+  /// Several shards listen on one port; the kernel spreads connections over them.
+  bool reuse_port = true;
+  uint64_t queue_bytes_max = uint64_t{64} << 20;  // per peer; what comes on top is dropped
+  uint32_t accepted_connections_max = 1024;
+  int64_t connect_timeout_us = 2'000'000;
+};
+
+class TcpTransport : public Transport {
+ public:
+  /// Binds and listens. Everything handed in outlives it; `reactor` runs on `io`'s one thread.
+  /// Errors: kConfig (an address that is none), kIo (the port is taken).
+  static Result<std::unique_ptr<TcpTransport>> open(boost::asio::io_context& io,
+                                                    base::Reactor& reactor,
+                                                    TcpTransportOptions options, Logger logger);
+  virtual uint16_t port() const = 0;
+};
+
+}  // namespace tetrad::replication
