@@ -27,8 +27,19 @@ namespace tetrad::cql {
 
 class VirtualTables;  // system/virtual_tables.h
 
-// ColumnSpec, ResultMetadata (with its id), WireValue, SchemaChange (as answered), BatchType: see
-// cql/protocol.
+/// A column of a result, or a bind marker.
+struct ColumnSpec {
+  std::string keyspace, table, name;
+  TypePtr type;
+};
+
+/// Columns of a result with their encoding, made once. Immutable; shared by requests.
+struct ResultMetadata {
+  explicit ResultMetadata(std::vector<ColumnSpec> specs)
+      : columns(std::move(specs)), encoded(wire_columns(columns)) {}
+  const std::vector<ColumnSpec> columns;
+  const EncodedMetadata encoded;
+};
 using ResultMetadataPtr = std::shared_ptr<const ResultMetadata>;
 
 /// Values for bind markers; their views live as long as the request.

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/execute/query_processor.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+#include "cql/grammar/parser.h"
+#include "cql/protocol/paging_state.h"
+
+namespace tetrad::cql {
+namespace {
+
+/// Equal on all nodes: drivers refuse another id when they prepare again.
+Bytes statement_id(const std::string& keyspace, BytesView text) {
+  Bytes input = keyspace;
+  input.push_back('\0');
+  input.append(text);
+  const auto digest = base::sha256(input);
+  return Bytes(reinterpret_cast<const char*>(digest.data()), 16);
+}
+
+/// What must not change between two pages: the statement and its values.
+StatementHash paging_hash(BytesView statement, const std::string& keyspace,
+                          std::span<const WireValue> values) {
+  base::StreamingHash128 hash;
+  hash.update(keyspace);
+  hash.update(BytesView("\0", 1));
+  hash.update(statement);
+  for (const WireValue& value : values) {
+    char prefix[9];
+    prefix[0] = static_cast<char>(value.kind);
+    base::store_big_endian(prefix + 1, static_cast<uint64_t>(value.bytes.size()));
+    hash.update(BytesView(prefix, sizeof(prefix)));
+    hash.update(value.bytes);
+  }
+  const base::Hash128 digest = hash.digest();
+  StatementHash out;
+  std::memcpy(out.data(), &digest.high, 8);
+  std::memcpy(out.data() + 8, &digest.low, 8);
+  return out;
+}
+
+/// Values given by name, put in the order of the markers.
+Result<WireValues> order_values(const QueryParameters& parameters, const Statement& statement) {
+  if (parameters.names.empty()) return parameters.values;
+  WireValues ordered;
+  for (const ColumnSpec& marker : statement.bind_variables()) {
+    size_t at = 0;
+    while (at < parameters.names.size() && parameters.names[at] != marker.name) ++at;
+    if (at == parameters.names.size()) {
+      ordered.push_back(WireValue::unset());
+    } else {
+      ordered.push_back(parameters.values[at]);
+    }
+  }
+  return ordered;
+}
+
+std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
+  return named ? std::string(*named) : client.keyspace;
+}
+
+}  // namespace
+
+/// What is to be said; written to the connection's buffer in one piece, after the last suspension.
+struct QueryProcessor::Answer {
+  StatementResult result;
+  bool skip_metadata = false, metadata_changed = false;
+  std::optional<Bytes> paging_state;
+  // Of PREPARE:
+  Bytes prepared_id;
+  StatementPtr prepared;
+};
+
+QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
+                               replication::Coordinator& coordinator,
+                               replication::MetaService& meta, VirtualTables& virtual_tables,
+                               QueryProcessorOptions options, Logger logger)
+    : reactor_(reactor),
+      random_(random),
+      coordinator_(coordinator),
+      meta_(meta),
+      virtual_tables_(virtual_tables),
+      options_(std::move(options)),
+      logger_(logger.named("cql")) {
+  take_schema(meta_.snapshot());
+  subscription_ = meta_.subscribe(
+      [this](const replication::MetaSnapshot& before, const replication::MetaSnapshot& now) {
+        if (before != now) take_schema(now);
+      });
+}
+
+void QueryProcessor::take_schema(const replication::MetaSnapshot& snapshot) {
+  if (snapshot == nullptr) return;
+  if (schema_ != nullptr && schema_->version() == snapshot->schema_version) return;
+  auto built = SchemaSnapshot::build(*snapshot, schema_.get(), virtual_tables_.keyspaces());
+  if (!built) {
+    logger_.error("schema does not read version={} error={}", snapshot->schema_version.value,
+                  built.error().message);
+    return;
+  }
+  const SchemaPtr before = std::exchange(schema_, std::move(*built));
+  if (schema_listener_) schema_listener_(before.get(), *schema_);
+}
+
+Result<StatementPtr> QueryProcessor::prepare_text(BytesView text,
+                                                  const std::string& keyspace) const {
+  TETRAD_TRY(const ParsedStatement parsed, parse_with_markers(text));
+  const PrepareContext context{schema_, keyspace, options_.settings, parsed.marker_names};
+  return prepare_statement(parsed.statement, context);
+}
+
+QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspace, BytesView text,
+                                                   StatementPtr statement) {
+  auto& slot = prepared_[id];
+  if (slot == nullptr) {
+    slot = std::make_unique<Prepared>();
+    slot->id = std::move(id);
+    slot->keyspace = std::move(keyspace);
+    slot->text = std::string(text);
+    by_use_.push_front(slot.get());
+    slot->used = by_use_.begin();
+    prepared_bytes_ += slot->text.size();
+  } else {
+    by_use_.splice(by_use_.begin(), by_use_, slot->used);
+  }
+  Prepared& entry = *slot;
+  entry.statement = std::move(statement);
+  entry.checked_at = schema_->version();
+  while (by_use_.size() > 1 && (by_use_.size() > options_.prepared_statements_max ||
+                                prepared_bytes_ > options_.prepared_bytes_max)) {
+    metrics_.prepared_evicted.add();
+    forget(*by_use_.back());
+  }
+  return entry;
+}
+
+void QueryProcessor::forget(Prepared& prepared) {
+  prepared_bytes_ -= prepared.text.size();
+  by_use_.erase(prepared.used);
+  const Bytes id = prepared.id;  // the map's key dies with the entry
+  prepared_.erase(id);
+}
+
+Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
+  const auto found = prepared_.find(Bytes(id));
+  const auto unprepared = [this, id] {
+    metrics_.unprepared.add();
+    return std::unexpected(Error(
+        ErrorCode::kUnprepared,
+        fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
+                    "this host (maybe the host has been restarted?) or you have prepared too "
+                    "many queries and it has been evicted from the internal cache)",
+                    base::to_hex(id)),
+        base::UnpreparedDetail{std::string(id)}));
+  };
+  if (found == prepared_.end()) return unprepared();
+  Prepared& entry = *found->second;
+  if (entry.checked_at != schema_->version()) {
+    if (!entry.statement->is_current(*schema_)) {
+      auto again = prepare_text(entry.text, entry.keyspace);
+      if (!again) {  // the driver prepares again and gets the reason
+        forget(entry);
+        return unprepared();
+      }
+      entry.statement = std::move(*again);
+    }
+    entry.checked_at = schema_->version();
+  }
+  if (entry.used != by_use_.begin()) by_use_.splice(by_use_.begin(), by_use_, entry.used);
+  return &entry;
+}
+
+Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
+    StatementPtr statement, const QueryParameters& parameters, int version, StatementHash hash,
+    ClientState& client, std::vector<std::string>& warnings, bool executed) {
+  TETRAD_CO_TRY(const WireValues values, order_values(parameters, *statement));
+  if (values.size() != statement->bind_variables().size()) {
+    if (executed) {
+      co_return fail(ErrorCode::kInvalid, "there were {} markers(?) in CQL but {} bound variables",
+                     statement->bind_variables().size(), values.size());
+    }
+    co_return fail(ErrorCode::kInvalid, "Invalid amount of bind variables");
+  }
+  const replication::MetaSnapshot meta = meta_.snapshot();
+  ExecuteContext context{
+      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, schema_, client,
+      {},       {},           0};
+  context.options.consistency = parameters.consistency;
+  if (parameters.serial_consistency)
+    context.options.serial_consistency = *parameters.serial_consistency;
+  context.options.page_size = parameters.page_size.value_or(-1);
+  context.options.timestamp_us = parameters.timestamp_us;
+  if (parameters.now_in_seconds)
+    context.options.now_in_seconds = static_cast<int32_t>(*parameters.now_in_seconds);
+  context.options.protocol_version = version;
+  context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
+                                            : reactor_.wall_time_us() / 1'000'000;
+  if (parameters.paging_state) {
+    TETRAD_CO_TRY(PagingState state,
+                  decode_paging_state(*parameters.paging_state, hash, meta->secret));
+    context.options.paging_position = std::move(state.position);
+  }
+  auto result = co_await statement->execute(context, values.span());
+  warnings.insert(warnings.end(), std::make_move_iterator(context.warnings.begin()),
+                  std::make_move_iterator(context.warnings.end()));
+  if (!result) co_return std::unexpected(std::move(result.error()));
+  Answer answer;
+  answer.result = std::move(*result);
+  if (auto* rows = std::get_if<RowsResult>(&answer.result);
+      rows != nullptr && rows->next_position) {
+    PagingState state;
+    state.statement = hash;
+    state.position = std::move(*rows->next_position);
+    answer.paging_state = encode_paging_state(state, meta->secret);
+  }
+  if (auto* used = std::get_if<SetKeyspaceResult>(&answer.result)) client.keyspace = used->keyspace;
+  co_return answer;
+}
+
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(
+    const QueryRequest& request, const Envelope& envelope, ClientState& client,
+    std::vector<std::string>& warnings) {
+  const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
+  TETRAD_CO_TRY(const StatementPtr statement, prepare_text(request.text, keyspace));
+  warnings = statement->warnings();
+  const StatementHash hash = paging_hash(request.text, keyspace, request.parameters.values);
+  auto answer = co_await run(statement, request.parameters, envelope.version(), hash, client,
+                             warnings, false);
+  co_return answer;
+}
+
+Result<QueryProcessor::Answer> QueryProcessor::answer_prepare(const PrepareRequest& request,
+                                                              const Envelope&, ClientState& client,
+                                                              std::vector<std::string>& warnings) {
+  const std::string keyspace = keyspace_of(request.keyspace, client);
+  TETRAD_TRY(StatementPtr statement, prepare_text(request.text, keyspace));
+  warnings = statement->warnings();
+  Answer answer;
+  answer.prepared_id = statement_id(keyspace, request.text);
+  Prepared& entry = remember(answer.prepared_id, keyspace, request.text, statement);
+  if (statement->result_metadata() != nullptr)
+    entry.announced_metadata = statement->result_metadata()->encoded.id();
+  answer.prepared = std::move(statement);
+  return answer;
+}
+
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(
+    const ExecuteRequest& request, const Envelope& envelope, ClientState& client,
+    std::vector<std::string>& warnings) {
+  TETRAD_CO_TRY(Prepared* const entry, find_prepared(request.id));
+  const StatementPtr statement = entry->statement;
+  const MetadataId announced = entry->announced_metadata;
+  const bool needs_hash =
+      request.parameters.page_size.has_value() && statement->result_metadata() != nullptr;
+  const StatementHash hash =
+      needs_hash ? paging_hash(request.id, "", request.parameters.values) : StatementHash{};
+  auto answer =
+      co_await run(statement, request.parameters, envelope.version(), hash, client, warnings, true);
+  if (answer && statement->result_metadata() != nullptr) {
+    // Who skips the metadata reads rows by what he was told: the id he names (v5), or what PREPARE
+    // said (v3, v4).
+    const auto* rows = std::get_if<RowsResult>(&answer->result);
+    if (rows != nullptr) {
+      const MetadataId& now = rows->metadata->encoded.id();
+      if (request.result_metadata_id) {
+        answer->metadata_changed = *request.result_metadata_id != view_of(now);
+        answer->skip_metadata = request.parameters.skip_metadata && !answer->metadata_changed;
+      } else {
+        answer->skip_metadata = request.parameters.skip_metadata && announced == now;
+      }
+    }
+  }
+  co_return answer;
+}
+
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
+    const BatchRequest& request, const Envelope& envelope, ClientState& client,
+    std::vector<std::string>& warnings) {
+  const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
+  std::vector<BatchEntry> entries;
+  entries.reserve(request.statements.size());
+  for (const BatchRequest::Statement& part : request.statements) {
+    BatchEntry entry;
+    if (part.prepared) {
+      TETRAD_CO_TRY(Prepared* const prepared, find_prepared(part.text_or_id));
+      entry.statement = prepared->statement;
+    } else {
+      TETRAD_CO_TRY(entry.statement, prepare_text(part.text_or_id, keyspace));
+    }
+    const auto values = request.values_of(part);
+    if (values.size() != entry.statement->bind_variables().size()) {
+      co_return fail(ErrorCode::kInvalid, "There were {} markers(?) in CQL but {} bound variables",
+                     entry.statement->bind_variables().size(), values.size());
+    }
+    entry.values.assign(values.begin(), values.end());
+    entries.push_back(std::move(entry));
+  }
+  ExecuteContext context{
+      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, schema_, client,
+      {},       {},           0};
+  context.options.consistency = request.parameters.consistency;
+  if (request.parameters.serial_consistency) {
+    context.options.serial_consistency = *request.parameters.serial_consistency;
+  }
+  context.options.timestamp_us = request.parameters.timestamp_us;
+  context.options.protocol_version = envelope.version();
+  context.now_s = request.parameters.now_in_seconds
+                      ? static_cast<int64_t>(*request.parameters.now_in_seconds)
+                      : reactor_.wall_time_us() / 1'000'000;
+  auto result = co_await execute_protocol_batch(context, request.type, entries);
+  warnings.insert(warnings.end(), std::make_move_iterator(context.warnings.begin()),
+                  std::make_move_iterator(context.warnings.end()));
+  if (!result) co_return std::unexpected(std::move(result.error()));
+  Answer answer;
+  answer.result = std::move(*result);
+  co_return answer;
+}
+
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer(const Envelope& envelope,
+                                                            const Request& request,
+                                                            ClientState& client,
+                                                            std::vector<std::string>& warnings) {
+  if (schema_ == nullptr) co_return fail(ErrorCode::kBootstrapping, "this node has no schema yet");
+  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
+    auto result = co_await answer_execute(*execute, envelope, client, warnings);
+    co_return result;
+  }
+  if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
+    auto result = co_await answer_query(*query, envelope, client, warnings);
+    co_return result;
+  }
+  if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
+    auto result = co_await answer_batch(*batch, envelope, client, warnings);
+    co_return result;
+  }
+  const auto* prepare = std::get_if<PrepareRequest>(&request.message);
+  TETRAD_ASSERT(prepare != nullptr);
+  co_return answer_prepare(*prepare, envelope, client, warnings);
+}
+
+Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientState& client,
+                                   Bytes& out) {
+  const base::MonotonicUs started_us = reactor_.now_us();
+  std::vector<std::string> warnings;
+  auto result = co_await answer(envelope, request, client, warnings);
+
+  ReplyHead head;
+  head.version = envelope.version();
+  head.stream = envelope.stream();
+  head.warnings = warnings;
+  Uuid tracing_id;
+  if (envelope.tracing()) {
+    tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
+                                      static_cast<uint16_t>(random_.next()), random_.next());
+    head.tracing_id = &tracing_id;
+    const auto* query = std::get_if<QueryRequest>(&request.message);
+    const auto* prepare = std::get_if<PrepareRequest>(&request.message);
+    const int64_t took_us = reactor_.now_us() - started_us;
+    virtual_tables_.add_trace_session(tracing_id, std::string(name_of(envelope.opcode())),
+                                      query != nullptr     ? "Execute CQL3 query"
+                                      : prepare != nullptr ? "Preparing CQL3 query"
+                                                           : "Execute CQL3 prepared query",
+                                      client.client_address, reactor_.wall_time_us() - took_us,
+                                      took_us,
+                                      {{"query", query != nullptr     ? std::string(query->text)
+                                                 : prepare != nullptr ? std::string(prepare->text)
+                                                                      : std::string()}});
+  }
+  auto& histogram = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
+                    : envelope.opcode() == Opcode::kQuery   ? metrics_.query
+                    : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
+                                                            : metrics_.batch;
+  histogram.record(reactor_.now_us() - started_us);
+
+  if (!result) {
+    metrics_.errors.add();
+    append_error(out, head, result.error());
+    co_return;
+  }
+  const Answer& answer = *result;
+  if (answer.prepared != nullptr) {
+    PreparedReply prepared;
+    prepared.id = answer.prepared_id;
+    const auto markers = wire_columns(answer.prepared->bind_variables());
+    prepared.markers = markers;
+    prepared.partition_key_markers = answer.prepared->partition_key_indexes();
+    if (answer.prepared->result_metadata() != nullptr) {
+      prepared.result = &answer.prepared->result_metadata()->encoded;
+    }
+    append_prepared(out, head, prepared);
+  } else if (const auto* rows = std::get_if<RowsResult>(&answer.result)) {
+    RowsOptions options;
+    if (answer.paging_state) options.paging_state = *answer.paging_state;
+    options.skip_metadata = answer.skip_metadata;
+    options.metadata_changed = answer.metadata_changed;
+    append_rows(out, head, rows->metadata->encoded, options, static_cast<int32_t>(rows->row_count),
+                rows->cells);
+  } else if (const auto* keyspace = std::get_if<SetKeyspaceResult>(&answer.result)) {
+    append_set_keyspace(out, head, keyspace->keyspace);
+  } else if (const auto* change = std::get_if<SchemaChange>(&answer.result)) {
+    append_schema_change(out, head, *change);
+  } else {
+    append_void(out, head);
+  }
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request of the native protocol to its answer: QUERY, PREPARE, EXECUTE and BATCH. One per
+// shard. It keeps the shard's prepared statements, opens and seals paging states, and answers in
+// the client's version.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/reactor.h"
+#include "base/task.h"
+#include "cql/prepare/prepared_statement.h"
+#include "cql/protocol/frame.h"
+#include "cql/protocol/paging_state.h"
+#include "cql/protocol/request.h"
+#include "cql/protocol/response.h"
+#include "cql/system/virtual_tables.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/meta/meta_service.h"
+
+namespace tetrad::cql {
+
+struct QueryProcessorOptions {
+  QuerySettings settings;
+  size_t prepared_statements_max = 10'000;
+  uint64_t prepared_bytes_max = 32u << 20;  // of statement texts
+  std::string node_address;                 // coordinator named in traces
+};
+
+struct QueryMetrics {
+  base::LatencyHistogram query, prepare, execute, batch;
+  base::Counter errors, prepared_evicted, unprepared;
+};
+
+class QueryProcessor {
+ public:
+  /// All references outlive it. Subscribes to the metadata and keeps the newest schema snapshot.
+  QueryProcessor(base::Reactor& reactor, base::Random& random,
+                 replication::Coordinator& coordinator, replication::MetaService& meta,
+                 VirtualTables& virtual_tables, QueryProcessorOptions options, Logger logger);
+
+  /// Appends exactly one answer to `out` when it is done. `client` and `out` outlive the task;
+  /// `envelope` is one of QUERY, PREPARE, EXECUTE and BATCH, and `request` is what it decodes to.
+  Task<void> process(Envelope envelope, Request request, ClientState& client, Bytes& out);
+
+  const SchemaPtr& schema() const { return schema_; }
+  /// Called with each new snapshot that this shard has taken over, before statements see it.
+  using SchemaListener =
+      std::function<void(const SchemaSnapshot* before, const SchemaSnapshot& now)>;
+  void set_schema_listener(SchemaListener listener) { schema_listener_ = std::move(listener); }
+  QueryMetrics& metrics() { return metrics_; }
+
+ private:
+  struct Prepared {
+    Bytes id;
+    std::string keyspace, text;
+    StatementPtr statement;
+    SchemaVersion checked_at;
+    MetadataId announced_metadata;  // what PREPARE last told a client
+    std::list<Prepared*>::iterator used;
+  };
+  struct Answer;
+
+  Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
+                              std::vector<std::string>& warnings);
+  Task<Result<Answer>> answer_query(const QueryRequest& request, const Envelope& envelope,
+                                    ClientState& client, std::vector<std::string>& warnings);
+  Result<Answer> answer_prepare(const PrepareRequest& request, const Envelope& envelope,
+                                ClientState& client, std::vector<std::string>& warnings);
+  Task<Result<Answer>> answer_execute(const ExecuteRequest& request, const Envelope& envelope,
+                                      ClientState& client, std::vector<std::string>& warnings);
+  Task<Result<Answer>> answer_batch(const BatchRequest& request, const Envelope& envelope,
+                                    ClientState& client, std::vector<std::string>& warnings);
+  Task<Result<Answer>> run(StatementPtr statement, const QueryParameters& parameters, int version,
+                           StatementHash hash, ClientState& client,
+                           std::vector<std::string>& warnings, bool executed);
+
+  Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
+  Result<Prepared*> find_prepared(BytesView id);
+  Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
+  void forget(Prepared& prepared);
+  void take_schema(const replication::MetaSnapshot& snapshot);
+
+  base::Reactor& reactor_;
+  base::Random& random_;
+  replication::Coordinator& coordinator_;
+  replication::MetaService& meta_;
+  VirtualTables& virtual_tables_;
+  const QueryProcessorOptions options_;
+  Logger logger_;
+  SchemaPtr schema_;
+  SchemaListener schema_listener_;
+  std::unordered_map<Bytes, std::unique_ptr<Prepared>> prepared_;
+  std::list<Prepared*> by_use_;  // front: used last
+  uint64_t prepared_bytes_ = 0;
+  QueryMetrics metrics_;
+  std::shared_ptr<void> subscription_;
+};
+
+}  // namespace tetrad::cql

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/runtime/asio_reactor.h"
+
+#include <chrono>
+
+#include <boost/asio/post.hpp>
+
+namespace tetrad::server {
+namespace {
+
+constexpr int kHandlersPerTurnMax = 256;  // then the turn ends, so that replies never wait for long
+
+base::MonotonicUs monotonic_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {
+  now_us_ = monotonic_now_us();
+}
+AsioReactor::~AsioReactor() = default;
+
+base::MonotonicUs AsioReactor::now_us() const { return now_us_; }
+
+int64_t AsioReactor::wall_time_us() const {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+void AsioReactor::post(base::Callback callback) {
+  boost::asio::post(context_, std::move(callback));
+}
+void AsioReactor::post_from_any_thread(base::Callback callback) {
+  boost::asio::post(context_, std::move(callback));
+}
+void AsioReactor::at_turn_end(base::Callback callback) { turn_end_.push_back(std::move(callback)); }
+
+base::Reactor::TimerId AsioReactor::call_at(base::MonotonicUs at_us, base::Callback callback) {
+  const TimerId id = next_timer_++;
+  timers_.emplace(std::pair(at_us, id), std::move(callback));
+  timer_due_us_.emplace(id, at_us);
+  if (timers_.begin()->first.second == id) arm_timer();
+  return id;
+}
+
+void AsioReactor::cancel(TimerId timer) {
+  const auto found = timer_due_us_.find(timer);
+  if (found == timer_due_us_.end()) return;
+  timers_.erase({found->second, timer});
+  timer_due_us_.erase(found);
+}
+
+void AsioReactor::arm_timer() {
+  if (timers_.empty()) return;
+  const base::MonotonicUs due_us = timers_.begin()->first.first;
+  if (armed_for_us_ != 0 && armed_for_us_ <= due_us) return;  // it fires early enough and re-arms
+  armed_for_us_ = due_us;
+  timer_.expires_at(std::chrono::steady_clock::time_point(std::chrono::microseconds(due_us)));
+  timer_.async_wait([this, due_us](const boost::system::error_code& error) {
+    if (error || armed_for_us_ != due_us) return;  // replaced by an earlier one
+    armed_for_us_ = 0;
+    now_us_ = monotonic_now_us();
+    run_due_timers();
+    arm_timer();
+  });
+}
+
+void AsioReactor::run_due_timers() {
+  while (!timers_.empty() && timers_.begin()->first.first <= now_us_) {
+    auto node = timers_.extract(timers_.begin());
+    timer_due_us_.erase(node.key().second);
+    node.mapped()();
+  }
+}
+
+void AsioReactor::run_turn_end() {
+  while (!turn_end_.empty()) {
+    turn_end_running_.swap(turn_end_);
+    for (auto& callback : turn_end_running_) callback();
+    turn_end_running_.clear();
+  }
+}
+
+void AsioReactor::run() {
+  while (!stopped_.load(std::memory_order_relaxed)) {
+    context_.run_one();
+    now_us_ = monotonic_now_us();
+    for (int i = 1; i < kHandlersPerTurnMax && context_.poll_one() != 0; ++i) {
+    }
+    run_turn_end();
+  }
+}
+
+void AsioReactor::stop() {
+  post_from_any_thread([this] { stopped_.store(true, std::memory_order_relaxed); });
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Reactor of a real shard: one thread, one Asio io_context (epoll). A turn runs what is ready,
+// then the callbacks of the turn's end: that is where store writes, peer messages and replies leave
+// together.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/reactor.h"
+
+namespace tetrad::server {
+
+class AsioReactor final : public base::Reactor {
+ public:
+  AsioReactor();
+  ~AsioReactor() override;
+
+  base::MonotonicUs now_us() const override;
+  int64_t wall_time_us() const override;
+  void post(base::Callback callback) override;
+  void post_from_any_thread(base::Callback callback) override;
+  void at_turn_end(base::Callback callback) override;
+  TimerId call_at(base::MonotonicUs at_us, base::Callback callback) override;
+  void cancel(TimerId timer) override;
+
+  boost::asio::io_context& context() { return context_; }
+  /// Runs turns until stop(); call it on the shard's thread.
+  void run();
+  /// Ends run() after the current turn. From any thread.
+  void stop();
+
+ private:
+  void run_turn_end();
+  void arm_timer();
+  void run_due_timers();
+
+  boost::asio::io_context context_{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  boost::asio::steady_timer timer_;
+  base::MonotonicUs armed_for_us_ = 0;  // 0: not armed
+  // Timers by due time; one Asio timer stands for the earliest of them.
+  std::map<std::pair<base::MonotonicUs, TimerId>, base::Callback> timers_;
+  std::unordered_map<TimerId, base::MonotonicUs> timer_due_us_;
+  TimerId next_timer_ = 1;
+  std::vector<base::Callback> turn_end_, turn_end_running_;
+  base::MonotonicUs now_us_ = 0;
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace tetrad::server
