@@ -3,16 +3,19 @@
 // disk, between nodes, in hints and in repair. Storage knows no CQL types: column ids, paths and
 // values are numbers and bytes.
 //
-//   record   := u8 flags, zigzag base timestamp, [liveness], [deletion], varint cell count, cell*
-//   flags    := 0x01 liveness, 0x02 liveness has TTL, 0x04 deletion, 0x80 reserved for a longer
-//   header liveness := zigzag (timestamp - base), [varint ttl s, varint expiry s] deletion :=
-//   zigzag (timestamp - base), varint deletion time s cell     := u8 flags, varint (column id -
-//   previous column id), [zigzag (timestamp - base)],
-//               [varint ttl s, varint expiry s] | [varint deletion time s], [varint size, path],
-//               [varint size, value]
+// clang-format off
+//   record     := u8 flags, zigzag base timestamp, [liveness], [deletion], varint cell count, cell*
+//   flags      := 0x01 liveness, 0x02 liveness has TTL, 0x04 deletion, 0x80 reserved for a longer header
+//   liveness   := zigzag (timestamp - base), [varint ttl s, varint expiry s]
+//   deletion   := zigzag (timestamp - base), varint deletion time s
+//   cell       := u8 flags, varint (column id - previous column id), [zigzag (timestamp - base)],
+//                 [varint ttl s, varint expiry s] | [varint deletion time s], [varint size, path],
+//                 [varint size, value] (of kind value only)
 //   cell flags := bits 0-1 kind, 0x04 has path, 0x08 has TTL, 0x10 timestamp equals the base
-// Cells are sorted by (column id, column deletion first, path). The numbers are on disk: never
-// renumber.
+// clang-format on
+// Cells are sorted by (column id, column deletion first, without path first, path). The base is the
+// marker's timestamp, else the first cell's that is no column deletion, else any there is: a record
+// has one encoding. The numbers are on disk: never renumber.
 #pragma once
 
 #include <cstdint>
@@ -93,11 +96,17 @@ struct RowRecord {
 
 inline constexpr uint64_t kRowCellsMax = 1 << 24;
 
+/// Negative, 0 or positive as `a`'s place in a record is before, at or after `b`'s.
+int compare_cell_places(const Cell& a, const Cell& b);
+
 /// Appends the record's bytes. The cells must be sorted.
 void encode_row_record(const RowRecord& record, Bytes& out);
 
 /// Errors: kCorruption. The result's views point into `encoded`.
 Result<RowRecord> decode_row_record(BytesView encoded);
+
+/// Whether it decodes, without building anything.
+Result<void> check_row_record(BytesView encoded);
 
 /// Walks a record without building a vector: what the read path uses.
 ///   RowRecordReader r; TETRAD_TRY_VOID(r.open(bytes)); Cell c; while (r.next(c)) …;
@@ -110,14 +119,16 @@ class RowRecordReader {
   /// False at the end or on corruption; status() tells which.
   bool next(Cell& cell);
   Result<void> status() const;
+  uint64_t cells_left() const { return cells_left_; }
 
  private:
   const char* next_ = nullptr;
   const char* end_ = nullptr;
   uint64_t cells_left_ = 0;
-  uint32_t column_id_ = 0;
   int64_t base_timestamp_us_ = 0;
+  bool first_ = true;
   bool corrupt_ = false;
+  Cell previous_;  // to check the order
   Liveness liveness_;
   Deletion deletion_;
 };

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encoding of read commands and read results between nodes.
+//
+//   command   := u8 version (1), u8 flags, u32 incarnation, u64 schema version,
+//                position, bytes partition key | range (position, position),
+//                [position, bytes partition key, u8 has clustering key, [bytes clustering key]],
+//                varint count, bytes row*, varint count, (bytes start, bytes end)*,
+//                u32 row limit, u32 per partition limit, varint bytes limit, u32 rows done,
+//                zigzag now
+//   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
+//                varint count, partition*
+//   partition := position, bytes partition key, bytes header,
+//                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
+//                varint count, (bytes clustering key, bytes record)*
+//   position  := i64 token, u64 hash
+#include "storage/row/read_command.h"
+
+#include "base/byte_io.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr uint8_t kVersion = 1;
+constexpr uint64_t kRowsWantedMax = 65536;
+constexpr size_t kPartitionBytesMin = 20;
+
+constexpr uint8_t kIsRange = 0x01;
+constexpr uint8_t kHasResume = 0x02;
+constexpr uint8_t kReversed = 0x04;
+constexpr uint8_t kWantsStatic = 0x08;
+constexpr uint8_t kDistinct = 0x10;
+constexpr uint8_t kLiveOnly = 0x20;
+constexpr uint8_t kKnownCommandFlags = 0x3f;
+
+constexpr uint8_t kExhausted = 0x01;
+constexpr uint8_t kSettled = 0x02;
+constexpr uint8_t kKnownResultFlags = 0x03;
+
+void write_position(base::ByteWriter& w, RingPosition position) {
+  w.i64(position.token);
+  w.u64(position.hash);
+}
+
+Result<RingPosition> read_position(base::ByteReader& r) {
+  RingPosition position;
+  TETRAD_TRY(position.token, r.read_i64());
+  TETRAD_TRY(position.hash, r.read_u64());
+  return position;
+}
+
+void write_place(base::ByteWriter& w, const ReadPosition& place) {
+  write_position(w, place.position);
+  w.bytes(place.partition_key);
+  w.u8(place.clustering_key ? 1 : 0);
+  if (place.clustering_key) w.bytes(*place.clustering_key);
+}
+
+Result<ReadPosition> read_place(base::ByteReader& r) {
+  ReadPosition place;
+  TETRAD_TRY(place.position, read_position(r));
+  TETRAD_TRY(place.partition_key, r.read_bytes());
+  TETRAD_TRY(const uint8_t has_clustering_key, r.read_u8());
+  if (has_clustering_key > 1)
+    return fail(ErrorCode::kCorruption, "place with the flag {}", has_clustering_key);
+  if (has_clustering_key == 1) {
+    TETRAD_TRY(place.clustering_key, r.read_bytes());
+  }
+  return place;
+}
+
+/// A count of things that take at least `bytes_min` each.
+Result<uint64_t> read_count(base::ByteReader& r, size_t bytes_min) {
+  TETRAD_TRY(const uint64_t count, r.read_varint());
+  if (count > r.remaining() / bytes_min)
+    return fail(ErrorCode::kCorruption, "{} things wanted, {} bytes left", count, r.remaining());
+  return count;
+}
+
+Result<void> read_slices(base::ByteReader& r, ReadCommand& command) {
+  TETRAD_TRY(const uint64_t row_count, read_count(r, 1));
+  if (row_count > kRowsWantedMax)
+    return fail(ErrorCode::kCorruption, "{} rows wanted, at most {}", row_count, kRowsWantedMax);
+  command.rows.reserve(row_count);
+  for (uint64_t i = 0; i < row_count; ++i) {
+    TETRAD_TRY(const BytesView key, r.read_bytes());
+    if (i > 0 && key <= command.rows.back())
+      return fail(ErrorCode::kCorruption, "wanted rows are not ascending");
+    command.rows.emplace_back(key);
+  }
+  TETRAD_TRY(const uint64_t range_count, read_count(r, 2));
+  command.clustering_ranges.reserve(range_count);
+  for (uint64_t i = 0; i < range_count; ++i) {
+    TETRAD_TRY(const BytesView start, r.read_bytes());
+    TETRAD_TRY(const BytesView end, r.read_bytes());
+    if (i > 0 && start < command.clustering_ranges.back().end)
+      return fail(ErrorCode::kCorruption, "wanted clustering ranges are not ascending");
+    command.clustering_ranges.push_back({Bytes(start), Bytes(end)});
+  }
+  return {};
+}
+
+Result<PartitionData> read_partition(base::ByteReader& r) {
+  PartitionData partition;
+  TETRAD_TRY(partition.position, read_position(r));
+  TETRAD_TRY(partition.partition_key, r.read_bytes());
+  TETRAD_TRY(partition.header, r.read_bytes());
+  TETRAD_TRY(const uint64_t tombstone_count, read_count(r, 4));
+  partition.range_tombstones.reserve(tombstone_count);
+  for (uint64_t i = 0; i < tombstone_count; ++i) {
+    RangeTombstoneView tombstone;
+    TETRAD_TRY(tombstone.start, r.read_bytes());
+    TETRAD_TRY(tombstone.end, r.read_bytes());
+    TETRAD_TRY(tombstone.deletion.timestamp_us, r.read_zigzag());
+    TETRAD_TRY(tombstone.deletion.deletion_time_s, r.read_zigzag());
+    partition.range_tombstones.push_back(tombstone);
+  }
+  TETRAD_TRY(const uint64_t row_count, read_count(r, 2));
+  partition.rows.reserve(row_count);
+  for (uint64_t i = 0; i < row_count; ++i) {
+    RowData row;
+    TETRAD_TRY(row.clustering_key, r.read_bytes());
+    TETRAD_TRY(row.record, r.read_bytes());
+    partition.rows.push_back(row);
+  }
+  return partition;
+}
+
+}  // namespace
+
+void encode_read_command(const ReadCommand& command, Bytes& out) {
+  base::ByteWriter w(out);
+  w.u8(kVersion);
+  w.u8(static_cast<uint8_t>(
+      (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
+      (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
+      (command.distinct_partitions ? kDistinct : 0) | (command.live_only ? kLiveOnly : 0)));
+  w.u32(command.incarnation.value);
+  w.u64(command.schema_version.value);
+  if (command.is_range) {
+    write_position(w, command.range.start);
+    write_position(w, command.range.end);
+  } else {
+    write_position(w, command.position);
+    w.bytes(command.partition_key);
+  }
+  if (command.resume_after) write_place(w, *command.resume_after);
+  w.varint(command.rows.size());
+  for (const Bytes& key : command.rows) w.bytes(key);
+  w.varint(command.clustering_ranges.size());
+  for (const ClusteringRange& range : command.clustering_ranges) {
+    w.bytes(range.start);
+    w.bytes(range.end);
+  }
+  w.u32(command.row_limit);
+  w.u32(command.per_partition_limit);
+  w.varint(command.bytes_limit);
+  w.u32(command.partition_rows_done);
+  w.zigzag(command.now_s);
+}
+
+Result<ReadCommand> decode_read_command(BytesView encoded) {
+  base::ByteReader r(encoded);
+  TETRAD_TRY(const uint8_t version, r.read_u8());
+  if (version != kVersion)
+    return fail(ErrorCode::kCorruption, "read command of format {}, this program reads {}", version,
+                kVersion);
+  TETRAD_TRY(const uint8_t flags, r.read_u8());
+  if ((flags & ~kKnownCommandFlags) != 0)
+    return fail(ErrorCode::kCorruption, "read command with unknown flags 0x{:02x}", flags);
+  ReadCommand command;
+  command.is_range = (flags & kIsRange) != 0;
+  command.reversed = (flags & kReversed) != 0;
+  command.wants_static = (flags & kWantsStatic) != 0;
+  command.distinct_partitions = (flags & kDistinct) != 0;
+  command.live_only = (flags & kLiveOnly) != 0;
+  TETRAD_TRY(command.incarnation.value, r.read_u32());
+  TETRAD_TRY(command.schema_version.value, r.read_u64());
+  if (command.is_range) {
+    TETRAD_TRY(command.range.start, read_position(r));
+    TETRAD_TRY(command.range.end, read_position(r));
+  } else {
+    TETRAD_TRY(command.position, read_position(r));
+    TETRAD_TRY(command.partition_key, r.read_bytes());
+  }
+  if (flags & kHasResume) {
+    TETRAD_TRY(command.resume_after, read_place(r));
+  }
+  TETRAD_TRY_VOID(read_slices(r, command));
+  TETRAD_TRY(command.row_limit, r.read_u32());
+  TETRAD_TRY(command.per_partition_limit, r.read_u32());
+  TETRAD_TRY(command.bytes_limit, r.read_varint());
+  TETRAD_TRY(command.partition_rows_done, r.read_u32());
+  TETRAD_TRY(command.now_s, r.read_zigzag());
+  if (!r.at_end())
+    return fail(ErrorCode::kCorruption, "{} bytes after the read command", r.remaining());
+  return command;
+}
+
+void encode_read_result(const ReadResult& result, Bytes& out) {
+  base::ByteWriter w(out);
+  w.u8(kVersion);
+  w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0)));
+  w.u32(result.live_row_count);
+  if (!result.exhausted) write_place(w, result.complete_up_to);
+  w.varint(result.partitions.size());
+  for (const PartitionData& partition : result.partitions) {
+    write_position(w, partition.position);
+    w.bytes(partition.partition_key);
+    w.bytes(partition.header);
+    w.varint(partition.range_tombstones.size());
+    for (const RangeTombstoneView& tombstone : partition.range_tombstones) {
+      w.bytes(tombstone.start);
+      w.bytes(tombstone.end);
+      w.zigzag(tombstone.deletion.timestamp_us);
+      w.zigzag(tombstone.deletion.deletion_time_s);
+    }
+    w.varint(partition.rows.size());
+    for (const RowData& row : partition.rows) {
+      w.bytes(row.clustering_key);
+      w.bytes(row.record);
+    }
+  }
+}
+
+Result<ReadResult> decode_read_result(Bytes encoded) {
+  ReadResult result;
+  base::ByteReader r(result.arena.adopt(std::move(encoded)));
+  TETRAD_TRY(const uint8_t version, r.read_u8());
+  if (version != kVersion)
+    return fail(ErrorCode::kCorruption, "read result of format {}, this program reads {}", version,
+                kVersion);
+  TETRAD_TRY(const uint8_t flags, r.read_u8());
+  if ((flags & ~kKnownResultFlags) != 0)
+    return fail(ErrorCode::kCorruption, "read result with unknown flags 0x{:02x}", flags);
+  result.exhausted = (flags & kExhausted) != 0;
+  result.settled = (flags & kSettled) != 0;
+  TETRAD_TRY(result.live_row_count, r.read_u32());
+  if (!result.exhausted) {
+    TETRAD_TRY(result.complete_up_to, read_place(r));
+  }
+  TETRAD_TRY(const uint64_t count, read_count(r, kPartitionBytesMin));
+  result.partitions.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(PartitionData partition, read_partition(r));
+    result.partitions.push_back(std::move(partition));
+  }
+  if (!r.at_end())
+    return fail(ErrorCode::kCorruption, "{} bytes after the read result", r.remaining());
+  return result;
+}
+
+}  // namespace tetrad::storage
