@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a leader knows of one follower's log, and how much it may send before it hears back.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+
+#include "replication/meta/raft_configuration.h"
+
+namespace tetrad::replication {
+
+/// kProbe: where the logs agree is not known; one append at a time. kReplicate: appends follow each
+/// other without waiting, within a window. kSnapshot: an image is on its way, nothing else is sent.
+struct RaftProgress {
+  enum class State : uint8_t { kProbe, kReplicate, kSnapshot };
+
+  State state = State::kProbe;
+  RaftIndex match = 0;  // durable on the follower, as in the leader's log
+  RaftIndex next = 1;   // first entry of the next append; invariant: next > match
+  bool probe_sent = false;
+  RaftIndex pending_snapshot = 0;
+  uint32_t snapshot_ticks = 0;      // since the image was sent
+  std::deque<RaftIndex> in_flight;  // last index of each append not answered yet
+  RaftIndex commit_sent = 0;
+  uint64_t read_round = 0;         // highest answered
+  bool recently_active = false;    // heard since the leader last checked its majority
+  uint32_t ticks_since_heard = 0;  // saturates
+
+  void probe() {
+    next = state == State::kSnapshot ? std::max(match, pending_snapshot) + 1 : match + 1;
+    state = State::kProbe;
+    probe_sent = false;
+    pending_snapshot = 0;
+    in_flight.clear();
+  }
+  void replicate() {
+    state = State::kReplicate;
+    next = match + 1;
+    probe_sent = false;
+    pending_snapshot = 0;
+    in_flight.clear();
+  }
+  void await_snapshot(RaftIndex index) {
+    state = State::kSnapshot;
+    pending_snapshot = index;
+    snapshot_ticks = 0;
+    probe_sent = false;
+    in_flight.clear();
+  }
+  bool may_send(size_t in_flight_max) const {
+    switch (state) {
+      case State::kProbe:
+        return !probe_sent;
+      case State::kReplicate:
+        return in_flight.size() < in_flight_max;
+      case State::kSnapshot:
+        return false;
+    }
+    return false;
+  }
+  void acknowledge(RaftIndex index) {
+    while (!in_flight.empty() && in_flight.front() <= index) in_flight.pop_front();
+  }
+};
+
+}  // namespace tetrad::replication
