@@ -185,7 +185,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
   }
   const replication::MetaSnapshot meta = meta_.snapshot();
   ExecuteContext context{
-      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, schema_, client,
+      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
       {},       {},           0};
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
@@ -298,7 +298,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
     entries.push_back(std::move(entry));
   }
   ExecuteContext context{
-      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, schema_, client,
+      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
       {},       {},           0};
   context.options.consistency = request.parameters.consistency;
   if (request.parameters.serial_consistency) {

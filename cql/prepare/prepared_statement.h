@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/consistency_level.h"
+#include "base/random.h"
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
@@ -84,7 +85,8 @@ struct ExecuteContext {
   replication::MetaService& meta;
   VirtualTables& virtual_tables;
   const QuerySettings& settings;
-  SchemaPtr schema;  // the newest when the request came in
+  base::Random& random;  // the shard's: uuid(), now(), ids of list elements
+  SchemaPtr schema;      // the newest when the request came in
   ClientState& client;
   QueryOptions options;
   std::vector<std::string> warnings;  // for the client
