@@ -13,6 +13,7 @@ class FrameEncoder {
   /// Where whole envelopes are appended, one after another.
   Bytes& out() { return pending_; }
   bool empty() const { return pending_.empty(); }
+  size_t pending_bytes() const { return pending_.size(); }
 
   /// Everything in out() so far goes bare; what follows is compressed (v3, v4) or put into segments
   /// (v5). Call it after the answer to STARTUP (server), or before the first request after it

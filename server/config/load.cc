@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading options from a YAML file (yaml-cpp) and from the command line (CLI11).
+#include <charconv>
+#include <map>
+
+#include <CLI/CLI.hpp>
+#include <yaml-cpp/yaml.h>
+
+#include "server/config/options.h"
+
+namespace tetrad::server {
+namespace {
+
+Result<void> set_option(Options& options, const OptionEntry& entry, const std::string& value) {
+  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) {
+    if (!entry.choices.empty() &&
+        std::find(entry.choices.begin(), entry.choices.end(), value) == entry.choices.end()) {
+      std::string allowed;
+      for (const auto choice : entry.choices)
+        allowed += (allowed.empty() ? "" : ", ") + std::string(choice);
+      return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", entry.name, value, allowed);
+    }
+    options.** text = value;
+    return {};
+  }
+  if (const auto* flag = std::get_if<bool Options::*>(&entry.target)) {
+    if (value != "true" && value != "false") {
+      return fail(ErrorCode::kConfig, "{}: '{}' is neither true nor false", entry.name, value);
+    }
+    options.** flag = value == "true";
+    return {};
+  }
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || number < entry.least ||
+      number > entry.most) {
+    return fail(ErrorCode::kConfig, "{}: '{}' is no whole number from {} to {}", entry.name, value,
+                entry.least, entry.most);
+  }
+  options.*std::get<uint64_t Options::*>(entry.target) = number;
+  return {};
+}
+
+Result<void> read_file(const std::string& path, Options& options) {
+  try {
+    const YAML::Node root = YAML::LoadFile(path);
+    if (root.IsNull()) return {};
+    if (!root.IsMap())
+      return fail(ErrorCode::kConfig, "{}: not a list of `name: value` lines", path);
+    for (const auto& pair : root) {
+      const auto name = pair.first.as<std::string>();
+      const auto& table = option_table();
+      const auto entry =
+          std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
+      if (entry == table.end())
+        return fail(ErrorCode::kConfig, "{}: there is no option '{}'", path, name);
+      if (!pair.second.IsScalar())
+        return fail(ErrorCode::kConfig, "{}: {}: not a single value", path, name);
+      if (auto set = set_option(options, *entry, pair.second.as<std::string>()); !set) {
+        return fail(ErrorCode::kConfig, "{}: {}", path, set.error().message);
+      }
+    }
+    return {};
+  } catch (const YAML::Exception& e) {
+    return fail(ErrorCode::kConfig, "{}: {}", path, e.what());
+  }
+}
+
+}  // namespace
+
+Result<CommandLine> read_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  CLI::App app;
+  app.set_help_flag();
+  std::string config_path;
+  std::map<std::string_view, std::string> values;
+  app.add_flag("--help", line.show_help);
+  app.add_flag("--version", line.show_version);
+  app.add_flag("--print-config", line.print_config);
+  app.add_option("--config", config_path);
+  for (const OptionEntry& entry : option_table()) {
+    std::string name = "--" + std::string(entry.name);
+    std::replace(name.begin(), name.end(), '_', '-');
+    auto* option = app.add_option(name, values[entry.name]);
+    if (std::holds_alternative<bool Options::*>(entry.target))
+      option->expected(0, 1)->default_str("true");
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    std::string message = e.what();
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    return fail(ErrorCode::kConfig, "{}", message);
+  }
+  if (!config_path.empty()) TETRAD_TRY_VOID(read_file(config_path, line.options));
+  for (const OptionEntry& entry : option_table()) {
+    std::string name = "--" + std::string(entry.name);
+    std::replace(name.begin(), name.end(), '_', '-');
+    if (app.count(name) == 0) continue;
+    std::string value = values[entry.name];
+    if (value.empty() && std::holds_alternative<bool Options::*>(entry.target)) value = "true";
+    TETRAD_TRY_VOID(set_option(line.options, entry, value));
+  }
+  return line;
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/config/options.h"
+
+#include <algorithm>
+
+namespace tetrad::server {
+namespace {
+
+std::string command_line_name(std::string_view name) {
+  std::string out = "--" + std::string(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::string default_text(const OptionEntry& entry) {
+  const Options defaults;
+  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return defaults.**text;
+  if (const auto* number = std::get_if<uint64_t Options::*>(&entry.target)) {
+    return std::to_string(defaults.**number);
+  }
+  return defaults.*std::get<bool Options::*>(entry.target) ? "true" : "false";
+}
+
+std::string allowed_text(const OptionEntry& entry) {
+  if (std::holds_alternative<uint64_t Options::*>(entry.target)) {
+    return fmt::format("{} to {}", entry.least, entry.most);
+  }
+  if (std::holds_alternative<bool Options::*>(entry.target)) return "true or false";
+  std::string out;
+  for (const auto choice : entry.choices) out += (out.empty() ? "" : ", ") + std::string(choice);
+  return out;
+}
+
+}  // namespace
+
+const std::vector<OptionEntry>& option_table() {
+  constexpr uint64_t kPortMax = 65'535;
+  static const std::vector<OptionEntry> table = {
+      {"data_directory",
+       &Options::data_directory,
+       0,
+       0,
+       {},
+       "Where the node keeps its data; made if absent."},
+      {"listen_address",
+       &Options::listen_address,
+       0,
+       0,
+       {},
+       "The IP address that clients, nodes and the admin page use."},
+      {"native_port", &Options::native_port, 1, kPortMax, {}, "Port for CQL clients."},
+      {"internode_port", &Options::internode_port, 1, kPortMax, {}, "Port for the other nodes."},
+      {"admin_port",
+       &Options::admin_port,
+       1,
+       kPortMax,
+       {},
+       "Port for tetractl, /health and /metrics (HTTP)."},
+      {"insecure_listen",
+       &Options::insecure_listen,
+       0,
+       0,
+       {},
+       "Allow a listen_address off loopback although there is no authentication: anybody who "
+       "reaches it may read and "
+       "write everything."},
+      {"seeds",
+       &Options::seeds,
+       0,
+       0,
+       {},
+       "Addresses of nodes to join, separated by commas, each with :port if its internode port is "
+       "another; empty or "
+       "only this node: a cluster of its own."},
+      {"cluster_name",
+       &Options::cluster_name,
+       0,
+       0,
+       {},
+       "Name of the cluster; fixed when it is first started."},
+      {"datacenter",
+       &Options::datacenter,
+       0,
+       0,
+       {},
+       "The data centre of this node, as drivers see it."},
+      {"rack", &Options::rack, 0, 0, {}, "The fault domain of this node."},
+      {"log_level",
+       &Options::log_level,
+       0,
+       0,
+       {"debug", "info", "warn", "error"},
+       "Least level that is logged."},
+      {"commit_log_sync",
+       &Options::commit_log_sync,
+       0,
+       0,
+       {"periodic", "group"},
+       "periodic: an acknowledged write survives the end of the process, and is synced to disk "
+       "every "
+       "commit_log_sync_period_ms; group: it is on disk before it is acknowledged."},
+      {"commit_log_sync_period_ms",
+       &Options::commit_log_sync_period_ms,
+       1,
+       60'000,
+       {},
+       "Milliseconds between two syncs when commit_log_sync is periodic."},
+      {"block_cache_mb",
+       &Options::block_cache_mb,
+       8,
+       1 << 20,
+       {},
+       "Memory for blocks read from disk, in MiB."},
+      {"write_buffer_mb",
+       &Options::write_buffer_mb,
+       1,
+       4'096,
+       {},
+       "Size of one memtable in MiB; a store has up to four."},
+      {"background_threads",
+       &Options::background_threads,
+       1,
+       64,
+       {},
+       "Threads that flush and compact."},
+      {"io_threads",
+       &Options::io_threads,
+       1,
+       64,
+       {},
+       "Threads for reads that miss the cache and for synced writes."},
+      {"connections_max",
+       &Options::connections_max,
+       1,
+       1 << 20,
+       {},
+       "Client connections at a time; more are closed."},
+      {"requests_in_flight_per_connection_max",
+       &Options::requests_in_flight_per_connection_max,
+       1,
+       32'768,
+       {},
+       "Requests of one connection at a time; beyond it the node stops reading from it."},
+      {"request_memory_mb",
+       &Options::request_memory_mb,
+       0,
+       1 << 20,
+       {},
+       "MiB of requests in flight, beyond which clients get OVERLOADED; 0: a tenth of the memory."},
+      {"native_frame_mb_max",
+       &Options::native_frame_mb_max,
+       1,
+       256,
+       {},
+       "Largest request of a client in MiB."},
+      {"mutation_mb_max",
+       &Options::mutation_mb_max,
+       1,
+       256,
+       {},
+       "Largest change of one logical partition in MiB."},
+      {"read_timeout_ms",
+       &Options::read_timeout_ms,
+       1,
+       3'600'000,
+       {},
+       "Time for a read of named partitions, in ms."},
+      {"range_timeout_ms",
+       &Options::range_timeout_ms,
+       1,
+       3'600'000,
+       {},
+       "Time for a page of a scan and for an aggregate, in ms."},
+      {"write_timeout_ms",
+       &Options::write_timeout_ms,
+       1,
+       3'600'000,
+       {},
+       "Time for a write, in ms."},
+      {"truncate_timeout_ms",
+       &Options::truncate_timeout_ms,
+       1,
+       3'600'000,
+       {},
+       "Time for a TRUNCATE, in ms."},
+      {"prepared_statements_max",
+       &Options::prepared_statements_max,
+       1,
+       10'000'000,
+       {},
+       "Prepared statements kept; beyond it the least recently used one goes."},
+      {"max_physical_partition_mb",
+       &Options::max_physical_partition_mb,
+       1,
+       1 << 24,
+       {},
+       "Size in MiB past which a physical partition is split; the table option "
+       "tetrad_max_partition_mb overrides it."},
+      {"max_logical_partition_mb",
+       &Options::max_logical_partition_mb,
+       1,
+       1 << 24,
+       {},
+       "Size in MiB past which inserts into one logical partition are refused."},
+      {"replace_after_s",
+       &Options::replace_after_s,
+       1,
+       1 << 24,
+       {},
+       "Seconds that a node stays away before its voter seat in the metadata group goes to "
+       "another."},
+      {"batch_warn_kb",
+       &Options::batch_warn_kb,
+       1,
+       1 << 20,
+       {},
+       "Batches above this many KiB carry a warning."},
+      {"batch_fail_kb",
+       &Options::batch_fail_kb,
+       1,
+       1 << 20,
+       {},
+       "Batches above this many KiB are refused."},
+  };
+  return table;
+}
+
+std::string help_text() {
+  std::string out =
+      "tetrad: a distributed wide-column database server that speaks CQL\n\n"
+      "usage: tetrad [--config FILE] [options]\n\n"
+      "A node without any option is a working database on 127.0.0.1. Options (each also a line of "
+      "the file):\n\n";
+  for (const OptionEntry& entry : option_table()) {
+    const std::string value = default_text(entry);
+    const std::string allowed = allowed_text(entry);
+    out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry.name),
+                       value.empty() ? "none" : value, allowed.empty() ? "" : "; " + allowed,
+                       entry.sentence);
+  }
+  out +=
+      "  --config FILE\n      Reads options from a YAML file; the command line goes before it.\n"
+      "  --print-config\n      Prints a file with every option and its default, and ends.\n"
+      "  --help, --version\n";
+  return out;
+}
+
+std::string default_config_text() {
+  std::string out =
+      "# Options of a Tetrad node with their defaults. None is needed to start one.\n"
+      "# Written by `tetrad --print-config`; a test compares the two.\n";
+  for (const OptionEntry& entry : option_table()) {
+    const std::string value = default_text(entry);
+    const std::string allowed = allowed_text(entry);
+    out += fmt::format("\n# {}{}\n{}: {}\n", entry.sentence,
+                       allowed.empty() ? "" : " (" + allowed + ")", entry.name,
+                       value.empty() ? "\"\"" : value);
+  }
+  return out;
+}
+
+}  // namespace tetrad::server

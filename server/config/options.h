@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every option of the server, in one table: name with unit, default, bounds, a sentence. The
+// command line, --help and conf/tetrad.yaml come from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tetrad::server {
+
+struct Options {
+  std::string data_directory = "data";
+  std::string listen_address = "127.0.0.1";
+  uint64_t native_port = 9042, internode_port = 7000, admin_port = 9180;
+  std::string seeds;  // comma separated addresses, each with an optional :port
+  std::string cluster_name = "tetrad";
+  std::string datacenter = "dc1", rack = "rack1";
+  std::string log_level = "info";
+  std::string commit_log_sync = "periodic";
+  bool insecure_listen = false;
+
+  uint64_t commit_log_sync_period_ms = 100;
+  uint64_t block_cache_mb = 256, write_buffer_mb = 64, background_threads = 1, io_threads = 2;
+  uint64_t connections_max = 65'536, requests_in_flight_per_connection_max = 4'096;
+  uint64_t request_memory_mb = 0;  // 0: a tenth of the memory
+  uint64_t native_frame_mb_max = 16, mutation_mb_max = 16;
+  uint64_t read_timeout_ms = 5'000, range_timeout_ms = 10'000, write_timeout_ms = 2'000;
+  uint64_t truncate_timeout_ms = 60'000;
+  uint64_t prepared_statements_max = 10'000;
+  uint64_t max_physical_partition_mb = 10'240, max_logical_partition_mb = 20'480;
+  uint64_t replace_after_s = 3'600;
+  uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
+};
+
+/// One line of the table.
+struct OptionEntry {
+  using Target = std::variant<std::string Options::*, uint64_t Options::*, bool Options::*>;
+  std::string_view name;  // in the file; on the command line with '-' for '_'
+  Target target;
+  uint64_t least = 0, most = 0;                // of a number
+  std::vector<std::string_view> choices = {};  // of a text; empty: any
+  std::string_view sentence;
+};
+
+const std::vector<OptionEntry>& option_table();
+
+/// What the command line asks for.
+struct CommandLine {
+  Options options;
+  bool show_help = false, show_version = false, print_config = false;
+};
+
+/// Reads the file named by --config first, then the command line over it. Errors: kConfig, one line
+/// that names the option, the value and what is allowed. Touches nothing but the file.
+Result<CommandLine> read_command_line(int argc, const char* const* argv);
+
+std::string help_text();
+/// The file that says every default: conf/tetrad.yaml.
+std::string default_config_text();
+
+}  // namespace tetrad::server

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/connection/connection.h"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+
+namespace tetrad::server {
+namespace {
+
+namespace asio = boost::asio;
+
+cql::ReplyHead head_of(const cql::Envelope& envelope) {
+  cql::ReplyHead head;
+  head.version = std::clamp(envelope.version(), cql::kProtocolVersionMin, cql::kProtocolVersionMax);
+  head.stream = envelope.stream();
+  return head;
+}
+
+}  // namespace
+
+Connection::Connection(asio::ip::tcp::socket socket, ConnectionContext& context)
+    : socket_(std::move(socket)),
+      context_(context),
+      decoder_(cql::FrameDecoder::Role::kServer, context.limits.frame) {}
+
+Connection::~Connection() = default;
+
+void Connection::start() {
+  boost::system::error_code error;
+  socket_.non_blocking(true, error);
+  socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  socket_.set_option(asio::socket_base::keep_alive(true), error);
+  const auto remote = socket_.remote_endpoint(error);
+  if (!error) {
+    client_.client_address = remote.address().to_string();
+    client_.client_port = remote.port();
+  }
+  context_.metrics.accepted.add();
+  context_.open.insert(shared_from_this());
+  startup_timer_ = context_.reactor.call_at(
+      context_.reactor.now_us() + context_.limits.startup_timeout_us, [this] {
+        startup_timer_ = 0;
+        context_.logger.debug("closed a connection without STARTUP client={}",
+                              client_.client_address);
+        close();
+      });
+  read();
+}
+
+void Connection::read() {
+  if (reading_ || phase_ == Phase::kClosed || phase_ == Phase::kClosing || must_pause()) return;
+  reading_ = true;
+  const auto room = decoder_.writable();
+  socket_.async_read_some(
+      asio::buffer(room.data(), room.size()),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+        self->reading_ = false;
+        if (self->phase_ == Phase::kClosed) return;
+        if (error) {
+          self->close();
+          return;
+        }
+        self->context_.metrics.bytes_in.add(size);
+        self->decoder_.commit(size);
+        self->take_requests();
+        self->read();
+      });
+}
+
+uint64_t Connection::unsent_bytes() const {
+  return encoder_.pending_bytes() + wire_.size() - wire_sent_;
+}
+
+bool Connection::must_pause() const {
+  return in_flight_ >= context_.limits.requests_in_flight_max ||
+         unsent_bytes() > context_.limits.unsent_pause_bytes;
+}
+
+void Connection::take_requests() {
+  if (taking_) return;
+  taking_ = true;
+  while ((phase_ == Phase::kNew || phase_ == Phase::kReady) && !must_pause()) {
+    cql::Incoming incoming = decoder_.next();
+    using Kind = cql::Incoming::Kind;
+    if (incoming.kind == Kind::kNeedMore) break;
+    if (incoming.kind == Kind::kEnvelope) {
+      take(std::move(incoming.envelope));
+      continue;
+    }
+    context_.metrics.protocol_errors.add();
+    if (incoming.version_refused) {
+      cql::append_version_refusal(encoder_.out(), incoming.envelope.version(),
+                                  incoming.envelope.stream());
+    } else {
+      cql::append_error(encoder_.out(), head_of(incoming.envelope), incoming.error);
+    }
+    schedule_flush();
+    if (incoming.kind == Kind::kFatal) {
+      close_after_flush();
+      break;
+    }
+  }
+  taking_ = false;
+}
+
+void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
+  cql::append_error(encoder_.out(), head_of(envelope), error);
+  schedule_flush();
+}
+
+void Connection::take(cql::Envelope envelope) {
+  context_.metrics.requests.add();
+  auto decoded = cql::decode_request(envelope);
+  if (!decoded) {
+    refuse(envelope, decoded.error());
+    return;
+  }
+  auto& message = decoded->message;
+  if (std::holds_alternative<cql::OptionsRequest>(message)) {
+    const cql::SupportedOption options[] = {
+        {"CQL_VERSION", {"3.4.7"}},
+        {"COMPRESSION", {"lz4", "snappy"}},
+        {"PROTOCOL_VERSIONS", {"3/v3", "4/v4", "5/v5"}},
+        {"TETRAD_VERSION", {context_.program_version}},
+    };
+    cql::append_supported(encoder_.out(), head_of(envelope), options);
+    schedule_flush();
+    return;
+  }
+  if (const auto* startup = std::get_if<cql::StartupRequest>(&message)) {
+    start_up(envelope, *startup);
+    return;
+  }
+  if (phase_ == Phase::kNew) {
+    refuse(envelope, Error(ErrorCode::kProtocol,
+                           fmt::format("Unexpected message {}, expecting STARTUP or OPTIONS",
+                                       cql::name_of(envelope.opcode()))));
+    return;
+  }
+  if (const auto* wanted = std::get_if<cql::RegisterRequest>(&message)) {
+    wanted_.schema_change |= wanted->schema_change;
+    wanted_.status_change |= wanted->status_change;
+    wanted_.topology_change |= wanted->topology_change;
+    context_.events.add(*this);
+    cql::append_ready(encoder_.out(), head_of(envelope));
+    schedule_flush();
+    return;
+  }
+  if (std::holds_alternative<cql::AuthResponseRequest>(message)) {
+    refuse(envelope, Error(ErrorCode::kProtocol,
+                           "Unexpected message AUTH_RESPONSE: the connection is ready"));
+    return;
+  }
+  const uint64_t bytes = envelope.body.size();
+  if (context_.request_bytes_in_flight + bytes > context_.limits.node_request_bytes_max) {
+    context_.metrics.overloaded.add();
+    refuse(envelope, Error(ErrorCode::kOverloaded,
+                           "Too many bytes of requests in flight on this node; try again"));
+    return;
+  }
+  context_.request_bytes_in_flight += bytes;
+  ++context_.requests_in_flight;
+  ++in_flight_;
+  context_.tasks.spawn(run(shared_from_this(), std::move(envelope), std::move(*decoded)));
+}
+
+Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envelope,
+                           cql::Request request) {
+  const uint64_t bytes = envelope.body.size();
+  co_await self->context_.processor.process(std::move(envelope), std::move(request), self->client_,
+                                            self->encoder_.out());
+  self->request_done(bytes);
+}
+
+void Connection::request_done(uint64_t bytes) {
+  context_.request_bytes_in_flight -= bytes;
+  --context_.requests_in_flight;
+  const bool was_paused = must_pause();
+  --in_flight_;
+  schedule_flush();
+  if (was_paused && !taking_) go_on_later();
+}
+
+void Connection::go_on_later() {
+  // What the decoder holds already waits in no socket: go on with it from the loop.
+  context_.reactor.post([self = shared_from_this()] {
+    self->take_requests();
+    self->read();
+  });
+}
+
+void Connection::start_up(const cql::Envelope& envelope, const cql::StartupRequest& request) {
+  if (phase_ != Phase::kNew) {
+    refuse(envelope,
+           Error(ErrorCode::kProtocol, "Unexpected message STARTUP: the connection is ready"));
+    return;
+  }
+  for (const auto& [key, value] : request.options) {
+    client_.startup_options.emplace(std::string(key), std::string(value));
+  }
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
+  version_ = envelope.version();
+  cql::append_ready(encoder_.out(), head_of(envelope));
+  encoder_.start(version_, request.compression);
+  decoder_.start(version_, request.compression);
+  decoder_.set_authenticated();
+  phase_ = Phase::kReady;
+  schedule_flush();
+}
+
+void Connection::schedule_flush() {
+  if (flush_scheduled_ || phase_ == Phase::kClosed) return;
+  flush_scheduled_ = true;
+  context_.reactor.at_turn_end([self = shared_from_this()] {
+    self->flush_scheduled_ = false;
+    self->flush();
+  });
+}
+
+void Connection::flush() {
+  if (phase_ == Phase::kClosed || writing_) return;  // what is under way flushes again at its end
+  if (!encoder_.empty()) {
+    const bool was_paused = must_pause();
+    encoder_.finish_turn(wire_);
+    wire_sent_ = 0;
+    // Nearly always the socket takes all of it: no second trip through the loop.
+    boost::system::error_code error;
+    const size_t sent = socket_.write_some(asio::buffer(wire_), error);
+    if (error && error != asio::error::would_block && error != asio::error::try_again) {
+      close();
+      return;
+    }
+    wire_sent_ = error ? 0 : sent;
+    context_.metrics.bytes_out.add(wire_sent_);
+    if (wire_sent_ < wire_.size()) {
+      writing_ = true;
+      write_more();
+      return;
+    }
+    wire_.clear();
+    wire_sent_ = 0;
+    if (wire_.capacity() > (256u << 10)) wire_ = Bytes();
+    if (was_paused && !must_pause()) go_on_later();
+  }
+  if (phase_ == Phase::kClosing && in_flight_ == 0) {
+    boost::system::error_code ignored;
+    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    close();
+  }
+}
+
+void Connection::write_more() {
+  if (stall_timer_ == 0) {
+    stall_timer_ = context_.reactor.call_at(
+        context_.reactor.now_us() + context_.limits.stalled_write_timeout_us, [this] {
+          stall_timer_ = 0;
+          context_.logger.warn(
+              "closed a connection whose client reads nothing client={} unsent_bytes={}",
+              client_.client_address, wire_.size() - wire_sent_);
+          close();
+        });
+  }
+  socket_.async_write_some(
+      asio::buffer(wire_.data() + wire_sent_, wire_.size() - wire_sent_),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+        if (self->phase_ == Phase::kClosed) return;
+        if (error) {
+          self->close();
+          return;
+        }
+        self->context_.reactor.cancel(std::exchange(self->stall_timer_, 0));
+        self->context_.metrics.bytes_out.add(size);
+        self->wire_sent_ += size;
+        if (self->wire_sent_ < self->wire_.size()) {
+          self->write_more();
+          return;
+        }
+        self->writing_ = false;
+        self->wire_.clear();
+        self->wire_sent_ = 0;
+        self->flush();
+        self->take_requests();
+        self->read();
+      });
+}
+
+void Connection::close_after_flush() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosing;
+  context_.events.remove(*this);
+  schedule_flush();
+}
+
+void Connection::drain() { close_after_flush(); }
+
+void Connection::close() {
+  if (phase_ == Phase::kClosed) return;
+  phase_ = Phase::kClosed;
+  context_.metrics.closed.add();
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
+  context_.reactor.cancel(std::exchange(stall_timer_, 0));
+  context_.events.remove(*this);
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  context_.open.erase(shared_from_this());
+}
+
+void Connection::send_schema_event(const cql::SchemaChange& change) {
+  cql::append_schema_event(encoder_.out(), version_, change);
+  schedule_flush();
+}
+
+void Connection::send_topology_event(cql::TopologyChange change, const cql::Inet& node) {
+  cql::append_topology_event(encoder_.out(), version_, change, node);
+  schedule_flush();
+}
+
+void Connection::send_status_event(cql::StatusChange change, const cql::Inet& node) {
+  cql::append_status_event(encoder_.out(), version_, change, node);
+  schedule_flush();
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One client connection: bytes in, whole requests, answers, bytes out. All frames that have come in
+// one turn are taken together and all answers of a turn leave in one send. Belongs to its shard's
+// thread.
+//
+// Back-pressure: reading stops while too many requests are in flight or too many answer bytes wait
+// for a slow reader, so a connection's memory is bounded by its limits; a reader that takes nothing
+// for long is closed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "base/task_group.h"
+#include "cql/execute/query_processor.h"
+#include "cql/protocol/frame_decoder.h"
+#include "cql/protocol/frame_encoder.h"
+#include "server/connection/event_hub.h"
+
+namespace tetrad::server {
+
+struct ConnectionLimits {
+  cql::FrameLimits frame;
+  uint32_t requests_in_flight_max = 4096;   // per connection; then reading pauses
+  uint64_t unsent_pause_bytes = 4u << 20;   // reading pauses until the client has taken them
+  int64_t startup_timeout_us = 10'000'000;  // from accept to the end of STARTUP
+  int64_t stalled_write_timeout_us =
+      60'000'000;  // a client that reads nothing for so long is closed
+  uint64_t node_request_bytes_max =
+      1u << 30;  // of all requests in flight on the shard; beyond it OVERLOADED
+};
+
+struct ConnectionMetrics {
+  base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
+      bytes_out;
+};
+
+class Connection;
+
+/// What the connections of one shard share. Outlives them.
+struct ConnectionContext {
+  base::Reactor& reactor;
+  cql::QueryProcessor& processor;
+  EventHub& events;
+  ConnectionLimits limits;
+  std::string program_version;
+  Logger logger;
+  ConnectionMetrics metrics;
+  uint64_t request_bytes_in_flight = 0;
+  uint64_t requests_in_flight = 0;
+  std::unordered_set<std::shared_ptr<Connection>> open;
+  bool draining = false;
+  base::TaskGroup tasks;  // last: goes first
+};
+
+class Connection final : public std::enable_shared_from_this<Connection>, public EventSink {
+ public:
+  Connection(boost::asio::ip::tcp::socket socket, ConnectionContext& context);
+  ~Connection() override;
+
+  void start();
+  /// Answers in flight are still sent; then the socket closes.
+  void drain();
+  /// At once.
+  void close();
+
+  const cql::RegisterRequest& wanted_events() const override { return wanted_; }
+  void send_schema_event(const cql::SchemaChange& change) override;
+  void send_topology_event(cql::TopologyChange change, const cql::Inet& node) override;
+  void send_status_event(cql::StatusChange change, const cql::Inet& node) override;
+
+ private:
+  enum class Phase : uint8_t { kNew, kReady, kClosing, kClosed };
+
+  void read();
+  void take_requests();
+  void take(cql::Envelope envelope);
+  void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
+  void refuse(const cql::Envelope& envelope, const Error& error);
+  static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
+                        cql::Request request);
+  void request_done(uint64_t bytes);
+  uint64_t unsent_bytes() const;
+  bool must_pause() const;
+  void go_on_later();
+  void schedule_flush();
+  void flush();
+  void write_more();
+  void close_after_flush();
+
+  boost::asio::ip::tcp::socket socket_;
+  ConnectionContext& context_;
+  cql::FrameDecoder decoder_;
+  cql::FrameEncoder encoder_;
+  Bytes wire_;  // being sent
+  size_t wire_sent_ = 0;
+  bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false;
+  Phase phase_ = Phase::kNew;
+  int version_ = 0;
+  cql::RegisterRequest wanted_;
+  cql::ClientState client_;
+  uint32_t in_flight_ = 0;
+  base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0;
+};
+
+}  // namespace tetrad::server
