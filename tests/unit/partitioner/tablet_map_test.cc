@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "partitioner/tablet_map.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "partitioner/placement.h"
+#include "partitioner/split_policy.h"
+#include "tests/unit/partitioner/test_nodes.h"
+
+namespace tetrad::partitioner {
+
+namespace {
+TabletMap map_of(uint32_t tablets) {
+  StoreLoad load;
+  return TabletMap(*place_table(Ring(ring_nodes(3)), {.tablets = tablets}, load));
+}
+}  // namespace
+
+TEST_CASE("every position has its tablet") {
+  base::Random random(3);
+  const TabletMap map = map_of(9);
+  CHECK(map.find(RingPosition::highest()).id == TabletId{9});
+  CHECK(map.find({INT64_MIN, 1}).id == TabletId{1});
+  for (int i = 0; i < 1000; ++i) {
+    const RingPosition position{static_cast<int64_t>(random.next()), random.next()};
+    CHECK(map.find(position).range.contains(position));
+  }
+  for (const Tablet& tablet : map.tablets()) CHECK(map.find(tablet.range.end).id == tablet.id);
+}
+
+TEST_CASE("a split keeps members and epoch and raises the version") {
+  const TabletMap map = map_of(2);
+  const auto split = map.with_split(TabletId{1}, {-5, 77}, TabletId{50});
+  REQUIRE(split);
+  CHECK(split->version() == map.version() + 1);
+  REQUIRE(split->tablets().size() == 3);
+  CHECK(split->find({-5, 77}).id == TabletId{1});
+  CHECK(split->find({-5, 78}).id == TabletId{50});
+  CHECK(split->find({-5, 78}).replicas == map.find({-5, 78}).replicas);
+  CHECK(split->find({-5, 78}).epoch == map.find({-5, 78}).epoch);
+  CHECK_FALSE(map.with_split(TabletId{2}, {-5, 77}, TabletId{50}));
+  CHECK_FALSE(map.with_split(TabletId{9}, {-5, 77}, TabletId{50}));
+  CHECK_FALSE(map.with_split(TabletId{2}, RingPosition::highest(), TabletId{50}));
+}
+
+TEST_CASE("a tablet map comes back from its bytes, and broken bytes are refused") {
+  TabletMap map = map_of(5);
+  Tablet changed = map.tablets()[2];
+  changed.stage = TabletStage::kStream;
+  changed.new_replicas = changed.replicas;
+  changed.full = true;
+  changed.epoch = SetEpoch{7};
+  map = *map.with_tablet(changed);
+  Bytes bytes;
+  encode_tablet_map(map, bytes);
+  base::ByteReader reader(bytes);
+  const auto decoded = decode_tablet_map(reader);
+  REQUIRE(decoded);
+  CHECK(reader.at_end());
+  Bytes again;
+  encode_tablet_map(*decoded, again);
+  CHECK(again == bytes);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    base::ByteReader cut(BytesView(bytes).substr(0, size));
+    CHECK_FALSE(decode_tablet_map(cut));
+  }
+  base::Random random(5);
+  for (int i = 0; i < 5000; ++i) {
+    Bytes broken = bytes;
+    broken[random.below(broken.size())] = static_cast<char>(random.next());
+    base::ByteReader in(broken);
+    (void)decode_tablet_map(in);
+  }
+}
+
+TEST_CASE("the cut halves the bytes and never cuts a logical partition") {
+  Tablet tablet;
+  tablet.id = TabletId{1};
+  const std::vector<SplitSample> even{{{10, 0}, 5}, {{20, 0}, 5}, {{30, 0}, 5}, {{40, 0}, 5}};
+  CHECK(choose_split_point(tablet, even) == RingPosition{20, 0});
+  const std::vector<SplitSample> large_first{{{10, 0}, 100}, {{20, 0}, 1}, {{30, 0}, 1}};
+  CHECK(choose_split_point(tablet, large_first) == RingPosition{10, 0});
+  const std::vector<SplitSample> large_last{{{10, 0}, 1}, {{20, 0}, 1}, {{30, 0}, 100}};
+  CHECK(choose_split_point(tablet, large_last) == RingPosition{20, 0});
+  const std::vector<SplitSample> one{{{10, 0}, 100}};
+  REQUIRE_FALSE(choose_split_point(tablet, one));
+  CHECK(choose_split_point(tablet, one).error().code == ErrorCode::kLimit);
+  CHECK_FALSE(choose_split_point(tablet, {}));
+  tablet.range = {{15, 0}, {30, 0}};
+  CHECK(choose_split_point(tablet, even) == RingPosition{20, 0});
+  tablet.range = {{25, 0}, {30, 0}};
+  CHECK_FALSE(choose_split_point(tablet, even));
+}
+
+TEST_CASE("tablets past the limit are split, the largest first") {
+  TabletMap map = map_of(4);
+  Tablet full = map.tablets()[3];
+  full.full = true;
+  map = *map.with_tablet(full);
+  const auto bytes_of = [](TabletId id) { return id.value * 100; };
+  CHECK(tablets_to_split(map, bytes_of, 150) == std::vector<TabletId>{TabletId{3}, TabletId{2}});
+  CHECK(tablets_to_split(map, bytes_of, 400).empty());
+}
+
+}  // namespace tetrad::partitioner
