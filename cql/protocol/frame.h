@@ -70,7 +70,7 @@ EnvelopeHeader decode_envelope_header(const char* bytes);
 /// `to` must have room for kEnvelopeHeaderBytes.
 void encode_envelope_header(char* to, const EnvelopeHeader& header);
 
-/// Keeps the memory that an envelope's views point into. Any thread may drop it.
+/// Keeps the memory that an envelope's views point into: usually a read buffer with its neighbours.
 using FramePin = std::shared_ptr<const char[]>;
 
 /// One whole message: `body` is decompressed and lives as long as `pin`.

@@ -26,7 +26,7 @@ struct FrameLimits {
   uint32_t read_bytes_max = 64u << 10;
 };
 
-/// What next() found.
+/// What next() found. The pin of an envelope is dropped on the thread of its decoder.
 struct Incoming {
   enum class Kind : uint8_t {
     kNeedMore,  // nothing whole is left: read on
@@ -89,19 +89,21 @@ class FrameDecoder {
   BytesView unread() const { return {buffer_.bytes.get() + begin_, end_ - begin_}; }
   bool expects_segments() const { return version_ >= 5; }
   uint32_t body_bytes_max() const;
+  /// What is wrong with a header whose version is served; none if nothing is.
+  std::optional<Error> check_header(const EnvelopeHeader& header) const;
 
   Incoming next_bare();
   Incoming next_segment();
   Incoming next_in_payload();
   Incoming take_large_part(BytesView payload);
-  bool check_header(const EnvelopeHeader& header, Incoming& trouble);
-  void check_version(uint8_t first_byte, BytesView bytes, Incoming& trouble);
+  void append_to_large(BytesView part);
   Incoming decompressed(Envelope envelope);
+  Incoming need(size_t bytes);
   Incoming refuse(const EnvelopeHeader& header, Error error);
   Incoming refuse_bad(const EnvelopeHeader& header, Error error);
   Incoming refuse_oversize(const EnvelopeHeader& header, uint64_t length);
+  Incoming refuse_version(BytesView bytes);
   Incoming fatal(const EnvelopeHeader& header, Error error);
-  void grow_large(size_t needed);
 
   const Role role_;
   const FrameLimits limits_;

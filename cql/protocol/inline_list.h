@@ -17,7 +17,7 @@ class InlineList {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
  public:
-  InlineList() = default;
+  InlineList() {}
   InlineList(const InlineList& other) { append(other); }
   InlineList(InlineList&& other) noexcept { take(other); }
   InlineList& operator=(const InlineList& other) {
@@ -31,12 +31,12 @@ class InlineList {
     if (this != &other) take(other);
     return *this;
   }
-  ~InlineList() = default;
+  ~InlineList() {}
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  const T* data() const { return heap_ ? heap_.get() : inline_; }
-  T* data() { return heap_ ? heap_.get() : inline_; }
+  const T* data() const { return heap_ ? heap_.get() : inline_items_; }
+  T* data() { return heap_ ? heap_.get() : inline_items_; }
   const T& operator[](size_t i) const { return data()[i]; }
   T& operator[](size_t i) { return data()[i]; }
   const T* begin() const { return data(); }
@@ -45,9 +45,10 @@ class InlineList {
   operator std::span<const T>() const { return span(); }
 
   void clear() { size_ = 0; }
-  /// Room for `capacity` in all. The caller has bounded it.
+  /// Room for `capacity` in all, or more. The caller has bounded it.
   void reserve(size_t capacity) {
     if (capacity <= capacity_) return;
+    capacity = std::max(capacity, 2 * capacity_);
     auto grown = std::make_unique_for_overwrite<T[]>(capacity);
     std::copy_n(data(), size_, grown.get());
     heap_ = std::move(grown);
@@ -56,7 +57,7 @@ class InlineList {
   void push_back(const T& item) {
     if (size_ == capacity_) {
       const T kept = item;
-      reserve(capacity_ * 2);
+      reserve(capacity_ + 1);
       data()[size_++] = kept;
       return;
     }
@@ -73,7 +74,7 @@ class InlineList {
     heap_ = std::move(other.heap_);
     capacity_ = other.capacity_;
     size_ = other.size_;
-    if (!heap_) std::copy_n(other.inline_, size_, inline_);
+    if (!heap_) std::copy_n(other.inline_items_, size_, inline_items_);
     other.capacity_ = N;
     other.size_ = 0;
   }
@@ -82,7 +83,7 @@ class InlineList {
   size_t size_ = 0;
   size_t capacity_ = N;
   union {  // members beyond size_ are never read, so none is initialised
-    T inline_[N];
+    T inline_items_[N];
   };
 };
 

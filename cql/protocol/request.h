@@ -124,7 +124,7 @@ Result<Request> decode_request(const Envelope& envelope);
 struct PlainCredentials {
   BytesView user, password;
 };
-/// Fails with kProtocol when the token is null or malformed.
+/// Fails with kBadCredentials when the token is null or malformed.
 Result<PlainCredentials> decode_plain_token(std::optional<BytesView> token);
 
 }  // namespace tetrad::cql

@@ -25,8 +25,8 @@ struct ReplyHead {
   int version = kProtocolVersionMax;
   int16_t stream = 0;
   const Uuid* tracing_id = nullptr;
-  std::span<const std::string> warnings;                          // not sent before v4
-  std::span<const std::pair<std::string, Bytes>> custom_payload;  // not sent before v4
+  std::span<const std::string> warnings = {};                          // not sent before v4
+  std::span<const std::pair<std::string, Bytes>> custom_payload = {};  // not sent before v4
 };
 
 void append_ready(Bytes& out, const ReplyHead& head);
@@ -65,6 +65,9 @@ struct RowsOptions {
   bool metadata_changed = false;  // v5: send the new id with the metadata. Excludes the former
 };
 
+/// Larger bodies are not sent: drivers refuse them (native protocol v5, section 2.4).
+inline constexpr size_t kResponseBodyBytesMax = 256u << 20;
+
 /// Appends one cell.
 inline void append_cell(Bytes& out, BytesView value) {
   char size[4];
@@ -74,7 +77,8 @@ inline void append_cell(Bytes& out, BytesView value) {
 }
 inline void append_null_cell(Bytes& out) { out.append("\xff\xff\xff\xff", 4); }
 
-/// A whole Rows result of cells that append_cell() made: row_count x columns of them.
+/// A whole Rows result of cells that append_cell() made: row_count x columns of them. A page beyond
+/// kResponseBodyBytesMax becomes an ERROR.
 void append_rows(Bytes& out, const ReplyHead& head, const EncodedMetadata& metadata,
                  const RowsOptions& options, int32_t row_count, BytesView cells);
 
@@ -115,6 +119,8 @@ class RowsWriter {
   Bytes& out_;
   const size_t start_;
   const size_t columns_;
+  const int version_;
+  const int16_t stream_;
   size_t metadata_flags_at_ = 0;
   size_t row_count_at_ = 0;
   size_t cells_ = 0;

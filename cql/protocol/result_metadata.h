@@ -50,7 +50,7 @@ class EncodedMetadata {
   /// No columns: the metadata of what gives no rows.
   EncodedMetadata() : EncodedMetadata(std::span<const WireColumn>()) {}
   /// For all versions, or for `only_version` if that is not 0 (a statement that runs once).
-  /// `id`: 16 bytes, or empty for metadata_id_of().
+  /// `id`: 16 bytes, or empty for metadata_id_of() (for one version only: no id).
   explicit EncodedMetadata(std::span<const WireColumn> columns, BytesView id = {},
                            int only_version = 0);
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other side of the native protocol: requests written and responses read, for tetrad-bench and
+// tests. Pure as the rest: a FrameDecoder (Role::kClient) and a FrameEncoder carry the bytes.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/uuid.h"
+#include "cql/protocol/frame.h"
+#include "cql/protocol/inet.h"
+#include "cql/protocol/request.h"
+#include "cql/protocol/schema_change.h"
+#include "cql/types/data_type.h"
+
+namespace tetrad::cql::client {
+
+// Requests. Each function appends one whole envelope.
+
+struct RequestHead {
+  int version = kProtocolVersionMax;
+  int16_t stream = 0;
+  bool tracing = false;
+  std::span<const std::pair<std::string_view, BytesView>> custom_payload = {};  // v4+
+};
+
+/// As QueryParameters, in the words of a caller.
+struct Parameters {
+  ConsistencyLevel consistency = ConsistencyLevel::kOne;
+  std::span<const WireValue> values = {};
+  std::span<const std::string_view> names = {};  // one for each value, or none
+  bool skip_metadata = false;
+  std::optional<int32_t> page_size = {};
+  std::optional<BytesView> paging_state = {};
+  std::optional<ConsistencyLevel> serial_consistency = {};
+  std::optional<int64_t> timestamp_us = {};
+  std::optional<std::string_view> keyspace = {};  // v5
+  std::optional<uint32_t> now_in_seconds = {};    // v5
+};
+
+struct BatchStatement {
+  bool prepared = false;
+  BytesView text_or_id;
+  std::span<const WireValue> values = {};
+};
+
+using StartupOption = std::pair<std::string_view, std::string_view>;
+
+void append_startup(Bytes& out, const RequestHead& head, std::span<const StartupOption> options);
+void append_options(Bytes& out, const RequestHead& head);
+void append_query(Bytes& out, const RequestHead& head, std::string_view text,
+                  const Parameters& parameters);
+/// `keyspace`: v5.
+void append_prepare(Bytes& out, const RequestHead& head, std::string_view text,
+                    std::optional<std::string_view> keyspace = {});
+/// `result_metadata_id`: sent in v5.
+void append_execute(Bytes& out, const RequestHead& head, BytesView id, BytesView result_metadata_id,
+                    const Parameters& parameters);
+void append_batch(Bytes& out, const RequestHead& head, BatchType type,
+                  std::span<const BatchStatement> statements, const Parameters& parameters);
+void append_register(Bytes& out, const RequestHead& head, std::span<const std::string_view> events);
+void append_auth_response(Bytes& out, const RequestHead& head, std::optional<BytesView> token);
+/// The token of SASL PLAIN.
+Bytes plain_token(std::string_view user, std::string_view password);
+
+// Responses. Views point into the envelope's body.
+
+struct Column {
+  std::string keyspace, table, name;
+  TypePtr type;
+};
+
+struct Metadata {
+  bool no_metadata = false;
+  int32_t column_count = 0;
+  std::vector<Column> columns;  // none if no_metadata
+  std::optional<BytesView> paging_state;
+  std::optional<BytesView> new_id;
+  std::vector<uint16_t> partition_key_markers;  // of markers only
+};
+
+/// Cells of a result one after another. None is a null cell; the caller knows the number of
+/// columns.
+class CellReader {
+ public:
+  explicit CellReader(BytesView cells) : rest_(cells) {}
+  bool at_end() const { return rest_.empty(); }
+  /// Not at_end(). decode_response() has checked the cells.
+  std::optional<BytesView> next();
+
+ private:
+  BytesView rest_;
+};
+
+struct ErrorReply {
+  uint32_t wire_code = 0;
+  Error error;  // kServerError for an unknown number
+};
+struct ReadyReply {};
+struct AuthenticateReply {
+  BytesView authenticator;
+};
+struct AuthChallengeReply {
+  std::optional<BytesView> token;
+};
+struct AuthSuccessReply {
+  std::optional<BytesView> token;
+};
+struct SupportedReply {
+  std::map<std::string, std::vector<std::string>> options;
+};
+struct VoidReply {};
+struct RowsReply {
+  Metadata metadata;
+  int32_t row_count = 0;
+  BytesView cells;
+  /// Row by row.
+  std::vector<std::optional<BytesView>> all_cells() const;
+};
+struct SetKeyspaceReply {
+  BytesView keyspace;
+};
+struct PreparedReply {
+  BytesView id;
+  BytesView result_metadata_id;  // v5
+  Metadata markers, result;
+};
+struct SchemaChangeReply {
+  SchemaChange change;
+};
+struct NodeEvent {
+  std::string type, change;  // TOPOLOGY_CHANGE or STATUS_CHANGE; NEW_NODE, UP, ...
+  Inet node;
+};
+struct SchemaEvent {
+  SchemaChange change;
+};
+
+using Reply = std::variant<ErrorReply, ReadyReply, AuthenticateReply, AuthChallengeReply,
+                           AuthSuccessReply, SupportedReply, VoidReply, RowsReply, SetKeyspaceReply,
+                           PreparedReply, SchemaChangeReply, NodeEvent, SchemaEvent>;
+
+struct Response {
+  Reply reply;
+  std::optional<Uuid> tracing_id;
+  std::vector<BytesView> warnings;
+  PayloadEntries custom_payload;
+};
+
+/// Errors: kProtocol, kCorruption for a type that cannot be read.
+Result<Response> decode_response(const Envelope& envelope);
+
+}  // namespace tetrad::cql::client

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/protocol/inet.h"
+
+#include <arpa/inet.h>
+
+namespace tetrad::cql {
+
+std::optional<Inet> Inet::parse(std::string_view address, int32_t port) {
+  if (address.size() >= 2 && address.front() == '[' && address.back() == ']')
+    address = address.substr(1, address.size() - 2);
+  const std::string text(address);
+  if (text.find('\0') != std::string::npos) return std::nullopt;
+  Inet inet;
+  inet.port = port;
+  if (inet_pton(AF_INET, text.c_str(), inet.octets.data()) == 1) return inet;
+  inet.size = 16;
+  if (inet_pton(AF_INET6, text.c_str(), inet.octets.data()) == 1) return inet;
+  return std::nullopt;
+}
+
+std::string Inet::address_text() const {
+  char text[INET6_ADDRSTRLEN] = "";
+  inet_ntop(size == 4 ? AF_INET : AF_INET6, octets.data(), text, sizeof(text));
+  return text;
+}
+
+}  // namespace tetrad::cql

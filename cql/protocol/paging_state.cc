@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/protocol/paging_state.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+#include "base/hash.h"
+
+namespace tetrad::cql {
+namespace {
+
+constexpr uint8_t kVersion = 1;
+constexpr size_t kMacBytes = 16;
+
+/// `mac` must have room for kMacBytes.
+void authenticate(BytesView state, BytesView key, char* mac) {
+  const auto whole = base::hmac_sha256(key, state);
+  std::copy_n(reinterpret_cast<const char*>(whole.data()), kMacBytes, mac);
+}
+
+/// Takes as long for equal as for different bytes.
+bool equal_in_constant_time(BytesView a, BytesView b) {
+  if (a.size() != b.size()) return false;
+  volatile uint8_t difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+std::unexpected<Error> refused(const char* why) {
+  return fail(ErrorCode::kProtocol, "Invalid value for the paging state: {}", why);
+}
+
+Result<PagingState> read_state(BytesView bytes) {
+  base::ByteReader reader(bytes);
+  PagingState state;
+  TETRAD_TRY(const uint8_t version, reader.read_u8());
+  if (version != kVersion) return refused("made by another version");
+  TETRAD_TRY(const BytesView statement, reader.read_raw(state.statement.size()));
+  std::copy(statement.begin(), statement.end(), state.statement.begin());
+  TETRAD_TRY(state.rows_left, reader.read_zigzag());
+  TETRAD_TRY(state.partition_rows_left, reader.read_zigzag());
+  TETRAD_TRY(const BytesView position, reader.read_bytes());
+  state.position = position;
+  if (!reader.at_end()) return refused("too long");
+  return state;
+}
+
+}  // namespace
+
+Bytes encode_paging_state(const PagingState& state, BytesView key) {
+  Bytes out;
+  out.reserve(64 + state.position.size());
+  base::ByteWriter writer(out);
+  writer.u8(kVersion);
+  writer.raw({reinterpret_cast<const char*>(state.statement.data()), state.statement.size()});
+  writer.zigzag(state.rows_left);
+  writer.zigzag(state.partition_rows_left);
+  writer.bytes(state.position);
+  char mac[kMacBytes];
+  authenticate(out, key, mac);
+  out.append(mac, kMacBytes);
+  return out;
+}
+
+Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& statement,
+                                        BytesView key) {
+  if (bytes.size() <= kMacBytes) return refused("too short");
+  const BytesView body = bytes.substr(0, bytes.size() - kMacBytes);
+  char mac[kMacBytes];
+  authenticate(body, key, mac);
+  if (!equal_in_constant_time({mac, kMacBytes}, bytes.substr(body.size()))) {
+    return refused("it was changed, or made by another cluster");
+  }
+  auto state = read_state(body);
+  if (!state) {
+    if (state.error().code == ErrorCode::kProtocol) return state;
+    return refused("malformed");
+  }
+  if (state->statement != statement) {
+    return fail(ErrorCode::kInvalid,
+                "The paging state belongs to another statement, or the schema has changed since: "
+                "please start from the first page");
+  }
+  return state;
+}
+
+}  // namespace tetrad::cql
