@@ -65,9 +65,24 @@ class SchemaSnapshot {
   TablePtr table(std::string_view keyspace, std::string_view name) const;
 
  private:
+  /// A schema object as it was read, so that the next snapshot takes it over when its text is the
+  /// same.
+  struct DecodedTable {
+    std::string text;
+    TableIncarnation incarnation;
+    TablePtr table;
+  };
+  struct DecodedKeyspace {
+    std::string text;
+    std::map<std::string, std::string>
+        dependency_texts;  // types, functions, aggregates: key → text
+  };
+
   SchemaVersion version_;
   Uuid version_uuid_;
   std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>> keyspaces_;
+  std::map<std::string, DecodedTable, std::less<>> decoded_tables_;        // by schema object key
+  std::map<std::string, DecodedKeyspace, std::less<>> decoded_keyspaces_;  // by keyspace name
 };
 
 using SchemaPtr = std::shared_ptr<const SchemaSnapshot>;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/schema/schema_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tetrad::cql {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kFormat = 1;
+constexpr const char* kKindNames[] = {"partition_key", "clustering", "static", "regular"};
+
+Result<ColumnKind> kind_named(const std::string& name) {
+  for (int i = 0; i < 4; ++i) {
+    if (name == kKindNames[i]) return static_cast<ColumnKind>(i);
+  }
+  return fail(ErrorCode::kCorruption, "column kind '{}'", name);
+}
+
+/// Runs `read`, turning what the JSON library throws into kCorruption.
+template <class Read>
+auto guarded(const std::string& text, Read read) -> decltype(read(json())) {
+  try {
+    const json object = json::parse(text);
+    if (object.at("format").get<int>() > kFormat) {
+      return fail(ErrorCode::kCorruption, "a schema object of format {}, this program reads {}",
+                  object.at("format").get<int>(), kFormat);
+    }
+    return read(object);
+  } catch (const json::exception& e) {
+    return fail(ErrorCode::kCorruption, "schema object does not read: {}", e.what());
+  }
+}
+
+json options_json(const TableOptions& options) {
+  json out;
+  out["comment"] = options.comment;
+  out["default_time_to_live"] = options.default_time_to_live_s;
+  if (options.gc_grace_seconds) out["gc_grace_seconds"] = *options.gc_grace_seconds;
+  out["tetrad_max_partition_mb"] = options.max_partition_mb;
+  out["bloom_filter_fp_chance"] = options.bloom_filter_fp_chance;
+  out["crc_check_chance"] = options.crc_check_chance;
+  out["cdc"] = options.cdc;
+  out["allow_auto_snapshot"] = options.allow_auto_snapshot;
+  out["incremental_backups"] = options.incremental_backups;
+  out["max_index_interval"] = options.max_index_interval;
+  out["min_index_interval"] = options.min_index_interval;
+  out["memtable_flush_period_in_ms"] = options.memtable_flush_period_in_ms;
+  out["speculative_retry"] = options.speculative_retry;
+  out["additional_write_policy"] = options.additional_write_policy;
+  out["read_repair"] = options.read_repair;
+  out["memtable"] = options.memtable;
+  out["caching"] = options.caching;
+  out["compaction"] = options.compaction;
+  out["compression"] = options.compression;
+  json extensions = json::object();
+  for (const auto& [name, value] : options.extensions) extensions[name] = base::to_hex(value);
+  out["extensions"] = extensions;
+  return out;
+}
+
+TableOptions read_options(const json& in) {
+  TableOptions out;
+  out.comment = in.at("comment");
+  out.default_time_to_live_s = in.at("default_time_to_live");
+  if (in.contains("gc_grace_seconds")) out.gc_grace_seconds = in["gc_grace_seconds"].get<int32_t>();
+  out.max_partition_mb = in.at("tetrad_max_partition_mb");
+  out.bloom_filter_fp_chance = in.at("bloom_filter_fp_chance");
+  out.crc_check_chance = in.at("crc_check_chance");
+  out.cdc = in.at("cdc");
+  out.allow_auto_snapshot = in.at("allow_auto_snapshot");
+  out.incremental_backups = in.at("incremental_backups");
+  out.max_index_interval = in.at("max_index_interval");
+  out.min_index_interval = in.at("min_index_interval");
+  out.memtable_flush_period_in_ms = in.at("memtable_flush_period_in_ms");
+  out.speculative_retry = in.at("speculative_retry");
+  out.additional_write_policy = in.at("additional_write_policy");
+  out.read_repair = in.at("read_repair");
+  out.memtable = in.at("memtable");
+  out.caching = in.at("caching").get<std::map<std::string, std::string>>();
+  out.compaction = in.at("compaction").get<std::map<std::string, std::string>>();
+  out.compression = in.at("compression").get<std::map<std::string, std::string>>();
+  for (const auto& [name, hex] : in.at("extensions").items()) {
+    const std::string digits = hex.get<std::string>();
+    Bytes bytes;
+    for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+    }
+    out.extensions.emplace(name, std::move(bytes));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string keyspace_key(std::string_view keyspace) { return fmt::format("keyspace/{}", keyspace); }
+std::string table_key(std::string_view keyspace, std::string_view table) {
+  return fmt::format("table/{}/{}", keyspace, table);
+}
+std::string type_key(std::string_view keyspace, std::string_view type) {
+  return fmt::format("type/{}/{}", keyspace, type);
+}
+
+std::string keyspace_text(const KeyspaceSchema& keyspace) {
+  return json{{"format", kFormat},
+              {"name", keyspace.name},
+              {"replication", keyspace.replication},
+              {"durable_writes", keyspace.durable_writes}}
+      .dump();
+}
+
+Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
+  return guarded(text, [](const json& in) -> Result<KeyspaceSchema> {
+    KeyspaceSchema out;
+    out.name = in.at("name");
+    out.replication = in.at("replication").get<std::map<std::string, std::string>>();
+    out.durable_writes = in.at("durable_writes");
+    return out;
+  });
+}
+
+std::string table_text(const TableSchema& table) {
+  json columns = json::array();
+  for (const ColumnSchema& column : table.columns()) {
+    columns.push_back({{"name", column.name},
+                       {"type", column.type->cql_text()},
+                       {"kind", kKindNames[static_cast<int>(column.kind)]},
+                       {"position", column.position},
+                       {"descending", column.descending},
+                       {"id", column.id}});
+  }
+  json dropped = json::array();
+  for (const DroppedColumn& column : table.dropped_columns) {
+    dropped.push_back({{"name", column.name},
+                       {"type", column.type_text},
+                       {"kind", kKindNames[static_cast<int>(column.kind)]},
+                       {"dropped_time_us", column.dropped_time_us},
+                       {"id", column.id}});
+  }
+  return json{{"format", kFormat},
+              {"keyspace", table.keyspace},
+              {"name", table.name},
+              {"id", table.id.to_string()},
+              {"version", table.version.value},
+              {"compact_storage", table.is_compact_storage},
+              {"next_column_id", table.next_column_id},
+              {"columns", columns},
+              {"dropped_columns", dropped},
+              {"options", options_json(table.options)}}
+      .dump();
+}
+
+Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
+                                                     const UdtResolver& resolve_udt) {
+  return guarded(text, [&](const json& in) -> Result<std::shared_ptr<TableSchema>> {
+    auto out = std::make_shared<TableSchema>();
+    out->keyspace = in.at("keyspace");
+    out->name = in.at("name");
+    const auto id = Uuid::parse(in.at("id").get<std::string>());
+    if (!id) return fail(ErrorCode::kCorruption, "table id of {}.{}", out->keyspace, out->name);
+    out->id = TableId{*id};
+    out->version = SchemaVersion{in.at("version").get<uint64_t>()};
+    out->is_compact_storage = in.at("compact_storage");
+    out->next_column_id = in.at("next_column_id");
+    std::vector<ColumnSchema> columns;
+    for (const json& item : in.at("columns")) {
+      ColumnSchema column;
+      column.name = item.at("name");
+      TETRAD_TRY(column.type, parse_type(item.at("type").get<std::string>(), resolve_udt));
+      TETRAD_TRY(column.kind, kind_named(item.at("kind")));
+      column.position = item.at("position");
+      column.descending = item.at("descending");
+      column.id = item.at("id");
+      columns.push_back(std::move(column));
+    }
+    out->set_columns(std::move(columns));
+    for (const json& item : in.at("dropped_columns")) {
+      DroppedColumn column;
+      column.name = item.at("name");
+      column.type_text = item.at("type");
+      TETRAD_TRY(column.kind, kind_named(item.at("kind")));
+      column.dropped_time_us = item.at("dropped_time_us");
+      column.id = item.at("id");
+      out->dropped_columns.push_back(std::move(column));
+    }
+    out->options = read_options(in.at("options"));
+    return out;
+  });
+}
+
+std::string type_text(const DataType& udt) {
+  json fields = json::array();
+  for (size_t i = 0; i < udt.field_names().size(); ++i) {
+    fields.push_back({{"name", udt.field_names()[i]}, {"type", udt.components()[i]->cql_text()}});
+  }
+  return json{
+      {"format", kFormat}, {"keyspace", udt.keyspace()}, {"name", udt.name()}, {"fields", fields}}
+      .dump();
+}
+
+Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resolve_udt) {
+  return guarded(text, [&](const json& in) -> Result<TypePtr> {
+    std::vector<std::string> names;
+    std::vector<TypePtr> types;
+    for (const json& field : in.at("fields")) {
+      names.push_back(field.at("name"));
+      auto type = parse_type(field.at("type").get<std::string>(), resolve_udt);
+      if (!type) return fail(ErrorCode::kNotFound, "{}", type.error().message);
+      types.push_back(std::move(*type));
+    }
+    return make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+  });
+}
+
+}  // namespace tetrad::cql
