@@ -43,13 +43,17 @@ class Store {
   virtual ~Store() = default;
 
   /// Errors: kOverloaded when the write queue is full, kIo when the disk failed (the store then
-  /// takes no more writes).
+  /// takes no more writes), kStaleSchema when the incarnation is retired, kCorruption when a record
+  /// does not decode. `done` then runs inside this call.
   virtual void apply(const Mutation& mutation, ApplyCallback done) = 0;
   /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
   /// (rule 15).
   virtual void apply_merged(const Mutation& mutation, ApplyCallback done) = 0;
 
   /// `done` may run inside this call (everything was in memory) or later (the I/O pool read it).
+  /// Sees everything acknowledged before the call. A page without rows may be not exhausted.
+  /// Errors: kCorruption, kIo, kStaleSchema when the incarnation is retired, kCancelled when the
+  /// store was closed meanwhile.
   virtual void read(ReadCommand command, ReadCallback done) = 0;
 
   /// Bytes on disk and in memory of a range of a table; an estimate, cheap.

@@ -25,6 +25,10 @@ Liveness reconcile_liveness(const Liveness& a, const Liveness& b);
 /// dropped.
 RowRecord reconcile(const RowRecord& a, const RowRecord& b);
 
+/// Drops what the row's own deletion and its column deletions hide: the canonical form. Done by
+/// reconcile().
+void drop_hidden(RowRecord& record);
+
 /// Drops what `cover` (a partition or range tombstone) hides; the row's own deletion is dropped too
 /// if it is not newer.
 void hide(RowRecord& record, const Deletion& cover);
@@ -32,6 +36,15 @@ void hide(RowRecord& record, const Deletion& cover);
 /// Whether a SELECT shows the row: its marker is live, or one of its cells is (column 0 does not
 /// count).
 bool is_live(const RowRecord& record, int64_t now_s);
+
+/// Leaves what a SELECT may show: no tombstone, nothing expired. The record must be canonical.
+void keep_live(RowRecord& record, int64_t now_s);
+
+/// An expired cell is a tombstone: its value goes, timestamp, TTL and expiry stay.
+void drop_expired_values(RowRecord& record, int64_t now_s);
+
+/// What of `wanted` is not likewise in `held`; both canonical. Views point into those of `wanted`.
+RowRecord missing_part(const RowRecord& wanted, const RowRecord& held);
 
 /// One replica's answer, to be merged.
 struct ReplicaReply {

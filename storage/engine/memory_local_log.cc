@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The disk of the model engine and the local log over it.
+#include <algorithm>
+
+#include "storage/engine/memory_disk.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr char kLogDirectory[] = "local log";
+
+class MemoryLocalLog final : public LocalLog {
+ public:
+  MemoryLocalLog(std::shared_ptr<MemoryDisk> disk, base::Reactor& reactor)
+      : disk_(std::move(disk)),
+        area_(disk_->impl().areas[kLogDirectory]),
+        reactor_(reactor),
+        alive_(std::make_shared<bool>(true)) {}
+  ~MemoryLocalLog() override { *alive_ = false; }
+
+  void write(std::vector<Operation> batch, bool sync, DoneCallback done) override {
+    std::vector<MemoryArea::Operation> operations;
+    operations.reserve(batch.size());
+    for (Operation& operation : batch)
+      operations.emplace_back(std::move(operation.key), std::move(operation.value));
+    queue({std::move(operations), std::nullopt, sync, std::move(done)});
+  }
+
+  Result<std::optional<Bytes>> get(BytesView key) override {
+    const auto found = area_.data.find(key);
+    if (found == area_.data.end()) return std::nullopt;
+    return found->second;
+  }
+
+  Result<std::vector<std::pair<Bytes, Bytes>>> scan(BytesView start, BytesView end,
+                                                    size_t limit) override {
+    std::vector<std::pair<Bytes, Bytes>> found;
+    for (auto it = area_.data.lower_bound(start);
+         it != area_.data.end() && it->first < end && found.size() < limit; ++it)
+      found.emplace_back(*it);
+    return found;
+  }
+
+  void erase_range(Bytes start, Bytes end, DoneCallback done) override {
+    queue({{}, std::pair(std::move(start), std::move(end)), false, std::move(done)});
+  }
+
+  Result<void> close() override {
+    commit();
+    area_.sync();
+    return {};
+  }
+
+ private:
+  struct Waiting {
+    std::vector<MemoryArea::Operation> operations;
+    std::optional<std::pair<Bytes, Bytes>> erased;
+    bool sync;
+    DoneCallback done;
+  };
+
+  void queue(Waiting waiting) {
+    waiting_.push_back(std::move(waiting));
+    if (waiting_.size() > 1) return;
+    reactor_.at_turn_end([this, alive = alive_] {
+      if (*alive) commit();
+    });
+  }
+
+  void commit() {
+    std::vector<DoneCallback> done;
+    for (Waiting& waiting : std::exchange(waiting_, {})) {
+      if (waiting.erased) {
+        const auto end = area_.data.lower_bound(waiting.erased->second);
+        for (auto it = area_.data.lower_bound(waiting.erased->first);
+             it != end && it != area_.data.end() && it->first < waiting.erased->second; ++it)
+          waiting.operations.emplace_back(it->first, std::nullopt);
+      }
+      area_.write(std::move(waiting.operations));
+      if (waiting.sync) area_.sync();
+      done.push_back(std::move(waiting.done));
+    }
+    for (DoneCallback& callback : done)
+      if (callback) callback({});
+  }
+
+  const std::shared_ptr<MemoryDisk> disk_;
+  MemoryArea& area_;
+  base::Reactor& reactor_;
+  const std::shared_ptr<bool> alive_;
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace
+
+void MemoryArea::write(std::vector<Operation> batch) {
+  std::vector<Operation> before;
+  before.reserve(batch.size());
+  for (auto& [key, value] : batch) {
+    auto found = data.find(key);
+    before.emplace_back(key, found == data.end() ? std::nullopt : std::optional(found->second));
+    if (value) {
+      data.insert_or_assign(std::move(key), std::move(*value));
+    } else if (found != data.end()) {
+      data.erase(found);
+    }
+  }
+  undo.push_back(std::move(before));
+}
+
+MemoryDisk::MemoryDisk() : impl_(std::make_unique<Impl>()) {}
+MemoryDisk::~MemoryDisk() = default;
+
+void MemoryDisk::lose_unsynced(base::Random& random) {
+  for (auto& [directory, area] : impl_->areas) {
+    const size_t kept = random.below(area.undo.size() + 1);
+    while (area.undo.size() > kept) {
+      for (auto it = area.undo.back().rbegin(); it != area.undo.back().rend(); ++it) {
+        if (it->second) {
+          area.data.insert_or_assign(it->first, std::move(*it->second));
+        } else {
+          area.data.erase(it->first);
+        }
+      }
+      area.undo.pop_back();
+    }
+    area.undo.clear();  // what was kept is on disk
+  }
+}
+
+std::unique_ptr<LocalLog> make_memory_local_log(std::shared_ptr<MemoryDisk> disk,
+                                                base::Reactor& reactor) {
+  return std::make_unique<MemoryLocalLog>(std::move(disk), reactor);
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model store: the contract of Store over an ordered map, by the plainest means. Reads go
+// through the same partition reader as RocksStore's, values are joined by the same merge.
+#include "storage/engine/memory_store.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/byte_io.h"
+#include "storage/engine/memory_disk.h"
+#include "storage/engine/partition_reader.h"
+#include "storage/engine/value_merge.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+using Map = std::map<Bytes, Bytes, std::less<>>;
+
+class MapIterator final : public KeyIterator {
+ public:
+  MapIterator(const Map& map, KeyView::Bounds bounds)
+      : map_(map), bounds_(std::move(bounds)), at_(map.end()) {}
+  void seek(BytesView key) override {
+    at_ = map_.lower_bound(std::max(key, BytesView(bounds_.start)));
+    valid_ = at_ != map_.end() && at_->first < bounds_.end;
+  }
+  void seek_before(BytesView key) override {
+    at_ = map_.lower_bound(std::min(key, BytesView(bounds_.end)));
+    prev();
+  }
+  void next() override {
+    ++at_;
+    valid_ = at_ != map_.end() && at_->first < bounds_.end;
+  }
+  void prev() override {
+    valid_ = at_ != map_.begin();
+    if (valid_) valid_ = (--at_)->first >= bounds_.start;
+  }
+  bool valid() const override { return valid_; }
+  BytesView key() const override { return at_->first; }
+  BytesView value() const override { return at_->second; }
+  Result<void> status() const override { return {}; }
+
+ private:
+  const Map& map_;
+  const KeyView::Bounds bounds_;
+  Map::const_iterator at_;
+  bool valid_ = false;
+};
+
+class MapView final : public KeyView {
+ public:
+  explicit MapView(const Map& map) : map_(map) {}
+  Result<std::optional<BytesView>> get(BytesView key) override {
+    const auto found = map_.find(key);
+    if (found == map_.end()) return std::nullopt;
+    return BytesView(found->second);
+  }
+  std::unique_ptr<KeyIterator> iterate(Bounds bounds) override {
+    return std::make_unique<MapIterator>(map_, std::move(bounds));
+  }
+
+ private:
+  const Map& map_;
+};
+
+std::unexpected<Error> retired_error(TableIncarnation incarnation) {
+  return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
+}
+
+Bytes retired_key(TableIncarnation incarnation) {
+  Bytes key;
+  base::ByteWriter w(key);
+  w.u32(kStoreIncarnation.value);
+  w.raw("retired");
+  w.u32(incarnation.value);
+  return key;
+}
+
+class MemoryStore final : public Store {
+ public:
+  MemoryStore(std::shared_ptr<MemoryDisk> disk, MemoryArea& area, const StoreOptions& options,
+              base::Reactor& reactor, base::IoPool& pool)
+      : disk_(std::move(disk)),
+        area_(area),
+        options_(options),
+        reactor_(reactor),
+        pool_(pool),
+        alive_(std::make_shared<bool>(true)) {
+    const Bytes first = retired_key({0});
+    const BytesView prefix = BytesView(first).substr(0, first.size() - 4);
+    for (auto it = area_.data.lower_bound(prefix);
+         it != area_.data.end() && it->first.starts_with(prefix); ++it)
+      retired_.insert(base::load_big_endian<uint32_t>(it->first.data() + prefix.size()));
+  }
+
+  ~MemoryStore() override {
+    *alive_ = false;
+    if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
+  }
+
+  void apply(const Mutation& mutation, ApplyCallback done) override {
+    queue(mutation, std::move(done));
+  }
+  void apply_merged(const Mutation& mutation, ApplyCallback done) override {
+    queue(mutation, std::move(done));
+  }
+
+  void read(ReadCommand command, ReadCallback done) override {
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    MapView view(area_.data);
+    done(read_partitions(view, command, TableContents{}));
+  }
+
+  uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
+    MapView view(area_.data);
+    uint64_t bytes = 0;
+    if (const auto samples = scan_sizes(view, incarnation, range, 1))
+      for (const SizeSample& sample : *samples) bytes += sample.bytes;
+    return bytes;
+  }
+
+  void sample_sizes(TableIncarnation incarnation, const RingRange& range, size_t count,
+                    std::move_only_function<void(Result<std::vector<SizeSample>>)> done) override {
+    later([this, incarnation, range, count, done = std::move(done)]() mutable {
+      MapView view(area_.data);
+      done(scan_sizes(view, incarnation, range, count));
+    });
+  }
+
+  void retire(TableIncarnation incarnation) override {
+    if (is_retired(incarnation) || incarnation == kStoreIncarnation) return;
+    commit();
+    retired_.insert(incarnation.value);
+    std::vector<MemoryArea::Operation> batch;
+    batch.emplace_back(retired_key(incarnation), Bytes());
+    const KeyRange keys = keys_of_incarnation(incarnation);
+    for (auto it = area_.data.lower_bound(keys.start);
+         it != area_.data.end() && it->first < keys.end; ++it)
+      batch.emplace_back(it->first, std::nullopt);
+    area_.write(std::move(batch));
+    arm_sync();
+  }
+
+  void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                    uint64_t bytes_max,
+                    std::move_only_function<void(Result<ExportPage>)> done) override {
+    if (is_retired(incarnation)) return done(retired_error(incarnation));
+    later([this, incarnation, range, after = std::move(after), bytes_max,
+           done = std::move(done)]() mutable {
+      MapView view(area_.data);
+      done(export_page(view, incarnation, {area_.schema_version}, range, after, bytes_max));
+    });
+  }
+
+  void flush(std::move_only_function<void(Result<void>)> done) override {
+    later([this, done = std::move(done)]() mutable {
+      commit();
+      area_.sync();
+      done({});
+    });
+  }
+  void compact(std::move_only_function<void(Result<void>)> done) override {
+    later([done = std::move(done)]() mutable { done({}); });
+  }
+
+  StoreStatistics statistics() override {
+    StoreStatistics statistics;
+    statistics.estimated_keys = area_.data.size();
+    for (const auto& [key, value] : area_.data)
+      statistics.memtable_bytes += key.size() + value.size();
+    return statistics;
+  }
+
+  int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
+    const auto mark = area_.marks.find(bucket_of(incarnation, position));
+    return mark == area_.marks.end() ? kNoTimestamp : mark->second;
+  }
+
+  Result<void> close() override {
+    commit();
+    area_.sync();
+    closed_ = true;
+    return {};
+  }
+
+ private:
+  struct Waiting {
+    Mutation mutation;
+    ApplyCallback done;
+  };
+
+  bool is_retired(TableIncarnation incarnation) const {
+    return retired_.contains(incarnation.value);
+  }
+
+  void queue(const Mutation& mutation, ApplyCallback done) {
+    if (closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+    if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
+    if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
+    if (queued_bytes_ > options_.write_queue_max_bytes)
+      return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
+                       queued_bytes_, options_.write_queue_max_bytes));
+    raise_mark(mutation);
+    queued_bytes_ += mutation.size_bytes();
+    waiting_.push_back({mutation, std::move(done)});
+    if (waiting_.size() > 1) return;
+    reactor_.at_turn_end([this, alive = alive_] {
+      if (*alive) commit();
+    });
+  }
+
+  /// What the store's I/O pool would do: a later event.
+  void later(base::Callback work) {
+    pool_.run(
+        reactor_, 0, [] {},
+        [alive = alive_, work = std::move(work)]() mutable {
+          if (*alive) work();
+        });
+  }
+
+  void raise_mark(const Mutation& mutation) {
+    int64_t latest = kNoTimestamp;
+    const auto see = [&](BytesView encoded) {
+      RowRecordReader reader;
+      if (!reader.open(encoded)) return;
+      latest = std::max({latest, reader.liveness().timestamp_us, reader.deletion().timestamp_us});
+      Cell cell;
+      while (reader.next(cell)) latest = std::max(latest, cell.timestamp_us);
+    };
+    if (!mutation.header.empty()) see(mutation.header);
+    for (const RangeTombstone& t : mutation.range_tombstones)
+      latest = std::max(latest, t.deletion.timestamp_us);
+    for (const RowChange& row : mutation.rows) see(row.record);
+    auto [mark, made] =
+        area_.marks.try_emplace(bucket_of(mutation.incarnation, mutation.position), latest);
+    mark->second = std::max(mark->second, latest);
+    area_.schema_version = std::max(area_.schema_version, mutation.schema_version.value);
+  }
+
+  void commit() {
+    if (waiting_.empty()) return;
+    std::map<Bytes, Bytes> changed;  // of the turn, joined with what is stored
+    for (const Waiting& waiting : waiting_) {
+      const Mutation& m = waiting.mutation;
+      if (is_retired(m.incarnation)) continue;
+      const auto merge = [&](KeyKind kind, BytesView clustering_key, BytesView value) {
+        Bytes key;
+        append_storage_key(key, m.incarnation, m.position, m.partition_key, kind, clustering_key);
+        std::vector<BytesView> values;
+        const auto pending = changed.find(key);
+        const auto stored = area_.data.find(key);
+        if (pending != changed.end()) {
+          values.push_back(pending->second);
+        } else if (stored != area_.data.end()) {
+          values.push_back(stored->second);
+        }
+        values.push_back(value);
+        Bytes joined;
+        merge_values(kind, values, joined);
+        changed.insert_or_assign(std::move(key), std::move(joined));
+      };
+      if (!m.header.empty()) merge(KeyKind::kHeader, {}, m.header);
+      for (const auto& [start, set] : tombstone_values(m))
+        merge(KeyKind::kRangeTombstone, start, set);
+      for (const RowChange& row : m.rows) merge(KeyKind::kRow, row.clustering_key, row.record);
+    }
+    std::vector<MemoryArea::Operation> batch;
+    batch.reserve(changed.size());
+    for (auto& [key, value] : changed) batch.emplace_back(key, std::move(value));
+    area_.write(std::move(batch));
+    if (options_.sync == CommitLogSync::kGroup) {
+      area_.sync();
+    } else {
+      arm_sync();
+    }
+    queued_bytes_ = 0;
+    for (Waiting& waiting : std::exchange(waiting_, {})) waiting.done({});
+  }
+
+  void arm_sync() {
+    if (sync_timer_ != 0) return;
+    sync_timer_ = reactor_.call_at(reactor_.now_us() + options_.sync_period_us, [this] {
+      sync_timer_ = 0;
+      area_.sync();
+    });
+  }
+
+  const std::shared_ptr<MemoryDisk> disk_;
+  MemoryArea& area_;
+  const StoreOptions options_;
+  base::Reactor& reactor_;
+  base::IoPool& pool_;
+  const std::shared_ptr<bool> alive_;
+  std::set<uint32_t> retired_;
+  std::vector<Waiting> waiting_;
+  uint64_t queued_bytes_ = 0;
+  base::Reactor::TimerId sync_timer_ = 0;
+  bool closed_ = false;
+};
+
+class MemoryStoreFactory final : public StoreFactory {
+ public:
+  MemoryStoreFactory(std::shared_ptr<MemoryDisk> disk, const StoreOptions& options)
+      : disk_(std::move(disk)), options_(options) {}
+  Result<std::unique_ptr<Store>> open(const std::string& directory, base::Reactor& reactor,
+                                      base::IoPool& pool) override {
+    MemoryArea& area = disk_->impl().areas["store " + directory];
+    return std::make_unique<MemoryStore>(disk_, area, options_, reactor, pool);
+  }
+
+ private:
+  const std::shared_ptr<MemoryDisk> disk_;
+  const StoreOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<StoreFactory> make_memory_store_factory(std::shared_ptr<MemoryDisk> disk,
+                                                        const StoreOptions& options) {
+  return std::make_unique<MemoryStoreFactory>(std::move(disk), options);
+}
+
+}  // namespace tetrad::storage

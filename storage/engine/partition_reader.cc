@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a read command is answered from ordered keys.
+//
+// Of one partition: its header, then its range tombstones (as a step function over clustering
+// keys), then its rows slice by slice. A row is shown less what these hide. Most rows have neither
+// tombstones nor TTL: their bytes are copied as they are stored.
+#include "storage/engine/partition_reader.h"
+
+#include <algorithm>
+
+#include "storage/row/range_tombstones.h"
+#include "storage/row/reconcile.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+/// What becomes of the page after a row or a partition.
+enum class Next { kGoOn, kPartitionDone, kPageDone };
+
+class Reader {
+ public:
+  Reader(KeyView& view, const ReadCommand& command, const TableContents& contents)
+      : view_(view), command_(command), contents_(contents) {}
+
+  Result<ReadResult> run() {
+    if (command_.is_range) {
+      TETRAD_TRY_VOID(run_range());
+    } else {
+      TETRAD_TRY_VOID(run_partition());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // ---- one partition ----
+
+  Result<void> run_partition() {
+    const auto& resume = command_.resume_after;
+    if (resume && !resume->clustering_key) return {};
+    begin_partition(command_.position, command_.partition_key);
+    if (resume) resume_key_ = BytesView(*resume->clustering_key);
+    if (contents_.headers) {
+      TETRAD_TRY(const auto header, view_.get(key_of(KeyKind::kHeader, {})));
+      if (header) TETRAD_TRY_VOID(take_header(*header));
+    }
+    if (contents_.range_tombstones) {
+      KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRangeTombstone, {})),
+                             Bytes(key_of(KeyKind::kRangeTombstone, slices_end())), true, false};
+      const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
+      it->seek(key_of(KeyKind::kRangeTombstone, {}));
+      TETRAD_TRY_VOID(take_range_tombstones(*it));
+      TETRAD_TRY_VOID(it->status());
+    }
+    Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
+    if (next == Next::kGoOn) {
+      if (!command_.rows.empty()) {
+        TETRAD_TRY(next, read_named_rows(nullptr));
+      } else {
+        KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRow, slices_start())),
+                               Bytes(key_of(KeyKind::kRow, slices_end())), true, command_.reversed};
+        const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
+        TETRAD_TRY(next, read_slices(*it, false));
+        TETRAD_TRY_VOID(it->status());
+      }
+    }
+    end_partition(next);
+    if (next == Next::kPageDone) {
+      result_.exhausted = false;
+      result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
+    }
+    return {};
+  }
+
+  // ---- a range ----
+
+  Result<void> run_range() {
+    KeyRange keys = keys_of_range(command_.incarnation, command_.range);
+    Bytes from = keys.start;
+    const auto& resume = command_.resume_after;
+    if (resume) {
+      Bytes prefix;
+      append_partition_prefix(prefix, command_.incarnation, resume->position,
+                              resume->partition_key);
+      prefix.push_back(resume->clustering_key ? '\0' : kPastKinds);
+      from = std::max(from, prefix);
+    }
+    if (command_.range.empty() || from >= keys.end) return {};
+    const std::unique_ptr<KeyIterator> it =
+        view_.iterate({std::move(keys.start), std::move(keys.end), false, command_.reversed});
+    it->seek(from);
+    Next next = Next::kGoOn;
+    while (it->valid() && next != Next::kPageDone) {
+      TETRAD_TRY(next, read_partition_of_range(*it));
+    }
+    return it->status();
+  }
+
+  /// The iterator stands on the partition's first key, and afterwards on that of the next one.
+  Result<Next> read_partition_of_range(KeyIterator& it) {
+    const auto key = decode_storage_key(it.key());
+    if (!key) return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it.key().size());
+    const Bytes partition_key(key->partition_key);
+    begin_partition(key->position, partition_key);
+    const auto& resume = command_.resume_after;
+    if (resume && resume->clustering_key &&
+        compare_partitions(position_, partition_key_, resume->position, resume->partition_key) == 0)
+      resume_key_ = BytesView(*resume->clustering_key);
+    if (key->kind == KeyKind::kHeader) {
+      TETRAD_TRY_VOID(take_header(it.value()));
+      it.next();
+    }
+    TETRAD_TRY_VOID(take_range_tombstones(it));
+    Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
+    if (next == Next::kGoOn) {
+      if (command_.rows.empty()) {
+        TETRAD_TRY(next, read_slices(it, true));
+      } else {
+        TETRAD_TRY(next, read_named_rows(&it));
+      }
+    }
+    TETRAD_TRY_VOID(it.status());
+    end_partition(next);
+    if (next == Next::kPageDone) {
+      result_.exhausted = false;
+      result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
+      return next;
+    }
+    // Moving backwards, or to single rows, may have led anywhere.
+    if (command_.reversed || !command_.rows.empty() ||
+        (it.valid() && it.key().starts_with(prefix_)))
+      it.seek(prefix_ + kPastKinds);
+    TETRAD_TRY_VOID(it.status());
+    if (result_.live_row_count >= command_.row_limit || bytes_ >= command_.bytes_limit ||
+        examined_ >= kReadKeysExaminedMax) {
+      result_.exhausted = !it.valid();
+      result_.complete_up_to = {position_, Bytes(partition_key_), std::nullopt};
+      return Next::kPageDone;
+    }
+    return Next::kGoOn;
+  }
+
+  // ---- a partition's parts ----
+
+  void begin_partition(RingPosition position, BytesView partition_key) {
+    position_ = position;
+    partition_key_ = partition_key;
+    prefix_.clear();
+    append_partition_prefix(prefix_, command_.incarnation, position, partition_key);
+    prefix_bytes_ = prefix_.size();
+    header_ = {};
+    steps_.clear();
+    partition_arena_ = base::Arena();
+    resume_key_.reset();
+    rows_.clear();
+    partition_live_ = 0;
+    const bool resumed =
+        command_.resume_after && command_.resume_after->clustering_key &&
+        compare_partitions(position, partition_key, command_.resume_after->position,
+                           command_.resume_after->partition_key) == 0;
+    rows_done_ = resumed ? command_.partition_rows_done : 0;
+    const uint32_t limit = command_.distinct_partitions ? 1 : command_.per_partition_limit;
+    rows_left_ = limit == ReadCommand::kNoLimit ? limit : limit - std::min(limit, rows_done_);
+  }
+
+  /// A key of this partition; good until the next call.
+  BytesView key_of(KeyKind kind, BytesView clustering_key) {
+    key_.assign(prefix_, 0, prefix_bytes_);
+    key_.push_back(static_cast<char>(kind));
+    key_.append(clustering_key);
+    return key_;
+  }
+
+  BytesView slices_start() const {
+    if (!command_.rows.empty()) return command_.rows.front();
+    return command_.clustering_ranges.empty() ? BytesView()
+                                              : BytesView(command_.clustering_ranges.front().start);
+  }
+  BytesView slices_end() const {
+    if (!command_.rows.empty()) return "\xFF";
+    return command_.clustering_ranges.empty() ? BytesView("\xFF")
+                                              : BytesView(command_.clustering_ranges.back().end);
+  }
+
+  Result<void> take_header(BytesView value) {
+    ++examined_;
+    TETRAD_TRY(header_, decode_row_record(partition_arena_.copy(value)));
+    drop_hidden(header_);
+    if (!command_.wants_static) {
+      header_.cells.clear();
+      header_.liveness = {};
+    }
+    return {};
+  }
+
+  /// The iterator stands at or after the first range tombstone, and afterwards after the last one
+  /// that can matter.
+  Result<void> take_range_tombstones(KeyIterator& it) {
+    if (!it.valid()) return {};
+    std::vector<RangeTombstoneView> tombstones;
+    std::vector<TombstoneEnd> set;
+    const BytesView wanted_from = slices_start();
+    for (; it.valid(); it.next()) {
+      const BytesView key = it.key();
+      if (!key.starts_with(prefix_) ||
+          key[prefix_bytes_] != static_cast<char>(KeyKind::kRangeTombstone))
+        break;
+      ++examined_;
+      set.clear();
+      TETRAD_TRY_VOID(decode_tombstone_set(it.value(), set));
+      std::erase_if(set, [&](const TombstoneEnd& e) {
+        return e.end <= wanted_from || header_.deletion.hides(e.deletion.timestamp_us);
+      });
+      if (set.empty()) continue;
+      const BytesView start = partition_arena_.copy(key.substr(prefix_bytes_ + 1));
+      for (const TombstoneEnd& e : set)
+        tombstones.push_back({start, partition_arena_.copy(e.end), e.deletion});
+    }
+    steps_ = make_steps(std::move(tombstones), header_.deletion);
+    return {};
+  }
+
+  Result<Next> read_named_rows(KeyIterator* it) {
+    const auto& rows = command_.rows;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const Bytes& row = command_.reversed ? rows[rows.size() - 1 - i] : rows[i];
+      if (resume_key_ && (command_.reversed ? row >= *resume_key_ : row <= *resume_key_)) continue;
+      const BytesView key = key_of(KeyKind::kRow, row);
+      std::optional<BytesView> value;
+      if (it == nullptr) {
+        TETRAD_TRY(value, view_.get(key));
+      } else {
+        it->seek(key);
+        if (it->valid() && it->key() == key) value = it->value();
+      }
+      if (!value) continue;
+      TETRAD_TRY(const Next next, take_row(row, *value));
+      if (next == Next::kPageDone && i + 1 == rows.size()) return Next::kPartitionDone;
+      if (next != Next::kGoOn) return next;
+    }
+    return Next::kPartitionDone;
+  }
+
+  /// `at_rows`: the iterator stands on the partition's first row already, if it has one.
+  Result<Next> read_slices(KeyIterator& it, bool at_rows) {
+    static const ClusteringRange everything;
+    const auto& ranges = command_.clustering_ranges;
+    const size_t count = std::max<size_t>(ranges.size(), 1);
+    for (size_t i = 0; i < count; ++i) {
+      const ClusteringRange& range = ranges.empty()      ? everything
+                                     : command_.reversed ? ranges[count - 1 - i]
+                                                         : ranges[i];
+      BytesView start = range.start, end = range.end;
+      if (resume_key_ && command_.reversed) end = std::min(end, *resume_key_);
+      if (resume_key_ && !command_.reversed) {
+        resume_start_.assign(*resume_key_);
+        resume_start_.push_back('\0');
+        start = std::max(start, BytesView(resume_start_));
+      }
+      if (start >= end) continue;
+      const bool in_place = at_rows && i == 0 && start.empty();
+      TETRAD_TRY(const Next next, command_.reversed ? read_slice_reversed(it, start, end)
+                                                    : read_slice(it, start, end, in_place));
+      if (next != Next::kGoOn) return next;
+    }
+    return Next::kPartitionDone;
+  }
+
+  Result<Next> read_slice(KeyIterator& it, BytesView start, BytesView end, bool in_place) {
+    if (!in_place) it.seek(key_of(KeyKind::kRow, start));
+    for (; it.valid(); it.next()) {
+      const BytesView key = it.key();
+      if (!is_row_here(key)) break;
+      const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
+      if (clustering_key >= end) break;
+      TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
+      if (next != Next::kGoOn) return next;
+    }
+    TETRAD_TRY_VOID(it.status());
+    return Next::kGoOn;
+  }
+
+  Result<Next> read_slice_reversed(KeyIterator& it, BytesView start, BytesView end) {
+    for (it.seek_before(key_of(KeyKind::kRow, end)); it.valid(); it.prev()) {
+      const BytesView key = it.key();
+      if (!is_row_here(key)) break;
+      const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
+      if (clustering_key < start) break;
+      TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
+      if (next != Next::kGoOn) return next;
+    }
+    TETRAD_TRY_VOID(it.status());
+    return Next::kGoOn;
+  }
+
+  bool is_row_here(BytesView key) const {
+    return key.size() > prefix_bytes_ && key[prefix_bytes_] == static_cast<char>(KeyKind::kRow) &&
+           key.starts_with(prefix_);
+  }
+
+  // ---- a row ----
+
+  /// Delivers what is to be shown of a row, if anything, and counts it.
+  Result<Next> take_row(BytesView clustering_key, BytesView value) {
+    ++examined_;
+    const Deletion cover = steps_.empty()
+                               ? header_.deletion
+                               : later_of(header_.deletion, deletion_at(steps_, clustering_key));
+    bool live = false;
+    TETRAD_TRY(const bool as_stored, shown_as_stored(value, cover, live));
+    BytesView shown = value;
+    if (!as_stored) {
+      TETRAD_TRY(RowRecord record, decode_row_record(value));
+      drop_hidden(record);
+      hide(record, cover);
+      live = is_live(record, command_.now_s);
+      if (command_.live_only) {
+        keep_live(record, command_.now_s);
+      } else {
+        drop_expired_values(record, command_.now_s);
+      }
+      record_.clear();
+      if (!record.empty()) encode_row_record(record, record_);
+      shown = record_;
+    }
+    if (shown.empty() || (command_.live_only && !live)) {
+      if (examined_ < kReadKeysExaminedMax) return Next::kGoOn;
+      last_key_.assign(clustering_key);
+      return Next::kPageDone;
+    }
+    rows_.push_back({result_.arena.copy(clustering_key), result_.arena.copy(shown)});
+    bytes_ += clustering_key.size() + shown.size();
+    if (live) {
+      ++partition_live_;
+      ++result_.live_row_count;
+      if (partition_live_ >= rows_left_) return Next::kPartitionDone;
+    }
+    if (result_.live_row_count < command_.row_limit && bytes_ < command_.bytes_limit &&
+        examined_ < kReadKeysExaminedMax)
+      return Next::kGoOn;
+    last_key_.assign(clustering_key);
+    return Next::kPageDone;
+  }
+
+  /// Whether the stored bytes are already what this read shows; then `live` says whether the row
+  /// is.
+  Result<bool> shown_as_stored(BytesView value, const Deletion& cover, bool& live) const {
+    RowRecordReader reader;
+    TETRAD_TRY_VOID(reader.open(value));
+    const Liveness& marker = reader.liveness();
+    if (reader.deletion().present() || marker.ttl_s != 0) return false;
+    if (marker.present() && cover.hides(marker.timestamp_us)) return false;
+    live = marker.present();
+    bool as_stored = marker.present() || reader.cells_left() > 0;
+    Cell cell;
+    while (reader.next(cell)) {
+      if (cell.kind == CellKind::kValue) {
+        as_stored &= cell.ttl_s == 0;
+        live |= cell.column_id != kKeyCellColumnId;
+      } else {
+        as_stored &= cell.kind == CellKind::kTombstone && !command_.live_only;
+      }
+      as_stored &= !cover.hides(cell.timestamp_us);
+    }
+    TETRAD_TRY_VOID(reader.status());
+    return as_stored;
+  }
+
+  // ---- what a partition delivers besides rows ----
+
+  /// `how`: done, or cut after last_key_.
+  void end_partition(Next how) {
+    const bool cut = how == Next::kPageDone;
+    const bool static_live = is_live(header_, command_.now_s);
+    const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
+    if (static_only) ++result_.live_row_count;
+    PartitionData out{position_, {}, {}, {}, {}};
+    if (command_.live_only) {
+      if (rows_.empty() && !static_only) return;
+      keep_live(header_, command_.now_s);
+      out.header = header_.cells.empty() ? BytesView() : encoded(header_);
+    } else {
+      drop_expired_values(header_, command_.now_s);
+      if (!header_.empty()) out.header = encoded(header_);
+      out.range_tombstones = shown_tombstones(cut);
+      if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return;
+    }
+    out.partition_key = result_.arena.copy(partition_key_);
+    bytes_ += partition_key_.size() + out.header.size();
+    out.rows = std::move(rows_);
+    rows_ = {};
+    result_.partitions.push_back(std::move(out));
+  }
+
+  BytesView encoded(const RowRecord& record) {
+    record_.clear();
+    encode_row_record(record, record_);
+    return result_.arena.copy(record_);
+  }
+
+  /// The steps inside the slices, from the place of resumption to where the rows end.
+  TombstoneSteps shown_tombstones(bool cut) {
+    TombstoneSteps shown;
+    if (steps_.empty()) return shown;
+    Bytes from, to = "\xFF";
+    if (resume_key_ && command_.reversed) to.assign(*resume_key_);
+    if (resume_key_ && !command_.reversed) from = Bytes(*resume_key_) + '\0';
+    // Reached the per-partition limit: the merge takes the last row as the place it goes up to.
+    if (!cut && rows_left_ != ReadCommand::kNoLimit && partition_live_ >= rows_left_ &&
+        !rows_.empty()) {
+      last_key_.assign(rows_.back().clustering_key);
+      cut = true;
+    }
+    if (cut && command_.reversed) from = last_key_;
+    if (cut && !command_.reversed) to = last_key_ + '\0';
+    const auto add = [&](BytesView start, BytesView end) {
+      append_cut_steps(steps_, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
+                       shown);
+    };
+    for (const Bytes& row : command_.rows) add(row, row + '\0');
+    if (command_.rows.empty()) {
+      for (const ClusteringRange& range : command_.clustering_ranges) add(range.start, range.end);
+      if (command_.clustering_ranges.empty()) add("", "\xFF");
+    }
+    for (RangeTombstoneView& step : shown) {
+      step.start = result_.arena.copy(step.start);
+      step.end = result_.arena.copy(step.end);
+      bytes_ += step.start.size() + step.end.size();
+    }
+    return shown;
+  }
+
+  KeyView& view_;
+  const ReadCommand& command_;
+  const TableContents contents_;
+  ReadResult result_;
+  uint64_t bytes_ = 0, examined_ = 0;
+
+  // the partition being read
+  RingPosition position_;
+  BytesView partition_key_;
+  Bytes prefix_;
+  size_t prefix_bytes_ = 0;
+  RowRecord header_;
+  TombstoneSteps steps_;
+  base::Arena partition_arena_;  // of header_ and steps_
+  std::optional<BytesView> resume_key_;
+  std::vector<RowData> rows_;
+  uint32_t partition_live_ = 0, rows_done_ = 0, rows_left_ = 0;
+  Bytes last_key_;
+
+  Bytes key_, record_, resume_start_;  // scratch
+};
+
+}  // namespace
+
+Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
+                                   const TableContents& contents) {
+  return Reader(view, command, contents).run();
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one read algorithm, over an ordered view of keys and values: both engines use it.
+#pragma once
+
+#include <memory>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "storage/engine/store.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::storage {
+
+/// Moves over the keys of a view inside its bounds. After a failure it is not valid and status()
+/// says why.
+class KeyIterator {
+ public:
+  virtual ~KeyIterator() = default;
+  virtual void seek(BytesView key) = 0;         // the first key that is not smaller
+  virtual void seek_before(BytesView key) = 0;  // the last key that is smaller
+  virtual void next() = 0;
+  virtual void prev() = 0;
+  virtual bool valid() const = 0;
+  /// Views are good until the iterator moves.
+  virtual BytesView key() const = 0;
+  virtual BytesView value() const = 0;
+  virtual Result<void> status() const = 0;
+};
+
+/// One consistent view of a store's keys. An error means "could not be read": whatever was read so
+/// far must not be used.
+class KeyView {
+ public:
+  struct Bounds {
+    Bytes start, end;           // [start, end)
+    bool one_partition = true;  // all keys inside have one 20-byte prefix
+    bool reversed = false;      // mostly moves backwards
+  };
+  virtual ~KeyView() = default;
+  /// Unset when the key is absent. The view is good until the next call.
+  virtual Result<std::optional<BytesView>> get(BytesView key) = 0;
+  virtual std::unique_ptr<KeyIterator> iterate(Bounds bounds) = 0;
+};
+
+/// What a table is known not to have, so that it is not looked up.
+struct TableContents {
+  bool headers = true;
+  bool range_tombstones = true;
+};
+
+/// A read looks at no more keys than this before it ends its page (tombstones and dead rows count
+/// too).
+inline constexpr uint64_t kReadKeysExaminedMax = 1'000'000;
+
+/// Answers a read command. Errors: kCorruption, and those of the view.
+Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
+                                   const TableContents& contents);
+
+/// Everything stored of a range, as Store::export_range describes.
+Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
+                                      SchemaVersion schema_version, const RingRange& range,
+                                      BytesView after, uint64_t bytes_max);
+
+/// Exact sizes of a range by looking at every key, joined to about `count` samples.
+Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incarnation,
+                                           const RingRange& range, size_t count);
+
+}  // namespace tetrad::storage

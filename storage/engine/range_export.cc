@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading everything of a range: pages of mutations for streams, sizes for split points.
+#include "storage/engine/partition_reader.h"
+#include "storage/row/range_tombstones.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+std::unique_ptr<KeyIterator> iterate_range(KeyView& view, TableIncarnation incarnation,
+                                           const RingRange& range) {
+  KeyRange keys = keys_of_range(incarnation, range);
+  return view.iterate({std::move(keys.start), std::move(keys.end), false, false});
+}
+
+Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, BytesView value) {
+  switch (key.kind) {
+    case KeyKind::kHeader:
+      TETRAD_TRY_VOID(check_row_record(value));
+      mutation.header = Bytes(value);
+      return {};
+    case KeyKind::kRangeTombstone: {
+      std::vector<TombstoneEnd> set;
+      TETRAD_TRY_VOID(decode_tombstone_set(value, set));
+      for (const TombstoneEnd& e : set)
+        mutation.range_tombstones.push_back(
+            {{Bytes(key.clustering_key), Bytes(e.end)}, e.deletion});
+      return {};
+    }
+    case KeyKind::kRow:
+      TETRAD_TRY_VOID(check_row_record(value));
+      mutation.rows.push_back({Bytes(key.clustering_key), Bytes(value), false});
+      return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
+                                      SchemaVersion schema_version, const RingRange& range,
+                                      BytesView after, uint64_t bytes_max) {
+  Store::ExportPage page;
+  if (range.empty()) return page;
+  const std::unique_ptr<KeyIterator> it = iterate_range(view, incarnation, range);
+  it->seek(after.empty() ? keys_of_range(incarnation, range).start : Bytes(after) + '\0');
+  uint64_t bytes = 0;
+  Bytes prefix;  // of the partition being collected
+  for (; it->valid(); it->next()) {
+    if (bytes >= bytes_max) {
+      page.exhausted = false;
+      break;
+    }
+    const auto key = decode_storage_key(it->key());
+    if (!key)
+      return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    if (page.mutations.empty() || prefix != key->partition_prefix) {
+      prefix.assign(key->partition_prefix);
+      Mutation& mutation = page.mutations.emplace_back();
+      mutation.incarnation = incarnation;
+      mutation.schema_version = schema_version;
+      mutation.position = key->position;
+      mutation.partition_key = Bytes(key->partition_key);
+    }
+    TETRAD_TRY_VOID(add_to_mutation(page.mutations.back(), *key, it->value()));
+    bytes += it->key().size() + it->value().size();
+    page.next.assign(it->key());
+  }
+  TETRAD_TRY_VOID(it->status());
+  return page;
+}
+
+Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incarnation,
+                                           const RingRange& range, size_t count) {
+  std::vector<SizeSample> partitions;
+  if (range.empty()) return partitions;
+  const std::unique_ptr<KeyIterator> it = iterate_range(view, incarnation, range);
+  uint64_t total = 0;
+  for (it->seek(keys_of_range(incarnation, range).start); it->valid(); it->next()) {
+    const auto key = decode_storage_key(it->key());
+    if (!key)
+      return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    const uint64_t bytes = it->key().size() + it->value().size();
+    total += bytes;
+    if (partitions.empty() || partitions.back().position != key->position) {
+      partitions.push_back({key->position, bytes});
+    } else {
+      partitions.back().bytes += bytes;
+    }
+  }
+  TETRAD_TRY_VOID(it->status());
+  if (count == 0 || partitions.size() <= count) return partitions;
+  std::vector<SizeSample> samples;
+  uint64_t pending = 0;
+  for (const SizeSample& partition : partitions) {
+    pending += partition.bytes;
+    if (pending < total / count && &partition != &partitions.back()) continue;
+    samples.push_back({partition.position, pending});
+    pending = 0;
+  }
+  return samples;
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining the values of one key: see value_merge.h.
+#include "storage/engine/value_merge.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/byte_io.h"
+#include "storage/row/range_tombstones.h"
+#include "storage/row/reconcile.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr uint8_t kBundle = 0xFF;
+
+struct Pieces {
+  std::vector<BytesView> good, broken;
+};
+
+bool is_bundle(BytesView value) {
+  return !value.empty() && static_cast<uint8_t>(value[0]) == kBundle;
+}
+
+Result<Pieces> take_bundle_apart(BytesView value) {
+  base::ByteReader r(value.substr(1));
+  Pieces pieces;
+  TETRAD_TRY(const BytesView good, r.read_bytes());
+  if (!good.empty()) pieces.good.push_back(good);
+  TETRAD_TRY(const uint64_t count, r.read_varint());
+  if (count > r.remaining()) return fail(ErrorCode::kCorruption, "bundle of {} values", count);
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(const BytesView broken, r.read_bytes());
+    pieces.broken.push_back(broken);
+  }
+  if (!r.at_end()) return fail(ErrorCode::kCorruption, "bytes after a bundle");
+  return pieces;
+}
+
+/// Bundles are taken apart; every other value stays as it is.
+Pieces flatten(std::span<const BytesView> values) {
+  Pieces pieces;
+  for (const BytesView value : values) {
+    if (!is_bundle(value)) {
+      pieces.good.push_back(value);
+      continue;
+    }
+    const auto inner = take_bundle_apart(value);
+    if (!inner) {
+      pieces.broken.push_back(value);
+      continue;
+    }
+    pieces.good.insert(pieces.good.end(), inner->good.begin(), inner->good.end());
+    pieces.broken.insert(pieces.broken.end(), inner->broken.begin(), inner->broken.end());
+  }
+  return pieces;
+}
+
+/// Joins the good pieces that decode; the others become broken ones. Empty if none decodes.
+void join_records(Pieces& pieces, Bytes& out) {
+  RowRecord merged;
+  bool any = false;
+  for (const BytesView value : pieces.good) {
+    const auto record = decode_row_record(value);
+    if (!record) {
+      pieces.broken.push_back(value);
+      continue;
+    }
+    merged = reconcile(merged, *record);
+    any = true;
+  }
+  if (any) encode_row_record(merged, out);
+}
+
+void join_tombstones(Pieces& pieces, Bytes& out) {
+  std::vector<TombstoneEnd> set;
+  bool any = false;
+  for (const BytesView value : pieces.good) {
+    const size_t size_before = set.size();
+    if (!decode_tombstone_set(value, set)) {
+      set.resize(size_before);
+      pieces.broken.push_back(value);
+      continue;
+    }
+    any = true;
+  }
+  if (!any) return;
+  reduce_tombstone_set(set);
+  encode_tombstone_set(set, out);
+}
+
+}  // namespace
+
+size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out) {
+  Pieces pieces;
+  if (std::any_of(values.begin(), values.end(), is_bundle)) {
+    pieces = flatten(values);
+  } else {
+    pieces.good.assign(values.begin(), values.end());
+  }
+  const size_t start = out.size();
+  kind == KeyKind::kRangeTombstone ? join_tombstones(pieces, out) : join_records(pieces, out);
+  if (pieces.broken.empty()) return 0;
+  std::sort(pieces.broken.begin(), pieces.broken.end());
+  pieces.broken.erase(std::unique(pieces.broken.begin(), pieces.broken.end()), pieces.broken.end());
+  const Bytes joined = out.substr(start);
+  out.resize(start);
+  base::ByteWriter w(out);
+  w.u8(kBundle);
+  w.bytes(joined);
+  w.varint(pieces.broken.size());
+  for (const BytesView broken : pieces.broken) w.bytes(broken);
+  return pieces.broken.size();
+}
+
+Result<void> check_mutation(const Mutation& mutation) {
+  if (mutation.incarnation == kStoreIncarnation)
+    return fail(ErrorCode::kInvalid, "table incarnation {} is reserved",
+                mutation.incarnation.value);
+  if (mutation.partition_key.size() > kPartitionKeyBytesMax)
+    return fail(ErrorCode::kInvalid, "Key length of {} is longer than maximum of {}",
+                mutation.partition_key.size(), kPartitionKeyBytesMax);
+  if (!mutation.header.empty()) TETRAD_TRY_VOID(check_row_record(mutation.header));
+  for (const RangeTombstone& tombstone : mutation.range_tombstones)
+    if (!tombstone.deletion.present())
+      return fail(ErrorCode::kCorruption, "range tombstone without a timestamp");
+  for (const RowChange& row : mutation.rows) TETRAD_TRY_VOID(check_row_record(row.record));
+  return {};
+}
+
+std::vector<std::pair<Bytes, Bytes>> tombstone_values(const Mutation& mutation) {
+  std::map<BytesView, std::vector<TombstoneEnd>> sets;
+  for (const RangeTombstone& tombstone : mutation.range_tombstones)
+    if (!tombstone.range.empty())
+      sets[tombstone.range.start].push_back({tombstone.range.end, tombstone.deletion});
+  std::vector<std::pair<Bytes, Bytes>> values;
+  for (auto& [start, set] : sets) {
+    reduce_tombstone_set(set);
+    Bytes value;
+    encode_tombstone_set(set, value);
+    values.emplace_back(Bytes(start), std::move(value));
+  }
+  return values;
+}
+
+}  // namespace tetrad::storage

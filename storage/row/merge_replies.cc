@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// Merging the answers of several replicas to one read command (rules 5 and 6 of the design).
+//
+// A reply is complete up to a place: everything of the read's order up to there is in it. The merge
+// is complete up to the smallest of these places. Inside a partition a reply may also have stopped
+// at the per-partition limit: then its last row is how far it goes there.
+#include <algorithm>
+
+#include "storage/row/range_tombstones.h"
+#include "storage/row/reconcile.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+/// One reply's part of the partition being merged.
+struct Piece {
+  const PartitionData* data = nullptr;  // null: the replica holds nothing of it
+  RowRecord header;
+  size_t next_row = 0;
+};
+
+/// One row of the merge and what each reply has of it.
+struct MergedRow {
+  BytesView clustering_key;
+  RowRecord record;
+  std::vector<RowRecord> held;
+};
+
+class Merger {
+ public:
+  Merger(const ReadCommand& command, std::span<const ReplicaReply> replies)
+      : command_(command), replies_(replies), next_partition_(replies.size(), 0) {
+    merged_.repairs.resize(replies.size());
+  }
+
+  Result<MergedRead> run() {
+    for (const ReplicaReply& reply : replies_)
+      if (!reply.result.exhausted &&
+          (!cut_ || compare_places(reply.result.complete_up_to, *cut_) < 0))
+        cut_ = reply.result.complete_up_to;
+    while (!stopped_) {
+      const PartitionData* smallest = smallest_partition();
+      if (smallest == nullptr) break;
+      if (cut_ && compare_partitions(smallest->position, smallest->partition_key, cut_->position,
+                                     cut_->partition_key) > 0)
+        break;
+      TETRAD_TRY_VOID(merge_partition(*smallest));
+    }
+    ReadResult& result = merged_.result;
+    if (!stopped_ && cut_) stop_at(*cut_);
+    result.exhausted = !stopped_;
+    merged_.short_read = stopped_ && result.live_row_count < command_.row_limit;
+    return std::move(merged_);
+  }
+
+ private:
+  bool before(BytesView a, BytesView b) const { return command_.reversed ? a > b : a < b; }
+
+  int compare_places(const ReadPosition& a, const ReadPosition& b) const {
+    const int order = compare_partitions(a.position, a.partition_key, b.position, b.partition_key);
+    if (order != 0) return order;
+    if (!a.clustering_key || !b.clustering_key)
+      return static_cast<int>(!a.clustering_key) - static_cast<int>(!b.clustering_key);
+    const int rows = a.clustering_key->compare(*b.clustering_key);
+    return command_.reversed ? -rows : rows;
+  }
+
+  const PartitionData* smallest_partition() const {
+    const PartitionData* smallest = nullptr;
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      const auto& partitions = replies_[i].result.partitions;
+      if (next_partition_[i] == partitions.size()) continue;
+      const PartitionData& p = partitions[next_partition_[i]];
+      if (smallest == nullptr || compare_partitions(p.position, p.partition_key, smallest->position,
+                                                    smallest->partition_key) < 0)
+        smallest = &p;
+    }
+    return smallest;
+  }
+
+  /// Takes the partition's pieces out of the replies.
+  Result<std::vector<Piece>> take_pieces(const PartitionData& partition) {
+    std::vector<Piece> pieces(replies_.size());
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      const auto& partitions = replies_[i].result.partitions;
+      if (next_partition_[i] == partitions.size()) continue;
+      const PartitionData& p = partitions[next_partition_[i]];
+      if (compare_partitions(p.position, p.partition_key, partition.position,
+                             partition.partition_key) != 0)
+        continue;
+      ++next_partition_[i];
+      pieces[i].data = &p;
+      if (!p.header.empty()) {
+        TETRAD_TRY(pieces[i].header, decode_row_record(p.header));
+        drop_hidden(pieces[i].header);
+      }
+    }
+    return pieces;
+  }
+
+  uint32_t rows_done(const PartitionData& partition) const {
+    const bool resumed =
+        command_.resume_after && command_.resume_after->clustering_key &&
+        compare_partitions(command_.resume_after->position, command_.resume_after->partition_key,
+                           partition.position, partition.partition_key) == 0;
+    return resumed ? command_.partition_rows_done : 0;
+  }
+
+  /// Live rows of one partition that are still wanted.
+  uint32_t partition_limit(const PartitionData& partition) const {
+    const uint32_t limit = command_.distinct_partitions ? 1 : command_.per_partition_limit;
+    if (limit == ReadCommand::kNoLimit) return limit;
+    const uint32_t done = rows_done(partition);
+    return limit > done ? limit - done : 0;
+  }
+
+  /// The last row key up to which every reply is complete in this partition; null: its end.
+  Result<std::optional<BytesView>> partition_cut(const PartitionData& partition,
+                                                 const std::vector<Piece>& pieces) const {
+    std::optional<BytesView> cut;
+    if (cut_ && cut_->clustering_key &&
+        compare_partitions(cut_->position, cut_->partition_key, partition.position,
+                           partition.partition_key) == 0)
+      cut = *cut_->clustering_key;
+    const uint32_t limit = partition_limit(partition);
+    if (limit == ReadCommand::kNoLimit) return cut;
+    for (const Piece& piece : pieces) {
+      if (piece.data == nullptr || piece.data->rows.empty()) continue;
+      uint32_t live = 0;
+      for (const RowData& row : piece.data->rows) {
+        TETRAD_TRY(const RowRecord record, decode_row_record(row.record));
+        live += is_live(record, command_.now_s) ? 1 : 0;
+      }
+      const BytesView last = piece.data->rows.back().clustering_key;
+      if (live >= limit && (!cut || before(last, *cut))) cut = last;
+    }
+    return cut;
+  }
+
+  /// The next row of the partition in the read's order, with what each reply has of it; unset at
+  /// the end.
+  Result<std::optional<MergedRow>> next_row(std::vector<Piece>& pieces) const {
+    std::optional<BytesView> key;
+    for (const Piece& piece : pieces) {
+      if (piece.data == nullptr || piece.next_row == piece.data->rows.size()) continue;
+      const BytesView k = piece.data->rows[piece.next_row].clustering_key;
+      if (!key || before(k, *key)) key = k;
+    }
+    if (!key) return std::nullopt;
+    MergedRow row{*key, {}, std::vector<RowRecord>(pieces.size())};
+    BytesView known;  // most replies agree: equal bytes are decoded and joined once
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      Piece& piece = pieces[i];
+      if (piece.data == nullptr || piece.next_row == piece.data->rows.size()) continue;
+      const RowData& data = piece.data->rows[piece.next_row];
+      if (data.clustering_key != *key) continue;
+      ++piece.next_row;
+      TETRAD_TRY(row.held[i], decode_row_record(data.record));
+      drop_hidden(row.held[i]);
+      if (data.record == known) continue;
+      row.record = known.empty() ? row.held[i] : reconcile(row.record, row.held[i]);
+      known = data.record;
+    }
+    return row;
+  }
+
+  Result<void> merge_partition(const PartitionData& partition) {
+    TETRAD_TRY(std::vector<Piece> pieces, take_pieces(partition));
+    RowRecord header;
+    std::vector<RangeTombstoneView> tombstones;
+    for (const Piece& piece : pieces) {
+      if (piece.data == nullptr) continue;
+      header = reconcile(header, piece.header);
+      tombstones.insert(tombstones.end(), piece.data->range_tombstones.begin(),
+                        piece.data->range_tombstones.end());
+    }
+    const TombstoneSteps steps = make_steps(std::move(tombstones), header.deletion);
+    TETRAD_TRY(const std::optional<BytesView> cut, partition_cut(partition, pieces));
+    const uint32_t limit = partition_limit(partition);
+
+    ReadResult& result = merged_.result;
+    PartitionData out{partition.position, {}, {}, {}, {}};
+    std::vector<MergedRow> rows;
+    std::optional<BytesView> end;  // how far into the partition the merge goes; unset: its end
+    bool limit_reached = limit == 0;
+    while (!limit_reached && !stopped_) {
+      TETRAD_TRY(std::optional<MergedRow> row, next_row(pieces));
+      if (!row || (cut && before(*cut, row->clustering_key))) break;
+      hide(row->record, later_of(header.deletion, deletion_at(steps, row->clustering_key)));
+      if (is_live(row->record, command_.now_s)) {
+        out.rows.push_back({result.arena.copy(row->clustering_key), live_record(row->record)});
+        ++result.live_row_count;
+        if (out.rows.size() == limit) {
+          limit_reached = true;
+          end = row->clustering_key;
+        } else if (result.live_row_count == command_.row_limit) {
+          end = row->clustering_key;
+          stop_at({partition.position, Bytes(partition.partition_key), Bytes(*end)});
+        }
+      }
+      rows.push_back(std::move(*row));
+    }
+    if (!limit_reached && !stopped_ && cut) {
+      end = cut;
+      stop_at({partition.position, Bytes(partition.partition_key), Bytes(*cut)});
+    }
+    const bool static_live = command_.wants_static && is_live(header, command_.now_s);
+    const bool static_only =
+        static_live && !stopped_ && out.rows.empty() && limit != 0 && rows_done(partition) == 0;
+    if (static_only) ++result.live_row_count;
+    if (static_only || !out.rows.empty()) {
+      out.partition_key = result.arena.copy(partition.partition_key);
+      if (static_live) out.header = live_record(header);
+      result.partitions.push_back(std::move(out));
+    }
+    // A partition that is done ends a read of one partition; a read of a range may stop after it.
+    if (!stopped_ && command_.is_range && result.live_row_count >= command_.row_limit)
+      stop_at({partition.position, Bytes(partition.partition_key), std::nullopt});
+    if (limit_reached && !command_.is_range) cut_.reset();
+    if (limit_reached && cut_ &&
+        compare_partitions(cut_->position, cut_->partition_key, partition.position,
+                           partition.partition_key) == 0)
+      cut_->clustering_key.reset();
+
+    for (size_t i = 0; i < pieces.size(); ++i)
+      add_repair(i, partition, pieces[i], header, steps, rows, end);
+    return {};
+  }
+
+  /// Asks for what reply `i` lacks of the merge, up to `end`.
+  void add_repair(size_t i, const PartitionData& partition, const Piece& piece,
+                  const RowRecord& header, const TombstoneSteps& steps,
+                  const std::vector<MergedRow>& rows, std::optional<BytesView> end) {
+    Mutation repair;
+    if (const RowRecord missing = missing_part(header, piece.header); !missing.empty())
+      encode_row_record(missing, repair.header);
+
+    const ClusteringRange all;
+    Bytes from = all.start, to = all.end;
+    if (end && command_.reversed) from = Bytes(*end);
+    if (end && !command_.reversed) to = Bytes(*end) + '\0';
+    TombstoneSteps wanted, held;
+    append_cut_steps(steps, from, to, wanted);
+    if (piece.data != nullptr) append_cut_steps(piece.data->range_tombstones, from, to, held);
+    for (const RangeTombstoneView& step : missing_steps(wanted, held))
+      repair.range_tombstones.push_back({{Bytes(step.start), Bytes(step.end)}, step.deletion});
+
+    for (const MergedRow& row : rows) {
+      const RowRecord missing = missing_part(row.record, row.held[i]);
+      if (missing.empty()) continue;
+      RowChange change{Bytes(row.clustering_key), {}, false};
+      encode_row_record(missing, change.record);
+      repair.rows.push_back(std::move(change));
+    }
+    if (repair.header.empty() && repair.range_tombstones.empty() && repair.rows.empty()) return;
+    repair.incarnation = command_.incarnation;
+    repair.schema_version = command_.schema_version;
+    repair.position = partition.position;
+    repair.partition_key = Bytes(partition.partition_key);
+    merged_.repairs[i].push_back(std::move(repair));
+  }
+
+  BytesView live_record(RowRecord record) {
+    keep_live(record, command_.now_s);
+    scratch_.clear();
+    encode_row_record(record, scratch_);
+    return merged_.result.arena.copy(scratch_);
+  }
+
+  void stop_at(ReadPosition place) {
+    stopped_ = true;
+    merged_.result.complete_up_to = std::move(place);
+  }
+
+  const ReadCommand& command_;
+  const std::span<const ReplicaReply> replies_;
+  std::vector<size_t> next_partition_;
+  std::optional<ReadPosition> cut_;
+  bool stopped_ = false;
+  MergedRead merged_;
+  Bytes scratch_;
+};
+
+}  // namespace
+
+Result<MergedRead> merge_replies(const ReadCommand& command,
+                                 std::span<const ReplicaReply> replies) {
+  return Merger(command, replies).run();
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one algebra of range tombstones: the set kept under one start bound on disk, and the step
+// function over clustering keys that any number of overlapping tombstones amount to.
+//
+//   set := u8 version (1), varint count, (bytes end, zigzag timestamp, zigzag deletion time)*
+//          sorted by end, later ends have older deletions (else they would hide the shorter one)
+#pragma once
+
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "storage/row/read_command.h"
+#include "storage/row/row_record.h"
+
+namespace tetrad::storage {
+
+struct TombstoneEnd {
+  BytesView end;
+  Deletion deletion;
+  friend bool operator==(const TombstoneEnd&, const TombstoneEnd&) = default;
+};
+
+/// Sorts and drops every element that another one covers: longer or equal, and later or equal.
+/// What is left does not depend on the order of joining.
+void reduce_tombstone_set(std::vector<TombstoneEnd>& set);
+/// `set` must be reduced.
+void encode_tombstone_set(const std::vector<TombstoneEnd>& set, Bytes& out);
+/// Appends the elements of an encoded set; their views point into it. Errors: kCorruption.
+Result<void> decode_tombstone_set(BytesView encoded, std::vector<TombstoneEnd>& set);
+
+/// A step function: ascending, disjoint, adjacent steps differ. The canonical form of range
+/// tombstones.
+using TombstoneSteps = std::vector<RangeTombstoneView>;
+
+/// The steps of tombstones in any order, less what `partition` hides.
+TombstoneSteps make_steps(std::vector<RangeTombstoneView> tombstones, const Deletion& partition);
+/// The deletion in force at `key`; absent if none.
+Deletion deletion_at(const TombstoneSteps& steps, BytesView key);
+/// Appends what of `steps` lies in [start, end).
+void append_cut_steps(const TombstoneSteps& steps, BytesView start, BytesView end,
+                      TombstoneSteps& out);
+/// Where `wanted` has a step that `held` does not have likewise.
+TombstoneSteps missing_steps(const TombstoneSteps& wanted, const TombstoneSteps& held);
+
+}  // namespace tetrad::storage

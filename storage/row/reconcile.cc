@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reconciliation of row records. The rules are described in reconcile.h.
+#include "storage/row/reconcile.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace tetrad::storage {
+namespace {
+
+/// Of two values or tombstones with one timestamp at one place. A total order, so that joining is
+/// associative.
+bool wins_tie(const Cell& a, const Cell& b) {
+  const bool a_value = a.kind == CellKind::kValue, b_value = b.kind == CellKind::kValue;
+  if (a_value != b_value) return !a_value;
+  if (!a_value) return a.expiry_s >= b.expiry_s;
+  const bool a_ttl = a.ttl_s > 0, b_ttl = b.ttl_s > 0;
+  if (a_ttl != b_ttl) return a_ttl;
+  if (a_ttl && a.expiry_s != b.expiry_s) return a.expiry_s > b.expiry_s;
+  const int order = a.value.compare(b.value);
+  if (order != 0) return order > 0;
+  return a.ttl_s <= b.ttl_s;  // the same end with the shorter TTL was written later
+}
+
+const Cell& winner(const Cell& a, const Cell& b) {
+  if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
+  return wins_tie(a, b) ? a : b;
+}
+
+/// Walks cells in order and tells which of them row and column deletions hide.
+class HiddenTest {
+ public:
+  explicit HiddenTest(const Deletion& row) : row_(row) {}
+  bool operator()(const Cell& cell) {
+    if (row_.hides(cell.timestamp_us)) return true;
+    if (cell.kind == CellKind::kColumnDeletion) {
+      column_id_ = cell.column_id;
+      column_ = {cell.timestamp_us, cell.expiry_s};
+      return false;
+    }
+    return column_.present() && cell.column_id == column_id_ && column_.hides(cell.timestamp_us);
+  }
+
+ private:
+  const Deletion row_;
+  uint32_t column_id_ = 0;
+  Deletion column_;
+};
+
+}  // namespace
+
+Deletion later_of(const Deletion& a, const Deletion& b) {
+  if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
+  return a.deletion_time_s >= b.deletion_time_s ? a : b;
+}
+
+Liveness reconcile_liveness(const Liveness& a, const Liveness& b) {
+  if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
+  const bool a_ttl = a.ttl_s > 0, b_ttl = b.ttl_s > 0;
+  if (a_ttl != b_ttl) return a_ttl ? a : b;
+  if (a.expiry_s != b.expiry_s) return a.expiry_s > b.expiry_s ? a : b;
+  return a.ttl_s <= b.ttl_s ? a : b;
+}
+
+RowRecord reconcile(const RowRecord& a, const RowRecord& b) {
+  RowRecord merged;
+  merged.deletion = later_of(a.deletion, b.deletion);
+  merged.liveness = reconcile_liveness(a.liveness, b.liveness);
+  if (merged.deletion.hides(merged.liveness.timestamp_us)) merged.liveness = {};
+  merged.cells.reserve(a.cells.size() + b.cells.size());
+  HiddenTest hidden(merged.deletion);
+  const auto keep = [&](const Cell& cell) {
+    if (!hidden(cell)) merged.cells.push_back(cell);
+  };
+  auto left = a.cells.begin(), right = b.cells.begin();
+  while (left != a.cells.end() && right != b.cells.end()) {
+    const int order = compare_cell_places(*left, *right);
+    if (order < 0) {
+      keep(*left++);
+    } else if (order > 0) {
+      keep(*right++);
+    } else {
+      keep(winner(*left++, *right++));
+    }
+  }
+  for (; left != a.cells.end(); ++left) keep(*left);
+  for (; right != b.cells.end(); ++right) keep(*right);
+  return merged;
+}
+
+void drop_hidden(RowRecord& record) {
+  if (record.deletion.hides(record.liveness.timestamp_us)) record.liveness = {};
+  HiddenTest hidden(record.deletion);
+  std::erase_if(record.cells, [&](const Cell& cell) { return hidden(cell); });
+}
+
+void hide(RowRecord& record, const Deletion& cover) {
+  if (!cover.present()) return;
+  if (cover.hides(record.liveness.timestamp_us)) record.liveness = {};
+  if (cover.hides(record.deletion.timestamp_us)) record.deletion = {};
+  std::erase_if(record.cells, [&](const Cell& cell) { return cover.hides(cell.timestamp_us); });
+}
+
+bool is_live(const RowRecord& record, int64_t now_s) {
+  if (record.liveness.live_at(now_s)) return true;
+  return std::any_of(record.cells.begin(), record.cells.end(), [&](const Cell& cell) {
+    return cell.column_id != kKeyCellColumnId && cell.live_at(now_s);
+  });
+}
+
+void keep_live(RowRecord& record, int64_t now_s) {
+  record.deletion = {};
+  if (!record.liveness.live_at(now_s)) record.liveness = {};
+  std::erase_if(record.cells, [&](const Cell& cell) { return !cell.live_at(now_s); });
+}
+
+void drop_expired_values(RowRecord& record, int64_t now_s) {
+  for (Cell& cell : record.cells)
+    if (cell.kind == CellKind::kValue && !cell.live_at(now_s)) cell.value = {};
+}
+
+RowRecord missing_part(const RowRecord& wanted, const RowRecord& held) {
+  RowRecord missing;
+  if (wanted.liveness != held.liveness) missing.liveness = wanted.liveness;
+  if (wanted.deletion != held.deletion) missing.deletion = wanted.deletion;
+  auto have = held.cells.begin();
+  for (const Cell& cell : wanted.cells) {
+    while (have != held.cells.end() && compare_cell_places(*have, cell) < 0) ++have;
+    const bool same = have != held.cells.end() && *have == cell;
+    if (!same) missing.cells.push_back(cell);
+  }
+  return missing;
+}
+
+}  // namespace tetrad::storage

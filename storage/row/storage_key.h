@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of a store, in byte order equal to CQL order.
+//
+//   key := u32 incarnation, u64 token (sign bit flipped), u64 hash of the partition key,
+//          u16 length, partition key, u8 kind, clustering key
+//
+// Fixed integers are big-endian. Kind 0: partition header; 1: range tombstones that start at the
+// clustering key; 2: rows. The first 20 bytes are the prefix that Bloom filters know. Incarnation
+// 0xffffffff is the store's own and holds none of these keys.
+#pragma once
+
+#include <optional>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "base/ring_position.h"
+
+namespace tetrad::storage {
+
+enum class KeyKind : uint8_t { kHeader = 0, kRangeTombstone = 1, kRow = 2 };
+
+inline constexpr TableIncarnation kStoreIncarnation{0xffffffff};
+inline constexpr size_t kKeyPrefixBytes = 20;
+inline constexpr size_t kPartitionKeyBytesMax = 65535;
+/// Sorts after every kind: a partition prefix and this byte is the end of the partition.
+inline constexpr char kPastKinds = 3;
+
+/// Views point into the key.
+struct StorageKeyView {
+  TableIncarnation incarnation;
+  RingPosition position;
+  BytesView partition_key;
+  KeyKind kind = KeyKind::kHeader;
+  BytesView clustering_key;
+  /// The bytes before the kind: equal in all keys of one partition.
+  BytesView partition_prefix;
+};
+
+/// Appends what all keys of a partition begin with.
+void append_partition_prefix(Bytes& out, TableIncarnation incarnation, RingPosition position,
+                             BytesView partition_key);
+/// Appends a whole key.
+void append_storage_key(Bytes& out, TableIncarnation incarnation, RingPosition position,
+                        BytesView partition_key, KeyKind kind, BytesView clustering_key);
+/// Unset for bytes that are no such key (the store's own keys are none).
+std::optional<StorageKeyView> decode_storage_key(BytesView key);
+
+/// Keys k with start <= k < end.
+struct KeyRange {
+  Bytes start, end;
+};
+KeyRange keys_of_incarnation(TableIncarnation incarnation);
+KeyRange keys_of_range(TableIncarnation incarnation, const RingRange& range);
+
+/// The order of partitions in a store: position, then length of the key, then its bytes. Negative,
+/// 0 or positive.
+int compare_partitions(RingPosition a, BytesView a_key, RingPosition b, BytesView b_key);
+
+/// Which of the 64 K bucket marks (rule 14) a partition belongs to.
+inline constexpr size_t kBucketCount = 65536;
+uint16_t bucket_of(TableIncarnation incarnation, RingPosition position);
+
+}  // namespace tetrad::storage
