@@ -51,8 +51,9 @@ enum class TypeKind : uint8_t {
 
 /// Types nest at most this deep; parsing and decoding refuse more, so every walk may recurse.
 inline constexpr int kTypeDepthMax = 64;
-/// As Cassandra: a vector has 1 to 8192 elements.
+/// Most elements of a vector, and most bytes of a value whose type fixes its length.
 inline constexpr uint32_t kVectorDimensionMax = 8192;
+inline constexpr size_t kFixedLengthMax = 256u << 20;
 
 class DataType;
 using TypePtr = std::shared_ptr<const DataType>;
@@ -175,18 +176,14 @@ TypePtr freeze(const TypePtr& type);
 TypePtr unfreeze(const TypePtr& type);
 
 /// Finds a user type. `keyspace` is empty when the text does not name one. The type it returns is
-/// not frozen; a null pointer means there is none.
-using UdtResolver = std::function<TypePtr(std::string_view keyspace, std::string_view name)>;
+/// not frozen; a null pointer means that there is none; an error is handed on as it is.
+using UdtResolver =
+    std::function<Result<TypePtr>(std::string_view keyspace, std::string_view name)>;
 
 /// Parses CQL text with Cassandra's checks and messages: what may stand in a collection, frozen<>
 /// on the right types, vector sizes. Quoted class names give the type of that class.
 /// Errors: kSyntax, kInvalid ("Unknown type ks.name").
 Result<TypePtr> parse_type(std::string_view cql_text, const UdtResolver& resolve_udt = nullptr);
-
-/// Checks of CREATE TABLE and CREATE TYPE that a collection, tuple or vector obeys by itself:
-/// counters and cell-by-cell types inside, durations as map keys or in sets. `parse_type` has made
-/// them already. Errors: kInvalid.
-Result<void> check_type(const DataType& type);
 
 /// Parses a Cassandra class name, with parameters (`…VectorType(…FloatType , 3)`,
 /// `…UserType(ks,…)`); ReversedType gives its inner type. An unknown class gives a custom type.

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types from their two texts.
+//
+//   cql   := native | list<cql> | set<cql> | map<cql, cql> | tuple<cql, ...> | vector<cql, n>
+//          | frozen<cql> | [keyspace.]name | 'class'
+//   class := name [ ( params ) ]     names may leave out the package of Cassandra's own types
+#include <charconv>
+#include <utility>
+
+#include "cql/types/data_type.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+/// A type as it is written, before names are looked up: Cassandra's messages quote this form.
+struct RawType {
+  TypeKind kind = TypeKind::kEmpty;
+  bool is_class = false;
+  bool frozen = false;
+  std::string keyspace, name;  // of a udt; the class name in `name`
+  TypePtr known;               // native and class types
+  std::vector<RawType> parts;
+  int64_t dimension = 0;
+
+  bool can_freeze() const { return known == nullptr && !is_class; }
+  bool is_collection() const {
+    return known == nullptr && kind >= TypeKind::kList && kind <= TypeKind::kMap;
+  }
+  bool is_udt() const { return known == nullptr && kind == TypeKind::kUdt; }
+  bool is(TypeKind native) const { return known != nullptr && known->kind() == native; }
+
+  void freeze() {
+    frozen = true;
+    for (RawType& part : parts) {
+      if (part.can_freeze()) part.freeze();
+    }
+  }
+
+  std::string text() const {
+    if (is_class) return "'" + name + "'";
+    if (known != nullptr) return known->cql_text();
+    std::string out;
+    if (is_udt()) {
+      out = keyspace.empty() ? name : keyspace + "." + name;
+    } else {
+      static constexpr std::pair<TypeKind, std::string_view> names[] = {
+          {TypeKind::kList, "list"},
+          {TypeKind::kSet, "set"},
+          {TypeKind::kMap, "map"},
+          {TypeKind::kTuple, "tuple"},
+          {TypeKind::kVector, "vector"}};
+      for (const auto& [k, word] : names) {
+        if (k == kind) out = word;
+      }
+      out += '<';
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (i > 0) out += ", ";
+        out += parts[i].text();
+      }
+      if (kind == TypeKind::kVector) out += fmt::format(", {}", dimension);
+      out += '>';
+    }
+    return frozen && kind != TypeKind::kVector ? "frozen<" + out + ">" : out;
+  }
+};
+
+class CqlTypeParser {
+ public:
+  explicit CqlTypeParser(std::string_view text) : text_(text) {}
+
+  Result<RawType> parse() {
+    TETRAD_TRY(RawType type, parse_one(1));
+    skip_space();
+    if (at_ != text_.size()) return syntax("unexpected text after the type");
+    return type;
+  }
+
+ private:
+  std::unexpected<Error> syntax(std::string_view reason) const {
+    return fail(ErrorCode::kSyntax, "Failed parsing CQL type: [{}] reason: line 1:{} {}", text_,
+                at_, reason);
+  }
+  void skip_space() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  Result<void> expect(char c) {
+    if (!take(c)) return syntax(fmt::format("expecting '{}'", c));
+    return {};
+  }
+
+  /// Text between two `quote`s, doubled ones halved.
+  Result<std::string> quoted(char quote) {
+    std::string out;
+    ++at_;
+    while (at_ < text_.size()) {
+      const char c = text_[at_++];
+      if (c == quote) {
+        if (at_ == text_.size() || text_[at_] != quote) return out;
+        ++at_;
+      }
+      out += c;
+    }
+    return syntax("no closing quote");
+  }
+
+  struct Name {
+    std::string text;
+    bool was_quoted = false;
+  };
+  Result<Name> parse_name() {
+    skip_space();
+    if (at_ < text_.size() && text_[at_] == '"') {
+      TETRAD_TRY(std::string name, quoted('"'));
+      return Name{std::move(name), true};
+    }
+    const size_t start = at_;
+    while (at_ < text_.size() && is_word(text_[at_])) ++at_;
+    if (at_ == start) return syntax("no viable alternative, expecting a type");
+    return Name{lower_case(text_.substr(start, at_ - start)), false};
+  }
+
+  Result<RawType> parse_one(int depth) {
+    if (depth > kTypeDepthMax)
+      return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
+    skip_space();
+    RawType type;
+    if (at_ < text_.size() && text_[at_] == '\'') {
+      TETRAD_TRY(type.name, quoted('\''));
+      type.is_class = true;
+      return type;
+    }
+    TETRAD_TRY(Name name, parse_name());
+    if (take('.')) {
+      TETRAD_TRY(Name second, parse_name());
+      type.kind = TypeKind::kUdt;
+      type.keyspace = std::move(name.text);
+      type.name = std::move(second.text);
+      return type;
+    }
+    if (!name.was_quoted && take('<')) return parse_parameters(name.text, depth);
+    if (!name.was_quoted) type.known = native_type_named(name.text);
+    if (type.known == nullptr) {
+      type.kind = TypeKind::kUdt;
+      type.name = std::move(name.text);
+    }
+    return type;
+  }
+
+  Result<RawType> parse_parameters(const std::string& word, int depth) {
+    RawType type;
+    if (word == "frozen") {
+      TETRAD_TRY(type, parse_one(depth + 1));
+      if (!type.can_freeze()) {
+        return fail(ErrorCode::kInvalid,
+                    "frozen<> is only allowed on collections, tuples, and user-defined types "
+                    "(got {})",
+                    type.text());
+      }
+      type.freeze();
+      TETRAD_TRY_VOID(expect('>'));
+      return type;
+    }
+    size_t count = 1;
+    if (word == "list") {
+      type.kind = TypeKind::kList;
+    } else if (word == "set") {
+      type.kind = TypeKind::kSet;
+    } else if (word == "map") {
+      type.kind = TypeKind::kMap;
+      count = 2;
+    } else if (word == "vector") {
+      type.kind = TypeKind::kVector;
+    } else if (word == "tuple") {
+      type.kind = TypeKind::kTuple;
+      count = SIZE_MAX;
+    } else {
+      return syntax("no such parameterised type");
+    }
+    while (type.parts.size() < count) {
+      if (!type.parts.empty()) {
+        if (count == SIZE_MAX && !take(',')) break;
+        if (count != SIZE_MAX) TETRAD_TRY_VOID(expect(','));
+      }
+      TETRAD_TRY(RawType part, parse_one(depth + 1));
+      type.parts.push_back(std::move(part));
+    }
+    if (type.kind == TypeKind::kVector) {
+      TETRAD_TRY_VOID(expect(','));
+      skip_space();
+      const auto [end, error] =
+          std::from_chars(text_.data() + at_, text_.data() + text_.size(), type.dimension);
+      if (error != std::errc()) return syntax("expecting the number of elements");
+      at_ = static_cast<size_t>(end - text_.data());
+    }
+    TETRAD_TRY_VOID(expect('>'));
+    if (type.kind == TypeKind::kTuple) type.freeze();
+    return type;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt);
+
+Result<void> check_collection(const RawType& raw) {
+  for (const RawType& part : raw.parts) {
+    if (part.is(TypeKind::kCounter)) {
+      return fail(ErrorCode::kInvalid, "Counters are not allowed inside collections: {}",
+                  raw.text());
+    }
+  }
+  if (raw.kind != TypeKind::kList && raw.parts.front().is(TypeKind::kDuration)) {
+    return raw.kind == TypeKind::kMap
+               ? fail(ErrorCode::kInvalid, "Durations are not allowed as map keys: {}", raw.text())
+               : fail(ErrorCode::kInvalid, "Durations are not allowed inside sets: {}", raw.text());
+  }
+  if (raw.frozen) return {};
+  for (const RawType& part : raw.parts) {
+    if (part.frozen || !(part.is_collection() || part.is_udt())) continue;
+    return part.is_collection()
+               ? fail(ErrorCode::kInvalid,
+                      "Non-frozen collections are not allowed inside collections: {}", raw.text())
+               : fail(ErrorCode::kInvalid, "Non-frozen UDTs are not allowed inside collections: {}",
+                      raw.text());
+  }
+  return {};
+}
+
+Result<TypePtr> build_vector(const RawType& raw, TypePtr element) {
+  if (raw.dimension <= 0) {
+    return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given {}",
+                raw.dimension);
+  }
+  if (raw.dimension > kVectorDimensionMax ||
+      (element->is_fixed_length() &&
+       *element->fixed_length() * static_cast<size_t>(raw.dimension) > kFixedLengthMax)) {
+    return fail(ErrorCode::kInvalid, "vectors may have {} dimensions at most; given {}",
+                kVectorDimensionMax, raw.dimension);
+  }
+  return make_vector(std::move(element), static_cast<uint32_t>(raw.dimension));
+}
+
+Result<TypePtr> build_udt(const RawType& raw, const UdtResolver& resolve_udt) {
+  TypePtr found;
+  if (resolve_udt) {
+    TETRAD_TRY(found, resolve_udt(raw.keyspace, raw.name));
+  }
+  if (found == nullptr) {
+    return fail(ErrorCode::kInvalid, "Unknown type {}{}{}", raw.keyspace,
+                raw.keyspace.empty() ? "" : ".", raw.name);
+  }
+  return raw.frozen ? freeze(found) : found;
+}
+
+Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
+  if (raw.known != nullptr) return raw.known;
+  if (raw.is_class) return parse_class_name(raw.name);
+  if (raw.kind == TypeKind::kUdt) return build_udt(raw, resolve_udt);
+  if (raw.is_collection()) TETRAD_TRY_VOID(check_collection(raw));
+  std::vector<TypePtr> parts;
+  parts.reserve(raw.parts.size());
+  for (const RawType& part : raw.parts) {
+    if (raw.kind == TypeKind::kTuple && part.is(TypeKind::kCounter))
+      return fail(ErrorCode::kInvalid, "Counters are not allowed inside tuples");
+    TETRAD_TRY(TypePtr type, build(part, resolve_udt));
+    if (type->depth() >= kTypeDepthMax)
+      return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
+    parts.push_back(std::move(type));
+  }
+  switch (raw.kind) {
+    case TypeKind::kList:
+      return make_list(std::move(parts[0]), raw.frozen);
+    case TypeKind::kSet:
+      return make_set(std::move(parts[0]), raw.frozen);
+    case TypeKind::kMap:
+      return make_map(std::move(parts[0]), std::move(parts[1]), raw.frozen);
+    case TypeKind::kVector:
+      return build_vector(raw, std::move(parts[0]));
+    default:
+      return make_tuple(std::move(parts));
+  }
+}
+
+// Class names.
+
+constexpr std::string_view kPackage = "org.apache.cassandra.db.marshal.";
+
+class ClassNameParser {
+ public:
+  explicit ClassNameParser(std::string_view text) : text_(text) {}
+
+  Result<TypePtr> parse() {
+    TETRAD_TRY(TypePtr type, parse_one(1));
+    skip_space();
+    if (at_ != text_.size()) return bad("unexpected text after the class");
+    return type;
+  }
+
+ private:
+  std::unexpected<Error> bad(std::string_view reason) const {
+    return fail(ErrorCode::kInvalid, "Syntax error parsing '{}': {} at position {}", text_, reason,
+                at_);
+  }
+  void skip_space() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string_view word() {
+    skip_space();
+    const size_t start = at_;
+    while (at_ < text_.size() && (is_word(text_[at_]) || text_[at_] == '.' || text_[at_] == '-' ||
+                                  text_[at_] == '+' || text_[at_] == '$'))
+      ++at_;
+    return text_.substr(start, at_ - start);
+  }
+
+  Result<std::vector<TypePtr>> parameters(int depth) {
+    std::vector<TypePtr> out;
+    if (!take('(')) return out;
+    if (take(')')) return out;
+    do {
+      TETRAD_TRY(TypePtr type, parse_one(depth + 1));
+      out.push_back(std::move(type));
+    } while (take(','));
+    if (!take(')')) return bad("expecting ',' or ')'");
+    return out;
+  }
+
+  Result<TypePtr> parse_one(int depth) {
+    if (depth > kTypeDepthMax)
+      return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
+    skip_space();
+    const size_t start = at_;
+    const std::string_view full = word();
+    if (full.empty()) return bad("expecting a class name");
+    std::string_view name = full;
+    if (name.starts_with(kPackage)) name.remove_prefix(kPackage.size());
+    if (name == "UserType") return parse_udt(depth);
+    if (name == "VectorType") return parse_vector(depth);
+    for (auto kind = TypeKind::kAscii; kind < TypeKind::kList;
+         kind = static_cast<TypeKind>(static_cast<int>(kind) + 1)) {
+      const TypePtr& type = native_type(kind);
+      if (type->class_name().substr(kPackage.size()) != name) continue;
+      TETRAD_TRY(const std::vector<TypePtr> none, parameters(depth));
+      if (!none.empty()) return bad("a native type has no parameters");
+      return type;
+    }
+    if (name == "DateType") return timestamp_type();
+    static constexpr std::string_view composite[] = {"ListType",  "SetType",    "MapType",
+                                                     "TupleType", "FrozenType", "ReversedType"};
+    for (const std::string_view known : composite) {
+      if (known != name) continue;
+      TETRAD_TRY(std::vector<TypePtr> parts, parameters(depth));
+      return composite_of(name, std::move(parts));
+    }
+    // Not one of ours: its name and everything between its parentheses, as written.
+    if (at_ < text_.size() && text_[at_] == '(') {
+      int open = 0;
+      do {
+        if (text_[at_] == '(') ++open;
+        if (text_[at_] == ')') --open;
+        ++at_;
+      } while (open > 0 && at_ < text_.size());
+      if (open > 0) return bad("expecting ')'");
+    }
+    return make_custom(std::string(text_.substr(start, at_ - start)));
+  }
+
+  Result<TypePtr> composite_of(std::string_view name, std::vector<TypePtr> parts) {
+    if (name == "TupleType") return make_tuple(std::move(parts));
+    if (parts.size() != (name == "MapType" ? 2u : 1u)) return bad("wrong number of parameters");
+    if (name == "ListType") return make_list(std::move(parts[0]), false);
+    if (name == "SetType") return make_set(std::move(parts[0]), false);
+    if (name == "MapType") return make_map(std::move(parts[0]), std::move(parts[1]), false);
+    return name == "FrozenType" ? freeze(parts[0]) : parts[0];
+  }
+
+  Result<std::string> hex_name() {
+    const std::string_view hex = word();
+    const auto digit = [](char c) {
+      if (c >= '0' && c <= '9') return c - '0';
+      if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+      if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+      return -1;
+    };
+    std::string out;
+    for (size_t i = 0; i + 1 < hex.size(); i += 2) {
+      const int high = digit(hex[i]), low = digit(hex[i + 1]);
+      if (high < 0 || low < 0) return bad("expecting a name in hex digits");
+      out += static_cast<char>(high << 4 | low);
+    }
+    if (hex.empty() || hex.size() % 2 != 0) return bad("expecting a name in hex digits");
+    return out;
+  }
+
+  Result<TypePtr> parse_udt(int depth) {
+    if (!take('(')) return bad("expecting '('");
+    std::string keyspace(word());
+    if (!take(',')) return bad("expecting ','");
+    TETRAD_TRY(std::string name, hex_name());
+    std::vector<std::string> fields;
+    std::vector<TypePtr> types;
+    while (take(',')) {
+      TETRAD_TRY(std::string field, hex_name());
+      if (!take(':')) return bad("expecting ':'");
+      TETRAD_TRY(TypePtr type, parse_one(depth + 1));
+      fields.push_back(std::move(field));
+      types.push_back(std::move(type));
+    }
+    if (!take(')')) return bad("expecting ',' or ')'");
+    return make_udt(std::move(keyspace), std::move(name), std::move(fields), std::move(types),
+                    false);
+  }
+
+  Result<TypePtr> parse_vector(int depth) {
+    if (!take('(')) return bad("expecting '('");
+    TETRAD_TRY(TypePtr element, parse_one(depth + 1));
+    if (!take(',')) return bad("expecting ','");
+    RawType raw;
+    const std::string_view number = word();
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), raw.dimension);
+    if (error != std::errc() || end != number.data() + number.size())
+      return bad("expecting the number of elements");
+    if (!take(')')) return bad("expecting ')'");
+    return build_vector(raw, std::move(element));
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+Result<TypePtr> parse_type(std::string_view cql_text, const UdtResolver& resolve_udt) {
+  CqlTypeParser parser(cql_text);
+  TETRAD_TRY(const RawType raw, parser.parse());
+  return build(raw, resolve_udt);
+}
+
+Result<TypePtr> parse_class_name(std::string_view class_name) {
+  ClassNameParser parser(class_name);
+  return parser.parse();
+}
+
+}  // namespace tetrad::cql
