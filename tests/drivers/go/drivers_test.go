@@ -184,7 +184,7 @@ func TestScalarTypes(t *testing.T) {
 
 func TestTuplesAndUnset(t *testing.T) {
 	run(t, shared, "CREATE TABLE tuples (k int PRIMARY KEY, t tuple<int, text, boolean>, v int)")
-	run(t, shared, "INSERT INTO tuples (k, t, v) VALUES (1, ?, 5)", 7, "seven", true)
+	run(t, shared, "INSERT INTO tuples (k, t, v) VALUES (1, (?, ?, ?), 5)", 7, "seven", true)
 	var number int
 	var text string
 	var flag bool
