@@ -169,7 +169,9 @@ class RaftCore {
   /// reused, across restarts neither. Errors: kNotLeader (none known), kOverloaded.
   Result<void> read_index(uint64_t context);
   /// Describes an image of the state machine as of `index`, which was handed out as committed.
-  /// Errors: kInvalid (not applied yet, or older than the newest snapshot).
+  /// Images are written in one queue with the RaftPersists, and one that is older than
+  /// log().snapshot() by then is not written. Errors: kInvalid (not applied yet, or older than the
+  /// newest snapshot).
   Result<RaftSnapshotMeta> snapshot_meta(RaftIndex index) const;
   /// The image that snapshot_meta() described is durable, so its log may go. Errors: kConflict (a
   /// newer one came meanwhile; keep that).
@@ -239,7 +241,7 @@ class RaftCore {
   void become_leader();
   void draw_timeout();
   bool hears_leader() const;
-  bool may_campaign() const { return configuration().is_voter(options_.self); }
+  bool may_campaign() const;
   void truncate_from(RaftIndex index);
 
   // raft_leader.cc: replication, commit, reads, membership, handing over
@@ -250,7 +252,7 @@ class RaftCore {
   Result<void> check_may_propose(size_t bytes) const;
   RaftPosition append_own(RaftEntryKind kind, Bytes data);
   void match_progress_to_configuration();
-  bool counts(RaftServerId server) const;
+  RaftIndex majority_match() const;
   void advance_commit();
   void commit_to(RaftIndex index);
   void after_leader_commit(RaftIndex before);
@@ -264,6 +266,7 @@ class RaftCore {
   void confirm_reads();
   void refuse_reads();
   void hand_over_if_ready();
+  RaftProgress* heard(RaftServerId server);
 
   // raft_actions.cc: what leaves, and when
   RaftMessage make_message(RaftServerId to, RaftMessageBody body) const;
@@ -288,7 +291,6 @@ class RaftCore {
   uint32_t heartbeat_elapsed_ = 0;
   uint32_t timeout_ = 0;
   std::map<RaftServerId, bool> votes_;
-  bool transfer_campaign_ = false;
 
   // Leader.
   std::map<RaftServerId, RaftProgress> progress_;  // the other members

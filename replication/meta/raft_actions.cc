@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What leaves the core, and when: writes, messages that wait for them, committed entries, snapshots
+// of the own state machine.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "replication/meta/raft_core.h"
+
+namespace tetrad::replication {
+
+RaftMessage RaftCore::make_message(RaftServerId to, RaftMessageBody body) const {
+  return {options_.cluster_id, options_.group_id, options_.self, to, term_, std::move(body)};
+}
+
+void RaftCore::send(RaftServerId to, RaftMessageBody body) {
+  messages_.push_back(make_message(to, std::move(body)));
+}
+
+/// Holds a message back until everything that is true now is durable.
+void RaftCore::send_when_persisted(RaftServerId to, RaftMessageBody body) {
+  if (must_persist()) {
+    held_.push_back({next_sequence_, make_message(to, std::move(body))});
+  } else if (!outstanding_.empty()) {
+    held_.push_back({outstanding_.back().sequence, make_message(to, std::move(body))});
+  } else {
+    send(to, std::move(body));
+    return;
+  }
+  // A disk that stands still must not fill the memory; the peers repeat themselves.
+  constexpr size_t kHeldMax = 4096;
+  if (held_.size() > kHeldMax) held_.pop_front();
+}
+
+bool RaftCore::must_persist() const {
+  return term_ != emitted_term_ || vote_ != emitted_vote_ || log_.last_index() > emitted_ ||
+         pending_truncate_ || pending_snapshot_ || pending_drop_;
+}
+
+/// An image that waits to be installed goes at once: its driver holds it only for this call.
+bool RaftCore::may_persist() const {
+  return must_persist() &&
+         (pending_snapshot_ || outstanding_.size() < options_.persists_in_flight_max);
+}
+
+RaftPersist RaftCore::make_persist() {
+  RaftPersist write;
+  write.sequence = next_sequence_++;
+  write.snapshot = std::move(pending_snapshot_);
+  write.truncate_from = pending_truncate_;
+  write.drop_through = pending_drop_;
+  pending_snapshot_.reset();
+  pending_truncate_.reset();
+  pending_drop_.reset();
+  write.entries.reserve(static_cast<size_t>(log_.last_index() - emitted_));
+  for (RaftIndex index = emitted_ + 1; index <= log_.last_index(); ++index) {
+    write.entries.push_back(log_.entry(index));
+  }
+  emitted_ = log_.last_index();
+  emitted_term_ = term_;
+  emitted_vote_ = vote_;
+  // Writes are done in order, so with this one the log on disk reaches its end as of now.
+  write.hard_state = {term_, vote_, std::min(commit_, emitted_)};
+  outstanding_.push_back({write.sequence, term_, vote_, emitted_});
+  return write;
+}
+
+void RaftCore::persisted(uint64_t sequence) {
+  TETRAD_ASSERT(sequence < next_sequence_);
+  while (!outstanding_.empty() && outstanding_.front().sequence <= sequence) {
+    const OutstandingPersist& write = outstanding_.front();
+    stable_term_ = write.term;
+    stable_vote_ = write.vote;
+    stable_ = std::max(stable_, write.last_index);
+    outstanding_.pop_front();
+  }
+  while (!held_.empty() && held_.front().sequence <= sequence) {
+    messages_.push_back(std::move(held_.front().message));
+    held_.pop_front();
+  }
+  if (role_ == RaftRole::kCandidate) tally_votes();
+  advance_commit();
+}
+
+bool RaftCore::has_actions() const {
+  return append_wanted_ || read_round_wanted_ || may_persist() || !messages_.empty() ||
+         !snapshot_sends_.empty() || !read_states_.empty() || applicable() > applied_ ||
+         reported_role_ != RaftRoleChange{role_, term_, leader_};
+}
+
+RaftActions RaftCore::take_actions() {
+  RaftActions actions;
+  if (role_ == RaftRole::kLeader) {
+    if (append_wanted_) send_appends();
+    if (read_round_wanted_) {
+      ++read_round_;
+      send_heartbeats();
+    }
+  }
+  append_wanted_ = false;
+  read_round_wanted_ = false;
+  const RaftRoleChange role{role_, term_, leader_};
+  if (role != reported_role_) {
+    reported_role_ = role;
+    actions.role_change = role;
+  }
+  if (may_persist()) actions.persist = make_persist();
+  actions.messages.swap(messages_);
+  actions.snapshots.swap(snapshot_sends_);
+  if (applicable() > applied_) {
+    actions.committed = log_.copy(applied_ + 1, applicable(), options_.apply_bytes_max);
+    applied_ += actions.committed.size();
+  }
+  actions.reads.swap(read_states_);
+  return actions;
+}
+
+Result<RaftSnapshotMeta> RaftCore::snapshot_meta(RaftIndex index) const {
+  if (index > applied_ || index < log_.snapshot().index) {
+    return fail(ErrorCode::kInvalid, "raft snapshot at {}, applied is {}, newest snapshot at {}",
+                index, applied_, log_.snapshot().index);
+  }
+  return RaftSnapshotMeta{index, log_.term_at(index).value(), log_.configuration_at(index)};
+}
+
+Result<void> RaftCore::snapshot_taken(const RaftSnapshotMeta& meta) {
+  if (meta.index < log_.snapshot().index || pending_snapshot_) {
+    return fail(ErrorCode::kConflict, "raft snapshot at {}, the newest one is at {}", meta.index,
+                log_.snapshot().index);
+  }
+  TETRAD_ASSERT(meta.index <= applied_);
+  TETRAD_ASSERT(log_.term_at(meta.index) == meta.term);
+  const RaftIndex before = log_.base_index();
+  log_.compact(meta, options_.trailing_entries);
+  if (log_.base_index() > before) pending_drop_ = log_.base_index();
+  return {};
+}
+
+}  // namespace tetrad::replication

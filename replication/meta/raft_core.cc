@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+// Terms, roles, elections, and what a follower does.
+#include "replication/meta/raft_core.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "base/assert.h"
+
+namespace tetrad::replication {
+
+Result<RaftCore> RaftCore::make(RaftOptions options, RaftStored stored) {
+  if (options.self.value.is_nil()) return fail(ErrorCode::kInvalid, "a raft server needs an id");
+  if (options.heartbeat_ticks == 0 || options.election_ticks <= options.heartbeat_ticks) {
+    return fail(ErrorCode::kInvalid, "raft election_ticks {} must be above heartbeat_ticks {}",
+                options.election_ticks, options.heartbeat_ticks);
+  }
+  if (options.in_flight_max == 0 || options.persists_in_flight_max == 0) {
+    return fail(ErrorCode::kInvalid, "raft in_flight_max and persists_in_flight_max start at 1");
+  }
+  TETRAD_TRY(RaftLog log, RaftLog::make(std::move(stored.snapshot), std::move(stored.entries)));
+  if (stored.hard_state.term < log.last_term()) {
+    return fail(ErrorCode::kCorruption, "raft log of term {}, hard state of term {}",
+                log.last_term(), stored.hard_state.term);
+  }
+  if (stored.hard_state.commit > log.last_index()) {
+    return fail(ErrorCode::kCorruption, "raft log ends at {}, committed is {}", log.last_index(),
+                stored.hard_state.commit);
+  }
+  const RaftIndex commit = std::max(stored.hard_state.commit, log.snapshot().index);
+  if (stored.applied > commit) {
+    return fail(ErrorCode::kCorruption, "raft entry {} applied, committed is {}", stored.applied,
+                commit);
+  }
+  return RaftCore(std::move(options), std::move(log), stored);
+}
+
+RaftCore::RaftCore(RaftOptions options, RaftLog log, const RaftStored& stored)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      log_(std::move(log)),
+      term_(stored.hard_state.term),
+      vote_(stored.hard_state.vote),
+      commit_(std::max(stored.hard_state.commit, log_.snapshot().index)),
+      applied_(std::max(stored.applied, log_.snapshot().index)),
+      stable_(log_.last_index()),
+      emitted_(log_.last_index()),
+      stable_term_(term_),
+      emitted_term_(term_),
+      stable_vote_(vote_),
+      emitted_vote_(vote_) {
+  reported_role_.term = term_;
+  draw_timeout();
+}
+
+void RaftCore::draw_timeout() {
+  timeout_ =
+      options_.election_ticks + static_cast<uint32_t>(random_.below(options_.election_ticks));
+}
+
+void RaftCore::tick() {
+  ++election_elapsed_;
+  if (role_ == RaftRole::kLeader) {
+    tick_leader();
+  } else if (election_elapsed_ >= timeout_) {
+    election_elapsed_ = 0;
+    draw_timeout();
+    if (may_campaign()) {
+      campaign(options_.pre_vote ? Campaign::kPreVote : Campaign::kElection);
+    } else {
+      leader_.reset();  // nothing heard for a whole timeout
+    }
+  }
+}
+
+bool RaftCore::hears_leader() const {
+  return options_.check_quorum && leader_ && election_elapsed_ < options_.election_ticks;
+}
+
+// Elections.
+
+/// A voter may; and one whose removal is in its log but not known to be committed must, since its
+/// log may be the only one that a majority accepts (Raft thesis §4.2.2). It has no vote for itself.
+bool RaftCore::may_campaign() const {
+  return configuration().is_voter(options_.self) ||
+         log_.configuration_at(commit_).is_voter(options_.self);
+}
+
+void RaftCore::become_follower(RaftTerm term, std::optional<RaftServerId> leader) {
+  TETRAD_ASSERT(term >= term_);
+  if (role_ == RaftRole::kLeader) refuse_reads();
+  if (term > term_) {
+    term_ = term;
+    vote_.reset();
+    held_.clear();  // promises to an earlier term's leader and candidates interest nobody
+  } else if (role_ == RaftRole::kCandidate) {
+    std::erase_if(held_, [](const HeldMessage& held) {
+      return std::holds_alternative<RaftVoteRequest>(held.message.body);
+    });
+  }
+  role_ = RaftRole::kFollower;
+  leader_ = leader;
+  election_elapsed_ = 0;
+  draw_timeout();
+  votes_.clear();
+  progress_.clear();
+  append_wanted_ = false;
+  read_round_wanted_ = false;
+  transferee_.reset();
+  uncommitted_bytes_ = 0;
+}
+
+void RaftCore::campaign(Campaign kind) {
+  TETRAD_ASSERT(role_ != RaftRole::kLeader);
+  if (term_ >= kRaftNumberMax) return;
+  votes_.clear();
+  votes_[options_.self] = true;
+  leader_.reset();
+  election_elapsed_ = 0;
+  if (kind == Campaign::kPreVote) {
+    role_ = RaftRole::kPreCandidate;
+  } else {
+    role_ = RaftRole::kCandidate;
+    ++term_;
+    vote_ = options_.self;
+    held_.clear();
+    draw_timeout();
+  }
+  for (const RaftServerId server : configuration().servers()) {
+    if (server == options_.self || !configuration().is_voter(server)) continue;
+    if (kind == Campaign::kPreVote) {
+      send(server, RaftPreVoteRequest{term_ + 1, log_.last_index(), log_.last_term()});
+      continue;
+    }
+    RaftVoteRequest request{log_.last_index(), log_.last_term(), kind == Campaign::kTransfer};
+    // After a crash this server would not know that it had asked in this term, nor with which log.
+    if (TETRAD_RAFT_MUTANT(options_, kCampaignBeforePersist)) {
+      send(server, std::move(request));
+    } else {
+      send_when_persisted(server, std::move(request));
+    }
+  }
+  tally_votes();
+}
+
+void RaftCore::tally_votes() {
+  const auto voted = [&](RaftServerId server, bool granted) {
+    const auto vote = votes_.find(server);
+    return vote != votes_.end() && vote->second == granted;
+  };
+  const bool election = role_ == RaftRole::kCandidate;
+  const bool own_vote_is_durable = !election ||
+                                   TETRAD_RAFT_MUTANT(options_, kCampaignBeforePersist) ||
+                                   (stable_term_ == term_ && stable_vote_ == options_.self);
+  const auto granted = [&](RaftServerId server) {
+    return voted(server, true) && (server != options_.self || own_vote_is_durable);
+  };
+  const auto open = [&](RaftServerId server) { return !voted(server, false); };
+  bool won = configuration().majority(granted);
+  if (TETRAD_RAFT_MUTANT(options_, kLearnersCount)) {
+    const auto servers = configuration().servers();
+    won = static_cast<size_t>(std::count_if(servers.begin(), servers.end(), granted)) >=
+          configuration().voters.size() / 2 + 1;
+  }
+  if (won) {
+    if (election) {
+      become_leader();
+    } else {
+      campaign(Campaign::kElection);
+    }
+  } else if (!configuration().majority(open)) {
+    become_follower(term_, std::nullopt);
+  }
+}
+
+void RaftCore::become_leader() {
+  TETRAD_ASSERT(role_ == RaftRole::kCandidate);
+  role_ = RaftRole::kLeader;
+  leader_ = options_.self;
+  election_elapsed_ = 0;
+  heartbeat_elapsed_ = 0;
+  read_round_ = 0;
+  read_round_wanted_ = false;
+  transferee_.reset();
+  votes_.clear();
+  progress_.clear();
+  match_progress_to_configuration();
+  uncommitted_bytes_ = 0;
+  for (RaftIndex index = commit_ + 1; index <= log_.last_index(); ++index) {
+    uncommitted_bytes_ += RaftLog::size_of(log_.entry(index));
+  }
+  if (TETRAD_RAFT_MUTANT(options_, kNoNoop)) {
+    term_start_ = log_.last_index() + 1;
+    append_wanted_ = true;
+  } else {
+    // Entries of earlier terms are committed with an entry of this one, not before (Raft §5.4.2).
+    term_start_ = append_own(RaftEntryKind::kNoop, {}).index;
+  }
+  advance_commit();
+}
+
+void RaftCore::on_pre_vote_request(const RaftMessage& message, const RaftPreVoteRequest& body) {
+  const bool complete = log_.is_up_to_date(body.last_index, body.last_term) ||
+                        TETRAD_RAFT_MUTANT(options_, kPreVoteIgnoresLog);
+  const bool granted = body.campaign_term > term_ && complete && !hears_leader();
+  send(message.from, RaftPreVoteReply{body.campaign_term, granted});
+}
+
+void RaftCore::on_vote_request(const RaftMessage& message, const RaftVoteRequest& body) {
+  const bool free = vote_ ? vote_ == message.from : !leader_;
+  const bool complete = log_.is_up_to_date(body.last_index, body.last_term) ||
+                        TETRAD_RAFT_MUTANT(options_, kVoteIgnoresLog);
+  const bool granted =
+      complete && (free || TETRAD_RAFT_MUTANT(options_, kVoteTwice)) && role_ != RaftRole::kLeader;
+  if (granted) {
+    vote_ = message.from;
+    election_elapsed_ = 0;
+  }
+  if (TETRAD_RAFT_MUTANT(options_, kVoteBeforePersist)) {
+    send(message.from, RaftVoteReply{granted});
+  } else {
+    send_when_persisted(message.from, RaftVoteReply{granted});
+  }
+}
+
+void RaftCore::on_timeout_now(const RaftMessage& message) {
+  if (role_ == RaftRole::kLeader || leader_ != message.from || !may_campaign()) return;
+  campaign(Campaign::kTransfer);
+}
+
+// Messages.
+
+Result<void> RaftCore::check(const RaftMessage& message) const {
+  if (message.cluster_id != options_.cluster_id) {
+    return fail(ErrorCode::kInvalid, "raft {} of cluster {}, this is {}", name_of(message.body),
+                message.cluster_id.to_string(), options_.cluster_id.to_string());
+  }
+  if (message.group_id != options_.group_id) {
+    return fail(ErrorCode::kInvalid, "raft {} of group {}, this is {}", name_of(message.body),
+                message.group_id.value, options_.group_id.value);
+  }
+  if (message.to != options_.self || message.from == options_.self) {
+    return fail(ErrorCode::kInvalid, "raft {} from {} to {}, this is {}", name_of(message.body),
+                message.from.to_string(), message.to.to_string(), options_.self.to_string());
+  }
+  if (message.term > kRaftNumberMax) {
+    return fail(ErrorCode::kInvalid, "raft {} of term {}", name_of(message.body), message.term);
+  }
+  if (const auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
+    RaftIndex index = append->previous_index;
+    RaftTerm term = append->previous_term;
+    for (const RaftEntry& entry : append->entries) {
+      if (entry.index != index + 1 || entry.term < term || entry.term > message.term) {
+        return fail(ErrorCode::kCorruption,
+                    "raft append of term {}: entry {} of term {} after {} of term {}", message.term,
+                    entry.index, entry.term, index, term);
+      }
+      if (entry.kind == RaftEntryKind::kConfiguration) {
+        TETRAD_TRY_VOID(decode_configuration_data(entry.data));
+      }
+      index = entry.index;
+      term = entry.term;
+    }
+  }
+  if (const auto* install = std::get_if<RaftInstallSnapshot>(&message.body)) {
+    if (install->meta.term > message.term || install->meta.configuration.voters.empty()) {
+      return fail(ErrorCode::kCorruption, "raft snapshot at {} of term {} with {} voters",
+                  install->meta.index, install->meta.term,
+                  install->meta.configuration.voters.size());
+    }
+  }
+  return {};
+}
+
+Result<void> RaftCore::receive(RaftMessage message) {
+  TETRAD_TRY_VOID(check(message));
+  const auto is = [&]<class Body>(std::type_identity<Body>) {
+    return std::holds_alternative<Body>(message.body);
+  };
+  if (message.term > term_) {
+    if (const auto* request = std::get_if<RaftVoteRequest>(&message.body)) {
+      // Whoever hears a leader keeps it; a server that was away, or was removed, cannot depose it.
+      if (!request->transfer && hears_leader()) return {};
+    }
+    const bool from_leader = is(std::type_identity<RaftAppendRequest>()) ||
+                             is(std::type_identity<RaftHeartbeat>()) ||
+                             is(std::type_identity<RaftInstallSnapshot>());
+    if (!is(std::type_identity<RaftPreVoteRequest>())) {
+      become_follower(message.term,
+                      from_leader ? std::optional<RaftServerId>(message.from) : std::nullopt);
+    }
+  } else if (message.term < term_ && !is(std::type_identity<RaftReadRequest>()) &&
+             !is(std::type_identity<RaftReadReply>()) &&
+             !is(std::type_identity<RaftPreVoteReply>())) {
+    // (Those three do not depend on the sender's term; a server behind says yes to a pre-vote.)
+    if (TETRAD_RAFT_MUTANT(options_, kStaleRepliesCount) &&
+        (is(std::type_identity<RaftVoteReply>()) || is(std::type_identity<RaftAppendReply>()))) {
+      return dispatch(std::move(message));
+    }
+    on_lower_term(message);
+    return {};
+  }
+  return dispatch(std::move(message));
+}
+
+/// A leader or candidate of an earlier term learns that it is one. Without the answer a leader
+/// whose follower got ahead by a failed campaign could never reach that follower again.
+void RaftCore::on_lower_term(const RaftMessage& message) {
+  if (const auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
+    send(message.from, RaftAppendReply{false, append->previous_index, 0, 0});
+  } else if (std::holds_alternative<RaftHeartbeat>(message.body) ||
+             std::holds_alternative<RaftInstallSnapshot>(message.body)) {
+    send(message.from, RaftAppendReply{});
+  } else if (std::holds_alternative<RaftVoteRequest>(message.body)) {
+    send(message.from, RaftVoteReply{false});
+  } else if (const auto* request = std::get_if<RaftPreVoteRequest>(&message.body)) {
+    send(message.from, RaftPreVoteReply{request->campaign_term, false});
+  }
+}
+
+Result<void> RaftCore::dispatch(RaftMessage message) {
+  if (auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
+    RaftAppendRequest body = std::move(*append);
+    return on_append(message, std::move(body));
+  }
+  if (const auto* heartbeat = std::get_if<RaftHeartbeat>(&message.body)) {
+    return on_heartbeat(message, *heartbeat);
+  }
+  if (const auto* install = std::get_if<RaftInstallSnapshot>(&message.body)) {
+    return on_install_snapshot(message, *install);
+  }
+  if (const auto* append_reply = std::get_if<RaftAppendReply>(&message.body)) {
+    if (role_ == RaftRole::kLeader) on_append_reply(message, *append_reply);
+  } else if (const auto* heartbeat_reply = std::get_if<RaftHeartbeatReply>(&message.body)) {
+    if (role_ == RaftRole::kLeader) on_heartbeat_reply(message, *heartbeat_reply);
+  } else if (const auto* pre_vote = std::get_if<RaftPreVoteRequest>(&message.body)) {
+    on_pre_vote_request(message, *pre_vote);
+  } else if (const auto* vote = std::get_if<RaftVoteRequest>(&message.body)) {
+    on_vote_request(message, *vote);
+  } else if (const auto* pre_vote_reply = std::get_if<RaftPreVoteReply>(&message.body)) {
+    if (role_ == RaftRole::kPreCandidate && pre_vote_reply->campaign_term == term_ + 1) {
+      votes_.emplace(message.from, pre_vote_reply->granted);
+      tally_votes();
+    }
+  } else if (const auto* vote_reply = std::get_if<RaftVoteReply>(&message.body)) {
+    if (role_ == RaftRole::kCandidate) {
+      votes_.emplace(message.from, vote_reply->granted);
+      tally_votes();
+    }
+  } else if (std::holds_alternative<RaftTimeoutNow>(message.body)) {
+    on_timeout_now(message);
+  } else if (const auto* read = std::get_if<RaftReadRequest>(&message.body)) {
+    on_read_request(message, *read);
+  } else if (const auto* read_reply = std::get_if<RaftReadReply>(&message.body)) {
+    read_states_.push_back({read_reply->context, read_reply->confirmed, read_reply->index});
+  }
+  return {};
+}
+
+/// The current term's leader was heard.
+Result<void> RaftCore::follow(RaftServerId leader) {
+  if (role_ == RaftRole::kLeader || (leader_ && leader_ != leader)) {
+    return fail(ErrorCode::kCorruption, "raft term {} has two leaders, {} and {}", term_,
+                leader_->to_string(), leader.to_string());
+  }
+  if (role_ != RaftRole::kFollower) become_follower(term_, leader);
+  leader_ = leader;
+  election_elapsed_ = 0;
+  return {};
+}
+
+Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest body) {
+  TETRAD_TRY_VOID(follow(message.from));
+  const auto reply = [&](RaftAppendReply answer) {
+    if (TETRAD_RAFT_MUTANT(options_, kAckBeforePersist)) {
+      send(message.from, answer);
+    } else {
+      send_when_persisted(message.from, answer);
+    }
+  };
+  if (body.previous_index < commit_) {
+    // What is committed here the leader has too, so there is nothing older to compare.
+    const RaftIndex known = commit_ - body.previous_index;
+    if (body.entries.size() <= known) {
+      reply({true, commit_, 0, 0});
+      return {};
+    }
+    body.entries.erase(body.entries.begin(), body.entries.begin() + static_cast<ptrdiff_t>(known));
+    body.previous_index = commit_;
+    body.previous_term = log_.term_at(commit_).value();
+  }
+  const std::optional<RaftTerm> term = log_.term_at(body.previous_index);
+  const bool agrees = term && (*term == body.previous_term ||
+                               TETRAD_RAFT_MUTANT(options_, kAppendIgnoresPreviousTerm));
+  if (!agrees) {
+    const RaftIndex hint = log_.last_agreement(body.previous_index, body.previous_term);
+    reply({false, body.previous_index, hint, log_.term_at(hint).value_or(0)});
+    return {};
+  }
+  const RaftIndex last_new = body.previous_index + body.entries.size();
+  auto next = body.entries.begin();
+  if (!TETRAD_RAFT_MUTANT(options_, kAppendTruncatesAlways)) {
+    while (next != body.entries.end() && log_.term_at(next->index) == next->term) ++next;
+  }
+  const RaftIndex keep_to = next == body.entries.end() ? last_new : next->index - 1;
+  if (next != body.entries.end() || TETRAD_RAFT_MUTANT(options_, kAppendTruncatesAlways)) {
+    if (keep_to < log_.last_index()) {
+      if (keep_to < commit_) {
+        return fail(ErrorCode::kCorruption, "raft leader {} contradicts entry {}, committed is {}",
+                    message.from.to_string(), keep_to + 1, commit_);
+      }
+      truncate_from(keep_to + 1);
+    }
+  }
+  for (; next != body.entries.end(); ++next) log_.append(std::move(*next));
+  const RaftIndex known =
+      TETRAD_RAFT_MUTANT(options_, kCommitBeyondMatch) ? log_.last_index() : last_new;
+  commit_to(std::min(body.commit, known));
+  reply({true, last_new, 0, 0});
+  return {};
+}
+
+Result<void> RaftCore::on_heartbeat(const RaftMessage& message, const RaftHeartbeat& body) {
+  TETRAD_TRY_VOID(follow(message.from));
+  commit_to(std::min(body.commit, log_.last_index()));
+  // Promises nothing but that this term was current here, so it need not wait for the disk.
+  send(message.from, RaftHeartbeatReply{body.read_round});
+  return {};
+}
+
+Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
+                                           const RaftInstallSnapshot& body) {
+  TETRAD_TRY_VOID(follow(message.from));
+  const RaftSnapshotMeta& meta = body.meta;
+  if (meta.index <= commit_ && !TETRAD_RAFT_MUTANT(options_, kSnapshotBehindCommit)) {
+    send_when_persisted(message.from, RaftAppendReply{true, commit_, 0, 0});
+    return {};
+  }
+  if (meta.index > commit_ && log_.term_at(meta.index) == meta.term) {
+    // The log holds all of it: quicker than to install.
+    commit_to(meta.index);
+    send_when_persisted(message.from, RaftAppendReply{true, meta.index, 0, 0});
+    return {};
+  }
+  if (pending_snapshot_) return {};
+  if (TETRAD_RAFT_MUTANT(options_, kSnapshotKeepsLog) && meta.index < log_.last_index()) {
+    log_.compact(meta, options_.trailing_entries);
+    commit_ = applied_ = meta.index;
+    stable_ = emitted_ = log_.last_index();
+  } else {
+    log_.reset(meta);
+    commit_ = applied_ = meta.index;
+    emitted_ = meta.index;
+    stable_ = 0;
+    for (OutstandingPersist& write : outstanding_) write.last_index = 0;
+  }
+  pending_snapshot_ = meta;
+  pending_truncate_.reset();
+  pending_drop_.reset();
+  send_when_persisted(message.from, RaftAppendReply{true, meta.index, 0, 0});
+  return {};
+}
+
+void RaftCore::truncate_from(RaftIndex index) {
+  log_.truncate_from(index, TETRAD_RAFT_MUTANT(options_, kKeepTruncatedMembers));
+  if (index <= emitted_) {
+    pending_truncate_ = pending_truncate_ ? std::min(*pending_truncate_, index) : index;
+    emitted_ = index - 1;
+  }
+  if (TETRAD_RAFT_MUTANT(options_, kPersistedAba)) return;
+  stable_ = std::min(stable_, index - 1);
+  for (OutstandingPersist& write : outstanding_) {
+    write.last_index = std::min(write.last_index, index - 1);
+  }
+}
+
+}  // namespace tetrad::replication

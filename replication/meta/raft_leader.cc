@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a leader does: replication, commit, reads, membership, handing over.
+#include <algorithm>
+#include <limits>
+
+#include "base/assert.h"
+#include "replication/meta/raft_core.h"
+
+namespace tetrad::replication {
+
+void RaftCore::tick_leader() {
+  for (auto& [server, progress] : progress_) {
+    if (progress.ticks_since_heard != std::numeric_limits<uint32_t>::max()) {
+      ++progress.ticks_since_heard;
+    }
+    if (progress.state == RaftProgress::State::kSnapshot &&
+        ++progress.snapshot_ticks >= options_.snapshot_timeout_ticks) {
+      progress.probe();
+    }
+  }
+  if (transferee_ && ++transfer_elapsed_ >= options_.election_ticks) transferee_.reset();
+  if (election_elapsed_ >= options_.election_ticks) {
+    election_elapsed_ = 0;
+    const bool heard = configuration().majority([&](RaftServerId server) {
+      const auto progress = progress_.find(server);
+      return server == options_.self ||
+             (progress != progress_.end() && progress->second.recently_active);
+    });
+    for (auto& [server, progress] : progress_) progress.recently_active = false;
+    if (options_.check_quorum && !heard && !TETRAD_RAFT_MUTANT(options_, kNoCheckQuorum)) {
+      become_follower(term_, std::nullopt);
+      return;
+    }
+  }
+  if (++heartbeat_elapsed_ >= options_.heartbeat_ticks) {
+    heartbeat_elapsed_ = 0;
+    send_heartbeats();
+  }
+}
+
+// Proposals.
+
+Result<void> RaftCore::check_may_propose(size_t bytes) const {
+  if (role_ != RaftRole::kLeader) {
+    return leader_ ? fail(ErrorCode::kNotLeader, "raft leader is {}", leader_->to_string())
+                   : fail(ErrorCode::kNotLeader, "raft leader is not known");
+  }
+  if (transferee_) {
+    return fail(ErrorCode::kOverloaded, "raft leadership is being handed over to {}",
+                transferee_->to_string());
+  }
+  if (bytes > options_.entry_bytes_max) {
+    return fail(ErrorCode::kLimit, "raft entry of {} bytes, at most {}", bytes,
+                options_.entry_bytes_max);
+  }
+  if (uncommitted_bytes_ > 0 && uncommitted_bytes_ + bytes > options_.uncommitted_bytes_max) {
+    return fail(ErrorCode::kOverloaded, "raft has {} bytes waiting to be committed, at most {}",
+                uncommitted_bytes_, options_.uncommitted_bytes_max);
+  }
+  if (log_.last_index() >= kRaftNumberMax) return fail(ErrorCode::kLimit, "raft log is full");
+  return {};
+}
+
+RaftPosition RaftCore::append_own(RaftEntryKind kind, Bytes data) {
+  RaftEntry entry{term_, log_.last_index() + 1, kind, std::move(data)};
+  uncommitted_bytes_ += RaftLog::size_of(entry);
+  log_.append(std::move(entry));
+  append_wanted_ = true;
+  return {term_, log_.last_index()};
+}
+
+Result<RaftPosition> RaftCore::propose(Bytes command) {
+  TETRAD_TRY_VOID(check_may_propose(command.size()));
+  const RaftPosition position = append_own(RaftEntryKind::kCommand, std::move(command));
+  advance_commit();
+  return position;
+}
+
+Result<RaftPosition> RaftCore::change_configuration(RaftMembershipChange change) {
+  TETRAD_TRY_VOID(check_may_propose(0));
+  TETRAD_TRY(const RaftConfiguration next, change_membership(configuration(), change));
+  // Two changes in one go, or one before this term has a commit, can leave two majorities that do
+  // not meet (Ongaro, raft-dev, 2015).
+  if (!configuration_committed() && !TETRAD_RAFT_MUTANT(options_, kOverlappingChanges)) {
+    return fail(ErrorCode::kConflict, "a raft membership change is under way");
+  }
+  if (commit_ < term_start_ && !TETRAD_RAFT_MUTANT(options_, kChangeBeforeCommit) &&
+      !TETRAD_RAFT_MUTANT(options_, kOverlappingChanges)) {
+    return fail(ErrorCode::kConflict, "raft term {} has no commit yet", term_);
+  }
+  if (change.kind == RaftMembershipChange::Kind::kPromote) {
+    const auto learner = progress_.find(change.server);
+    TETRAD_ASSERT(change.server == options_.self || learner != progress_.end());
+    const RaftIndex match = learner == progress_.end() ? stable_ : learner->second.match;
+    const bool silent =
+        learner != progress_.end() && learner->second.ticks_since_heard >= options_.election_ticks;
+    if (silent || match + options_.promotion_lag_max < log_.last_index()) {
+      return fail(ErrorCode::kBehind, "raft learner {} is at {} of {}", change.server.to_string(),
+                  match, log_.last_index());
+    }
+  }
+  Bytes data = encode_configuration_data(next);
+  if (data.size() > options_.entry_bytes_max) {
+    return fail(ErrorCode::kLimit, "raft configuration of {} bytes, at most {}", data.size(),
+                options_.entry_bytes_max);
+  }
+  const RaftPosition position = append_own(RaftEntryKind::kConfiguration, std::move(data));
+  match_progress_to_configuration();
+  confirm_reads();
+  advance_commit();
+  return position;
+}
+
+/// Progress for exactly the other members of the configuration in force.
+void RaftCore::match_progress_to_configuration() {
+  std::map<RaftServerId, RaftProgress> progress;
+  for (const RaftServerId server : configuration().servers()) {
+    if (server == options_.self) continue;
+    const auto known = progress_.find(server);
+    if (known != progress_.end()) {
+      progress.emplace(server, std::move(known->second));
+      continue;
+    }
+    RaftProgress fresh;
+    fresh.next = log_.last_index() + 1;
+    fresh.recently_active = true;  // until the next check of the majority
+    progress.emplace(server, std::move(fresh));
+  }
+  progress_ = std::move(progress);
+  if (transferee_ && !configuration().is_voter(*transferee_)) transferee_.reset();
+  append_wanted_ = true;
+}
+
+// Replication.
+
+void RaftCore::send_appends() {
+  for (auto& [server, progress] : progress_) {
+    while (send_append(server, progress, false)) {
+    }
+  }
+}
+
+/// Sends one append if the window allows; true if more may follow. Without entries it goes only
+/// when the follower has not been told the commit index, or when asked (`even_empty`).
+bool RaftCore::send_append(RaftServerId to, RaftProgress& progress, bool even_empty) {
+  if (!progress.may_send(options_.in_flight_max)) return false;
+  const std::optional<RaftTerm> previous_term = log_.term_at(progress.next - 1);
+  if (!previous_term) {
+    send_snapshot(to, progress);
+    return false;
+  }
+  RaftAppendRequest request;
+  request.previous_index = progress.next - 1;
+  request.previous_term = *previous_term;
+  request.commit = commit_;
+  if (progress.next <= log_.last_index()) {
+    request.entries = log_.copy(progress.next, log_.last_index(), options_.message_bytes_max);
+  } else if (!even_empty && progress.commit_sent >= commit_) {
+    return false;
+  }
+  const RaftIndex last = request.previous_index + request.entries.size();
+  progress.commit_sent = std::min(commit_, last);
+  if (progress.state == RaftProgress::State::kProbe) {
+    progress.probe_sent = true;
+  } else if (!request.entries.empty()) {
+    progress.next = last + 1;
+    progress.in_flight.push_back(last);
+  }
+  const bool more = progress.state == RaftProgress::State::kReplicate && last < log_.last_index();
+  send(to, std::move(request));
+  return more;
+}
+
+void RaftCore::send_snapshot(RaftServerId to, RaftProgress& progress) {
+  if (!progress.recently_active) {  // nobody there to take it
+    progress.probe_sent = true;
+    return;
+  }
+  progress.await_snapshot(log_.snapshot().index);
+  snapshot_sends_.push_back({make_message(to, RaftInstallSnapshot{log_.snapshot()})});
+}
+
+void RaftCore::snapshot_sent(RaftServerId to, bool delivered) {
+  const auto peer = progress_.find(to);
+  if (peer == progress_.end() || peer->second.state != RaftProgress::State::kSnapshot) return;
+  RaftProgress& progress = peer->second;
+  if (!delivered) progress.pending_snapshot = 0;
+  progress.probe();
+  progress.probe_sent = true;  // until it is heard again
+}
+
+void RaftCore::peer_unreachable(RaftServerId server) {
+  const auto peer = progress_.find(server);
+  if (peer == progress_.end() || peer->second.state != RaftProgress::State::kReplicate) return;
+  peer->second.probe();
+}
+
+void RaftCore::send_heartbeats() {
+  for (auto& [server, progress] : progress_) {
+    RaftIndex commit = std::min(commit_, progress.match);
+    if (TETRAD_RAFT_MUTANT(options_, kCommitBeyondMatch)) commit = commit_;
+    send(server, RaftHeartbeat{commit, read_round_});
+  }
+}
+
+/// Only answers count as being heard: a server that asks for votes does not hear this leader.
+RaftProgress* RaftCore::heard(RaftServerId server) {
+  const auto peer = progress_.find(server);
+  if (peer == progress_.end()) return nullptr;
+  peer->second.recently_active = true;
+  peer->second.ticks_since_heard = 0;
+  return &peer->second;
+}
+
+void RaftCore::on_append_reply(const RaftMessage& message, const RaftAppendReply& body) {
+  RaftProgress* const known = heard(message.from);
+  if (known == nullptr) return;
+  RaftProgress& progress = *known;
+  using State = RaftProgress::State;
+  if (!body.accepted) {
+    // An answer to something that was answered better since is no news.
+    if (progress.state == State::kSnapshot || body.index <= progress.match) return;
+    if (progress.state == State::kProbe && body.index != progress.next - 1) return;
+    const RaftIndex agreement =
+        log_.last_agreement(std::min(body.hint_index, body.index - 1), body.hint_term);
+    if (progress.state == State::kReplicate) progress.probe();
+    progress.next = std::max(progress.match, agreement) + 1;
+    progress.probe_sent = false;
+    send_append(message.from, progress, true);
+    return;
+  }
+  if (body.index > log_.last_index()) return;  // never of this term
+  progress.acknowledge(body.index);
+  if (body.index > progress.match) {
+    progress.match = body.index;
+    progress.next = std::max(progress.next, body.index + 1);
+    advance_commit();
+    if (role_ != RaftRole::kLeader) return;  // it committed its own removal
+  }
+  if (progress.state == State::kProbe ||
+      (progress.state == State::kSnapshot && progress.match >= log_.base_index())) {
+    progress.replicate();
+  }
+  while (send_append(message.from, progress, false)) {
+  }
+  hand_over_if_ready();
+}
+
+void RaftCore::on_heartbeat_reply(const RaftMessage& message, const RaftHeartbeatReply& body) {
+  RaftProgress* const known = heard(message.from);
+  if (known == nullptr) return;
+  RaftProgress& progress = *known;
+  progress.probe_sent = false;
+  if (progress.match < log_.last_index()) {
+    // Something sent may be lost: an append that follows it will be rejected and tell.
+    if (progress.state == RaftProgress::State::kReplicate &&
+        !progress.may_send(options_.in_flight_max)) {
+      progress.in_flight.pop_front();
+    }
+    send_append(message.from, progress, true);
+  }
+  if (body.read_round <= read_round_ && body.read_round > progress.read_round) {
+    progress.read_round = body.read_round;
+    confirm_reads();
+  }
+}
+
+// Commit.
+
+/// Up to where a majority has the log on disk. A leader that has removed itself manages the group
+/// until that is committed, and does not count.
+RaftIndex RaftCore::majority_match() const {
+  const RaftIndex own =
+      TETRAD_RAFT_MUTANT(options_, kLeaderCountsUnpersisted) ? log_.last_index() : stable_;
+  const auto match = [&](RaftServerId server) {
+    if (server == options_.self) return own;
+    const auto progress = progress_.find(server);
+    return progress == progress_.end() ? RaftIndex{0} : progress->second.match;
+  };
+#ifdef TETRAD_MUTANTS
+  const bool learners = TETRAD_RAFT_MUTANT(options_, kLearnersCount);
+  const bool removed = TETRAD_RAFT_MUTANT(options_, kRemovedLeaderCounts) &&
+                       !configuration().is_voter(options_.self);
+  if (learners || removed) {
+    std::vector<RaftIndex> matches;
+    for (const RaftServerId server : configuration().servers()) {
+      if (learners || configuration().is_voter(server)) matches.push_back(match(server));
+    }
+    if (removed) matches.push_back(own);
+    std::sort(matches.rbegin(), matches.rend());
+    return matches[configuration().voters.size() / 2];
+  }
+#endif
+  return configuration().majority_value(match);
+}
+
+void RaftCore::advance_commit() {
+  if (role_ != RaftRole::kLeader) return;
+  const RaftIndex index = majority_match();
+  if (index <= commit_) return;
+  // Copies of an earlier term's entry prove nothing (Raft §5.4.2, figure 8).
+  if (log_.term_at(index) != term_ && !TETRAD_RAFT_MUTANT(options_, kCommitEarlierTerm)) return;
+  const RaftIndex before = commit_;
+  commit_to(index);
+  after_leader_commit(before);
+}
+
+void RaftCore::commit_to(RaftIndex index) {
+  TETRAD_ASSERT(index <= log_.last_index());
+  commit_ = std::max(commit_, index);
+}
+
+void RaftCore::after_leader_commit(RaftIndex before) {
+  for (RaftIndex index = before + 1; index <= commit_; ++index) {
+    const size_t bytes = RaftLog::size_of(log_.entry(index));
+    uncommitted_bytes_ -= std::min(uncommitted_bytes_, bytes);
+  }
+  append_wanted_ = true;  // the followers apply it the sooner
+  if (commit_ >= term_start_ && !early_reads_.empty()) {
+    std::deque<PendingRead> reads;
+    reads.swap(early_reads_);
+    for (const PendingRead& read : reads) register_read(read.context, read.from);
+  }
+  if (configuration_committed() && !configuration().is_voter(options_.self)) leave_after_removal();
+}
+
+/// Tells everyone that the removal is committed, lets the voter that has most campaign, steps down.
+void RaftCore::leave_after_removal() {
+  if (TETRAD_RAFT_MUTANT(options_, kRemovedLeaderCounts)) return;
+  send_appends();
+  std::optional<RaftServerId> heir;
+  for (const auto& [server, progress] : progress_) {
+    if (!configuration().is_voter(server) || progress.match < commit_) continue;
+    if (!heir || progress.match > progress_.at(*heir).match) heir = server;
+  }
+  if (heir) send(*heir, RaftTimeoutNow{});
+  become_follower(term_, std::nullopt);
+}
+
+// Reads.
+
+Result<void> RaftCore::read_index(uint64_t context) {
+  if (role_ == RaftRole::kLeader) {
+    if (reads_.size() + early_reads_.size() >= options_.pending_reads_max) {
+      return fail(ErrorCode::kOverloaded, "raft has {} reads waiting",
+                  reads_.size() + early_reads_.size());
+    }
+    register_read(context, options_.self);
+    return {};
+  }
+  if (!leader_) return fail(ErrorCode::kNotLeader, "raft leader is not known");
+  send(*leader_, RaftReadRequest{context});
+  return {};
+}
+
+void RaftCore::on_read_request(const RaftMessage& message, const RaftReadRequest& body) {
+  if (role_ != RaftRole::kLeader ||
+      reads_.size() + early_reads_.size() >= options_.pending_reads_max) {
+    send(message.from, RaftReadReply{body.context, false, 0});
+    return;
+  }
+  register_read(body.context, message.from);
+}
+
+/// The commit index now is the answer, once a majority has said, to a question asked later than
+/// now, that this is still their leader. A new leader knows what is committed only after a commit.
+void RaftCore::register_read(uint64_t context, RaftServerId from) {
+  if (commit_ < term_start_ && !TETRAD_RAFT_MUTANT(options_, kReadBeforeCommit)) {
+    early_reads_.push_back({context, from, 0, 0});
+    return;
+  }
+  reads_.push_back({context, from, commit_, read_round_ + 1});
+  read_round_wanted_ = true;
+  confirm_reads();
+}
+
+void RaftCore::answer_read(const PendingRead& read, bool confirmed) {
+  if (read.from == options_.self) {
+    read_states_.push_back({read.context, confirmed, read.index});
+  } else {
+    send(read.from, RaftReadReply{read.context, confirmed, read.index});
+  }
+}
+
+void RaftCore::confirm_reads() {
+  uint64_t round = configuration().majority_value([&](RaftServerId server) {
+    if (server == options_.self) return std::numeric_limits<uint64_t>::max();
+    const auto progress = progress_.find(server);
+    return progress == progress_.end() ? uint64_t{0} : progress->second.read_round;
+  });
+  if (TETRAD_RAFT_MUTANT(options_, kReadWithoutRound)) round = std::numeric_limits<uint64_t>::max();
+  while (!reads_.empty() && reads_.front().round <= round) {
+    answer_read(reads_.front(), true);
+    reads_.pop_front();
+  }
+}
+
+void RaftCore::refuse_reads() {
+  for (const PendingRead& read : early_reads_) answer_read(read, false);
+  for (const PendingRead& read : reads_) answer_read(read, false);
+  early_reads_.clear();
+  reads_.clear();
+}
+
+// Handing over.
+
+Result<void> RaftCore::transfer_leadership(RaftServerId to) {
+  if (role_ != RaftRole::kLeader) {
+    return leader_ ? fail(ErrorCode::kNotLeader, "raft leader is {}", leader_->to_string())
+                   : fail(ErrorCode::kNotLeader, "raft leader is not known");
+  }
+  if (to == options_.self || !configuration().is_voter(to)) {
+    return fail(ErrorCode::kInvalid, "{} is not another raft voter", to.to_string());
+  }
+  transferee_ = to;
+  transfer_elapsed_ = 0;
+  append_wanted_ = true;
+  hand_over_if_ready();
+  return {};
+}
+
+void RaftCore::hand_over_if_ready() {
+  if (role_ != RaftRole::kLeader || !transferee_) return;
+  if (progress_.at(*transferee_).match == log_.last_index()) send(*transferee_, RaftTimeoutNow{});
+}
+
+std::vector<RaftPeerStatus> RaftCore::peers() const {
+  std::vector<RaftPeerStatus> peers;
+  for (const auto& [server, progress] : progress_) {
+    peers.push_back({server, configuration().is_voter(server), progress.state, progress.match,
+                     progress.ticks_since_heard});
+  }
+  return peers;
+}
+
+}  // namespace tetrad::replication
