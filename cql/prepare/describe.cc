@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/prepare/describe.h"
+
+#include <algorithm>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/protocol/response.h"
+#include "cql/types/value.h"
+
+namespace tetrad::cql {
+namespace {
+
+using Target = ast::Describe::Target;
+
+std::string quoted(std::string_view text) { return ast::quote_string(text); }
+
+std::string map_text(const std::map<std::string, std::string>& map) {
+  std::string out = "{";
+  for (const auto& [key, value] : map) {
+    out += fmt::format("{}{}: {}", out.size() == 1 ? "" : ", ", quoted(key), quoted(value));
+  }
+  return out + "}";
+}
+
+std::string extensions_text(const std::map<std::string, Bytes>& extensions) {
+  std::string out = "{";
+  for (const auto& [key, value] : extensions) {
+    out += fmt::format("{}{}: 0x{}", out.size() == 1 ? "" : ", ", quoted(key), base::to_hex(value));
+  }
+  return out + "}";
+}
+
+/// A double as Java prints it: "1.0", "0.01".
+std::string real_text(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+std::string short_class(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  return dot == std::string::npos || !name.starts_with("org.apache.cassandra.locator.")
+             ? name
+             : name.substr(dot + 1);
+}
+
+std::string joined_names(std::span<const ColumnSchema> columns) {
+  std::string out;
+  for (const auto& column : columns)
+    out += (out.empty() ? "" : ", ") + quote_identifier(column.name);
+  return out;
+}
+
+/// One row of an answer.
+struct Row {
+  std::string keyspace, type, name, statement;
+};
+
+void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target target) {
+  if (target == Target::kTables) {
+    for (const auto& [name, table] : keyspace.tables)
+      rows.push_back({keyspace.name, "table", quote_identifier(name), ""});
+  } else if (target == Target::kTypes) {
+    for (const auto& [name, type] : keyspace.types)
+      rows.push_back({keyspace.name, "type", quote_identifier(name), ""});
+  } else if (target == Target::kFunctions) {
+    for (const auto& function : keyspace.functions) {
+      rows.push_back({keyspace.name, "function", quote_identifier(function->name), ""});
+    }
+  } else if (target == Target::kAggregates) {
+    for (const auto& aggregate : keyspace.aggregates) {
+      rows.push_back({keyspace.name, "aggregate", quote_identifier(aggregate->name), ""});
+    }
+  }
+}
+
+void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool only,
+                  bool internals) {
+  rows.push_back({quote_identifier(keyspace.name), "keyspace", quote_identifier(keyspace.name),
+                  describe_keyspace(keyspace)});
+  if (only) return;
+  for (const std::string& name : keyspace.types_in_dependency_order) {
+    rows.push_back({quote_identifier(keyspace.name), "type", quote_identifier(name),
+                    describe_type(*keyspace.types.at(name))});
+  }
+  for (const auto& [name, table] : keyspace.tables) {
+    rows.push_back({quote_identifier(keyspace.name), "table", quote_identifier(name),
+                    describe_table(*table, internals)});
+  }
+}
+
+/// A description that is paged by row number; the schema it began with must still hold.
+class DescribeStatement final : public Statement {
+ public:
+  DescribeStatement(ast::Describe statement, std::string keyspace)
+      : statement_(std::move(statement)), keyspace_(std::move(keyspace)) {}
+
+  bool is_current(const SchemaSnapshot&) const override { return true; }
+
+  Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                        std::span<const BoundValue>) const override {
+    if (statement_.target == Target::kCluster) co_return describe_cluster(context);
+    TETRAD_CO_TRY(const std::vector<Row> rows, rows_of(*context.schema));
+    const bool with_statement = !is_list();
+    size_t first = 0;
+    const uint64_t version = context.schema->version().value;
+    if (context.options.paging_position) {
+      base::ByteReader reader(*context.options.paging_position);
+      TETRAD_CO_TRY(const uint64_t began_with, reader.read_u64());
+      TETRAD_CO_TRY(first, reader.read_u64());
+      if (began_with != version) {
+        co_return fail(ErrorCode::kInvalid,
+                       "The schema has changed since the previous page of the DESCRIBE statement "
+                       "result. Please retry "
+                       "the DESCRIBE statement.");
+      }
+    }
+    const size_t page = context.options.page_size > 0
+                            ? static_cast<size_t>(context.options.page_size)
+                            : rows.size();
+    RowsResult result;
+    result.metadata = metadata(with_statement);
+    for (size_t i = first; i < rows.size() && i - first < page; ++i) {
+      for (const std::string* cell : {&rows[i].keyspace, &rows[i].type, &rows[i].name})
+        append_cell(result.cells, *cell);
+      if (with_statement) append_cell(result.cells, rows[i].statement);
+      ++result.row_count;
+    }
+    if (first + result.row_count < rows.size()) {
+      Bytes next;
+      base::ByteWriter writer(next);
+      writer.u64(version);
+      writer.u64(first + result.row_count);
+      result.next_position = std::move(next);
+    }
+    co_return StatementResult(std::move(result));
+  }
+
+ private:
+  bool is_list() const {
+    return statement_.target == Target::kKeyspaces || statement_.target == Target::kTables ||
+           statement_.target == Target::kTypes || statement_.target == Target::kFunctions ||
+           statement_.target == Target::kAggregates;
+  }
+
+  static ResultMetadataPtr metadata(bool with_statement) {
+    std::vector<ColumnSpec> columns;
+    for (const char* name : {"keyspace_name", "type", "name", "create_statement"}) {
+      if (std::string_view(name) == "create_statement" && !with_statement) continue;
+      columns.push_back({"system", "describe", name, text_type()});
+    }
+    return std::make_shared<const ResultMetadata>(std::move(columns));
+  }
+
+  Result<const KeyspaceSchema*> keyspace_named(const SchemaSnapshot& schema) const {
+    const std::string name = statement_.keyspace ? statement_.keyspace->text : keyspace_;
+    if (name.empty())
+      return fail(ErrorCode::kInvalid, "No keyspace specified and no current keyspace");
+    const KeyspaceSchema* keyspace = schema.keyspace(name);
+    if (keyspace == nullptr) return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+    return keyspace;
+  }
+
+  Result<std::vector<Row>> rows_of(const SchemaSnapshot& schema) const {
+    std::vector<Row> rows;
+    const bool internals = statement_.with_internals;
+    switch (statement_.target) {
+      case Target::kKeyspaces:
+        for (const auto& [name, keyspace] : schema.keyspaces()) {
+          rows.push_back({quote_identifier(name), "keyspace", quote_identifier(name), ""});
+        }
+        return rows;
+      case Target::kTables:
+      case Target::kTypes:
+      case Target::kFunctions:
+      case Target::kAggregates: {
+        if (!keyspace_.empty()) {
+          if (const KeyspaceSchema* keyspace = schema.keyspace(keyspace_))
+            add_list(rows, *keyspace, statement_.target);
+          return rows;
+        }
+        for (const auto& [name, keyspace] : schema.keyspaces())
+          add_list(rows, *keyspace, statement_.target);
+        return rows;
+      }
+      case Target::kSchema:
+        for (const auto& [name, keyspace] : schema.keyspaces()) {
+          if (statement_.full || !keyspace->is_virtual)
+            add_keyspace(rows, *keyspace, false, internals);
+        }
+        return rows;
+      case Target::kKeyspace: {
+        // DESCRIBE KEYSPACE x keeps x as the keyspace or as the name, as it was parsed.
+        const std::string name = statement_.name ? statement_.name->text : "";
+        if (!name.empty()) {
+          const KeyspaceSchema* keyspace = schema.keyspace(name);
+          if (keyspace == nullptr)
+            return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+          add_keyspace(rows, *keyspace, statement_.only, internals);
+          return rows;
+        }
+        TETRAD_TRY(const KeyspaceSchema* const keyspace, keyspace_named(schema));
+        add_keyspace(rows, *keyspace, statement_.only, internals);
+        return rows;
+      }
+      case Target::kGeneric: {
+        const std::string& name = statement_.name->text;
+        if (!statement_.keyspace) {
+          if (const KeyspaceSchema* keyspace = schema.keyspace(name)) {
+            add_keyspace(rows, *keyspace, false, internals);
+            return rows;
+          }
+          if (keyspace_.empty())
+            return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+        }
+        const std::string in = statement_.keyspace ? statement_.keyspace->text : keyspace_;
+        if (schema.keyspace(in) == nullptr)
+          return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", in);
+        const TablePtr table = schema.table(in, name);
+        if (table == nullptr)
+          return fail(ErrorCode::kInvalid, "'{}' not found in keyspace '{}'", name, in);
+        rows.push_back({quote_identifier(in), "table", quote_identifier(name),
+                        describe_table(*table, internals)});
+        return rows;
+      }
+      default:
+        break;
+    }
+    TETRAD_TRY(const KeyspaceSchema* const keyspace, keyspace_named(schema));
+    const std::string& name = statement_.name->text;
+    if (statement_.target == Target::kTable) {
+      const auto table = keyspace->tables.find(name);
+      if (table == keyspace->tables.end()) {
+        return fail(ErrorCode::kInvalid, "Table '{}' not found in keyspace '{}'", name,
+                    keyspace->name);
+      }
+      rows.push_back({quote_identifier(keyspace->name), "table", quote_identifier(name),
+                      describe_table(*table->second, internals)});
+      return rows;
+    }
+    if (statement_.target == Target::kType) {
+      const auto type = keyspace->types.find(name);
+      if (type == keyspace->types.end()) {
+        return fail(ErrorCode::kInvalid, "User defined type '{}' not found in '{}'", name,
+                    keyspace->name);
+      }
+      rows.push_back({quote_identifier(keyspace->name), "type", quote_identifier(name),
+                      describe_type(*type->second)});
+      return rows;
+    }
+    if (statement_.target == Target::kIndex) {
+      return fail(ErrorCode::kInvalid, "Table for existing index '{}' not found in '{}'", name,
+                  keyspace->name);
+    }
+    if (statement_.target == Target::kView) {
+      return fail(ErrorCode::kInvalid, "Materialized view '{}' not found in keyspace '{}'", name,
+                  keyspace->name);
+    }
+    return fail(ErrorCode::kInvalid, "User defined {} '{}' not found in '{}'",
+                statement_.target == Target::kFunction ? "function" : "aggregate", name,
+                keyspace->name);
+  }
+
+  Result<StatementResult> describe_cluster(ExecuteContext& context) const {
+    const replication::MetaSnapshot meta = context.meta.snapshot();
+    std::vector<ColumnSpec> columns;
+    for (const char* name : {"cluster", "partitioner", "snitch"}) {
+      columns.push_back({"system", "describe", name, text_type()});
+    }
+    RowsResult result;
+    result.row_count = 1;
+    append_cell(result.cells, meta->cluster_name);
+    append_cell(result.cells, "Murmur3Partitioner");
+    append_cell(result.cells, "GossipingPropertyFileSnitch");
+    const KeyspaceSchema* keyspace =
+        keyspace_.empty() ? nullptr : context.schema->keyspace(keyspace_);
+    if (keyspace != nullptr && !keyspace->is_virtual) {
+      columns.push_back({"system", "describe", "range_ownership",
+                         make_map(text_type(), make_list(text_type(), true), false)});
+      std::map<std::string, Bytes> ownership;  // token text → list of endpoints
+      for (const auto& [host, node] : meta->nodes) {
+        if (node.state != replication::NodeState::kNormal) continue;
+        for (const int64_t token : node.tokens) {
+          const std::string endpoint = fmt::format("/{}:{}", node.address, node.internode_port);
+          const BytesView one[] = {endpoint};
+          ownership[std::to_string(token)] = join_list(one);
+        }
+      }
+      std::vector<std::pair<BytesView, BytesView>> entries(ownership.begin(), ownership.end());
+      append_cell(result.cells, join_map(entries));
+    }
+    result.metadata = std::make_shared<const ResultMetadata>(std::move(columns));
+    return StatementResult(std::move(result));
+  }
+
+  const ast::Describe statement_;
+  const std::string keyspace_;
+};
+
+}  // namespace
+
+std::string describe_keyspace(const KeyspaceSchema& keyspace) {
+  if (keyspace.is_virtual) {
+    return fmt::format(
+        "/*\nWarning: Keyspace {} is a virtual keyspace and cannot be recreated with "
+        "CQL.\nStructure, for "
+        "reference:*/\n// VIRTUAL KEYSPACE {};",
+        keyspace.name, keyspace.name);
+  }
+  std::map<std::string, std::string> replication = keyspace.replication;
+  replication["class"] = short_class(replication["class"]);
+  return fmt::format("CREATE KEYSPACE {} WITH replication = {}  AND durable_writes = {};",
+                     quote_identifier(keyspace.name), map_text(replication),
+                     keyspace.durable_writes);
+}
+
+std::string describe_type(const DataType& udt) {
+  std::string fields;
+  for (size_t i = 0; i < udt.field_names().size(); ++i) {
+    fields += fmt::format("{}    {} {}", i == 0 ? "" : ",\n",
+                          quote_identifier(udt.field_names()[i]), udt.components()[i]->cql_text());
+  }
+  return fmt::format("CREATE TYPE {}.{} (\n{}\n);", quote_identifier(udt.keyspace()),
+                     quote_identifier(udt.name()), fields);
+}
+
+std::string describe_table(const TableSchema& table, bool internals) {
+  const std::string name = quote_identifier(table.keyspace) + "." + quote_identifier(table.name);
+  const bool short_key = table.partition_key().size() == 1 && table.clustering().empty();
+  std::vector<const ColumnSchema*> columns;
+  for (const auto& column : table.columns()) columns.push_back(&column);
+  std::stable_sort(columns.begin(), columns.end(),
+                   [](const ColumnSchema* a, const ColumnSchema* b) {
+                     return std::pair(a->kind, a->type->is_multi_cell()) <
+                            std::pair(b->kind, b->type->is_multi_cell());
+                   });
+  std::string out;
+  if (table.is_virtual) {
+    out = fmt::format(
+        "/*\nWarning: Table {} is a virtual table and cannot be recreated with CQL.\nStructure, "
+        "for "
+        "reference:\nVIRTUAL TABLE {} (\n",
+        name, name);
+  } else {
+    out = fmt::format("CREATE TABLE {} (\n", name);
+  }
+  for (const ColumnSchema* column : columns) {
+    out +=
+        fmt::format("    {} {}{}{},\n", quote_identifier(column->name), column->type->cql_text(),
+                    column->kind == ColumnKind::kStatic ? " static" : "",
+                    short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
+  }
+  if (internals) {  // so that the ALTER TABLE … DROP behind it has something to drop
+    for (const DroppedColumn& dropped : table.dropped_columns) {
+      if (table.find(dropped.name) != nullptr) continue;
+      out += fmt::format("    {} {}{},\n", quote_identifier(dropped.name), dropped.type_text,
+                         dropped.kind == ColumnKind::kStatic ? " static" : "");
+    }
+  }
+  if (short_key) {
+    out.erase(out.size() - 2, 1);
+  } else {
+    const std::string partition = joined_names(table.partition_key());
+    out += fmt::format("    PRIMARY KEY ({}{}{})\n",
+                       table.partition_key().size() > 1 ? "(" + partition + ")" : partition,
+                       table.clustering().empty() ? "" : ", ", joined_names(table.clustering()));
+  }
+  const TableOptions& o = table.options;
+  out += ") WITH ";
+  if (table.is_virtual) return out + "comment = " + quoted(o.comment) + ";\n*/";
+  if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";
+  if (!table.clustering().empty()) {
+    std::string order;
+    for (const auto& column : table.clustering()) {
+      order += fmt::format("{}{} {}", order.empty() ? "" : ", ", quote_identifier(column.name),
+                           column.descending ? "DESC" : "ASC");
+    }
+    out += "CLUSTERING ORDER BY (" + order + ")\n    AND ";
+  }
+  out += "additional_write_policy = " + quoted(o.additional_write_policy);
+  const auto add = [&out](std::string_view option, const std::string& value) {
+    out += fmt::format("\n    AND {} = {}", option, value);
+  };
+  add("allow_auto_snapshot", o.allow_auto_snapshot ? "true" : "false");
+  add("bloom_filter_fp_chance", real_text(o.bloom_filter_fp_chance));
+  add("caching", map_text(o.caching));
+  add("cdc", o.cdc ? "true" : "false");
+  add("comment", quoted(o.comment));
+  add("compaction", map_text(o.compaction));
+  add("compression", map_text(o.compression));
+  add("memtable", "'default'");
+  add("crc_check_chance", real_text(o.crc_check_chance));
+  add("default_time_to_live", std::to_string(o.default_time_to_live_s));
+  add("extensions", extensions_text(o.extensions));
+  add("gc_grace_seconds", std::to_string(o.gc_grace_seconds.value_or(864'000)));
+  add("incremental_backups", o.incremental_backups ? "true" : "false");
+  add("max_index_interval", std::to_string(o.max_index_interval));
+  add("memtable_flush_period_in_ms", std::to_string(o.memtable_flush_period_in_ms));
+  add("min_index_interval", std::to_string(o.min_index_interval));
+  add("read_repair", quoted(o.read_repair));
+  add("speculative_retry", quoted(o.speculative_retry));
+  if (o.max_partition_mb != 0) add("tetrad_max_partition_mb", std::to_string(o.max_partition_mb));
+  out += ";";
+  if (internals) {
+    for (const DroppedColumn& dropped : table.dropped_columns) {
+      if (table.find(dropped.name) != nullptr) continue;  // added again
+      out += fmt::format("\nALTER TABLE {} DROP {} USING TIMESTAMP {};", name,
+                         quote_identifier(dropped.name), dropped.dropped_time_us);
+    }
+  }
+  return out;
+}
+
+Result<StatementPtr> prepare_describe(const ast::Describe& statement,
+                                      const PrepareContext& context) {
+  return std::make_shared<DescribeStatement>(statement, context.keyspace);
+}
+
+}  // namespace tetrad::cql

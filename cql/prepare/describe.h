@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// DESCRIBE, answered by the server: what cqlsh 6 sends as it was typed. Its CREATE statements run
+// again.
+#pragma once
+
+#include <string>
+
+#include "cql/prepare/prepared_statement.h"
+
+namespace tetrad::cql {
+
+Result<StatementPtr> prepare_describe(const ast::Describe& statement,
+                                      const PrepareContext& context);
+
+// The texts, in Cassandra 5.0's layout.
+std::string describe_keyspace(const KeyspaceSchema& keyspace);
+std::string describe_type(const DataType& udt);
+/// `internals`: WITH INTERNALS adds the id and what was dropped.
+std::string describe_table(const TableSchema& table, bool internals);
+
+}  // namespace tetrad::cql

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keyspaces and types: CREATE, ALTER, DROP.
+#include <algorithm>
+#include <set>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/schema_plan.h"
+#include "cql/prepare/table_properties.h"
+#include "cql/schema/schema_text.h"
+
+namespace tetrad::cql {
+namespace {
+
+using Kind = SchemaChange::Kind;
+using Target = SchemaChange::Target;
+
+std::set<std::string> data_centers_of(const replication::MetaState& meta) {
+  std::set<std::string> out;
+  for (const auto& [host, node] : meta.nodes) {
+    if (node.state != replication::NodeState::kRemoved) out.insert(node.data_center);
+  }
+  return out;
+}
+
+/// Replica sets are managed; a factor that says something else is kept and shown, and the client is
+/// told once.
+void warn_about_factor(const std::map<std::string, std::string>& replication,
+                       const PlanInput& input) {
+  std::map<std::string, size_t> nodes;
+  for (const auto& [host, node] : input.meta.nodes) {
+    if (node.state != replication::NodeState::kRemoved) ++nodes[node.data_center];
+  }
+  for (const auto& [option, factor] : replication) {
+    if (option == "class") continue;
+    const size_t in_data_center = nodes.contains(option) ? nodes[option]
+                                  : nodes.empty()        ? 1
+                                                         : nodes.begin()->second;
+    const size_t kept = std::min<size_t>(4, in_data_center);
+    if (factor == std::to_string(kept) || factor == "4") continue;
+    input.warnings.push_back(
+        fmt::format("Tetrad manages replica sets by itself: every row has up to four replicas, {} "
+                    "with the nodes there "
+                    "are now; the replication factor {} is kept and shown but changes nothing",
+                    kept, factor));
+    return;
+  }
+}
+
+}  // namespace
+
+Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput& input) {
+  if (name.keyspace) return name.keyspace->text;
+  if (input.keyspace.empty()) {
+    return fail(
+        ErrorCode::kInvalid,
+        "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename");
+  }
+  return input.keyspace;
+}
+
+Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& keyspace) {
+  const KeyspaceSchema* found = schema.keyspace(keyspace);
+  if (found != nullptr && found->is_virtual) {
+    return fail(ErrorCode::kUnauthorized, "{} keyspace is not user-modifiable.", keyspace);
+  }
+  return {};
+}
+
+Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace) {
+  const UdtResolver resolve = [&keyspace](std::string_view named,
+                                          std::string_view name) -> TypePtr {
+    if (!named.empty() && named != keyspace.name) return nullptr;
+    const auto found = keyspace.types.find(std::string(name));
+    return found == keyspace.types.end() ? nullptr : found->second;
+  };
+  auto out = parse_type(ast::to_string(type), resolve);
+  if (!out && type.kind == ast::CqlType::Kind::kUser &&
+      out.error().message.starts_with("Unknown type")) {
+    return fail(ErrorCode::kInvalid, "Unknown type {}.{}",
+                type.name.keyspace ? type.name.keyspace->text : keyspace.name, type.name.name.text);
+  }
+  return out;
+}
+
+bool is_valid_object_name(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(),
+                                      [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& input) {
+  const std::string& name = statement.name.text;
+  if (!is_valid_object_name(name)) {
+    return fail(ErrorCode::kInvalid,
+                "Keyspace name must not be empty and must contain alphanumeric or underscore "
+                "characters only (got \"{}\")",
+                name);
+  }
+  if (name.size() > 48) {
+    return fail(
+        ErrorCode::kInvalid,
+        "Keyspace name must not be more than 48 characters long (got {} characters for \"{}\")",
+        name.size(), name);
+  }
+  SchemaPlan out;
+  if (const KeyspaceSchema* found = input.schema.keyspace(name); found != nullptr) {
+    if (found->is_virtual) {
+      return fail(ErrorCode::kInvalid, "System keyspace '{}' is not user-modifiable", name);
+    }
+    if (statement.if_not_exists) {
+      out.nothing_to_do = true;
+      return out;
+    }
+    return std::unexpected(Error(ErrorCode::kAlreadyExists,
+                                 fmt::format("Cannot add existing keyspace \"{}\"", name),
+                                 base::AlreadyExistsDetail{name, ""}));
+  }
+  const std::set<std::string> data_centers = data_centers_of(input.meta);
+  TETRAD_TRY(const KeyspaceProperties given,
+             read_keyspace_properties(name, statement.properties, data_centers, nullptr));
+  KeyspaceSchema keyspace;
+  keyspace.name = name;
+  keyspace.durable_writes = given.durable_writes.value_or(true);
+  if (given.replication) {
+    keyspace.replication = *given.replication;
+    warn_about_factor(keyspace.replication, input);
+  } else {
+    keyspace.replication["class"] = "org.apache.cassandra.locator.NetworkTopologyStrategy";
+    for (const auto& data_center : data_centers) keyspace.replication[data_center] = "4";
+  }
+  out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
+  out.answer = SchemaChange{Kind::kCreated, Target::kKeyspace, name, "", {}};
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input) {
+  const std::string& name = statement.name.text;
+  TETRAD_TRY_VOID(check_modifiable(input.schema, name));
+  const KeyspaceSchema* found = input.schema.keyspace(name);
+  SchemaPlan out;
+  if (found == nullptr) {
+    if (!statement.if_exists) return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", name);
+    out.nothing_to_do = true;
+    return out;
+  }
+  TETRAD_TRY(const KeyspaceProperties given,
+             read_keyspace_properties(name, statement.properties, data_centers_of(input.meta),
+                                      &found->replication));
+  KeyspaceSchema keyspace;
+  keyspace.name = name;
+  keyspace.replication = given.replication.value_or(found->replication);
+  keyspace.durable_writes = given.durable_writes.value_or(found->durable_writes);
+  if (given.replication) warn_about_factor(keyspace.replication, input);
+  out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
+  out.answer = SchemaChange{Kind::kUpdated, Target::kKeyspace, name, "", {}};
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& input) {
+  const std::string& name = statement.name.text;
+  TETRAD_TRY_VOID(check_modifiable(input.schema, name));
+  const KeyspaceSchema* found = input.schema.keyspace(name);
+  SchemaPlan out;
+  if (found == nullptr) {
+    if (!statement.if_exists) return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", name);
+    out.nothing_to_do = true;
+    return out;
+  }
+  const std::string inside = "/" + name + "/";
+  for (const auto& [key, text] : input.meta.schema_objects) {
+    const size_t slash = key.find('/');
+    if (key == keyspace_key(name) ||
+        (slash != std::string::npos && key.compare(slash, inside.size(), inside) == 0)) {
+      out.change.objects.emplace_back(key, std::nullopt);
+    }
+  }
+  for (const auto& [table_name, table] : found->tables)
+    out.change.dropped_tables.push_back(table->id);
+  out.answer = SchemaChange{Kind::kDropped, Target::kKeyspace, name, "", {}};
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
+  const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
+  const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
+  if (keyspace == nullptr)
+    return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
+  SchemaPlan out;
+  if (keyspace->types.contains(name)) {
+    if (!statement.if_not_exists) {
+      return fail(ErrorCode::kInvalid, "A user type with name '{}' already exists", name);
+    }
+    out.nothing_to_do = true;
+    return out;
+  }
+  std::vector<std::string> field_names;
+  std::vector<TypePtr> field_types;
+  for (const ast::FieldDefinition& field : statement.fields) {
+    if (std::find(field_names.begin(), field_names.end(), field.name.text) != field_names.end()) {
+      return fail(ErrorCode::kInvalid, "Duplicate field name '{}' in type '{}'", field.name.text,
+                  name);
+    }
+    TETRAD_TRY(TypePtr type, resolve_type(field.type, *keyspace));
+    if (type->references_counter())
+      return fail(ErrorCode::kInvalid, "A user type cannot contain counters");
+    if (type->kind() == TypeKind::kUdt && type->is_multi_cell()) {
+      return fail(ErrorCode::kInvalid, "A user type cannot contain non-frozen UDTs");
+    }
+    field_names.push_back(field.name.text);
+    field_types.push_back(std::move(type));
+  }
+  const TypePtr type =
+      make_udt(keyspace_name, name, std::move(field_names), std::move(field_types), false);
+  out.change.objects.emplace_back(type_key(keyspace_name, name), type_text(*type));
+  out.answer = SchemaChange{Kind::kCreated, Target::kType, keyspace_name, name, {}};
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
+  const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
+  const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
+  SchemaPlan out;
+  if (keyspace == nullptr || !keyspace->types.contains(name)) {
+    if (!statement.if_exists)
+      return fail(ErrorCode::kInvalid, "Type {}.{} doesn't exist", keyspace_name, name);
+    out.nothing_to_do = true;
+    return out;
+  }
+  const TypePtr& old = keyspace->types.at(name);
+  std::vector<std::string> names(old->field_names().begin(), old->field_names().end());
+  std::vector<TypePtr> types(old->components().begin(), old->components().end());
+  if (const auto* add = std::get_if<ast::AddField>(&statement.action)) {
+    const std::string& field = add->field.name.text;
+    if (old->field_index(field)) {
+      if (add->if_not_exists) {
+        out.nothing_to_do = true;
+        return out;
+      }
+      return fail(ErrorCode::kInvalid,
+                  "Cannot add field {} to type {}.{}: a field with name {} already exists", field,
+                  keyspace_name, name, field);
+    }
+    TETRAD_TRY(TypePtr type, resolve_type(add->field.type, *keyspace));
+    if (type->references_counter())
+      return fail(ErrorCode::kInvalid, "A user type cannot contain counters");
+    if (type->references_udt(keyspace_name, name)) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot add new field {} of type {} to user type {}.{} as it would create a "
+                  "circular reference",
+                  field, type->cql_text(), keyspace_name, name);
+    }
+    for (const auto& [table_name, table] : keyspace->tables) {
+      for (const ColumnSchema& column : table->partition_key()) {
+        if (column.type->references_udt(keyspace_name, name)) {
+          return fail(ErrorCode::kInvalid,
+                      "Cannot add new field to type {}.{} as it is used in the partition key "
+                      "column {} by table {}.{}",
+                      keyspace_name, name, column.name, keyspace_name, table_name);
+        }
+      }
+    }
+    names.push_back(field);
+    types.push_back(std::move(type));
+  } else if (const auto* rename = std::get_if<ast::RenameFields>(&statement.action)) {
+    for (const auto& [from, to] : rename->renames) {
+      const auto found = std::find(names.begin(), names.end(), from.text);
+      if (found == names.end()) {
+        if (rename->if_exists) continue;
+        return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}.{}", from.text,
+                    keyspace_name, name);
+      }
+      *found = to.text;
+    }
+    std::set<std::string> seen;
+    for (const std::string& field : names) {
+      if (!seen.insert(field).second) {
+        return fail(ErrorCode::kInvalid, "Duplicate field name {} in type {}", field,
+                    keyspace_name);
+      }
+    }
+  } else {
+    return fail(ErrorCode::kInvalid, "Altering field types is no longer supported");
+  }
+  const TypePtr type = make_udt(keyspace_name, name, std::move(names), std::move(types), false);
+  out.change.objects.emplace_back(type_key(keyspace_name, name), type_text(*type));
+  out.answer = SchemaChange{Kind::kUpdated, Target::kType, keyspace_name, name, {}};
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
+  const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
+  const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
+  SchemaPlan out;
+  if (keyspace == nullptr || !keyspace->types.contains(name)) {
+    if (!statement.if_exists)
+      return fail(ErrorCode::kInvalid, "Type '{}.{}' doesn't exist", keyspace_name, name);
+    out.nothing_to_do = true;
+    return out;
+  }
+  std::string users;
+  for (const auto& [other_name, other] : keyspace->types) {
+    if (other_name == name) continue;
+    const bool uses =
+        std::any_of(other->components().begin(), other->components().end(),
+                    [&](const TypePtr& type) { return type->references_udt(keyspace_name, name); });
+    if (uses) users += (users.empty() ? "" : ", ") + other_name;
+  }
+  if (!users.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot drop user type '{}.{}' as it is still used by user types {}", keyspace_name,
+                name, users);
+  }
+  for (const auto& [table_name, table] : keyspace->tables) {
+    const bool uses = std::any_of(table->columns().begin(), table->columns().end(),
+                                  [&](const ColumnSchema& column) {
+                                    return column.type->references_udt(keyspace_name, name);
+                                  });
+    if (uses) users += (users.empty() ? "" : ", ") + table_name;
+  }
+  if (!users.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot drop user type '{}.{}' as it is still used by tables {}", keyspace_name,
+                name, users);
+  }
+  out.change.objects.emplace_back(type_key(keyspace_name, name), std::nullopt);
+  out.answer = SchemaChange{Kind::kDropped, Target::kType, keyspace_name, name, {}};
+  return out;
+}
+
+}  // namespace tetrad::cql

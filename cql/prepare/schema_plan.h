@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a schema statement does to one snapshot of the schema: pure planning. The statement proposes
+// the plan to the metadata group; if the schema has moved on meanwhile it plans again.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "cql/grammar/ast.h"
+#include "cql/protocol/schema_change.h"
+#include "cql/schema/schema_snapshot.h"
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::cql {
+
+struct PlanInput {
+  const SchemaSnapshot& schema;
+  const replication::MetaState& meta;
+  const std::string& keyspace;  // in effect; "" if none
+  base::Random& random;         // table ids
+  int64_t now_us;               // wall clock: table ids, drop times
+  std::vector<std::string>& warnings;
+};
+
+struct SchemaPlan {
+  replication::SchemaChange change;
+  std::optional<SchemaChange> answer;  // unset: the statement answers Void
+  bool nothing_to_do = false;          // IF [NOT] EXISTS said so
+};
+
+Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input);
+
+// Shared by the plans.
+
+/// The keyspace a name is in. Errors: kInvalid "No keyspace has been specified. …".
+Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput& input);
+/// Errors: kUnauthorized for the keyspaces that are Tetrad's own.
+Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& keyspace);
+/// Resolves a written type; user types are those of the keyspace. Errors: kInvalid.
+Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace);
+/// Up to 48 letters, digits and underscores.
+bool is_valid_object_name(std::string_view name);
+
+}  // namespace tetrad::cql

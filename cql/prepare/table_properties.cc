@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/prepare/table_properties.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace tetrad::cql {
+namespace {
+
+using Map = std::map<std::string, std::string>;
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+Result<std::string> simple_value(const ast::Property& property) {
+  if (const auto* literal = std::get_if<ast::Literal>(&property.value.value)) return literal->text;
+  return fail(ErrorCode::kSyntax, "Invalid value for property '{}'. It should be a string",
+              property.name.text);
+}
+
+Result<Map> map_value(const ast::Property& property) {
+  const auto* entries = std::get_if<ast::PropertyValue::Map>(&property.value.value);
+  if (entries == nullptr) {
+    return fail(ErrorCode::kSyntax, "Invalid value for property '{}'. It should be a map.",
+                property.name.text);
+  }
+  Map out;
+  for (const auto& [key, value] : *entries) out[key.text] = value.text;
+  return out;
+}
+
+Result<int32_t> integer(std::string_view name, const std::string& text) {
+  int32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::kSyntax, "Invalid integer value {} for '{}'", text, name);
+  }
+  return value;
+}
+
+Result<double> real(std::string_view name, const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::kSyntax, "Invalid double value {} for '{}'", text, name);
+  }
+  return value;
+}
+
+Result<bool> boolean(std::string_view name, const std::string& text) {
+  const std::string word = lower(text);
+  if (word == "1" || word == "true" || word == "yes") return true;
+  if (word == "0" || word == "false" || word == "no") return false;
+  return fail(ErrorCode::kSyntax,
+              "Invalid boolean value {} for '{}'. Positive values can be '1', 'true' or 'yes'. "
+              "Negative values can be "
+              "'0', 'false' or 'no'.",
+              text, name);
+}
+
+Result<int32_t> integer_at_least(const ast::Property& property, int32_t least) {
+  TETRAD_TRY(const std::string text, simple_value(property));
+  TETRAD_TRY(const int32_t value, integer(property.name.text, text));
+  if (value < least) {
+    return fail(ErrorCode::kConfig, "{} must be greater than or equal to {} (got {})",
+                property.name.text, least, value);
+  }
+  return value;
+}
+
+std::string full_class(std::string_view package, const std::string& name) {
+  return name.find('.') == std::string::npos ? std::string(package) + name : name;
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+Result<void> check_caching(const Map& caching) {
+  std::string unknown;
+  for (const auto& [name, value] : caching) {
+    if (name != "keys" && name != "rows_per_partition")
+      unknown += (unknown.empty() ? "" : ", ") + name;
+  }
+  if (!unknown.empty()) {
+    return fail(
+        ErrorCode::kConfig,
+        "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
+        unknown);
+  }
+  for (const auto& [name, value] : caching) {
+    const std::string word = lower(value);
+    if (word == "all" || word == "none") continue;
+    if (name == "keys") {
+      return fail(
+          ErrorCode::kConfig,
+          "Invalid value '{}' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed",
+          value);
+    }
+    if (!all_digits(value)) {
+      return fail(ErrorCode::kConfig,
+                  "Invalid value '{}' for caching sub-option 'rows_per_partition': only 'ALL', "
+                  "'NONE', and integer "
+                  "values are allowed",
+                  value);
+    }
+  }
+  return {};
+}
+
+/// Accepted and echoed; every store compacts by levels, whatever the name.
+Result<void> check_compaction(Map& compaction) {
+  const auto found = compaction.find("class");
+  if (found == compaction.end()) {
+    return fail(ErrorCode::kConfig, "Missing sub-option 'class' for the 'compaction' option");
+  }
+  constexpr std::string_view package = "org.apache.cassandra.db.compaction.";
+  found->second = full_class(package, found->second);
+  const std::string name =
+      found->second.starts_with(package) ? found->second.substr(package.size()) : "";
+  static const std::map<std::string, std::set<std::string>> known = {
+      {"SizeTieredCompactionStrategy",
+       {"min_sstable_size", "bucket_low", "bucket_high", "min_threshold", "max_threshold"}},
+      {"LeveledCompactionStrategy",
+       {"sstable_size_in_mb", "single_sstable_uplevel", "fanout_size", "min_threshold",
+        "max_threshold"}},
+      {"TimeWindowCompactionStrategy",
+       {"compaction_window_unit", "compaction_window_size", "timestamp_resolution",
+        "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration",
+        "min_sstable_size", "bucket_low", "bucket_high", "min_threshold", "max_threshold"}},
+      {"UnifiedCompactionStrategy",
+       {"scaling_parameters", "min_sstable_size", "target_sstable_size", "base_shard_count",
+        "sstable_growth", "flush_size_override", "max_sstables_to_compact",
+        "overlap_inclusion_method", "expired_sstable_check_frequency_seconds",
+        "unsafe_aggressive_sstable_expiration", "parallelize_output_shards"}}};
+  const auto strategy = known.find(name);
+  if (strategy == known.end()) {
+    return fail(ErrorCode::kConfig, "Unable to find compaction strategy class '{}'", found->second);
+  }
+  static const std::set<std::string> common = {"class",
+                                               "enabled",
+                                               "tombstone_threshold",
+                                               "tombstone_compaction_interval",
+                                               "unchecked_tombstone_compaction",
+                                               "only_purge_repaired_tombstones",
+                                               "log_all",
+                                               "provide_overlapping_tombstones"};
+  std::string unknown;
+  for (const auto& [option, value] : compaction) {
+    if (!common.contains(option) && !strategy->second.contains(option)) {
+      unknown += (unknown.empty() ? "" : ", ") + option;
+    }
+  }
+  if (!unknown.empty()) {
+    return fail(ErrorCode::kConfig, "Properties specified [{}] are not understood by {}", unknown,
+                name);
+  }
+  for (const char* option : {"min_threshold", "max_threshold"}) {
+    const auto value = compaction.find(option);
+    if (value != compaction.end() && !all_digits(value->second)) {
+      return fail(ErrorCode::kConfig,
+                  "Invalid value {} for '{}' compaction sub-option - must be an integer",
+                  value->second, option);
+    }
+  }
+  if (name == "SizeTieredCompactionStrategy" || name == "LeveledCompactionStrategy" ||
+      name == "TimeWindowCompactionStrategy") {
+    compaction.try_emplace("max_threshold", "32");
+    compaction.try_emplace("min_threshold", "4");
+  }
+  return {};
+}
+
+Result<void> check_compression(Map& compression) {
+  if (compression.empty() ||
+      (compression.contains("enabled") && lower(compression["enabled"]) == "false")) {
+    compression = {{"enabled", "false"}};
+    return {};
+  }
+  compression.erase("enabled");
+  const auto found = compression.find("class");
+  if (found == compression.end()) {
+    return fail(ErrorCode::kConfig, "Missing sub-option 'class' for the 'compression' option.");
+  }
+  constexpr std::string_view package = "org.apache.cassandra.io.compress.";
+  found->second = full_class(package, found->second);
+  static const std::set<std::string> known = {
+      "LZ4Compressor", "SnappyCompressor", "DeflateCompressor", "ZstdCompressor", "NoopCompressor"};
+  if (!found->second.starts_with(package) ||
+      !known.contains(found->second.substr(package.size()))) {
+    return fail(ErrorCode::kConfig, "Could not create Compression for type {}", found->second);
+  }
+  static const std::set<std::string> options = {"class",
+                                                "chunk_length_in_kb",
+                                                "min_compress_ratio",
+                                                "lz4_compressor_type",
+                                                "lz4_high_compressor_level",
+                                                "compression_level"};
+  for (const auto& [name, value] : compression) {
+    if (!options.contains(name))
+      return fail(ErrorCode::kConfig, "Unknown compression options {}", name);
+  }
+  auto& chunk = compression["chunk_length_in_kb"];
+  if (chunk.empty()) chunk = "16";
+  const bool power_of_two = all_digits(chunk) && chunk.size() < 8 && std::stoul(chunk) != 0 &&
+                            (std::stoul(chunk) & (std::stoul(chunk) - 1)) == 0;
+  if (!power_of_two) return fail(ErrorCode::kConfig, "chunk_length_in_kb must be a power of 2");
+  return {};
+}
+
+/// "99p", "99PERCENTILE", "50ms", "ALWAYS", "NEVER", "MIN(99p,50ms)" in Cassandra's own writing.
+Result<std::string> speculative_policy(std::string_view option, const std::string& text) {
+  std::string word = lower(text);
+  const auto invalid = [&] {
+    return fail(ErrorCode::kConfig, "Invalid value {} for option '{}'", text, option);
+  };
+  if (word == "always" || word == "never") {
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    return word;
+  }
+  if (word == "none") return std::string("NEVER");
+  if ((word.starts_with("min(") || word.starts_with("max(")) && word.ends_with(")")) {
+    const size_t comma = word.find(',');
+    if (comma == std::string::npos) return invalid();
+    std::string left = word.substr(4, comma - 4),
+                right = word.substr(comma + 1, word.size() - comma - 2);
+    std::erase(left, ' ');
+    std::erase(right, ' ');
+    TETRAD_TRY(const std::string a, speculative_policy(option, left));
+    TETRAD_TRY(const std::string b, speculative_policy(option, right));
+    return fmt::format("{}({},{})", word.starts_with("min") ? "MIN" : "MAX", a, b);
+  }
+  std::string_view suffix;
+  for (const std::string_view s : {"percentile", "ms", "p"}) {
+    if (word.ends_with(s)) {
+      suffix = s;
+      break;
+    }
+  }
+  if (suffix.empty()) return invalid();
+  const std::string number = word.substr(0, word.size() - suffix.size());
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (number.empty() || error != std::errc() || end != number.data() + number.size())
+    return invalid();
+  if (suffix != "ms" && (value <= 0 || value >= 100)) return invalid();
+  return number + (suffix == "ms" ? "ms" : "p");
+}
+
+}  // namespace
+
+Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
+                                    std::optional<Uuid>& id) {
+  for (const ast::Property& property : properties) {
+    const std::string& name = property.name.text;
+    if (name == "comment") {
+      TETRAD_TRY(options.comment, simple_value(property));
+    } else if (name == "default_time_to_live") {
+      TETRAD_TRY(options.default_time_to_live_s, integer_at_least(property, 0));
+      constexpr int32_t kTtlMax = 630'720'000;
+      if (options.default_time_to_live_s > kTtlMax) {
+        return fail(ErrorCode::kConfig,
+                    "default_time_to_live must be less than or equal to {} (got {})", kTtlMax,
+                    options.default_time_to_live_s);
+      }
+    } else if (name == "gc_grace_seconds") {
+      TETRAD_TRY(options.gc_grace_seconds, integer_at_least(property, 0));
+    } else if (name == "tetrad_max_partition_mb") {
+      TETRAD_TRY(const int32_t mb, integer_at_least(property, 1));
+      options.max_partition_mb = static_cast<uint32_t>(mb);
+    } else if (name == "bloom_filter_fp_chance") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY(options.bloom_filter_fp_chance, real(name, text));
+      if (!(options.bloom_filter_fp_chance > 6.71e-5 && options.bloom_filter_fp_chance <= 1.0)) {
+        return fail(ErrorCode::kConfig,
+                    "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to "
+                    "1.0 (got {:.1f})",
+                    options.bloom_filter_fp_chance);
+      }
+    } else if (name == "crc_check_chance") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY(options.crc_check_chance, real(name, text));
+      if (!(options.crc_check_chance >= 0 && options.crc_check_chance <= 1.0)) {
+        return fail(ErrorCode::kConfig,
+                    "crc_check_chance must be larger than or equal to 0 and smaller than or equal "
+                    "to 1.0 (got {})",
+                    options.crc_check_chance);
+      }
+    } else if (name == "cdc") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY(options.cdc, boolean(name, text));
+      if (options.cdc)
+        return fail(ErrorCode::kInvalid, "not supported yet: cdc = true (change data capture)");
+    } else if (name == "allow_auto_snapshot" || name == "incremental_backups") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      auto& target =
+          name == "incremental_backups" ? options.incremental_backups : options.allow_auto_snapshot;
+      TETRAD_TRY(target, boolean(name, text));
+    } else if (name == "min_index_interval") {
+      TETRAD_TRY(options.min_index_interval, integer_at_least(property, 1));
+    } else if (name == "max_index_interval") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY(options.max_index_interval, integer(name, text));
+    } else if (name == "memtable_flush_period_in_ms") {
+      TETRAD_TRY(options.memtable_flush_period_in_ms, integer_at_least(property, 0));
+    } else if (name == "speculative_retry" || name == "additional_write_policy") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      auto& target =
+          name == "speculative_retry" ? options.speculative_retry : options.additional_write_policy;
+      TETRAD_TRY(target, speculative_policy(name, text));
+    } else if (name == "read_repair") {
+      TETRAD_TRY(std::string text, simple_value(property));
+      text = lower(text);
+      if (text != "blocking" && text != "none") {
+        return fail(
+            ErrorCode::kConfig,
+            "Invalid value {} for option 'read_repair': only 'BLOCKING' and 'NONE' are allowed",
+            text);
+      }
+      options.read_repair = text == "none" ? "NONE" : "BLOCKING";
+    } else if (name == "memtable") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      if (text != "default")
+        return fail(ErrorCode::kConfig, "Memtable configuration \"{}\" not found.", text);
+    } else if (name == "caching") {
+      TETRAD_TRY(Map caching, map_value(property));
+      TETRAD_TRY_VOID(check_caching(caching));
+      for (auto& [key, value] : caching) {
+        std::transform(value.begin(), value.end(), value.begin(),
+                       [](unsigned char c) { return std::toupper(c); });
+      }
+      caching.try_emplace("keys", "ALL");
+      caching.try_emplace("rows_per_partition", "NONE");
+      options.caching = std::move(caching);
+    } else if (name == "compaction") {
+      TETRAD_TRY(Map compaction, map_value(property));
+      TETRAD_TRY_VOID(check_compaction(compaction));
+      options.compaction = std::move(compaction);
+    } else if (name == "compression") {
+      TETRAD_TRY(Map compression, map_value(property));
+      TETRAD_TRY_VOID(check_compression(compression));
+      options.compression = std::move(compression);
+    } else if (name == "extensions") {
+      const auto* entries = std::get_if<ast::PropertyValue::Map>(&property.value.value);
+      if (entries == nullptr) {
+        return fail(ErrorCode::kSyntax,
+                    "Invalid value for property 'extensions'. It should be a map.");
+      }
+      options.extensions.clear();
+      for (const auto& [key, value] : *entries) {
+        Bytes bytes = value.text;
+        if (value.kind == ast::Literal::Kind::kHex) {
+          bytes.clear();
+          for (size_t i = 2; i + 1 < value.text.size(); i += 2) {
+            bytes.push_back(static_cast<char>(std::stoi(value.text.substr(i, 2), nullptr, 16)));
+          }
+        }
+        options.extensions.emplace(key.text, std::move(bytes));
+      }
+    } else if (name == "id") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      id = Uuid::parse(text);
+      if (!id) return fail(ErrorCode::kConfig, "Invalid table id");
+    } else if (name.starts_with("cosmosdb_cell_level_")) {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY_VOID(boolean(name, text));  // timestamps and TTLs are always kept by cell
+    } else if (name == "cosmosdb_provisioned_throughput" ||
+               name == "cosmosdb_autoscale_max_throughput") {
+      return fail(ErrorCode::kInvalid, "not supported yet: {}", name);
+    } else {
+      return fail(ErrorCode::kSyntax, "Unknown property '{}'", name);
+    }
+  }
+  if (options.max_index_interval < options.min_index_interval) {
+    return fail(
+        ErrorCode::kConfig,
+        "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
+        options.min_index_interval, options.max_index_interval);
+  }
+  return {};
+}
+
+namespace {
+
+Result<void> check_factor(const std::string& text) {
+  // "4" or "4/1" (transient replicas, off in Cassandra by default).
+  int32_t factor = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (text.find('/') != std::string::npos)
+    return fail(ErrorCode::kConfig, "Transient replication is not supported");
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return fail(ErrorCode::kConfig, "For input string: \"{}\"", text);
+  }
+  if (factor < 0)
+    return fail(ErrorCode::kConfig, "Replication factor must be non-negative, found {}", factor);
+  return {};
+}
+
+Result<Map> check_replication(const std::string& keyspace, Map given,
+                              const std::set<std::string>& data_centers, const Map* old) {
+  const auto found = given.find("class");
+  if (found == given.end()) return fail(ErrorCode::kConfig, "Missing replication strategy class");
+  constexpr std::string_view package = "org.apache.cassandra.locator.";
+  const std::string name = full_class(package, found->second);
+  if (name == std::string(package) + "SimpleStrategy") {
+    Map out = {{"class", name}};
+    for (const auto& [option, value] : given) {
+      if (option == "class") continue;
+      if (option != "replication_factor") {
+        return fail(ErrorCode::kConfig,
+                    "Unrecognized strategy option {{{}}} passed to SimpleStrategy for keyspace {}",
+                    option, keyspace);
+      }
+      TETRAD_TRY_VOID(check_factor(value));
+      out[option] = value;
+    }
+    if (!out.contains("replication_factor")) {
+      out["replication_factor"] = old != nullptr && old->contains("replication_factor")
+                                      ? old->at("replication_factor")
+                                      : "1";
+    }
+    return out;
+  }
+  if (name == std::string(package) + "NetworkTopologyStrategy") {
+    Map out = {{"class", name}};
+    if (const auto factor = given.find("replication_factor"); factor != given.end()) {
+      TETRAD_TRY_VOID(check_factor(factor->second));
+      for (const auto& data_center : data_centers) out[data_center] = factor->second;
+      given.erase(factor);
+    }
+    for (const auto& [option, value] : given) {
+      if (option == "class") continue;
+      if (!data_centers.contains(option)) {
+        return fail(
+            ErrorCode::kConfig,
+            "Unrecognized strategy option {{{}}} passed to NetworkTopologyStrategy for keyspace {}",
+            option, keyspace);
+      }
+      TETRAD_TRY_VOID(check_factor(value));
+      out[option] = value;
+    }
+    return out;
+  }
+  if (name == std::string(package) + "LocalStrategy") {
+    return fail(ErrorCode::kConfig,
+                "Unable to use given strategy class: LocalStrategy is reserved for internal use.");
+  }
+  return fail(ErrorCode::kConfig, "Unable to find replication strategy class '{}'", name);
+}
+
+}  // namespace
+
+Result<KeyspaceProperties> read_keyspace_properties(const std::string& keyspace,
+                                                    const ast::Properties& properties,
+                                                    const std::set<std::string>& data_centers,
+                                                    const Map* old) {
+  KeyspaceProperties out;
+  for (const ast::Property& property : properties) {
+    const std::string& name = property.name.text;
+    if (name == "replication") {
+      TETRAD_TRY(Map given, map_value(property));
+      TETRAD_TRY(out.replication, check_replication(keyspace, std::move(given), data_centers, old));
+    } else if (name == "durable_writes") {
+      TETRAD_TRY(const std::string text, simple_value(property));
+      TETRAD_TRY(out.durable_writes, boolean(name, text));
+    } else if (name == "cosmosdb_provisioned_throughput" ||
+               name == "cosmosdb_autoscale_max_throughput") {
+      return fail(ErrorCode::kInvalid, "not supported yet: {}", name);
+    } else {
+      return fail(ErrorCode::kSyntax, "Unknown property '{}'", name);
+    }
+  }
+  return out;
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The properties behind WITH of keyspaces and tables: checked with Cassandra 5.0's rules and words,
+// kept and returned.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/result.h"
+#include "cql/grammar/ast_schema.h"
+#include "cql/schema/table_schema.h"
+
+namespace tetrad::cql {
+
+/// Changes `options` as the properties say. `id` gets the value of the property id, which is no
+/// option. Errors: kSyntax ("Unknown property 'x'"), kConfig, kInvalid.
+Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
+                                    std::optional<Uuid>& id);
+
+/// Of CREATE and ALTER KEYSPACE; what is not named stays unset.
+struct KeyspaceProperties {
+  std::optional<std::map<std::string, std::string>> replication;  // "class" in full
+  std::optional<bool> durable_writes;
+};
+/// `data_centers`: those of the cluster, which NetworkTopologyStrategy may name. `old_replication`:
+/// of an ALTER, else null.
+Result<KeyspaceProperties> read_keyspace_properties(
+    const std::string& keyspace, const ast::Properties& properties,
+    const std::set<std::string>& data_centers,
+    const std::map<std::string, std::string>* old_replication);
+
+}  // namespace tetrad::cql

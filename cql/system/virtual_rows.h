@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows made in memory, answered as a replica answers: the keys encoded and sorted, the command
+// applied.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "cql/schema/table_schema.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::cql {
+
+using VirtualCell = std::optional<Bytes>;
+/// One cell per column, in the order of TableSchema::columns(). Collections are frozen.
+using VirtualRow = std::vector<VirtualCell>;
+
+Result<storage::ReadResult> select_virtual_rows(const TableSchema& table,
+                                                std::vector<VirtualRow> rows,
+                                                const storage::ReadCommand& command);
+
+}  // namespace tetrad::cql
