@@ -59,7 +59,6 @@ struct ListRoles {  // and LIST USERS
   std::optional<RoleName> of;
   bool recursive = true;
   bool is_user_statement = false;
-  bool superusers_only = false;  // LIST SUPERUSERS
 };
 
 struct GrantRole {

@@ -181,7 +181,9 @@ struct CreateIndex {
   bool if_not_exists = false;
   std::optional<QualifiedName> name;
   QualifiedName table;
-  std::vector<IndexTarget> targets;
+  /// ON table ((a, b), column): an index local to the partitions; names the partition key again.
+  std::vector<Identifier> local_partition_key;
+  std::vector<IndexTarget> targets;  // none: a custom index without a column
   std::optional<std::string> using_class;
   Properties properties;
 };

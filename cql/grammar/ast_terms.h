@@ -15,10 +15,10 @@ namespace tetrad::cql::ast {
 struct Literal {
   enum class Kind : uint8_t {
     kNull,      // "null"
-    kString,    // the characters meant: quotes off, '' undoubled; $$…$$ likewise
+    kString,    // the characters meant: quotes off, '' undoubled, or what stands between $$ and $$
     kInteger,   // "-12", of any length
     kFloat,     // "-1.5e10", "NaN", "-NaN", "Infinity", "-Infinity"
-    kBoolean,   // "true" or "false"
+    kBoolean,   // true or false in any case, as written
     kUuid,      // as written
     kHex,       // "0x…" as written
     kDuration,  // "1y2mo" or "P1Y2M" with a "-" before it if there was one, as written
@@ -47,10 +47,11 @@ struct MapTerm {  // {a: b}, at least one entry
 struct UdtTerm {  // {field: b}, at least one field
   std::vector<std::pair<Identifier, Term>> fields;
 };
-struct TupleTerm {  // (a, b), at least one; CQL has no parentheses for grouping terms
+struct TupleTerm {  // (a, b); of one item: a tuple of one or parentheses, as the receiver's type
+                    // says
   std::vector<Term> items;
 };
-struct FunctionTerm {      // f(a, b); CAST(a AS int) reads as castasint(a)
+struct FunctionTerm {      // f(a, b); CAST(a AS int) is written as system.cast_as_int(a)
   Box<FunctionName> name;  // boxed, as the type below, to keep terms small
   std::vector<Term> arguments;
 };

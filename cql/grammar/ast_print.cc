@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/grammar/ast_print.h"
+
+#include <fmt/format.h>
+
+#include "cql/grammar/token.h"
+
+namespace tetrad::cql::ast {
+namespace {
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+template <class Items, class Print>
+std::string joined(const Items& items, Print print) {
+  std::string text;
+  for (const auto& item : items) {
+    if (!text.empty()) text += ", ";
+    text += print(item);
+  }
+  return text;
+}
+
+std::string_view operator_function(ArithmeticOperator op) {
+  switch (op) {
+    case ArithmeticOperator::kAdd:
+      return "_add";
+    case ArithmeticOperator::kSubtract:
+      return "_substract";  // spelled as Cassandra does
+    case ArithmeticOperator::kMultiply:
+      return "_multiply";
+    case ArithmeticOperator::kDivide:
+      return "_divide";
+    case ArithmeticOperator::kModulo:
+      return "_modulo";
+  }
+  return "";
+}
+
+std::string print_terms(const std::vector<Term>& terms) {
+  return joined(terms, [](const Term& t) { return to_string(t); });
+}
+
+// Selectors as result names show them: every name bare.
+class SelectorPrinter {
+ public:
+  explicit SelectorPrinter(const FunctionNamer& namer) : namer_(namer) {}
+
+  std::string print(const Selector& selector) const {
+    return std::visit([this](const auto& node) { return print_node(node); }, selector.node);
+  }
+
+ private:
+  std::string print_all(const std::vector<Selector>& items) const {
+    return joined(items, [this](const Selector& s) { return print(s); });
+  }
+  std::string print_node(const ColumnSelector& node) const { return node.name.text; }
+  std::string print_node(const TermSelector& node) const { return to_string(node.term); }
+  std::string print_node(const CountRowsSelector&) const { return "count"; }
+  std::string print_node(const WriteTimeSelector& node) const {
+    using Kind = WriteTimeSelector::Kind;
+    const std::string_view function = node.kind == Kind::kTtl         ? "ttl"
+                                      : node.kind == Kind::kWriteTime ? "writetime"
+                                                                      : "maxwritetime";
+    return fmt::format("{}({})", function, print(*node.target));
+  }
+  std::string print_node(const FunctionSelector& node) const {
+    return fmt::format("{}({})", namer_(*node.name), print_all(node.arguments));
+  }
+  std::string print_node(const CastSelector& node) const {
+    return fmt::format("cast({} as {})", print(*node.argument), to_string(*node.type));
+  }
+  std::string print_node(const FieldSelector& node) const {
+    return fmt::format("{}.{}", print(*node.source), node.field.text);
+  }
+  std::string print_node(const ElementSelector& node) const {
+    return fmt::format("{}[{}]", print(*node.source), to_string(node.key));
+  }
+  std::string print_node(const SliceSelector& node) const {
+    return fmt::format("{}[{}..{}]", print(*node.source), node.lower ? to_string(*node.lower) : "",
+                       node.upper ? to_string(*node.upper) : "");
+  }
+  std::string print_node(const TupleSelector& node) const {
+    return fmt::format("({})", print_all(node.items));
+  }
+  std::string print_node(const ListSelector& node) const {
+    return fmt::format("[{}]", print_all(node.items));
+  }
+  std::string print_node(const SetSelector& node) const {
+    return fmt::format("{{{}}}", print_all(node.items));
+  }
+  std::string print_node(const MapSelector& node) const {
+    return fmt::format("{{{}}}", joined(node.entries, [this](const auto& entry) {
+                         return fmt::format("{}: {}", print(entry.first), print(entry.second));
+                       }));
+  }
+  std::string print_node(const TypeHintSelector& node) const {
+    return fmt::format("({}){}", to_string(*node.type), print(*node.argument));
+  }
+  std::string print_node(const ArithmeticSelector& node) const {
+    return fmt::format("{} {} {}", print(*node.left), arithmetic_symbol(node.op),
+                       print(*node.right));
+  }
+  std::string print_node(const NegationSelector& node) const {
+    return fmt::format("-{}", print(*node.argument));
+  }
+
+  const FunctionNamer& namer_;
+};
+
+std::string print_values(RelationOperator op, bool in_marker, const std::vector<Term>& values) {
+  switch (op) {
+    case RelationOperator::kIsNotNull:
+      return "";
+    case RelationOperator::kIn:
+    case RelationOperator::kNotIn:
+      return in_marker ? "?" : fmt::format("({})", print_terms(values));
+    case RelationOperator::kBetween:
+      return fmt::format("{} AND {}", to_string(values[0]), to_string(values[1]));
+    default:
+      return to_string(values[0]);
+  }
+}
+
+}  // namespace
+
+char arithmetic_symbol(ArithmeticOperator op) {
+  switch (op) {
+    case ArithmeticOperator::kAdd:
+      return '+';
+    case ArithmeticOperator::kSubtract:
+      return '-';
+    case ArithmeticOperator::kMultiply:
+      return '*';
+    case ArithmeticOperator::kDivide:
+      return '/';
+    case ArithmeticOperator::kModulo:
+      return '%';
+  }
+  return '?';
+}
+
+std::string_view relation_operator_name(RelationOperator op) {
+  switch (op) {
+    case RelationOperator::kEqual:
+      return "=";
+    case RelationOperator::kNotEqual:
+      return "!=";
+    case RelationOperator::kLess:
+      return "<";
+    case RelationOperator::kLessOrEqual:
+      return "<=";
+    case RelationOperator::kGreater:
+      return ">";
+    case RelationOperator::kGreaterOrEqual:
+      return ">=";
+    case RelationOperator::kIn:
+      return "IN";
+    case RelationOperator::kNotIn:
+      return "NOT IN";
+    case RelationOperator::kContains:
+      return "CONTAINS";
+    case RelationOperator::kContainsKey:
+      return "CONTAINS KEY";
+    case RelationOperator::kNotContains:
+      return "NOT CONTAINS";
+    case RelationOperator::kNotContainsKey:
+      return "NOT CONTAINS KEY";
+    case RelationOperator::kBetween:
+      return "BETWEEN";
+    case RelationOperator::kLike:
+      return "LIKE";
+    case RelationOperator::kIsNotNull:
+      return "IS NOT NULL";
+    case RelationOperator::kCustomIndex:
+      return "expr";
+  }
+  return "";
+}
+
+std::string quote_identifier(std::string_view name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  bool plain = !name.empty() && is_lower(name.front());
+  for (char c : name) plain = plain && (is_lower(c) || is_digit(c) || c == '_');
+  if (plain) {
+    const auto keyword = find_keyword(name);
+    if (!keyword) return std::string(name);
+    const KeywordUse use = keyword_use(*keyword);
+    if (use != KeywordUse::R && use != KeywordUse::F) return std::string(name);
+  }
+  std::string quoted = "\"";
+  for (char c : name) {
+    quoted.push_back(c);
+    if (c == '"') quoted.push_back(c);
+  }
+  quoted.push_back('"');
+  return quoted;
+}
+
+std::string quote_string(std::string_view text) {
+  std::string quoted = "'";
+  for (char c : text) {
+    quoted.push_back(c);
+    if (c == '\'') quoted.push_back(c);
+  }
+  quoted.push_back('\'');
+  return quoted;
+}
+
+std::string to_string(const Identifier& name) { return quote_identifier(name.text); }
+
+std::string to_string(const QualifiedName& name) {
+  return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), to_string(name.name))
+                       : to_string(name.name);
+}
+
+std::string to_string(const FunctionName& name) {
+  return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), to_string(name.name))
+                       : to_string(name.name);
+}
+
+std::string to_string(const CqlType& type) {
+  const auto parameters = [&] {
+    return joined(type.parameters, [](const CqlType& t) { return to_string(t); });
+  };
+  std::string text;
+  switch (type.kind) {
+    case CqlType::Kind::kNative:
+      text = native_type_name(type.native);
+      break;
+    case CqlType::Kind::kList:
+      text = fmt::format("list<{}>", parameters());
+      break;
+    case CqlType::Kind::kSet:
+      text = fmt::format("set<{}>", parameters());
+      break;
+    case CqlType::Kind::kMap:
+      text = fmt::format("map<{}>", parameters());
+      break;
+    case CqlType::Kind::kTuple:
+      text = fmt::format("tuple<{}>", parameters());
+      break;
+    case CqlType::Kind::kVector:
+      text = fmt::format("vector<{}, {}>", parameters(), type.dimension);
+      break;
+    case CqlType::Kind::kUser:
+      text = to_string(type.name);
+      break;
+    case CqlType::Kind::kCustom:
+      text = fmt::format("'{}'", type.class_name);
+      break;
+  }
+  return type.frozen ? fmt::format("frozen<{}>", text) : text;
+}
+
+std::string to_string(const Literal& literal) {
+  // Cassandra does not double the quotes again.
+  return literal.kind == Literal::Kind::kString ? fmt::format("'{}'", literal.text) : literal.text;
+}
+
+std::string to_string(const Term& term) {
+  return std::visit(
+      Overloaded{[](const Literal& t) { return to_string(t); },
+                 [](const BindMarker&) { return std::string("?"); },
+                 [](const ListTerm& t) { return fmt::format("[{}]", print_terms(t.items)); },
+                 [](const SetTerm& t) { return fmt::format("{{{}}}", print_terms(t.items)); },
+                 [](const MapTerm& t) {
+                   return fmt::format("{{{}}}", joined(t.entries, [](const auto& entry) {
+                                        return fmt::format("{}: {}", to_string(entry.first),
+                                                           to_string(entry.second));
+                                      }));
+                 },
+                 [](const UdtTerm& t) {
+                   return fmt::format("{{{}}}", joined(t.fields, [](const auto& entry) {
+                                        return fmt::format("{}: {}", entry.first.text,
+                                                           to_string(entry.second));
+                                      }));
+                 },
+                 [](const TupleTerm& t) { return fmt::format("({})", print_terms(t.items)); },
+                 [](const FunctionTerm& t) {
+                   return fmt::format("{}({})", to_string(*t.name), print_terms(t.arguments));
+                 },
+                 [](const TypeCastTerm& t) {
+                   return fmt::format("({}){}", to_string(*t.type), to_string(*t.argument));
+                 },
+                 [](const ArithmeticTerm& t) {
+                   return fmt::format("system.\"{}\"({}, {})", operator_function(t.op),
+                                      to_string(*t.left), to_string(*t.right));
+                 },
+                 [](const NegationTerm& t) {
+                   return fmt::format("system.\"_negate\"({})", to_string(*t.argument));
+                 }},
+      term.node);
+}
+
+std::string result_name(const Selector& selector, const FunctionNamer& namer) {
+  return SelectorPrinter(namer).print(selector);
+}
+
+std::string to_string(const Selector& selector) {
+  const FunctionNamer as_written = [](const FunctionName& name) { return to_string(name); };
+  return result_name(selector, as_written);
+}
+
+std::string to_string(const Relation& relation) {
+  const auto columns = [&] {
+    return joined(relation.columns, [](const Identifier& i) { return to_string(i); });
+  };
+  std::string target;
+  switch (relation.target) {
+    case Relation::Target::kColumn:
+      target = columns();
+      break;
+    case Relation::Target::kElement:
+      target = fmt::format("{}[{}]", columns(), to_string(*relation.element));
+      break;
+    case Relation::Target::kTuple:
+      target = fmt::format("({})", columns());
+      break;
+    case Relation::Target::kToken:
+      target = fmt::format("token({})", columns());
+      break;
+    case Relation::Target::kCustomIndex:
+      return fmt::format("expr({},{})", to_string(*relation.index), to_string(relation.values[0]));
+  }
+  const std::string values = print_values(relation.op, relation.in_marker, relation.values);
+  return fmt::format("{} {}{}{}", target, relation_operator_name(relation.op),
+                     values.empty() ? "" : " ", values);
+}
+
+std::string to_string(const Condition& condition) {
+  std::string target = to_string(condition.column);
+  if (condition.element) target += fmt::format("[{}]", to_string(*condition.element));
+  if (condition.field) target += fmt::format(".{}", to_string(*condition.field));
+  const std::string values = print_values(condition.op, condition.in_marker, condition.values);
+  return fmt::format("{} {}{}{}", target, relation_operator_name(condition.op),
+                     values.empty() ? "" : " ", values);
+}
+
+}  // namespace tetrad::cql::ast

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text to tokens.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cql/grammar/token.h"
+
+namespace tetrad::cql {
+
+/// Cuts a text into tokens, one per call. After kEnd or kError the next one is the same again.
+/// The text must outlive the lexer and hold less than 4 GiB.
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+
+  Token next();
+
+  /// Why the last token was kError: "no viable alternative at character '#'", and where.
+  const std::string& error() const { return error_; }
+  size_t error_offset() const { return error_offset_; }
+
+ private:
+  char at(size_t offset) const { return offset < text_.size() ? text_[offset] : '\0'; }
+  Token take(TokenKind kind, size_t length);
+  Token fail_mismatch(size_t offset, std::string_view expected);
+  Token fail_character(size_t offset);
+  std::string character_at(size_t offset) const;
+
+  Token read_hidden();
+  Token read_line_comment();
+  Token read_block_comment();
+  Token read_string();
+  Token read_dollar_string();
+  Token read_quoted_name();
+  Token read_word();
+  Token read_number(bool negative);
+  bool matches_uuid(size_t offset) const;
+  /// Bytes of units like 1h30m from `offset` on, after an optional sign; 0 if there are none.
+  size_t duration_bytes(size_t offset) const;
+  /// Bytes of P1Y2M…, P1W or P0001-01-01T00:00:00 at `offset`; 0 if there is none.
+  size_t iso_duration_bytes(size_t offset) const;
+  size_t digits_bytes(size_t offset) const;
+
+  std::string_view text_;
+  size_t offset_ = 0;
+  int32_t line_ = 1;
+  size_t line_start_ = 0;
+  std::string error_;
+  size_t error_offset_ = 0;
+};
+
+/// The characters a kString or kQuotedName token means; any other token as it stands.
+std::string token_value(std::string_view text, const Token& token);
+
+}  // namespace tetrad::cql

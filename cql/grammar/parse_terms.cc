@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// Terms: literals, bind markers, collections, calls, casts, arithmetic.
+#include <fmt/format.h>
+
+#include "cql/grammar/parser_core.h"
+
+namespace tetrad::cql {
+namespace {
+
+ast::ArithmeticOperator operator_of(TokenKind kind) {
+  switch (kind) {
+    case TokenKind::kPlus:
+      return ast::ArithmeticOperator::kAdd;
+    case TokenKind::kMinus:
+      return ast::ArithmeticOperator::kSubtract;
+    case TokenKind::kStar:
+      return ast::ArithmeticOperator::kMultiply;
+    case TokenKind::kSlash:
+      return ast::ArithmeticOperator::kDivide;
+    default:
+      return ast::ArithmeticOperator::kModulo;
+  }
+}
+
+}  // namespace
+
+ast::Term Parser::whole_term() {
+  ast::Term result = term();
+  expect(TokenKind::kEnd);
+  return result;
+}
+
+// With `before_column` a `+` before a bare name is left alone: c = [1] + c.
+ast::Term Parser::term(bool before_column) {
+  Level level(*this);
+  ast::Term left = product();
+  while (is(TokenKind::kPlus) || is(TokenKind::kMinus)) {
+    if (before_column && is(TokenKind::kPlus) && names(peek(1)) && !starts_function_call(1)) break;
+    const ast::ArithmeticOperator op = operator_of(peek().kind);
+    const int32_t height = height_;
+    advance();
+    ast::Term right = product();
+    set_height(std::max(height, height_) + 1);
+    const ast::Position position = left.position;
+    left = ast::Term{ast::ArithmeticTerm{op, std::move(left), std::move(right)}, position};
+  }
+  check_term_end();
+  return left;
+}
+
+ast::Term Parser::product() {
+  ast::Term left = factor();
+  while (is_any({TokenKind::kStar, TokenKind::kSlash, TokenKind::kPercent})) {
+    const ast::ArithmeticOperator op = operator_of(peek().kind);
+    const int32_t height = height_;
+    advance();
+    ast::Term right = factor();
+    set_height(std::max(height, height_) + 1);
+    const ast::Position position = left.position;
+    left = ast::Term{ast::ArithmeticTerm{op, std::move(left), std::move(right)}, position};
+  }
+  return left;
+}
+
+ast::Term Parser::factor() {
+  const ast::Position position = here();
+  if (!accept(TokenKind::kMinus)) return simple_term();
+  ast::Term argument = simple_term();
+  set_height(height_ + 1);
+  return ast::Term{ast::NegationTerm{std::move(argument)}, position};
+}
+
+std::optional<ast::Literal> Parser::literal_of(const Token& token) const {
+  using Kind = ast::Literal::Kind;
+  switch (token.kind) {
+    case TokenKind::kString:
+      return ast::Literal{Kind::kString, value(token)};
+    case TokenKind::kInteger:
+      return ast::Literal{Kind::kInteger, value(token)};
+    case TokenKind::kFloat:
+      return ast::Literal{Kind::kFloat, value(token)};
+    case TokenKind::kDuration:
+      return ast::Literal{Kind::kDuration, value(token)};
+    case TokenKind::kUuid:
+      return ast::Literal{Kind::kUuid, value(token)};
+    case TokenKind::kHex:
+      return ast::Literal{Kind::kHex, value(token)};
+    case TokenKind::kKeyword:
+      switch (token.keyword) {
+        case Keyword::kTrue:
+        case Keyword::kFalse:
+          return ast::Literal{Kind::kBoolean, value(token)};
+        case Keyword::kNull:
+          return ast::Literal{Kind::kNull, "NULL"};
+        case Keyword::kNan:
+        case Keyword::kNegativeNan:  // there is only one NaN
+          return ast::Literal{Kind::kFloat, "NaN"};
+        case Keyword::kInfinity:
+          return ast::Literal{Kind::kFloat, "Infinity"};
+        case Keyword::kNegativeInfinity:
+          return ast::Literal{Kind::kFloat, "-Infinity"};
+        default:
+          return std::nullopt;
+      }
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<ast::Literal> Parser::accept_literal() {
+  std::optional<ast::Literal> literal = literal_of(peek());
+  if (literal) advance();
+  return literal;
+}
+
+bool Parser::starts_term(size_t index) const {
+  const Token& token = tokens_[std::min(index, tokens_.size() - 1)];
+  switch (token.kind) {
+    case TokenKind::kString:
+    case TokenKind::kInteger:
+    case TokenKind::kFloat:
+    case TokenKind::kDuration:
+    case TokenKind::kUuid:
+    case TokenKind::kHex:
+    case TokenKind::kQuestionMark:
+    case TokenKind::kColon:
+    case TokenKind::kLeftBracket:
+    case TokenKind::kLeftBrace:
+    case TokenKind::kLeftParenthesis:
+    case TokenKind::kIdentifier:
+    case TokenKind::kQuotedName:
+      return true;
+    case TokenKind::kKeyword:
+      switch (token.keyword) {
+        case Keyword::kTrue:
+        case Keyword::kFalse:
+        case Keyword::kNull:
+        case Keyword::kNan:
+        case Keyword::kNegativeNan:
+        case Keyword::kInfinity:
+        case Keyword::kNegativeInfinity:
+        case Keyword::kCast:
+          return true;
+        default:
+          return names_function(token);
+      }
+    default:
+      return false;
+  }
+}
+
+// Cassandra notices behind a term whatever may follow no term at all.
+void Parser::check_term_end() {
+  const Token& token = peek();
+  switch (token.kind) {
+    case TokenKind::kIdentifier:
+    case TokenKind::kQuotedName:
+    case TokenKind::kEmptyName:
+    case TokenKind::kString:
+    case TokenKind::kInteger:
+    case TokenKind::kFloat:
+    case TokenKind::kDuration:
+    case TokenKind::kUuid:
+    case TokenKind::kHex:
+    case TokenKind::kLeftParenthesis:
+    case TokenKind::kLeftBrace:
+    case TokenKind::kQuestionMark:
+      fail_no_viable();
+      return;
+    case TokenKind::kKeyword:
+      switch (token.keyword) {
+        case Keyword::kAnd:
+        case Keyword::kIf:
+        case Keyword::kAllow:
+        case Keyword::kLimit:
+        case Keyword::kPer:
+        case Keyword::kOrder:
+        case Keyword::kGroup:
+        case Keyword::kWhere:
+        case Keyword::kAsc:
+        case Keyword::kDesc:
+        case Keyword::kPrimary:
+        case Keyword::kApply:
+        case Keyword::kInsert:
+        case Keyword::kUpdate:
+        case Keyword::kDelete:
+        case Keyword::kAs:
+          return;
+        default:
+          fail_no_viable();
+          return;
+      }
+    default:
+      return;
+  }
+}
+
+ast::Term Parser::simple_term() {
+  Level level(*this);
+  const ast::Position position = here();
+  height_ = 1;
+  if (auto literal = accept_literal()) return ast::Term{std::move(*literal), position};
+  switch (peek().kind) {
+    case TokenKind::kQuestionMark:
+    case TokenKind::kColon:
+      return bind_marker();
+    case TokenKind::kLeftBracket:
+      advance();
+      return ast::Term{ast::ListTerm{terms_until(TokenKind::kRightBracket)}, position};
+    case TokenKind::kLeftBrace:
+      return brace_term();
+    case TokenKind::kLeftParenthesis:
+      return parenthesis_term();
+    case TokenKind::kIdentifier:
+    case TokenKind::kQuotedName:
+      return function_term();
+    case TokenKind::kKeyword:
+      if (is(Keyword::kCast)) return cast_term();
+      if (names(peek()) || names_function(peek())) return function_term();
+      break;
+    default:
+      break;
+  }
+  fail_no_viable();
+  return ast::Term{ast::Literal{}, position};
+}
+
+std::vector<ast::Term> Parser::terms_until(TokenKind close) {
+  std::vector<ast::Term> items;
+  int32_t height = 0;
+  if (!accept(close)) {
+    do {
+      items.push_back(term());
+      check_count(items.size());
+      height = std::max(height, height_);
+    } while (accept(TokenKind::kComma));
+    expect(close);
+  }
+  set_height(height + 1);
+  return items;
+}
+
+// {} | {term, …} | {term: term, …} | {field: term, …}
+ast::Term Parser::brace_term() {
+  const ast::Position position = here();
+  const size_t brace = index_;
+  advance();
+  int32_t height = 0;
+  if (accept(TokenKind::kRightBrace)) return ast::Term{ast::SetTerm{}, position};
+  if (names(peek())) {
+    if (is(TokenKind::kColon, 1)) {
+      ast::UdtTerm udt;
+      do {
+        ast::Identifier field = name();
+        expect(TokenKind::kColon);
+        udt.fields.emplace_back(std::move(field), term());
+        check_count(udt.fields.size());
+        height = std::max(height, height_);
+      } while (accept(TokenKind::kComma));
+      expect(TokenKind::kRightBrace);
+      set_height(height + 1);
+      return ast::Term{std::move(udt), position};
+    }
+    if (is_any({TokenKind::kRightBrace, TokenKind::kComma}, 1)) fail_no_viable(index_ + 1, brace);
+  }
+  ast::Term first = term();
+  height = height_;
+  if (accept(TokenKind::kColon)) {
+    ast::MapTerm map;
+    ast::Term first_value = term();
+    map.entries.emplace_back(std::move(first), std::move(first_value));
+    height = std::max(height, height_);
+    while (accept(TokenKind::kComma)) {
+      ast::Term key = term();
+      height = std::max(height, height_);
+      expect(TokenKind::kColon);
+      map.entries.emplace_back(std::move(key), term());
+      check_count(map.entries.size());
+      height = std::max(height, height_);
+    }
+    expect(TokenKind::kRightBrace);
+    set_height(height + 1);
+    return ast::Term{std::move(map), position};
+  }
+  if (!is_any({TokenKind::kComma, TokenKind::kRightBrace})) fail_no_viable();
+  ast::SetTerm set;
+  set.items.push_back(std::move(first));
+  while (accept(TokenKind::kComma)) {
+    set.items.push_back(term());
+    check_count(set.items.size());
+    height = std::max(height, height_);
+  }
+  expect(TokenKind::kRightBrace);
+  set_height(height + 1);
+  return ast::Term{std::move(set), position};
+}
+
+// (type) term, or (term, …)
+ast::Term Parser::parenthesis_term() {
+  const ast::Position position = here();
+  const size_t parenthesis = index_;
+  const size_t behind = skip_type(parenthesis + 1);
+  const bool is_cast =
+      behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
+      (tokens_[parenthesis + 1].kind != TokenKind::kString || starts_term(behind + 1));
+  advance();
+  if (is_cast) {
+    ast::CqlType to = type();
+    expect(TokenKind::kRightParenthesis);
+    ast::Term argument = simple_term();
+    set_height(height_ + 1);
+    return ast::Term{ast::TypeCastTerm{std::move(to), std::move(argument)}, position};
+  }
+  if (is(TokenKind::kRightParenthesis)) fail_no_viable(index_, parenthesis);
+  return ast::Term{ast::TupleTerm{terms_until(TokenKind::kRightParenthesis)}, position};
+}
+
+ast::Term Parser::function_term() {
+  const ast::Position position = here();
+  if (!starts_function_call()) {
+    // A name that is no call: the error stands where a parenthesis should.
+    const size_t from = index_;
+    size_t at = from + 1;
+    if (tokens_[from].kind == TokenKind::kKeyword && !names_function(tokens_[from]) &&
+        !is(TokenKind::kDot, 1)) {
+      at = from;
+    } else if (is(TokenKind::kDot, 1)) {
+      at = names_function(peek(2)) ? from + 3 : from + 2;
+    }
+    fail_no_viable(std::min(at, tokens_.size() - 1), from);
+    return ast::Term{ast::Literal{}, position};
+  }
+  ast::FunctionName function = function_name();
+  expect(TokenKind::kLeftParenthesis);
+  std::vector<ast::Term> arguments = terms_until(TokenKind::kRightParenthesis);
+  return ast::Term{ast::FunctionTerm{std::move(function), std::move(arguments)}, position};
+}
+
+// CAST(term AS type) is a call of system.cast_as_<type>.
+ast::Term Parser::cast_term() {
+  const ast::Position position = here();
+  if (!is(TokenKind::kLeftParenthesis, 1)) fail_no_viable(index_ + 1, index_);
+  advance();
+  expect(TokenKind::kLeftParenthesis);
+  ast::Term argument = simple_term();
+  const int32_t height = height_;
+  expect(Keyword::kAs);
+  const ast::CqlType to = native_type();
+  expect(TokenKind::kRightParenthesis);
+  ast::FunctionName function;
+  function.keyspace = ast::Identifier{"system", false, position};
+  function.name =
+      ast::Identifier{fmt::format("cast_as_{}", ast::native_type_name(to.native)), false, position};
+  std::vector<ast::Term> arguments;
+  arguments.push_back(std::move(argument));
+  set_height(height + 1);
+  return ast::Term{ast::FunctionTerm{std::move(function), std::move(arguments)}, position};
+}
+
+ast::Term Parser::bind_marker() {
+  const ast::Position position = here();
+  ast::BindMarker marker;
+  marker.index = static_cast<int32_t>(marker_names_.size());
+  if (!accept(TokenKind::kQuestionMark)) {
+    expect(TokenKind::kColon);
+    marker.name = name().text;
+  }
+  if (marker.index >= limits_.bind_marker_count_max) {
+    fail_at(index_, fmt::format("more than {} bind variables", limits_.bind_marker_count_max));
+  }
+  marker_names_.push_back(marker.name);
+  height_ = 1;
+  return ast::Term{std::move(marker), position};
+}
+
+// What LIMIT, TTL and TIMESTAMP take.
+ast::Term Parser::integer_or_marker() {
+  const ast::Position position = here();
+  if (is_bind_marker()) return bind_marker();
+  if (is(TokenKind::kInteger)) return ast::Term{*accept_literal(), position};
+  fail_no_viable();
+  return ast::Term{ast::Literal{}, position};
+}
+
+}  // namespace tetrad::cql

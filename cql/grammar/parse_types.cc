@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types.
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/grammar/parser_core.h"
+
+namespace tetrad::cql {
+namespace ast {
+namespace {
+
+// In the order of NativeType.
+constexpr std::array<std::string_view, 21> kNativeTypes = {
+    "ascii",  "bigint",    "blob",     "boolean", "counter", "date",     "decimal",
+    "double", "duration",  "float",    "inet",    "int",     "smallint", "text",
+    "time",   "timestamp", "timeuuid", "tinyint", "uuid",    "varchar",  "varint"};
+
+}  // namespace
+
+std::string_view native_type_name(NativeType type) {
+  return kNativeTypes[static_cast<size_t>(type)];
+}
+
+std::optional<NativeType> find_native_type(std::string_view lower_case_name) {
+  const auto found = std::find(kNativeTypes.begin(), kNativeTypes.end(), lower_case_name);
+  if (found == kNativeTypes.end()) return std::nullopt;
+  return static_cast<NativeType>(found - kNativeTypes.begin());
+}
+
+}  // namespace ast
+
+namespace {
+
+bool names_native_type(const Token& token) {
+  return token.kind == TokenKind::kKeyword && keyword_use(token.keyword) == KeywordUse::T;
+}
+
+// What may stand behind a type, wherever a type may stand.
+bool follows_type(const Token& token) {
+  switch (token.kind) {
+    case TokenKind::kComma:
+    case TokenKind::kRightParenthesis:
+    case TokenKind::kGreater:
+    case TokenKind::kSemicolon:
+    case TokenKind::kEnd:
+    case TokenKind::kError:
+      return true;
+    case TokenKind::kKeyword:
+      switch (token.keyword) {
+        case Keyword::kStatic:
+        case Keyword::kMasked:
+        case Keyword::kPrimary:
+        case Keyword::kFinalfunc:
+        case Keyword::kInitcond:
+        case Keyword::kLanguage:
+          return true;
+        default:
+          return false;
+      }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+ast::CqlType Parser::type() {
+  Level level(*this);
+  using Kind = ast::CqlType::Kind;
+  ast::CqlType result;
+  result.position = here();
+  if (is(TokenKind::kString)) {
+    result.kind = Kind::kCustom;
+    result.class_name = string_literal();
+    return result;
+  }
+  if (is_any({Keyword::kList, Keyword::kSet, Keyword::kVector, Keyword::kMap, Keyword::kTuple,
+              Keyword::kFrozen}) &&
+      is(TokenKind::kLess, 1)) {
+    const Keyword keyword = peek().keyword;
+    advance();
+    advance();
+    if (keyword == Keyword::kFrozen) {
+      result = type();
+      if (result.kind == Kind::kNative || result.kind == Kind::kCustom) {
+        fail(fmt::format(
+            "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
+            result.kind == Kind::kNative ? native_type_name(result.native) : result.class_name));
+      }
+      result.frozen = true;
+    } else {
+      result.parameters.push_back(type());
+      switch (keyword) {
+        case Keyword::kList:
+          result.kind = Kind::kList;
+          break;
+        case Keyword::kSet:
+          result.kind = Kind::kSet;
+          break;
+        case Keyword::kMap:
+          result.kind = Kind::kMap;
+          expect(TokenKind::kComma);
+          result.parameters.push_back(type());
+          break;
+        case Keyword::kTuple:
+          result.kind = Kind::kTuple;
+          while (accept(TokenKind::kComma)) {
+            result.parameters.push_back(type());
+            check_count(result.parameters.size());
+          }
+          break;
+        default: {
+          result.kind = Kind::kVector;
+          expect(TokenKind::kComma);
+          const std::string_view digits = raw(peek());
+          if (expect(TokenKind::kInteger)) {
+            const auto [end, error] =
+                std::from_chars(digits.data(), digits.data() + digits.size(), result.dimension);
+            if (error != std::errc()) {  // in Cassandra's own words
+              fail(fmt::format(
+                  "Failed parsing statement: [{}] reason: NumberFormatException For input string: "
+                  "\"{}\"",
+                  text_.substr(0, 1000), digits.substr(0, 1000)));
+            }
+          }
+        }
+      }
+    }
+    expect(TokenKind::kGreater);
+    return result;
+  }
+  if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
+    const size_t at = index_;
+    if (!follows_type(peek(1))) {
+      fail_no_viable(at + 1, at);
+    } else {
+      peek(2);  // as far as Cassandra looks here: error texts show it
+    }
+    return native_type();
+  }
+  if (is(Keyword::kSet)) {
+    advance();
+    expect(TokenKind::kLess);
+    return result;
+  }
+  return user_type();
+}
+
+ast::CqlType Parser::native_type() {
+  ast::CqlType result;
+  result.position = here();
+  if (!names_native_type(peek())) {
+    fail_no_viable();
+    return result;
+  }
+  result.native = *ast::find_native_type(keyword_text(peek().keyword));
+  advance();
+  return result;
+}
+
+ast::CqlType Parser::user_type() {
+  ast::CqlType result;
+  result.kind = ast::CqlType::Kind::kUser;
+  result.position = here();
+  if (names(peek()) && is(TokenKind::kDot, 1)) {
+    result.name.keyspace = name();
+    expect(TokenKind::kDot);
+  }
+  const Token token = peek();
+  if (!names_type(token)) {
+    if (names(token)) {  // ttl, count …: only a keyspace may be called so
+      advance();
+      expect(TokenKind::kDot);
+    } else {
+      fail_no_viable();
+    }
+    return result;
+  }
+  result.name.name = take_identifier();
+  if (token.kind == TokenKind::kIdentifier) {
+    constexpr std::string_view kReserved[] = {"byte",     "complex", "enum",     "date",
+                                              "interval", "macaddr", "bitstring"};
+    for (std::string_view reserved : kReserved) {
+      if (raw(token) == reserved)
+        fail(fmt::format("Invalid (reserved) user type name {}", reserved));
+    }
+  }
+  return result;
+}
+
+std::vector<ast::CqlType> Parser::types_in_parentheses() {
+  std::vector<ast::CqlType> result;
+  expect(TokenKind::kLeftParenthesis);
+  if (accept(TokenKind::kRightParenthesis)) return result;
+  do {
+    result.push_back(type());
+    check_count(result.size());
+  } while (accept(TokenKind::kComma));
+  expect(TokenKind::kRightParenthesis);
+  return result;
+}
+
+size_t Parser::skip_type(size_t index, int32_t depth) const {
+  if (index + 1 >= tokens_.size() || depth > limits_.depth_max) return 0;
+  const Token& token = tokens_[index];
+  const TokenKind next = tokens_[index + 1].kind;
+  if (token.kind == TokenKind::kString) return index + 1;
+  if (next == TokenKind::kLess && token.kind == TokenKind::kKeyword) {
+    switch (token.keyword) {
+      case Keyword::kList:
+      case Keyword::kSet:
+      case Keyword::kVector:
+      case Keyword::kMap:
+      case Keyword::kTuple:
+      case Keyword::kFrozen:
+        break;
+      default:
+        return 0;
+    }
+    size_t at = index + 2;
+    for (;;) {
+      // An integer is the dimension of a vector.
+      at = tokens_[at].kind == TokenKind::kInteger ? at + 1 : skip_type(at, depth + 1);
+      if (at == 0 || at >= tokens_.size()) return 0;
+      if (tokens_[at].kind == TokenKind::kGreater) return at + 1;
+      if (tokens_[at].kind != TokenKind::kComma) return 0;
+      if (++at >= tokens_.size()) return 0;
+    }
+  }
+  if (names(token) && next == TokenKind::kDot) {
+    return index + 2 < tokens_.size() && names_type(tokens_[index + 2]) ? index + 3 : 0;
+  }
+  return names_type(token) || names_native_type(token) ? index + 1 : 0;
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recursive-descent parser behind parser.h. Its families of statements live in parse_*.cc.
+//
+// Errors are sticky: the first one is kept, from then on the current token is the end of the text
+// and nothing is accepted any more, so every rule runs out by itself. Loops therefore go on only
+// after something was accepted.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cql/grammar/ast.h"
+#include "cql/grammar/lexer.h"
+#include "cql/grammar/parser.h"
+#include "cql/grammar/token.h"
+
+namespace tetrad::cql {
+
+class Parser {
+ public:
+  Parser(std::string_view text, const ParseLimits& limits);
+
+  /// One statement, `;` and the end.
+  ast::Statement whole_statement();
+  ast::CqlType whole_type();
+  ast::Term whole_term();
+  std::vector<ast::Relation> whole_where();
+
+  bool failed() const { return failed_; }
+  std::string take_error() { return std::move(error_); }
+  std::vector<std::optional<std::string>> take_marker_names() { return std::move(marker_names_); }
+
+ private:
+  // One level of nesting; fails when there are too many.
+  class Level {
+   public:
+    explicit Level(Parser& parser) : parser_(parser) {
+      if (++parser_.depth_ > parser_.limits_.depth_max) parser_.fail_too_deep();
+    }
+    ~Level() { --parser_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Parser& parser_;
+  };
+
+  // -- tokens (parser_core.cc)
+  void tokenize();
+  const Token& peek(size_t ahead = 0) {
+    const size_t index = std::min(index_ + ahead, tokens_.size() - 1);
+    if (index > seen_) seen_ = index;
+    return tokens_[index];
+  }
+  bool is(TokenKind kind, size_t ahead = 0) { return peek(ahead).kind == kind; }
+  bool is(Keyword keyword, size_t ahead = 0) { return peek(ahead).keyword == keyword; }
+  bool is_any(std::initializer_list<Keyword> keywords, size_t ahead = 0);
+  bool is_any(std::initializer_list<TokenKind> kinds, size_t ahead = 0);
+  void advance() {
+    if (index_ + 1 < tokens_.size()) ++index_;
+    if (index_ > seen_) seen_ = index_;
+  }
+  template <class What>
+  bool accept(What what) {
+    if (!is(what)) return false;
+    advance();
+    return !failed_;
+  }
+  bool accept(Keyword first, Keyword second);  // both or none
+  bool expect(TokenKind kind);
+  bool expect(Keyword keyword);
+  std::string_view raw(const Token& token) const {
+    return text_.substr(token.offset, token.length);
+  }
+  std::string value(const Token& token) const { return token_value(text_, token); }
+  static ast::Position position_of(const Token& token) { return {token.line, token.column}; }
+  ast::Position here() { return position_of(peek()); }
+
+  // -- errors (parser_core.cc)
+  void fail(std::string message);
+  /// "line L:C no viable alternative at input …": the token at `at` fits nothing that began at
+  /// `from`.
+  void fail_no_viable(size_t at, size_t from);
+  void fail_no_viable() { fail_no_viable(index_, index_); }
+  void fail_mismatch(size_t at, std::string_view expected);
+  void fail_at(size_t at, std::string_view what);
+  void fail_too_deep();
+  std::string token_display(const Token& token) const;
+  std::string snippet(size_t from) const;
+  std::string place(size_t at) const;
+  void check_count(size_t count);
+  /// Height of the term or selector just made.
+  void set_height(int32_t height);
+
+  // -- names (parse_names.cc)
+  static bool names(const Token& token);           // any unreserved name
+  static bool names_function(const Token& token);  // without a keyspace
+  static bool names_type(const Token& token);
+  ast::Identifier take_identifier();  // the current token, whatever it is
+  ast::Identifier name();
+  ast::Identifier keyspace_name();
+  ast::QualifiedName qualified_name(std::string_view what);
+  ast::QualifiedName table_name() { return qualified_name("table"); }
+  ast::FunctionName function_name();
+  bool starts_function_call(size_t ahead = 0);
+  std::string string_literal();
+  std::vector<ast::Identifier> names_in_parentheses();
+  bool if_exists();
+  bool if_not_exists();
+
+  // -- types (parse_types.cc)
+  ast::CqlType type();
+  ast::CqlType native_type();
+  ast::CqlType user_type();
+  std::vector<ast::CqlType> types_in_parentheses();
+  size_t skip_type(size_t index, int32_t depth = 0) const;  // behind the type at `index`, or 0
+
+  // -- terms (parse_terms.cc)
+  ast::Term term(bool before_column = false);
+  ast::Term product();
+  ast::Term factor();
+  ast::Term simple_term();
+  ast::Term brace_term();
+  ast::Term parenthesis_term();
+  ast::Term function_term();
+  ast::Term cast_term();
+  ast::Term bind_marker();
+  ast::Term integer_or_marker();
+  std::optional<ast::Literal> literal_of(const Token& token) const;
+  std::optional<ast::Literal> accept_literal();
+  bool starts_term(size_t index) const;
+  bool is_bind_marker(size_t ahead = 0) {
+    return is(TokenKind::kQuestionMark, ahead) || is(TokenKind::kColon, ahead);
+  }
+  void check_term_end();
+  std::vector<ast::Term> terms_until(TokenKind close);  // a, b … and the closing token
+
+  // -- selectors (parse_selectors.cc)
+  std::vector<ast::SelectItem> select_items();  // none: *
+  ast::Selector selector();
+  ast::Selector selector_product();
+  ast::Selector selector_factor();
+  ast::Selector selector_with_modifiers();
+  ast::Selector simple_selector();
+  ast::Selector selector_modifiers(ast::Selector source);
+  ast::Selector bracket_modifier(ast::Selector source);
+  ast::Selector write_time_selector();
+  ast::Selector cast_selector();
+  ast::Selector function_selector();
+  ast::Selector parenthesis_selector();
+  ast::Selector brace_selector();
+  std::vector<ast::Selector> selectors_until(TokenKind close);
+  bool starts_selector(size_t index) const;
+
+  // -- WHERE and IF (parse_relations.cc)
+  std::vector<ast::Relation> where_clause();
+  ast::Relation relation();
+  void tuple_relation(ast::Relation& relation);
+  void token_relation(ast::Relation& relation);
+  void column_relation(ast::Relation& relation);
+  std::optional<ast::RelationOperator> accept_comparison();
+  bool accept_between(ast::Relation& relation);
+  void in_values(bool& in_marker, std::vector<ast::Term>& values);
+  void condition_clause(bool& if_exists, std::vector<ast::Condition>& conditions);
+  ast::Condition condition();
+
+  // -- statements
+  ast::Statement statement();  // parse_statement.cc
+  ast::Statement create_statement();
+  ast::Statement alter_statement();
+  ast::Statement drop_statement();
+  ast::Select select();  // parse_select.cc
+  ast::Ordering ordering();
+  ast::Modification insert();  // parse_modify.cc
+  ast::Update update();
+  ast::Delete delete_statement();
+  ast::Assignment assignment();
+  void assignment_value(ast::Assignment& assignment);
+  void check_assignments(const std::vector<ast::Assignment>& assignments);
+  ast::Attributes attributes();
+  ast::Batch batch();
+  ast::Truncate truncate();
+  ast::Use use();
+
+  ast::CreateKeyspace create_keyspace();  // parse_schema.cc; each from behind its introducing words
+  ast::AlterKeyspace alter_keyspace();
+  ast::CreateTable create_table();
+  void table_column(ast::CreateTable& table);
+  ast::ColumnDefinition column_definition();
+  ast::ColumnMask column_mask();
+  ast::PrimaryKey primary_key();
+  ast::AlterTable alter_table();
+  void alter_column(ast::AlterTable& alter);
+  void add_columns(ast::AlterTable& alter);
+  void drop_columns(ast::AlterTable& alter);
+  std::vector<std::pair<ast::Identifier, ast::Identifier>> renames();
+  ast::TableOptions table_options();
+  void table_option(ast::TableOptions& options);
+  ast::Properties properties();
+  void property(ast::Properties& properties);
+  ast::PropertyValue::Map property_map();
+  ast::CreateType create_type();
+  ast::AlterType alter_type();
+
+  ast::CreateIndex create_index(bool custom);  // parse_schema_objects.cc
+  ast::IndexTarget index_target();
+  ast::CreateView create_view();
+  ast::AlterView alter_view();
+  ast::CreateFunction create_function(bool or_replace);
+  ast::CreateAggregate create_aggregate(bool or_replace);
+  template <class Drop>
+  Drop drop_function();
+  ast::CreateTrigger create_trigger();
+  ast::DropTrigger drop_trigger();
+
+  ast::RoleName role_name();  // parse_auth.cc
+  ast::RoleName user_name();
+  ast::CreateRole create_role();
+  ast::CreateRole create_user();
+  ast::AlterRole alter_role();
+  ast::AlterRole alter_user();
+  void role_options(ast::RoleOptions& options);
+  void role_option(ast::RoleOptions& options);
+  void user_options(ast::RoleOptions& options);
+  std::vector<std::string> strings_in_braces();
+  ast::Statement grant();
+  ast::Statement revoke();
+  ast::Statement list();
+  std::optional<ast::Permission> permission_at(size_t ahead = 0);
+  void permissions(bool& all, std::vector<ast::Permission>& permissions);
+  ast::Resource resource();
+  ast::AddIdentity add_identity();
+  std::string identity();
+  ast::Describe describe();
+
+  std::string_view text_;
+  const ParseLimits limits_;
+  std::vector<Token> tokens_;  // the last one is kEnd or kError
+  size_t index_ = 0;           // of the current token
+  size_t seen_ = 0;            // highest index looked at
+  int32_t depth_ = 0;
+  int32_t height_ = 0;
+  bool failed_ = false;
+  std::string error_;
+  std::string lexer_error_;
+  std::vector<std::optional<std::string>> marker_names_;
+  ast::Position start_;  // of the statement now read
+};
+
+}  // namespace tetrad::cql
