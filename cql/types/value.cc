@@ -106,7 +106,7 @@ void append_unsigned_vint(Bytes& out, uint64_t value) {
   char buffer[9];
   for (int i = extra; i > 0; --i) {
     buffer[i] = static_cast<char>(value);
-    value = i == 0 ? value : value >> 8;
+    value >>= 8;
   }
   buffer[0] = extra == 8 ? '\xff' : static_cast<char>((0xff00 >> extra) | value);
   out.append(buffer, static_cast<size_t>(extra) + 1);

@@ -1,0 +1,671 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/types/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <unordered_map>
+
+#include <nlohmann/json.hpp>
+
+#include "cql/types/literal.h"
+#include "cql/types/number.h"
+#include "cql/types/temporal.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+// Reading.
+
+/// A JSON value with its numbers kept as they were written.
+struct JsonValue {
+  enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };
+  Kind kind = Kind::kNull;
+  bool boolean = false;
+  std::string text;  // of a string; the digits of an integer
+  double number = 0;
+  std::vector<JsonValue> items;    // of an array; the values of an object
+  std::vector<std::string> names;  // of an object
+
+  /// The class Cassandra's JSON library would have made of it: messages name it.
+  std::string_view java_class() const {
+    switch (kind) {
+      case Kind::kNull:
+        return "null";
+      case Kind::kBoolean:
+        return "Boolean";
+      case Kind::kInteger:
+        return fits<int32_t>() ? "Integer" : fits<int64_t>() ? "Long" : "BigInteger";
+      case Kind::kFloat:
+        return "Double";
+      case Kind::kString:
+        return "String";
+      case Kind::kArray:
+        return "ArrayList";
+      case Kind::kObject:
+        return "LinkedHashMap";
+    }
+    std::unreachable();
+  }
+  template <class Int>
+  std::optional<Int> fits() const {
+    Int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (kind != Kind::kInteger || error != std::errc() || end != text.data() + text.size())
+      return std::nullopt;
+    return value;
+  }
+  /// As Java's toString of it.
+  std::string java_text() const {
+    switch (kind) {
+      case Kind::kNull:
+        return "null";
+      case Kind::kBoolean:
+        return boolean ? "true" : "false";
+      case Kind::kInteger:
+      case Kind::kString:
+        return text;
+      case Kind::kFloat:
+        return double_to_text(number);
+      default:
+        break;
+    }
+    const bool object = kind == Kind::kObject;
+    std::string out(1, object ? '{' : '[');
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) out += ", ";
+      if (object) out += names[i] + "=";
+      out += items[i].java_text();
+      if (out.size() > 1000) break;  // a message, not a document
+    }
+    return out + (object ? '}' : ']');
+  }
+};
+
+/// Builds a JsonValue from the events of nlohmann's parser, which itself does not recurse.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return put({}); }
+  bool boolean(bool value) override {
+    JsonValue out;
+    out.kind = JsonValue::Kind::kBoolean;
+    out.boolean = value;
+    return put(std::move(out));
+  }
+  bool number_integer(number_integer_t value) override { return integer(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return integer(std::to_string(value)); }
+  bool number_float(number_float_t value, const string_t& written) override {
+    if (written.find_first_of(".eE") == std::string::npos) return integer(written);
+    JsonValue out;
+    out.kind = JsonValue::Kind::kFloat;
+    out.number = value;
+    return put(std::move(out));
+  }
+  bool string(string_t& value) override {
+    JsonValue out;
+    out.kind = JsonValue::Kind::kString;
+    out.text = std::move(value);
+    return put(std::move(out));
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(JsonValue::Kind::kObject); }
+  bool start_array(std::size_t) override { return open(JsonValue::Kind::kArray); }
+  bool key(string_t& name) override {
+    open_.back().names_pending = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t, const std::string&,
+                   const nlohmann::detail::exception& reason) override {
+    error_ = reason.what();
+    return false;
+  }
+
+  std::string error_ = "nested too deep";
+  JsonValue root_;
+
+ private:
+  struct Open {
+    JsonValue value;
+    std::string names_pending;
+  };
+  bool integer(std::string digits) {
+    JsonValue out;
+    out.kind = JsonValue::Kind::kInteger;
+    out.text = std::move(digits);
+    return put(std::move(out));
+  }
+  bool open(JsonValue::Kind kind) {
+    if (open_.size() >= kJsonDepthMax) return false;
+    open_.emplace_back();
+    open_.back().value.kind = kind;
+    return true;
+  }
+  bool close() {
+    JsonValue done = std::move(open_.back().value);
+    open_.pop_back();
+    return put(std::move(done));
+  }
+  bool put(JsonValue value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (Open& in = open_.back(); in.value.kind == JsonValue::Kind::kArray) {
+      in.value.items.push_back(std::move(value));
+    } else {
+      in.value.names.push_back(std::move(in.names_pending));
+      in.value.items.push_back(std::move(value));
+    }
+    return true;
+  }
+  std::vector<Open> open_;
+};
+
+Result<JsonValue> parse(std::string_view json) {
+  TreeBuilder builder;
+  try {
+    if (nlohmann::json::sax_parse(json.begin(), json.end(), &builder,
+                                  nlohmann::json::input_format_t::json, false))
+      return std::move(builder.root_);
+  } catch (const nlohmann::json::exception& reason) {
+    builder.error_ = reason.what();
+  }
+  // "[json.exception.parse_error.101] parse error at …": without the library's own number.
+  std::string_view reason = builder.error_;
+  if (reason.starts_with('[')) reason.remove_prefix(std::min(reason.find("] ") + 2, reason.size()));
+  return fail(ErrorCode::kInvalid, "Error decoding JSON string: {}", reason);
+}
+
+using Kind = JsonValue::Kind;
+
+std::unexpected<Error> expected(std::string_view what, const JsonValue& value) {
+  return fail(ErrorCode::kInvalid, "Expected {}, but got a {}: {}", what, value.java_class(),
+              value.java_text());
+}
+
+class Converter {
+ public:
+  explicit Converter(std::optional<int64_t> now_ms) : now_ms_(now_ms) {}
+
+  Result<Bytes> convert(const DataType& type, const JsonValue& value) const {
+    switch (type.kind()) {
+      case TypeKind::kAscii:
+        return text(type, value, "an ascii string");
+      case TypeKind::kText:
+        return text(type, value, "a UTF-8 string");
+      case TypeKind::kDate:
+        return text(type, value, "a string representation of a date value");
+      case TypeKind::kTime:
+        return text(type, value, "a string representation of a time value");
+      case TypeKind::kUuid:
+        return text(type, value, "a string representation of a uuid");
+      case TypeKind::kTimeuuid:
+        return text(type, value, "a string representation of a timeuuid");
+      case TypeKind::kInet:
+        return text(type, value, "a string representation of an inet value");
+      case TypeKind::kDuration:
+        return text(type, value, "a string representation of a duration");
+      case TypeKind::kTinyint:
+        return small_integer(type, value, "a byte value");
+      case TypeKind::kSmallint:
+        return small_integer(type, value, "a short value");
+      case TypeKind::kInt:
+        if (const auto number = value.fits<int32_t>()) return make_int(*number);
+        return text(type, value, "an int value");
+      case TypeKind::kBigint:
+        if (const auto number = value.fits<int64_t>()) return make_bigint(*number);
+        return text(type, value, "a bigint value");
+      case TypeKind::kTimestamp:
+        // Cassandra takes a Long only, and its JSON library makes small numbers an Integer.
+        if (const auto ms = value.fits<int64_t>(); ms && !value.fits<int32_t>())
+          return make_timestamp(*ms);
+        return text(type, value, "a long or a datestring representation of a timestamp value");
+      case TypeKind::kBoolean:
+        if (value.kind == Kind::kBoolean) return make_boolean(value.boolean);
+        return text(type, value, "a boolean value");
+      case TypeKind::kFloat:
+        if (const auto number = to_double(value)) {
+          // Integers go to float directly, as rounding twice would differ.
+          if (value.kind == Kind::kInteger)
+            return make_float(std::strtof(value.text.c_str(), nullptr));
+          return make_float(static_cast<float>(*number));
+        }
+        return text(type, value, "a float value");
+      case TypeKind::kDouble:
+        if (const auto number = to_double(value)) return make_double(*number);
+        return text(type, value, "a double value");
+      case TypeKind::kVarint:
+        return number_text(value, "varint", false);
+      case TypeKind::kDecimal:
+        return number_text(value, "decimal", true);
+      case TypeKind::kBlob:
+      case TypeKind::kCustom:
+        return blob(value);
+      case TypeKind::kCounter:
+        return fail(ErrorCode::kInvalid, "a counter has no JSON representation to be set from");
+      case TypeKind::kEmpty:
+        if (value.kind == Kind::kString) return from_string(type, value.text, now_ms_);
+        return fail(ErrorCode::kInvalid, "Expected an empty string, but got: {}",
+                    value.java_text());
+      default:
+        return composite(type, value);
+    }
+  }
+
+ private:
+  Result<Bytes> text(const DataType& type, const JsonValue& value, std::string_view what) const {
+    if (value.kind != Kind::kString) return expected(what, value);
+    return from_string(type, value.text, now_ms_);
+  }
+  Result<Bytes> small_integer(const DataType& type, const JsonValue& value,
+                              std::string_view what) const {
+    if (value.kind != Kind::kString && value.kind != Kind::kInteger && value.kind != Kind::kFloat)
+      return expected(what, value);
+    return from_string(type, value.java_text(), now_ms_);
+  }
+  static std::optional<double> to_double(const JsonValue& value) {
+    if (value.kind == Kind::kFloat) return value.number;
+    if (value.kind != Kind::kInteger) return std::nullopt;
+    return std::strtod(value.text.c_str(), nullptr);
+  }
+  static Result<Bytes> number_text(const JsonValue& value, std::string_view name, bool decimal) {
+    const std::string written = value.java_text();
+    if (decimal && written.empty()) return Bytes();
+    Result<Bytes> number = decimal ? decimal_from_text(written) : varint_from_text(written);
+    if (number) return number;
+    return fail(ErrorCode::kInvalid, "Value '{}' is not a valid representation of a {} value",
+                written, name);
+  }
+  static Result<Bytes> blob(const JsonValue& value) {
+    const auto refuse = [&](std::string_view reason) {
+      return fail(ErrorCode::kInvalid, "Value '{}' is not a valid blob representation: {}",
+                  value.java_text(), reason);
+    };
+    if (value.kind != Kind::kString) {
+      const std::string_view short_name = value.java_class();
+      const std::string class_name =
+          (short_name == "BigInteger"                                  ? "java.math."
+           : value.kind == Kind::kArray || value.kind == Kind::kObject ? "java.util."
+                                                                       : "java.lang.") +
+          std::string(short_name);
+      return refuse(fmt::format(
+          "class {0} cannot be cast to class java.lang.String ({0} and java.lang.String are in "
+          "module java.base of loader 'bootstrap')",
+          class_name));
+    }
+    if (!value.text.starts_with("0x"))
+      return refuse("String representation of blob is missing 0x prefix: " + value.text);
+    const std::string_view hex = std::string_view(value.text).substr(2);
+    auto bytes = parse_hex(hex);
+    if (!bytes) return refuse(fmt::format("cannot parse '{}' as hex bytes", hex));
+    return *std::move(bytes);
+  }
+
+  /// Composite values may come as a string that holds their JSON (map keys always do).
+  Result<Bytes> composite(const DataType& type, const JsonValue& value) const {
+    if (value.kind == Kind::kString) {
+      TETRAD_TRY(const JsonValue inner, parse(value.text));
+      return composite_of(type, inner);
+    }
+    return composite_of(type, value);
+  }
+
+  Result<Bytes> composite_of(const DataType& type, const JsonValue& value) const {
+    switch (type.kind()) {
+      case TypeKind::kList:
+      case TypeKind::kSet:
+        return list_or_set(type, value);
+      case TypeKind::kMap:
+        return map(type, value);
+      case TypeKind::kVector:
+        return vector(type, value);
+      case TypeKind::kTuple:
+        return tuple(type, value);
+      default:
+        return udt(type, value);
+    }
+  }
+
+  Result<std::vector<Bytes>> elements(const DataType& element, const JsonValue& value,
+                                      std::string_view name) const {
+    std::vector<Bytes> out;
+    out.reserve(value.items.size());
+    for (const JsonValue& item : value.items) {
+      if (item.kind == Kind::kNull)
+        return fail(ErrorCode::kInvalid, "Invalid null element in {}", name);
+      TETRAD_TRY(Bytes bytes, convert(element, item));
+      out.push_back(std::move(bytes));
+    }
+    return out;
+  }
+
+  Result<Bytes> list_or_set(const DataType& type, const JsonValue& value) const {
+    const bool set = type.kind() == TypeKind::kSet;
+    if (value.kind != Kind::kArray)
+      return expected(set ? "a list (representing a set)" : "a list", value);
+    TETRAD_TRY(const std::vector<Bytes> parts,
+               elements(*type.element(), value, set ? "set" : "list"));
+    std::vector<BytesView> views(parts.begin(), parts.end());
+    return set ? join_sorted_set(*type.element(), std::move(views)) : join_list(views);
+  }
+
+  Result<Bytes> vector(const DataType& type, const JsonValue& value) const {
+    if (value.kind != Kind::kArray) return expected("a list", value);
+    if (value.items.size() != type.dimension()) {
+      return fail(ErrorCode::kInvalid, "List had incorrect size: expected {} but given {}; {}",
+                  type.dimension(), value.items.size(), value.java_text());
+    }
+    TETRAD_TRY(const std::vector<Bytes> parts, elements(*type.element(), value, "list"));
+    const auto fixed = type.element()->fixed_length();
+    for (const Bytes& part : parts) {
+      if (fixed && part.size() != *fixed)
+        return fail(ErrorCode::kInvalid, "Invalid empty element in a {}", type.cql_text());
+    }
+    const std::vector<BytesView> views(parts.begin(), parts.end());
+    return join_vector(type, views);
+  }
+
+  Result<Bytes> map(const DataType& type, const JsonValue& value) const {
+    if (value.kind != Kind::kObject) return expected("a map", value);
+    std::vector<std::pair<Bytes, Bytes>> entries;
+    entries.reserve(value.items.size());
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      if (value.items[i].kind == Kind::kNull)
+        return fail(ErrorCode::kInvalid, "Invalid null value in map");
+      JsonValue key;
+      key.kind = Kind::kString;
+      key.text = value.names[i];
+      TETRAD_TRY(Bytes key_bytes, convert(*type.key(), key));
+      TETRAD_TRY(Bytes bytes, convert(*type.value(), value.items[i]));
+      entries.emplace_back(std::move(key_bytes), std::move(bytes));
+    }
+    return join_sorted_map(*type.key(), {entries.begin(), entries.end()});
+  }
+
+  Result<Bytes> tuple(const DataType& type, const JsonValue& value) const {
+    if (value.kind != Kind::kArray) return expected("a list representation of a tuple", value);
+    const size_t count = type.components().size();
+    if (value.items.size() != count) {
+      return value.items.size() > count
+                 ? fail(ErrorCode::kInvalid, "Tuple contains extra items (expected {}): {}", count,
+                        value.java_text())
+                 : fail(ErrorCode::kInvalid, "Tuple is missing items (expected {}): {}", count,
+                        value.java_text());
+    }
+    std::vector<OptionalBytes> fields(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (value.items[i].kind == Kind::kNull) continue;
+      TETRAD_TRY(fields[i], convert(*type.components()[i], value.items[i]));
+    }
+    const std::vector<OptionalView> views(fields.begin(), fields.end());
+    return join_tuple(views);
+  }
+
+  Result<Bytes> udt(const DataType& type, const JsonValue& value) const {
+    if (value.kind != Kind::kObject) return expected("a map", value);
+    std::vector<OptionalBytes> fields(type.components().size());
+    for (size_t i = 0; i < value.items.size(); ++i) {
+      const std::string name = json_column_name(value.names[i]);
+      const auto index = type.field_index(name);
+      if (!index) {
+        return fail(ErrorCode::kInvalid, "Unknown field '{}' in value of user defined type {}",
+                    name, type.name());
+      }
+      fields[*index].reset();
+      if (value.items[i].kind == Kind::kNull) continue;
+      TETRAD_TRY(fields[*index], convert(*type.components()[*index], value.items[i]));
+    }
+    const std::vector<OptionalView> views(fields.begin(), fields.end());
+    return join_tuple(views);
+  }
+
+  std::optional<int64_t> now_ms_;
+};
+
+// Writing.
+
+void append_value(std::string& out, const DataType& type, OptionalView value);
+
+/// A map key: its JSON, as a string when it is none yet.
+void append_key(std::string& out, const DataType& type, OptionalView key) {
+  std::string json;
+  append_value(json, type, key);
+  if (json.starts_with('"')) {
+    out += json;
+  } else {
+    append_json_string(out, json);
+  }
+}
+
+bool append_collection(std::string& out, const DataType& type, BytesView value) {
+  auto reader = CollectionReader::open(type, value);
+  if (!reader) return false;
+  for (bool first = true; !reader->at_end(); first = false) {
+    if (!first) out += ", ";
+    if (type.kind() == TypeKind::kMap) {
+      const auto key = reader->next();
+      if (!key) return false;
+      append_key(out, *type.key(), *key);
+      out += ": ";
+    }
+    const auto part = reader->next();
+    if (!part) return false;
+    append_value(out, *type.components().back(), *part);
+  }
+  return true;
+}
+
+bool append_composite(std::string& out, const DataType& type, BytesView value) {
+  const bool braces = type.kind() == TypeKind::kMap || type.kind() == TypeKind::kUdt;
+  out += braces ? '{' : '[';
+  if (type.is_collection()) {
+    if (!append_collection(out, type, value)) return false;
+  } else if (type.is_tuple_like()) {
+    const auto fields = split_tuple(type, value);
+    if (!fields) return false;
+    for (size_t i = 0; i < fields->size(); ++i) {
+      if (i > 0) out += ", ";
+      if (type.kind() == TypeKind::kUdt) {
+        append_json_string(out, quote_json_column_name(type.field_names()[i]));
+        out += ": ";
+      }
+      append_value(out, *type.components()[i], (*fields)[i]);
+    }
+  } else {
+    const auto elements = split_vector(type, value);
+    if (!elements) return false;
+    for (size_t i = 0; i < elements->size(); ++i) {
+      if (i > 0) out += ", ";
+      append_value(out, *type.element(), (*elements)[i]);
+    }
+  }
+  out += braces ? '}' : ']';
+  return true;
+}
+
+void append_hex(std::string& out, BytesView value) {
+  out.append("\"0x").append(base::to_hex(value)).append("\"");
+}
+
+void append_native(std::string& out, const DataType& type, BytesView value) {
+  switch (type.kind()) {
+    case TypeKind::kAscii:
+    case TypeKind::kText:
+      return append_json_string(out, value);
+    case TypeKind::kBlob:
+      return append_hex(out, value);
+    case TypeKind::kFloat:
+      if (const auto number = read_float(value); number && !std::isfinite(*number)) {
+        out += "null";
+        return;
+      }
+      break;
+    case TypeKind::kDouble:
+      if (const auto number = read_double(value); number && !std::isfinite(*number)) {
+        out += "null";
+        return;
+      }
+      break;
+    case TypeKind::kTimestamp:
+      if (const auto ms = read_bigint(value))
+        return append_json_string(out, format_timestamp(*ms, ' '));
+      break;
+    default:
+      break;
+  }
+  if (value.empty()) {
+    out += "\"\"";
+    return;
+  }
+  if (!validate(type, value)) return append_hex(out, value);
+  const std::string text = to_string(type, value);
+  switch (type.kind()) {
+    case TypeKind::kUuid:
+    case TypeKind::kTimeuuid:
+    case TypeKind::kInet:
+    case TypeKind::kDate:
+    case TypeKind::kTime:
+    case TypeKind::kDuration:
+      return append_json_string(out, text);
+    default:
+      out += text;
+  }
+}
+
+void append_value(std::string& out, const DataType& type, OptionalView value) {
+  if (!value) {
+    out += "null";
+  } else if (type.kind() == TypeKind::kCustom) {
+    append_hex(out, *value);
+  } else if (type.is_native()) {
+    append_native(out, type, *value);
+  } else {
+    const size_t start = out.size();
+    if (append_composite(out, type, *value)) return;
+    out.resize(start);
+    append_hex(out, *value);
+  }
+}
+
+}  // namespace
+
+std::string to_json(const DataType& type, OptionalView value) {
+  std::string out;
+  append_value(out, type, value);
+  return out;
+}
+
+Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
+                                std::optional<int64_t> now_ms) {
+  TETRAD_TRY(const JsonValue value, parse(json));
+  if (value.kind == Kind::kNull) return std::nullopt;
+  TETRAD_TRY(Bytes bytes, Converter(now_ms).convert(type, value));
+  return bytes;
+}
+
+namespace {
+
+void append_document(std::string& out, const JsonValue& value) {
+  switch (value.kind) {
+    case Kind::kString:
+      return append_json_string(out, value.text);
+    case Kind::kArray:
+    case Kind::kObject: {
+      const bool object = value.kind == Kind::kObject;
+      out += object ? '{' : '[';
+      for (size_t i = 0; i < value.items.size(); ++i) {
+        if (i > 0) out += ", ";
+        if (object) {
+          append_json_string(out, value.names[i]);
+          out += ": ";
+        }
+        append_document(out, value.items[i]);
+      }
+      out += object ? '}' : ']';
+      return;
+    }
+    case Kind::kFloat:
+      // Text that reads back as the same number, infinity too: 1E400.
+      if (std::isinf(value.number)) {
+        out += value.number < 0 ? "-1E400" : "1E400";
+        return;
+      }
+      [[fallthrough]];
+    default:
+      out += value.java_text();
+  }
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, std::string>>> split_json_object(std::string_view json) {
+  TETRAD_TRY(JsonValue value, parse(json));
+  if (value.kind != Kind::kObject) return expected("a map", value);
+  std::unordered_map<std::string_view, size_t> last;
+  for (size_t i = 0; i < value.names.size(); ++i) last[value.names[i]] = i;
+  std::vector<std::pair<std::string, std::string>> out;
+  for (size_t i = 0; i < value.names.size(); ++i) {
+    if (last.at(value.names[i]) != i) continue;
+    std::string document;
+    append_document(document, value.items[i]);
+    out.emplace_back(value.names[i], std::move(document));
+  }
+  return out;
+}
+
+std::string json_column_name(std::string_view name) {
+  if (name.size() >= 2 && name.front() == '"' && name.back() == '"')
+    return std::string(name.substr(1, name.size() - 2));
+  std::string out(name);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  }
+  return out;
+}
+
+std::string quote_json_column_name(std::string_view name) {
+  const bool lower =
+      std::none_of(name.begin(), name.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  return lower ? std::string(name) : "\"" + std::string(name) + "\"";
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      default:
+        if (static_cast<uint8_t>(c) < 0x20) {
+          out += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+}  // namespace tetrad::cql
