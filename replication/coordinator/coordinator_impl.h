@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator of one shard over the replicas of its cluster.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/task_group.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/coordinator/write_tally.h"
+#include "replication/hints/hint_store.h"
+#include "replication/meta/meta_service.h"
+#include "replication/replica/replica_service.h"
+#include "replication/rpc/rpc.h"
+#include "storage/row/reconcile.h"
+
+namespace tetrad::replication {
+
+struct CoordinatorOptions {
+  /// After so long without all answers a read asks one more replica.
+  int64_t speculative_retry_us = 30'000;
+  uint64_t mutation_bytes_max = 16u << 20;
+};
+
+struct CoordinatorMetrics {
+  static constexpr size_t kLevels = 11;
+  std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
+  base::Counter unavailable, write_timeouts, read_timeouts, failures;
+  base::Counter digest_mismatches, read_repairs, speculative_retries;
+  void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
+};
+
+class CoordinatorImpl final : public Coordinator {
+ public:
+  /// All references outlive it.
+  CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, ReplicaService& replicas,
+                  HintStore& hints, CoordinatorOptions options, Logger logger);
+  ~CoordinatorImpl() override;
+
+  Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
+  Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
+                                         ReadOptions options) override;
+  Task<Result<std::vector<storage::ReadResult>>> read_many(
+      std::vector<storage::ReadCommand> commands, ReadOptions options) override;
+  int64_t next_timestamp_us() override;
+
+  const CoordinatorMetrics& metrics() const { return metrics_; }
+
+ private:
+  struct WriteOperation;
+  struct Gathering;
+
+  /// `again` gets the mutations back when the error is kStaleEpoch.
+  Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
+                                       WriteOptions options, std::vector<storage::Mutation>* again);
+  Result<std::shared_ptr<WriteOperation>> plan_write(std::vector<storage::Mutation>& mutations,
+                                                     const WriteOptions& options,
+                                                     const MetaState& state);
+  void send_part(const std::shared_ptr<WriteOperation>& operation, size_t part,
+                 const StoreAddress& replica, Bytes& encoded, base::Deadline deadline);
+  void on_written(WriteOperation& operation, size_t part, const StoreAddress& replica,
+                  const Result<void>& result);
+  Error write_error(const WriteOperation& operation, const WriteOptions& options) const;
+  Result<void> check_room(const MetaState& state, const partitioner::Tablet& tablet,
+                          const storage::Mutation& mutation) const;
+  Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
+                            int required) const;
+
+  Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,
+                                                   ReadOptions options);
+  Task<Result<storage::ReadResult>> read_range(storage::ReadCommand command, ReadOptions options);
+  /// `command` lies inside one tablet of `table`.
+  Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
+                                                ReadOptions options);
+  Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, SetEpoch epoch,
+                                                    std::vector<StoreAddress> replicas,
+                                                    ReadOptions options);
+  std::shared_ptr<Gathering> gather(const storage::ReadCommand& command, SetEpoch epoch,
+                                    std::vector<StoreAddress> candidates, size_t need, bool digests,
+                                    base::Deadline deadline);
+  void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
+  void on_reply(Gathering& gathering);
+  Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
+  /// Live members, those of this shard first; the others in the tablet's order.
+  std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;
+  static Task<void> read_into(CoordinatorImpl* self, storage::ReadCommand command,
+                              ReadOptions options,
+                              std::move_only_function<void(Result<storage::ReadResult>)> done);
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  ReplicaService& replicas_;
+  HintStore& hints_;
+  const CoordinatorOptions options_;
+  Logger logger_;
+  CoordinatorMetrics metrics_;
+  int64_t last_timestamp_us_ = 0;
+  std::shared_ptr<char> alive_ =
+      std::make_shared<char>();  // callbacks that outlive this object do nothing
+  base::TaskGroup tasks_;        // last: goes first
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads inside one tablet: data from one replica, digests from the others; when they differ all
+// data is fetched, merged, written back to those that lack it, and only then answered, so that no
+// later quorum read goes back.
+#include <algorithm>
+
+#include "base/sleep.h"
+#include "replication/consistency.h"
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/coordinator/replica_sets.h"
+#include "replication/replica/replica_messages.h"
+
+namespace tetrad::replication {
+
+/// Answers on their way; shared by the callbacks of the replicas asked.
+struct CoordinatorImpl::Gathering {
+  storage::ReadCommand command;
+  SetEpoch epoch;
+  std::vector<StoreAddress> candidates;  // in the order they are asked
+  size_t next = 0;                       // candidate
+  size_t need = 1;
+  bool digests = false;  // all but the first answer may be a digest
+  base::Deadline deadline;
+  Bytes encoded;
+
+  std::vector<storage::ReplicaReply> data;
+  std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
+  size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
+  bool timed_out = false, stale_schema = false, stale_epoch = false;
+  std::optional<Error> corruption;
+  base::OneShot<bool> done;
+  base::Reactor* reactor = nullptr;
+  base::Reactor::TimerId speculation = 0;
+
+  ~Gathering() {
+    if (speculation != 0) reactor->cancel(speculation);
+  }
+  size_t replies() const { return data.size() + digest_replies.size(); }
+  bool complete() const { return replies() >= need && !data.empty(); }
+  void finish(bool success) {
+    if (speculation != 0) reactor->cancel(std::exchange(speculation, 0));
+    done.setter().set(success);
+  }
+};
+
+namespace {
+
+bool same_end(const storage::ReadResult& a, const storage::ReadResult& b) {
+  return a.exhausted == b.exhausted && (a.exhausted || a.complete_up_to == b.complete_up_to);
+}
+
+}  // namespace
+
+std::vector<StoreAddress> CoordinatorImpl::live_members(
+    const std::vector<StoreAddress>& set) const {
+  std::vector<StoreAddress> out;
+  out.reserve(set.size());
+  for (const StoreAddress& replica : set) {
+    if (replicas_.is_local(replica)) out.push_back(replica);
+  }
+  for (const StoreAddress& replica : set) {
+    if (!replicas_.is_local(replica) && meta_.is_live(replica.host)) out.push_back(replica);
+  }
+  return out;
+}
+
+void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_digest) {
+  Gathering& g = *gathering;
+  const StoreAddress replica = g.candidates[g.next++];
+  const bool digest = as_digest && !replicas_.is_local(replica);  // here the data is as cheap
+  ++g.asked;
+  if (!digest) ++g.data_asked;
+  const std::weak_ptr<char> alive = alive_;
+  const auto failed = [this, gathering, digest](const Error& error) {
+    Gathering& now = *gathering;
+    ++now.failed;
+    if (!digest) ++now.data_failed;
+    now.timed_out |= error.code == ErrorCode::kTimedOut;
+    now.stale_schema |= error.code == ErrorCode::kStaleSchema;
+    now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
+    if (error.code == ErrorCode::kCorruption) now.corruption = error;
+    on_reply(now);
+    // Another replica takes over what this one was asked for.
+    const bool refused = now.stale_schema || now.stale_epoch;
+    if (now.complete()) return;
+    if (!refused && now.next < now.candidates.size() && reactor_.now_us() < now.deadline.at_us) {
+      ask(gathering, digest);
+      return;
+    }
+    const bool too_few = now.asked - now.failed < now.need;
+    const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
+    if (refused || too_few || no_data) now.finish(false);
+  };
+  if (replicas_.is_local(replica)) {
+    replicas_.read(replica.store, g.epoch, g.command, g.deadline,
+                   [this, alive, gathering, replica, failed](Result<storage::ReadResult> result) {
+                     if (alive.expired()) return;
+                     if (!result) {
+                       failed(result.error());
+                       return;
+                     }
+                     gathering->data.push_back({replica, std::move(*result)});
+                     on_reply(*gathering);
+                   });
+    return;
+  }
+  if (g.encoded.empty()) g.encoded = encode_read(g.epoch, g.command);
+  rpc_.call(replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded,
+            g.deadline, [this, alive, gathering, replica, digest, failed](Result<Bytes> answer) {
+              if (alive.expired()) return;
+              if (!answer) {
+                failed(answer.error());
+                return;
+              }
+              if (digest) {
+                const auto reply = decode_digest_reply(*answer);
+                if (!reply) {
+                  failed(reply.error());
+                  return;
+                }
+                gathering->digest_replies.emplace_back(replica, *reply);
+              } else {
+                auto result = storage::decode_read_result(std::move(*answer));
+                if (!result) {
+                  failed(result.error());
+                  return;
+                }
+                gathering->data.push_back({replica, std::move(*result)});
+              }
+              on_reply(*gathering);
+            });
+}
+
+void CoordinatorImpl::on_reply(Gathering& gathering) {
+  if (gathering.complete()) gathering.finish(true);
+}
+
+std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
+    const storage::ReadCommand& command, SetEpoch epoch, std::vector<StoreAddress> candidates,
+    size_t need, bool digests, base::Deadline deadline) {
+  auto gathering = std::make_shared<Gathering>();
+  gathering->command = command;
+  gathering->epoch = epoch;
+  gathering->candidates = std::move(candidates);
+  gathering->need = need;
+  gathering->digests = digests;
+  gathering->deadline = deadline;
+  gathering->reactor = &reactor_;
+  for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
+    ask(gathering, digests && i != 0);
+  }
+  if (!gathering->complete() && gathering->next < gathering->candidates.size()) {
+    const std::weak_ptr<Gathering> weak = gathering;
+    gathering->speculation =
+        reactor_.call_at(reactor_.now_us() + options_.speculative_retry_us, [this, weak] {
+          const auto now = weak.lock();
+          if (now == nullptr) return;
+          now->speculation = 0;
+          if (now->complete() || now->next >= now->candidates.size()) return;
+          metrics_.speculative_retries.add();
+          ask(now, now->digests && !now->data.empty());
+        });
+  }
+  return gathering;
+}
+
+Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel level) const {
+  const auto received = static_cast<int32_t>(gathering.replies());
+  const auto required = static_cast<int32_t>(gathering.need);
+  if (gathering.stale_schema)
+    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (gathering.stale_epoch) return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
+  if (gathering.timed_out || gathering.failed == 0) {
+    base::TimeoutDetail detail{level, received, required};
+    detail.data_present = !gathering.data.empty();
+    return Error(ErrorCode::kReadTimeout,
+                 fmt::format("Operation timed out - received only {} responses.", received),
+                 detail);
+  }
+  base::FailureDetail detail{
+      level, received, required, {}, base::WriteType::kSimple, !gathering.data.empty()};
+  if (gathering.corruption)
+    logger_.error("a replica's data is damaged error={}", gathering.corruption->message);
+  return Error(ErrorCode::kReadFailure,
+               fmt::format("Operation failed - received {} responses and {} failures", received,
+                           gathering.failed),
+               detail);
+}
+
+Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
+    storage::ReadCommand command, SetEpoch epoch, std::vector<StoreAddress> replicas,
+    ReadOptions options) {
+  metrics_.digest_mismatches.add();
+  const size_t need = replicas.size();
+  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options.deadline);
+  const bool complete = co_await gathering->done;
+  if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
+  TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, gathering->data));
+
+  struct Repairs {
+    size_t left = 1;
+    bool failed = false;
+    base::OneShot<bool> done;
+    void finish_one() {
+      if (--left == 0) done.setter().set(!failed);
+    }
+  };
+  const auto repairs = std::make_shared<Repairs>();
+  for (size_t i = 0; i < merged.repairs.size(); ++i) {
+    const StoreAddress replica = gathering->data[i].from;
+    for (const storage::Mutation& mutation : merged.repairs[i]) {
+      metrics_.read_repairs.add();
+      ++repairs->left;
+      const auto finished = [repairs](bool ok) {
+        repairs->failed |= !ok;
+        repairs->finish_one();
+      };
+      if (replicas_.is_local(replica)) {
+        replicas_.apply(replica.store, epoch, mutation, true, options.deadline,
+                        [finished](Result<void> result) { finished(result.has_value()); });
+      } else {
+        rpc_.call(replica.host, replica.store, Verb::kMutateMerged, encode_mutate(epoch, mutation),
+                  options.deadline,
+                  [finished](Result<Bytes> answer) { finished(answer.has_value()); });
+      }
+    }
+  }
+  repairs->finish_one();
+  const bool repaired = co_await repairs->done;
+  if (!repaired) {
+    const auto count = static_cast<int32_t>(need);
+    base::TimeoutDetail detail{options.level, count - 1, count};
+    detail.data_present = true;
+    co_return std::unexpected(
+        Error(ErrorCode::kReadTimeout,
+              "Operation timed out - read repair did not reach enough replicas.", detail));
+  }
+  co_return std::move(merged.result);
+}
+
+Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadCommand command,
+                                                               RingPosition inside,
+                                                               ReadOptions options) {
+  while (true) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(command.incarnation);
+    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    const partitioner::Tablet& tablet = table->tablets.find(inside);
+    const std::vector<StoreAddress>& set = read_set(tablet);
+    const int required = required_replies(options.level, static_cast<int>(set.size()));
+
+    if (required == 1 && set.size() == 1 && replicas_.is_local(set.front())) {
+      command.live_only = true;
+      base::OneShot<Result<storage::ReadResult>> answer;
+      replicas_.read(set.front().store, tablet.epoch, std::move(command), options.deadline,
+                     [setter = answer.setter()](Result<storage::ReadResult> result) {
+                       setter.set(std::move(result));
+                     });
+      auto result = co_await answer;
+      if (!result && result.error().code == ErrorCode::kStaleSchema) {
+        co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+      }
+      if (!result && (result.error().code == ErrorCode::kCorruption ||
+                      result.error().code == ErrorCode::kIo)) {
+        logger_.error("a read failed error={}", result.error().message);
+        base::FailureDetail detail{options.level, 0, 1, {}, base::WriteType::kSimple, false};
+        co_return std::unexpected(Error(ErrorCode::kReadFailure,
+                                        "Operation failed - received 0 responses and 1 failures",
+                                        detail));
+      }
+      co_return result;
+    }
+
+    TETRAD_CO_TRY_VOID(check_enough(set, options.level, required));
+    command.live_only = required == 1;
+    const SetEpoch epoch = tablet.epoch;
+    const auto gathering = gather(command, epoch, live_members(set), static_cast<size_t>(required),
+                                  required > 1, options.deadline);
+    const bool complete = co_await gathering->done;
+    if (!complete) {
+      Error error = read_error(*gathering, options.level);
+      if (error.code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
+        co_await base::sleep_for(reactor_, 5'000);  // the newer map is on its way here
+        continue;
+      }
+      if (error.code == ErrorCode::kStaleEpoch) error.code = ErrorCode::kServerError;
+      co_return std::unexpected(std::move(error));
+    }
+    if (required == 1) co_return std::move(gathering->data.front().result);
+
+    const storage::ReadResult& data = gathering->data.front().result;
+    const base::Hash128 digest = storage::digest_of(data);
+    bool agree = true;
+    for (const auto& [from, reply] : gathering->digest_replies) {
+      agree = agree && reply.digest == digest && reply.exhausted == data.exhausted;
+    }
+    for (size_t i = 1; i < gathering->data.size(); ++i) {
+      agree = agree && storage::digest_of(gathering->data[i].result) == digest &&
+              same_end(gathering->data[i].result, data);
+    }
+    if (agree) {
+      // One answer stands for all; the merge of one leaves what the client may see.
+      std::vector<storage::ReplicaReply> one;
+      one.push_back(std::move(gathering->data.front()));
+      TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, one));
+      co_return std::move(merged.result);
+    }
+    std::vector<StoreAddress> answered;
+    for (const auto& reply : gathering->data) answered.push_back(reply.from);
+    for (const auto& [from, reply] : gathering->digest_replies) answered.push_back(from);
+    auto repaired = co_await read_and_repair(command, epoch, std::move(answered), options);
+    if (!repaired && repaired.error().code == ErrorCode::kStaleEpoch &&
+        reactor_.now_us() < options.deadline.at_us) {
+      co_await base::sleep_for(reactor_, 5'000);
+      continue;
+    }
+    co_return repaired;
+  }
+}
+
+Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand command,
+                                                        ReadOptions options) {
+  TETRAD_CO_TRY_VOID(check_read_level(options.level));
+  const base::MonotonicUs started_us = reactor_.now_us();
+  const bool is_range = command.is_range;
+  Result<storage::ReadResult> result = storage::ReadResult();
+  if (is_range) {
+    result = co_await read_range(std::move(command), options);
+  } else {
+    result = co_await read_partition(std::move(command), options);
+  }
+  metrics_.read[static_cast<size_t>(options.level) % CoordinatorMetrics::kLevels].record(
+      reactor_.now_us() - started_us);
+  if (!result) {
+    const ErrorCode code = result.error().code;
+    if (code == ErrorCode::kUnavailable) metrics_.unavailable.add();
+    if (code == ErrorCode::kReadTimeout) metrics_.read_timeouts.add();
+    if (code == ErrorCode::kReadFailure) metrics_.failures.add();
+  }
+  co_return result;
+}
+
+Task<Result<storage::ReadResult>> CoordinatorImpl::read_partition(storage::ReadCommand command,
+                                                                  ReadOptions options) {
+  const RingPosition position = command.position;
+  auto result = co_await read_tablet(std::move(command), position, options);
+  co_return result;
+}
+
+Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadCommand command,
+                                                              ReadOptions options) {
+  storage::ReadResult out;
+  const RingRange whole = command.range;
+  RingPosition from = whole.start;
+  if (command.resume_after) {
+    // The partition it stopped in may have more rows: its own position is still inside.
+    const RingPosition at = command.resume_after->position;
+    from = at.hash != 0 ? RingPosition{at.token, at.hash - 1}
+           : at.token != RingPosition::lowest().token
+               ? RingPosition{at.token - 1, RingPosition::highest().hash}
+               : RingPosition::lowest();
+    if (from < whole.start) from = whole.start;
+  }
+  const uint64_t bytes_limit = command.bytes_limit;
+  const uint32_t row_limit = command.row_limit;
+  bool is_first = true;
+  while (from < whole.end) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(command.incarnation);
+    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    // The first position after `from` decides the tablet: ranges are (start, end].
+    const RingPosition next = from.hash != RingPosition::highest().hash
+                                  ? RingPosition{from.token, from.hash + 1}
+                                  : RingPosition{from.token + 1, 0};
+    const partitioner::Tablet& tablet = table->tablets.find(next);
+    storage::ReadCommand part = command;
+    part.range = {from, std::min(whole.end, tablet.range.end)};
+    if (!is_first) {
+      part.resume_after.reset();
+      part.partition_rows_done = 0;
+    }
+    if (row_limit != storage::ReadCommand::kNoLimit)
+      part.row_limit = row_limit - out.live_row_count;
+    part.bytes_limit =
+        bytes_limit - std::min<uint64_t>(bytes_limit - 1, out.arena.allocated_bytes());
+    const RingPosition end = part.range.end;
+    auto result = co_await read_tablet(std::move(part), end, options);
+    if (!result) co_return std::unexpected(std::move(result.error()));
+    is_first = false;
+    out.live_row_count += result->live_row_count;
+    std::move(result->partitions.begin(), result->partitions.end(),
+              std::back_inserter(out.partitions));
+    out.arena.absorb(std::move(result->arena));
+    if (!result->exhausted) {
+      out.exhausted = false;
+      out.complete_up_to = std::move(result->complete_up_to);
+      co_return out;
+    }
+    from = end;
+    const bool is_full =
+        out.live_row_count >= row_limit || out.arena.allocated_bytes() >= bytes_limit;
+    if (is_full && from < whole.end && !out.partitions.empty()) {
+      const storage::PartitionData& last = out.partitions.back();
+      out.exhausted = false;
+      out.complete_up_to = {last.position, Bytes(last.partition_key), std::nullopt};
+      co_return out;
+    }
+  }
+  co_return out;
+}
+
+Task<void> CoordinatorImpl::read_into(
+    CoordinatorImpl* self, storage::ReadCommand command, ReadOptions options,
+    std::move_only_function<void(Result<storage::ReadResult>)> done) {
+  auto result = co_await self->read(std::move(command), options);
+  done(std::move(result));
+}
+
+Task<Result<std::vector<storage::ReadResult>>> CoordinatorImpl::read_many(
+    std::vector<storage::ReadCommand> commands, ReadOptions options) {
+  constexpr size_t kAtOnce = 64;
+  std::vector<storage::ReadResult> out(commands.size());
+  struct Window {
+    size_t left = 1;
+    std::optional<Error> error;
+    std::vector<std::pair<size_t, storage::ReadResult>> results;
+    base::OneShot<bool> done;
+    void finish_one() {
+      if (--left == 0) done.setter().set(true);
+    }
+  };
+  for (size_t first = 0; first < commands.size(); first += kAtOnce) {
+    const auto window = std::make_shared<Window>();
+    const size_t end = std::min(commands.size(), first + kAtOnce);
+    for (size_t i = first; i < end; ++i) {
+      ++window->left;
+      tasks_.spawn(read_into(this, std::move(commands[i]), options,
+                             [window, i](Result<storage::ReadResult> result) {
+                               if (result) {
+                                 window->results.emplace_back(i, std::move(*result));
+                               } else if (!window->error) {
+                                 window->error = std::move(result.error());
+                               }
+                               window->finish_one();
+                             }));
+    }
+    window->finish_one();
+    co_await window->done;
+    if (window->error) co_return std::unexpected(std::move(*window->error));
+    for (auto& [index, result] : window->results) out[index] = std::move(result);
+  }
+  co_return out;
+}
+
+}  // namespace tetrad::replication

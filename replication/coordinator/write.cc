@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes: every mutation to all replicas of its tablet, answered when enough of them hold it.
+// Replicas that are down or miss it get hints; what still runs when the client is answered goes on
+// by itself.
+#include <algorithm>
+#include <optional>
+
+#include "base/sleep.h"
+#include "replication/consistency.h"
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/coordinator/replica_sets.h"
+#include "replication/replica/replica_messages.h"
+#include "replication/tablets/split_runner.h"
+
+namespace tetrad::replication {
+
+/// One write on its way; shared by the callbacks of its replicas.
+struct CoordinatorImpl::WriteOperation {
+  struct Part {
+    storage::Mutation mutation;
+    SetEpoch epoch;
+    WriteSets sets;
+    std::optional<WriteTally> old_tally, new_tally;
+    std::vector<StoreAddress> live, down;  // of both sets, each once
+
+    bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) const {
+      return std::find(set.begin(), set.end(), replica) != set.end();
+    }
+    WriteTally::Verdict verdict() const {
+      const auto first = old_tally->verdict();
+      if (!new_tally || first == WriteTally::Verdict::kFailed) return first;
+      const auto second = new_tally->verdict();
+      if (second == WriteTally::Verdict::kFailed || first == WriteTally::Verdict::kSucceeded)
+        return second;
+      return first;
+    }
+  };
+  std::vector<Part> parts;
+  size_t parts_pending = 0;
+  size_t failed_part = 0;
+  bool decided = false;
+  bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
+  base::OneShot<bool> done;
+
+  void look_at(size_t index) {
+    if (decided) return;
+    switch (parts[index].verdict()) {
+      case WriteTally::Verdict::kPending:
+        return;
+      case WriteTally::Verdict::kFailed:
+        decided = true;
+        failed_part = index;
+        done.setter().set(false);
+        return;
+      case WriteTally::Verdict::kSucceeded:
+        if (--parts_pending != 0) return;
+        decided = true;
+        done.setter().set(true);
+    }
+  }
+};
+
+namespace {
+
+/// Whether a mutation adds data, so that a full logical partition must refuse it.
+bool adds_data(const storage::Mutation& mutation) {
+  const auto has_value = [](BytesView record) {
+    storage::RowRecordReader reader;
+    if (record.empty() || !reader.open(record)) return false;
+    if (reader.liveness().present()) return true;
+    storage::Cell cell;
+    while (reader.next(cell)) {
+      if (cell.kind == storage::CellKind::kValue) return true;
+    }
+    return false;
+  };
+  return has_value(mutation.header) ||
+         std::any_of(mutation.rows.begin(), mutation.rows.end(),
+                     [&](const auto& row) { return has_value(row.record); });
+}
+
+}  // namespace
+
+Result<void> CoordinatorImpl::check_room(const MetaState& state, const partitioner::Tablet& tablet,
+                                         const storage::Mutation& mutation) const {
+  if (!tablet.full || !adds_data(mutation)) return {};
+  const uint64_t limit = logical_partition_bytes_max(state);
+  const uint64_t gib = (limit + (1u << 29)) >> 30;
+  return gib != 0 ? fail(ErrorCode::kInvalid, "Partition key reached maximum size of {} GB", gib)
+                  : fail(ErrorCode::kInvalid, "Partition key reached maximum size of {} MB",
+                         limit >> 20);
+}
+
+Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
+                                           ConsistencyLevel level, int required) const {
+  const auto alive = static_cast<int32_t>(std::count_if(
+      set.begin(), set.end(), [this](const auto& replica) { return meta_.is_live(replica.host); }));
+  if (alive >= required) return {};
+  return std::unexpected(
+      Error(ErrorCode::kUnavailable,
+            fmt::format("Cannot achieve consistency level {}", base::name_of(level)),
+            base::UnavailableDetail{level, required, alive}));
+}
+
+Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_write(
+    std::vector<storage::Mutation>& mutations, const WriteOptions& options,
+    const MetaState& state) {
+  auto operation = std::make_shared<WriteOperation>();
+  operation->parts.reserve(mutations.size());
+  for (storage::Mutation& mutation : mutations) {
+    const TableInfo* table = state.table(mutation.incarnation);
+    if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+    const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
+    TETRAD_TRY_VOID(check_room(state, tablet, mutation));
+    WriteOperation::Part part;
+    part.sets = write_sets(tablet);
+    part.epoch = tablet.epoch;
+    const auto count = static_cast<int>(part.sets.old_set.size());
+    const int required = required_acks(options.level, count);
+    TETRAD_TRY_VOID(check_enough(part.sets.old_set, options.level, required));
+    part.old_tally.emplace(count, required);
+    if (!part.sets.new_set.empty()) {
+      const auto new_count = static_cast<int>(part.sets.new_set.size());
+      const int new_required = write_quorum(new_count);
+      TETRAD_TRY_VOID(check_enough(part.sets.new_set, options.level, new_required));
+      part.new_tally.emplace(new_count, new_required);
+    }
+    for (const auto* set : {&part.sets.old_set, &part.sets.new_set}) {
+      for (const StoreAddress& replica : *set) {
+        if (set == &part.sets.new_set && part.contains(part.sets.old_set, replica)) continue;
+        (meta_.is_live(replica.host) ? part.live : part.down).push_back(replica);
+      }
+    }
+    operation->parts.push_back(std::move(part));
+  }
+  for (size_t i = 0; i < mutations.size(); ++i)
+    operation->parts[i].mutation = std::move(mutations[i]);
+  operation->parts_pending = operation->parts.size();
+  return operation;
+}
+
+void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
+                                 const StoreAddress& replica, const Result<void>& result) {
+  WriteOperation::Part& part = operation.parts[index];
+  const bool in_old = part.contains(part.sets.old_set, replica);
+  const bool in_new = part.contains(part.sets.new_set, replica);
+  if (result) {
+    if (in_old) part.old_tally->on_ack();
+    if (in_new) part.new_tally->on_ack();
+  } else {
+    const ErrorCode code = result.error().code;
+    operation.timed_out |= code == ErrorCode::kTimedOut;
+    operation.overloaded |= code == ErrorCode::kOverloaded;
+    operation.stale_schema |= code == ErrorCode::kStaleSchema;
+    operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
+    if (code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
+        replica.host != rpc_.self()) {
+      hints_.add(replica, part.mutation, reactor_.wall_time_us());
+    }
+    if (in_old) part.old_tally->on_failure();
+    if (in_new) part.new_tally->on_failure();
+  }
+  operation.look_at(index);
+}
+
+void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation, size_t index,
+                                const StoreAddress& replica, Bytes& encoded,
+                                base::Deadline deadline) {
+  const WriteOperation::Part& part = operation->parts[index];
+  const std::weak_ptr<char> alive = alive_;
+  if (replicas_.is_local(replica)) {
+    replicas_.apply(replica.store, part.epoch, part.mutation, false, deadline,
+                    [this, alive, operation, index, replica](Result<void> result) {
+                      if (!alive.expired()) on_written(*operation, index, replica, result);
+                    });
+    return;
+  }
+  if (encoded.empty())
+    encoded = encode_mutate(part.epoch, part.mutation);  // once for all the others
+  rpc_.call(replica.host, replica.store, Verb::kMutate, encoded, deadline,
+            [this, alive, operation, index, replica](Result<Bytes> answer) {
+              if (alive.expired()) return;
+              if (answer) {
+                on_written(*operation, index, replica, {});
+              } else {
+                on_written(*operation, index, replica, std::unexpected(std::move(answer.error())));
+              }
+            });
+}
+
+Error CoordinatorImpl::write_error(const WriteOperation& operation,
+                                   const WriteOptions& options) const {
+  if (operation.stale_schema)
+    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (operation.overloaded) {
+    return Error(ErrorCode::kOverloaded, "Replicas take no more writes at the moment; try again");
+  }
+  const WriteOperation::Part& part = operation.parts[operation.failed_part];
+  const bool old_failed = part.old_tally->verdict() == WriteTally::Verdict::kFailed;
+  const WriteTally& tally = old_failed || !part.new_tally ? *part.old_tally : *part.new_tally;
+  if (operation.timed_out) {
+    base::TimeoutDetail detail{options.level, tally.acks(), tally.required()};
+    detail.write_type = options.write_type;
+    return Error(ErrorCode::kWriteTimeout,
+                 fmt::format("Operation timed out - received only {} responses.", tally.acks()),
+                 detail);
+  }
+  base::FailureDetail detail{options.level,      tally.acks(), tally.required(), {},
+                             options.write_type, false};
+  return Error(ErrorCode::kWriteFailure,
+               fmt::format("Operation failed - received {} responses and {} failures", tally.acks(),
+                           tally.failures()),
+               detail);
+}
+
+Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
+                                                      WriteOptions options,
+                                                      std::vector<storage::Mutation>* again) {
+  const MetaSnapshot state = meta_.snapshot();
+
+  if (mutations.size() ==
+      1) {  // the node that is its own and only replica: no tally, no shared state
+    const TableInfo* table = state->table(mutations.front().incarnation);
+    if (table != nullptr) {
+      const partitioner::Tablet& tablet = table->tablets.find(mutations.front().position);
+      const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
+                         tablet.replicas.size() == 1 &&
+                         replicas_.is_local(tablet.replicas.front()) && !tablet.full &&
+                         required_acks(options.level, 1) == 1;
+      if (alone) {
+        base::OneShot<Result<void>> applied;
+        replicas_.apply(
+            tablet.replicas.front().store, tablet.epoch, mutations.front(), false, options.deadline,
+            [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
+        auto result = co_await applied;
+        if (!result && result.error().code == ErrorCode::kStaleEpoch) *again = std::move(mutations);
+        co_return result;
+      }
+    }
+  }
+
+  TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
+                plan_write(mutations, options, *state));
+  for (size_t index = 0; index < operation->parts.size(); ++index) {
+    const std::vector<StoreAddress> live = operation->parts[index].live,
+                                    down = operation->parts[index].down;
+    for (const StoreAddress& replica : down) {
+      on_written(*operation, index, replica, fail(ErrorCode::kUnavailable, "down"));
+    }
+    Bytes encoded;
+    // Others first: their work goes on while the local store does its own.
+    for (const StoreAddress& replica : live) {
+      if (!replicas_.is_local(replica))
+        send_part(operation, index, replica, encoded, options.deadline);
+    }
+    for (const StoreAddress& replica : live) {
+      if (replicas_.is_local(replica))
+        send_part(operation, index, replica, encoded, options.deadline);
+    }
+  }
+  const bool succeeded = co_await operation->done;
+  if (succeeded) co_return Result<void>();
+  if (operation->stale_epoch && !operation->stale_schema) {
+    for (const auto& part : operation->parts) again->push_back(part.mutation);
+    co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
+  }
+  co_return std::unexpected(write_error(*operation, options));
+}
+
+Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
+                                          WriteOptions options) {
+  TETRAD_CO_TRY_VOID(check_write_level(options.level));
+  for (const storage::Mutation& mutation : mutations) {
+    if (mutation.size_bytes() > options_.mutation_bytes_max) {
+      co_return fail(ErrorCode::kInvalid,
+                     "Mutation of {} bytes is too large for the maximum size of {}",
+                     mutation.size_bytes(), options_.mutation_bytes_max);
+    }
+  }
+  const base::MonotonicUs started_us = reactor_.now_us();
+  while (true) {
+    const uint64_t seen = meta_.snapshot()->applied.value;
+    std::vector<storage::Mutation> again;
+    auto result = co_await write_to_replicas(std::move(mutations), options, &again);
+    metrics_.write[static_cast<size_t>(options.level) % CoordinatorMetrics::kLevels].record(
+        reactor_.now_us() - started_us);
+    if (result) co_return Result<void>();
+    const ErrorCode code = result.error().code;
+    if (code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
+      // Applying twice is harmless; the newer map is on its way here.
+      if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, 5'000);
+      mutations = std::move(again);
+      continue;
+    }
+    if (code == ErrorCode::kUnavailable) metrics_.unavailable.add();
+    if (code == ErrorCode::kWriteTimeout) metrics_.write_timeouts.add();
+    if (code == ErrorCode::kWriteFailure) metrics_.failures.add();
+    if (code == ErrorCode::kStaleEpoch) {
+      base::TimeoutDetail detail{options.level, 0, 1};
+      detail.write_type = options.write_type;
+      co_return std::unexpected(
+          Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail));
+    }
+    if (code == ErrorCode::kStaleSchema) {
+      co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+    }
+    co_return std::unexpected(std::move(result.error()));
+  }
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The data plane of one shard: replica, coordinator and hints over the node's messages and
+// metadata.
+#pragma once
+
+#include <memory>
+
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/hints/hint_dispatcher.h"
+#include "replication/hints/hint_store.h"
+#include "replication/node.h"
+#include "replication/replica/replica_service.h"
+
+namespace tetrad::replication {
+
+struct DataPlaneOptions {
+  CoordinatorOptions coordinator;
+  HintOptions hints;
+  HintDispatchOptions hint_dispatch;
+};
+
+class DataPlane {
+ public:
+  /// `node` and everything in `environment` outlive it. Errors: those of HintStore::open().
+  static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment,
+                                                 ReplicationNode& node, DataPlaneOptions options);
+
+  Coordinator& coordinator() { return coordinator_; }
+  const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
+  HintStore& hints() { return hints_; }
+  const ReplicaService& replicas() const { return replicas_; }
+
+ private:
+  DataPlane(const NodeEnvironment& environment, ReplicationNode& node,
+            const DataPlaneOptions& options);
+
+  ReplicaService replicas_;
+  HintStore hints_;
+  CoordinatorImpl coordinator_;
+  HintDispatcher dispatcher_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/replica/replica_service.h"
+
+#include "replication/replica/replica_messages.h"
+
+namespace tetrad::replication {
+namespace {
+
+constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
+constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
+
+}  // namespace
+
+ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                               std::vector<storage::Store*> stores, Logger logger)
+    : reactor_(reactor),
+      meta_(meta),
+      self_(rpc.self()),
+      stores_(std::move(stores)),
+      logger_(std::move(logger)) {
+  const auto mutate = [this](bool merged) {
+    return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+      auto request = decode_mutate(body);
+      if (!request) {
+        reply.error(request.error());
+        return;
+      }
+      apply(context.store, request->epoch, request->mutation, merged, context.deadline,
+            [reply = std::move(reply)](Result<void> applied) mutable {
+              if (applied) {
+                reply.ok({});
+              } else {
+                reply.error(applied.error());
+              }
+            });
+    };
+  };
+  rpc.handle(Verb::kMutate, mutate(false));
+  rpc.handle(Verb::kMutateMerged, mutate(true));
+  const auto read_as = [this](bool digest) {
+    return [this, digest](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+      if (digest) metrics_.digests.add();
+      auto request = decode_read(body);
+      if (!request) {
+        reply.error(request.error());
+        return;
+      }
+      read(context.store, request->epoch, std::move(request->command), context.deadline,
+           [digest, reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
+             if (!result) {
+               reply.error(result.error());
+               return;
+             }
+             if (digest) {
+               reply.ok(encode_digest_reply(
+                   {storage::digest_of(*result), result->settled, result->exhausted}));
+               return;
+             }
+             Bytes out;
+             storage::encode_read_result(*result, out);
+             reply.ok(std::move(out));
+           });
+    };
+  };
+  rpc.handle(Verb::kRead, read_as(false));
+  rpc.handle(Verb::kReadDigest, read_as(true));
+  subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
+    if (before != now) run_waiting();
+  });
+}
+
+ReplicaService::~ReplicaService() { reactor_.cancel(timer_); }
+
+ReplicaService::Standing ReplicaService::standing(TableIncarnation incarnation,
+                                                  RingPosition position, SetEpoch epoch) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(incarnation);
+  if (table == nullptr) {
+    return incarnation.value >= state->next_incarnation ? Standing::kAhead : Standing::kStaleSchema;
+  }
+  const partitioner::Tablet& tablet = table->tablets.find(position);
+  if (epoch < tablet.epoch) return Standing::kStaleEpoch;
+  return tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent;
+}
+
+Error ReplicaService::refusal(Standing standing) {
+  if (standing == Standing::kStaleEpoch)
+    return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
+  return Error(ErrorCode::kStaleSchema, "the table was dropped or truncated");
+}
+
+void ReplicaService::wait(base::Deadline deadline, base::Callback retry) {
+  metrics_.waited_for_metadata.add();
+  waiting_.push_back({deadline.at_us, std::move(retry)});
+  if (timer_ != 0) return;
+  timer_ = reactor_.call_at(reactor_.now_us() + kWaitingLookEveryUs, [this] {
+    timer_ = 0;
+    run_waiting();
+  });
+}
+
+void ReplicaService::run_waiting() {
+  std::deque<Waiting> due;
+  due.swap(waiting_);  // those that must go on waiting queue again
+  for (Waiting& item : due) item.retry();
+}
+
+void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation,
+                           bool merged, base::Deadline deadline, ApplyCallback done) {
+  if (store >= stores_.size() || stores_[store] == nullptr) {
+    done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
+    return;
+  }
+  const Standing now = standing(mutation.incarnation, mutation.position, epoch);
+  if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
+      waiting_.size() < kWaitingMax) {
+    wait(deadline,
+         [this, store, epoch, mutation, merged, deadline, done = std::move(done)]() mutable {
+           apply(store, epoch, mutation, merged, deadline, std::move(done));
+         });
+    return;
+  }
+  if (now == Standing::kAhead) {
+    done(fail(ErrorCode::kBehind, "this node has not heard of the table yet"));
+    return;
+  }
+  if (now != Standing::kCurrent) {
+    metrics_.refused_stale.add();
+    done(std::unexpected(refusal(now)));
+    return;
+  }
+  metrics_.mutations.add();
+  if (merged) {
+    stores_[store]->apply_merged(mutation, std::move(done));
+  } else {
+    stores_[store]->apply(mutation, std::move(done));
+  }
+}
+
+void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand command,
+                          base::Deadline deadline, ReadCallback done) {
+  if (store >= stores_.size() || stores_[store] == nullptr) {
+    done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
+    return;
+  }
+  const Standing now =
+      standing(command.incarnation, command.is_range ? command.range.end : command.position, epoch);
+  if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
+      waiting_.size() < kWaitingMax) {
+    wait(deadline, [this, store, epoch, command = std::move(command), deadline,
+                    done = std::move(done)]() mutable {
+      read(store, epoch, std::move(command), deadline, std::move(done));
+    });
+    return;
+  }
+  if (now == Standing::kAhead) {
+    done(fail(ErrorCode::kBehind, "this node has not heard of the table yet"));
+    return;
+  }
+  if (now != Standing::kCurrent) {
+    metrics_.refused_stale.add();
+    done(std::unexpected(refusal(now)));
+    return;
+  }
+  metrics_.reads.add();
+  stores_[store]->read(std::move(command), std::move(done));
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this node does when a coordinator asks it as a replica. Plain functions, one per message;
+// the coordinator of the same node calls them without a message. A request that names a table or an
+// epoch this node has not heard of yet waits until the metadata has caught up (rule 29); one that
+// names what is gone is refused, so that its sender catches up.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "replication/meta/meta_service.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+struct ReplicaMetrics {
+  base::Counter mutations, reads, digests, refused_stale, waited_for_metadata;
+};
+
+class ReplicaService {
+ public:
+  using ApplyCallback = storage::Store::ApplyCallback;
+  using ReadCallback = storage::Store::ReadCallback;
+
+  /// `stores` by number; null: another shard's. Registers its verbs; everything outlives it.
+  ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                 std::vector<storage::Store*> stores, Logger logger);
+
+  /// True when the store is this shard's, so that no message is needed.
+  bool is_local(const StoreAddress& replica) const {
+    return replica.host == self_ && replica.store < stores_.size() &&
+           stores_[replica.store] != nullptr;
+  }
+
+  /// Errors: kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
+  void apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation, bool merged,
+             base::Deadline deadline, ApplyCallback done);
+  void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
+            ReadCallback done);
+
+  const ReplicaMetrics& metrics() const { return metrics_; }
+
+ private:
+  enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
+  /// `position`: for a range its end.
+  Standing standing(TableIncarnation incarnation, RingPosition position, SetEpoch epoch) const;
+  static Error refusal(Standing standing);
+  /// Runs `retry` with the next metadata, or when the deadline has come.
+  void wait(base::Deadline deadline, base::Callback retry);
+  void run_waiting();
+
+  base::Reactor& reactor_;
+  MetaService& meta_;
+  const HostId self_;
+  const std::vector<storage::Store*> stores_;
+  Logger logger_;
+  ReplicaMetrics metrics_;
+  struct Waiting {
+    base::MonotonicUs deadline_us;
+    base::Callback retry;
+  };
+  std::deque<Waiting> waiting_;
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<void> subscription_;
+
+ public:
+  ~ReplicaService();
+  ReplicaService(const ReplicaService&) = delete;
+  ReplicaService& operator=(const ReplicaService&) = delete;
+};
+
+}  // namespace tetrad::replication
