@@ -413,19 +413,26 @@ class Reader {
     }
     if (cut && command_.reversed) from = last_key_;
     if (cut && !command_.reversed) to = last_key_ + '\0';
+    // Bounds may be temporaries: what is added is copied.
     const auto add = [&](BytesView start, BytesView end) {
+      TombstoneSteps cut_steps;
       append_cut_steps(steps_, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
-                       shown);
+                       cut_steps);
+      for (const RangeTombstoneView& step : cut_steps) {
+        const BytesView step_end = result_.arena.copy(step.end);
+        bytes_ += step.start.size() + step.end.size();
+        if (!shown.empty() && shown.back().end == step.start &&
+            shown.back().deletion == step.deletion) {
+          shown.back().end = step_end;
+        } else {
+          shown.push_back({result_.arena.copy(step.start), step_end, step.deletion});
+        }
+      }
     };
     for (const Bytes& row : command_.rows) add(row, row + '\0');
     if (command_.rows.empty()) {
       for (const ClusteringRange& range : command_.clustering_ranges) add(range.start, range.end);
       if (command_.clustering_ranges.empty()) add("", "\xFF");
-    }
-    for (RangeTombstoneView& step : shown) {
-      step.start = result_.arena.copy(step.start);
-      step.end = result_.arena.copy(step.end);
-      bytes_ += step.start.size() + step.end.size();
     }
     return shown;
   }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The RocksDB options of stores and local logs. What was measured to choose them: ceilings of the
+// project's notes; the reasons stand beside each.
+#pragma once
+
+#include <memory>
+
+#include "storage/engine/row_merge_operator.h"
+#include "storage/engine/store.h"
+#include "storage/engine/tombstone_filter.h"
+
+namespace rocksdb {
+class Cache;
+class Env;
+class WriteBufferManager;
+struct Options;
+}  // namespace rocksdb
+
+namespace tetrad::storage {
+
+/// What the stores of one node share.
+struct SharedResources {
+  std::shared_ptr<rocksdb::Cache> block_cache;
+  std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: no common budget
+  std::shared_ptr<rocksdb::Env> env;                           // null: the system's files
+};
+SharedResources make_shared_resources(const StoreOptions& options);
+
+rocksdb::Options store_options(const StoreOptions& options, const SharedResources& shared,
+                               std::shared_ptr<MergeReport> merges,
+                               std::shared_ptr<FilterState> filter);
+rocksdb::Options local_log_options();
+
+}  // namespace tetrad::storage

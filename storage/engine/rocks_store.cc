@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksStore: Store over one RocksDB. Writes are in write_turn.cc, the read algorithm in
+// partition_reader.cc; here is what holds them together.
+//
+// A read is tried on the loop with what is in memory. If it needs a file, or looks at too much, it
+// is done again on the I/O pool over a snapshot taken at once.
+#include <atomic>
+#include <set>
+
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+#include "base/byte_io.h"
+#include "storage/engine/rocks_options.h"
+#include "storage/engine/rocks_status.h"
+#include "storage/engine/rocks_view.h"
+#include "storage/engine/size_sampler.h"
+#include "storage/engine/store.h"
+#include "storage/engine/table_summary.h"
+#include "storage/engine/write_turn.h"
+
+namespace tetrad::storage {
+namespace {
+
+/// A read that looks at more keys goes to the I/O pool: about a third of a millisecond.
+constexpr uint64_t kInlineStepsMax = 2'000;
+
+std::unexpected<Error> retired_error(TableIncarnation incarnation) {
+  return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
+}
+std::unexpected<Error> closed_error() { return fail(ErrorCode::kCancelled, "the store is closed"); }
+
+/// A snapshot that a job carries; given back on whatever thread ends it.
+class HeldSnapshot {
+ public:
+  explicit HeldSnapshot(std::shared_ptr<RocksDatabase> database)
+      : database_(std::move(database)), snapshot_(database_->take_snapshot()) {}
+  ~HeldSnapshot() { database_->give_back(snapshot_); }
+  HeldSnapshot(const HeldSnapshot&) = delete;
+  HeldSnapshot& operator=(const HeldSnapshot&) = delete;
+  const rocksdb::Snapshot* get() const { return snapshot_; }
+  RocksDatabase& database() const { return *database_; }
+
+ private:
+  const std::shared_ptr<RocksDatabase> database_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+/// What a store knows when it has been opened.
+struct OpenedState {
+  std::shared_ptr<RocksDatabase> database;
+  std::shared_ptr<MergeReport> merges;
+  std::shared_ptr<FilterState> filter;
+  BucketMarks marks;
+  TablesKnown tables;
+  std::set<uint32_t> retired;
+  bool contents_unknown = false;  // a file without its summary: every table may have everything
+};
+
+class RocksStore final : public Store {
+ public:
+  RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared, uint32_t lane,
+             base::Reactor& reactor, base::IoPool& pool, Logger logger)
+      : options_(options),
+        shared_(std::move(shared)),
+        state_(std::move(state)),
+        reactor_(reactor),
+        pool_(pool),
+        lane_(lane),
+        logger_(std::move(logger)),
+        alive_(std::make_shared<bool>(true)),
+        turn_(state_.database, reactor, pool, lane, options, state_.marks, state_.tables, logger_) {
+  }
+
+  ~RocksStore() override {
+    *alive_ = false;
+    state_.database->shut_out_jobs();
+  }
+
+  void apply(const Mutation& mutation, ApplyCallback done) override {
+    add(mutation, true, std::move(done));
+  }
+  void apply_merged(const Mutation& mutation, ApplyCallback done) override {
+    add(mutation, false, std::move(done));
+  }
+
+  void read(ReadCommand command, ReadCallback done) override {
+    if (closed_) return done(closed_error());
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    const TableContents contents = contents_of(command.incarnation);
+    // In group mode another thread writes while this one reads.
+    const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
+                         !contents.range_tombstones;
+    const bool fixed = options_.sync == CommitLogSync::kGroup && !one_get;
+    std::shared_ptr<HeldSnapshot> snapshot;
+    if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
+    RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
+                          .memory_only = true,
+                          .steps_max = kInlineStepsMax});
+    auto result = read_partitions(view, command, contents);
+    if (!view.gave_up()) return done(std::move(result));
+    if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
+    in_pool<ReadResult>(
+        0,
+        [snapshot = std::move(snapshot), command = std::move(command), contents] {
+          RocksView files(snapshot->database().db(), {.snapshot = snapshot->get()});
+          return read_partitions(files, command, contents);
+        },
+        std::move(done));
+  }
+
+  uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
+    if (closed_ || is_retired(incarnation)) return 0;
+    return approximate_bytes_of(db(), incarnation, range);
+  }
+
+  void sample_sizes(TableIncarnation incarnation, const RingRange& range, size_t count,
+                    std::move_only_function<void(Result<std::vector<SizeSample>>)> done) override {
+    if (closed_) return done(closed_error());
+    in_pool<std::vector<SizeSample>>(
+        0,
+        [database = state_.database, incarnation, range, count] {
+          return sample_sizes_of(database->db(), incarnation, range, count);
+        },
+        std::move(done));
+  }
+
+  void retire(TableIncarnation incarnation) override {
+    if (closed_ || incarnation == kStoreIncarnation || is_retired(incarnation)) return;
+    state_.retired.insert(incarnation.value);
+    state_.filter->retire(incarnation);
+    state_.tables.erase(incarnation.value);
+    turn_.add_retired(incarnation);
+    // Whole files go at once; what lies between keys of other tables goes when it is compacted.
+    turn_.after_writes([this, alive = alive_, incarnation] {
+      if (*alive) delete_files_of(incarnation);
+    });
+  }
+
+  void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                    uint64_t bytes_max,
+                    std::move_only_function<void(Result<ExportPage>)> done) override {
+    if (closed_) return done(closed_error());
+    if (is_retired(incarnation)) return done(retired_error(incarnation));
+    const SchemaVersion version{state_.tables[incarnation.value].schema_version};
+    in_pool<ExportPage>(
+        0,
+        [snapshot = std::make_shared<HeldSnapshot>(state_.database), incarnation, version, range,
+         after = std::move(after), bytes_max] {
+          RocksView view(snapshot->database().db(),
+                         {.snapshot = snapshot->get(), .fill_cache = false});
+          return export_page(view, incarnation, version, range, after, bytes_max);
+        },
+        std::move(done));
+  }
+
+  void flush(std::move_only_function<void(Result<void>)> done) override {
+    maintain(
+        [](rocksdb::DB& db) -> Result<void> {
+          const rocksdb::Status status = db.Flush(rocksdb::FlushOptions());
+          if (!status.ok()) return std::unexpected(error_of(status, "flushing"));
+          return {};
+        },
+        std::move(done));
+  }
+
+  void compact(std::move_only_function<void(Result<void>)> done) override {
+    maintain(
+        [](rocksdb::DB& db) -> Result<void> {
+          rocksdb::CompactRangeOptions everything;
+          everything.bottommost_level_compaction =
+              rocksdb::BottommostLevelCompaction::kForceOptimized;
+          const rocksdb::Status status = db.CompactRange(everything, nullptr, nullptr);
+          if (!status.ok()) return std::unexpected(error_of(status, "compacting"));
+          return {};
+        },
+        std::move(done));
+  }
+
+  StoreStatistics statistics() override {
+    StoreStatistics statistics;
+    if (closed_) return statistics;
+    const auto figure = [&](const std::string& property) {
+      uint64_t value = 0;
+      db().GetIntProperty(property, &value);
+      return value;
+    };
+    statistics.disk_bytes = figure(rocksdb::DB::Properties::kTotalSstFilesSize);
+    statistics.memtable_bytes = figure(rocksdb::DB::Properties::kCurSizeAllMemTables);
+    statistics.cache_bytes = shared_.block_cache->GetUsage();
+    statistics.estimated_keys = figure(rocksdb::DB::Properties::kEstimateNumKeys);
+    statistics.pending_compaction_bytes =
+        figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
+    statistics.writes_stopped =
+        turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
+    return statistics;
+  }
+
+  int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
+    return state_.marks.mark(bucket_of(incarnation, position));
+  }
+
+  Result<void> close() override {
+    if (closed_) return {};
+    closed_ = true;
+    state_.database->shut_out_jobs();
+    const Result<void> written = turn_.finish();
+    const Result<void> closed = state_.database->close();
+    return written ? closed : written;
+  }
+
+ private:
+  rocksdb::DB& db() { return state_.database->db(); }
+  bool is_retired(TableIncarnation incarnation) const {
+    return !state_.retired.empty() && state_.retired.contains(incarnation.value);
+  }
+
+  TableContents contents_of(TableIncarnation incarnation) const {
+    if (state_.contents_unknown) return {};
+    const auto table = state_.tables.find(incarnation.value);
+    return table == state_.tables.end() ? TableContents{false, false} : table->second.contents;
+  }
+
+  void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
+    if (closed_) return done(closed_error());
+    if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
+    state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
+    turn_.add(mutation, may_put, std::move(done));
+  }
+
+  /// Runs `work` on the I/O pool unless the store is closed before, then `done` on the loop.
+  template <class T>
+  void in_pool(uint32_t lane, std::move_only_function<Result<T>()> work,
+               std::move_only_function<void(Result<T>)> done) {
+    auto result = std::make_shared<Result<T>>(closed_error());
+    pool_.run(
+        reactor_, lane,
+        [database = state_.database, result, work = std::move(work)]() mutable {
+          if (const RocksDatabase::Visit visit(*database); visit) *result = work();
+          work = {};  // what it holds goes with this thread, inside the visit's time or after it
+        },
+        [result, done = std::move(done)]() mutable { done(std::move(*result)); });
+  }
+
+  void maintain(Result<void> (*work)(rocksdb::DB&),
+                std::move_only_function<void(Result<void>)> done) {
+    if (closed_) return done(closed_error());
+    turn_.after_writes([this, alive = alive_, work, done = std::move(done)]() mutable {
+      if (!*alive || closed_) return done(closed_error());
+      in_pool<void>(
+          0, [database = state_.database, work] { return work(database->db()); }, std::move(done));
+    });
+  }
+
+  void delete_files_of(TableIncarnation incarnation) {
+    if (closed_) return;
+    in_pool<void>(
+        lane_,
+        [database = state_.database, incarnation]() -> Result<void> {
+          const KeyRange keys = keys_of_incarnation(incarnation);
+          const rocksdb::Slice start(keys.start), end(keys.end);
+          const rocksdb::Status status = rocksdb::DeleteFilesInRange(
+              &database->db(), database->db().DefaultColumnFamily(), &start, &end, false);
+          if (!status.ok()) return std::unexpected(error_of(status, "deleting files"));
+          return {};
+        },
+        [logger = logger_, incarnation](const Result<void>& deleted) {
+          if (!deleted && deleted.error().code != ErrorCode::kCancelled)
+            logger.warn("retire_failed incarnation={} error=\"{}\"", incarnation.value,
+                        deleted.error().message);
+        });
+  }
+
+  const StoreOptions options_;
+  const SharedResources shared_;
+  OpenedState state_;
+  base::Reactor& reactor_;
+  base::IoPool& pool_;
+  const uint32_t lane_;
+  const Logger logger_;
+  const std::shared_ptr<bool> alive_;
+  bool closed_ = false;
+  WriteTurn turn_;
+};
+
+/// Reads the store's own keys.
+Result<void> load_own_keys(OpenedState& state) {
+  Bytes start;
+  base::ByteWriter(start).u32(kStoreIncarnation.value);
+  const Bytes end(kKeyPrefixBytes, '\xFF');
+  RocksView view(state.database->db(), {});
+  const auto it = view.iterate({start, end, false, false});
+  const size_t tail = sizeof(uint32_t);
+  for (it->seek(start); it->valid(); it->next()) {
+    const BytesView key = it->key();
+    if (key.size() < start.size() + tail) continue;
+    const auto incarnation = base::load_big_endian<uint32_t>(key.data() + key.size() - tail);
+    if (key == retired_key({incarnation})) {
+      state.retired.insert(incarnation);
+      state.filter->retire({incarnation});
+    } else if (key == schema_version_key({incarnation}) && it->value().size() == 8) {
+      state.tables[incarnation].schema_version =
+          base::load_big_endian<uint64_t>(it->value().data());
+    }
+  }
+  return it->status();
+}
+
+/// Marks and contents from the properties of all files. The log has been replayed into files
+/// before (rule 15).
+Result<void> load_summaries(OpenedState& state, const Logger& logger) {
+  rocksdb::TablePropertiesCollection files;
+  const rocksdb::Status status = state.database->db().GetPropertiesOfAllTables(&files);
+  if (!status.ok()) return std::unexpected(error_of(status, "reading table properties"));
+  TableSummary summary;
+  for (const auto& [file, properties] : files) {
+    if (const auto joined = summary.join(properties->user_collected_properties); !joined) {
+      logger.warn("table_without_summary file={} error=\"{}\"", file, joined.error().message);
+      summary.marks.raise_all_to_the_end();
+      state.contents_unknown = true;
+    }
+  }
+  state.marks = std::move(summary.marks);
+  for (const auto& [incarnation, counts] : summary.tables) {
+    TableContents& contents = state.tables[incarnation].contents;
+    contents.headers |= counts.headers > 0;
+    contents.range_tombstones |= counts.range_tombstones > 0;
+  }
+  return {};
+}
+
+class RocksStoreFactory final : public StoreFactory {
+ public:
+  RocksStoreFactory(const StoreOptions& options, Logger logger)
+      : options_(options), logger_(std::move(logger)), shared_(make_shared_resources(options)) {}
+
+  Result<std::unique_ptr<Store>> open(const std::string& directory, base::Reactor& reactor,
+                                      base::IoPool& pool) override {
+    OpenedState state;
+    state.merges = std::make_shared<MergeReport>();
+    state.filter = std::make_shared<FilterState>();
+    state.filter->set_now_s(reactor.wall_time_us() / 1'000'000);
+    const rocksdb::Options options = store_options(options_, shared_, state.merges, state.filter);
+    TETRAD_TRY(state.database, RocksDatabase::open(options, directory, "store", shared_.env));
+    TETRAD_TRY_VOID(load_own_keys(state));
+    TETRAD_TRY_VOID(load_summaries(state, logger_));
+    const uint32_t lane = kFirstLane + next_lane_++;
+    return std::make_unique<RocksStore>(std::move(state), options_, shared_, lane, reactor, pool,
+                                        logger_);
+  }
+
+ private:
+  // Lanes of the I/O pool: the local log has its own (rocks_local_log.cc).
+  static constexpr uint32_t kFirstLane = 1;
+
+  const StoreOptions options_;
+  const Logger logger_;
+  const SharedResources shared_;
+  std::atomic<uint32_t> next_lane_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger) {
+  return std::make_unique<RocksStoreFactory>(options, std::move(logger));
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/rocks_view.h"
+
+#include <rocksdb/db.h>
+
+#include "storage/engine/rocks_status.h"
+
+namespace tetrad::storage {
+namespace {
+
+rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
+BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+rocksdb::ReadOptions read_options(const RocksViewOptions& options) {
+  rocksdb::ReadOptions read;
+  read.snapshot = options.snapshot;
+  read.fill_cache = options.fill_cache;
+  if (options.memory_only) read.read_tier = rocksdb::kBlockCacheTier;
+  return read;
+}
+
+}  // namespace
+
+struct RocksView::State {
+  rocksdb::ReadOptions read;
+  rocksdb::PinnableSlice value;
+};
+
+class RocksIterator final : public KeyIterator {
+ public:
+  RocksIterator(RocksView& view, KeyView::Bounds bounds)
+      : view_(view),
+        bounds_(std::move(bounds)),
+        lower_(slice_of(bounds_.start)),
+        upper_(slice_of(bounds_.end)) {
+    rocksdb::ReadOptions read = read_options(view.options_);
+    read.iterate_upper_bound = &upper_;
+    if (bounds_.reversed) read.iterate_lower_bound = &lower_;
+    // Bloom filters of prefixes hold for forward reads of one partition.
+    const bool by_prefix = bounds_.one_partition && !bounds_.reversed;
+    read.total_order_seek = !by_prefix;
+    read.prefix_same_as_start = by_prefix;
+    it_.reset(view.db_.NewIterator(read));
+  }
+
+  void seek(BytesView key) override {
+    if (!step()) return;
+    it_->Seek(slice_of(std::max(key, BytesView(bounds_.start))));
+    settle();
+  }
+  void seek_before(BytesView key) override {
+    if (!step()) return;
+    const BytesView bound = std::min(key, BytesView(bounds_.end));
+    it_->SeekForPrev(slice_of(bound));
+    if (it_->Valid() && view_of(it_->key()) >= bound) it_->Prev();
+    settle();
+  }
+  void next() override {
+    if (!step()) return;
+    it_->Next();
+    settle();
+  }
+  void prev() override {
+    if (!step()) return;
+    it_->Prev();
+    settle();
+  }
+  bool valid() const override { return valid_; }
+  BytesView key() const override { return view_of(it_->key()); }
+  BytesView value() const override { return view_of(it_->value()); }
+  Result<void> status() const override {
+    if (out_of_steps_) return fail(ErrorCode::kCancelled, "too long a read for the loop");
+    const rocksdb::Status status = it_->status();
+    if (status.ok()) return {};
+    return std::unexpected(error_of(status, "reading"));
+  }
+
+ private:
+  bool step() {
+    if (view_.take_step()) return true;
+    out_of_steps_ = true;
+    valid_ = false;
+    view_.gave_up_ = true;
+    return false;
+  }
+  void settle() {
+    valid_ = it_->Valid();
+    if (!valid_ && it_->status().IsIncomplete()) view_.gave_up_ = true;
+  }
+
+  RocksView& view_;
+  const KeyView::Bounds bounds_;
+  const rocksdb::Slice lower_, upper_;
+  std::unique_ptr<rocksdb::Iterator> it_;
+  bool valid_ = false, out_of_steps_ = false;
+};
+
+RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
+    : db_(db), options_(options), state_(std::make_unique<State>()) {
+  state_->read = read_options(options);
+}
+RocksView::~RocksView() = default;
+
+Result<std::optional<BytesView>> RocksView::get(BytesView key) {
+  if (!take_step()) {
+    gave_up_ = true;
+    return fail(ErrorCode::kCancelled, "too long a read for the loop");
+  }
+  state_->value.Reset();
+  const rocksdb::Status status =
+      db_.Get(state_->read, db_.DefaultColumnFamily(), slice_of(key), &state_->value);
+  if (status.ok()) return view_of(state_->value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (status.IsIncomplete()) gave_up_ = true;
+  return std::unexpected(error_of(status, "reading"));
+}
+
+std::unique_ptr<KeyIterator> RocksView::iterate(Bounds bounds) {
+  return std::make_unique<RocksIterator>(*this, std::move(bounds));
+}
+
+}  // namespace tetrad::storage

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/row_merge_operator.h"
+
+#include <vector>
+
+#include <rocksdb/merge_operator.h>
+
+#include "storage/engine/value_merge.h"
+
+namespace tetrad::storage {
+namespace {
+
+BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+class RowMergeOperator final : public rocksdb::MergeOperator {
+ public:
+  explicit RowMergeOperator(std::shared_ptr<MergeReport> report) : report_(std::move(report)) {}
+  const char* Name() const override { return "tetrad.row.1"; }  // on disk: never rename
+
+  bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
+    if (in.existing_value == nullptr && in.operand_list.size() == 1) {
+      out->existing_operand = in.operand_list.front();
+      return true;
+    }
+    std::vector<BytesView> values;
+    values.reserve(in.operand_list.size() + 1);
+    if (in.existing_value != nullptr) values.push_back(view_of(*in.existing_value));
+    for (const rocksdb::Slice& operand : in.operand_list) values.push_back(view_of(operand));
+    out->new_value.clear();  // it comes with whatever was there before
+    const size_t broken = merge_values(kind_of(in.key), values, out->new_value);
+    if (broken > 0) report_->undecodable_values.fetch_add(broken, std::memory_order_relaxed);
+    return true;
+  }
+
+  bool PartialMergeMulti(const rocksdb::Slice& key, const std::deque<rocksdb::Slice>& operands,
+                         std::string* new_value, rocksdb::Logger*) const override {
+    std::vector<BytesView> values;
+    values.reserve(operands.size());
+    for (const rocksdb::Slice& operand : operands) values.push_back(view_of(operand));
+    Bytes joined;
+    const size_t broken = merge_values(kind_of(key), values, joined);
+    if (broken > 0) {  // the operands stay apart as they are
+      report_->undecodable_values.fetch_add(broken, std::memory_order_relaxed);
+      return false;
+    }
+    *new_value = std::move(joined);
+    return true;
+  }
+
+ private:
+  static KeyKind kind_of(const rocksdb::Slice& key) {
+    const auto view = decode_storage_key(view_of(key));
+    return view ? view->kind : KeyKind::kRow;
+  }
+  const std::shared_ptr<MergeReport> report_;
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::MergeOperator> make_row_merge_operator(
+    std::shared_ptr<MergeReport> report) {
+  return std::make_shared<RowMergeOperator>(std::move(report));
+}
+
+}  // namespace tetrad::storage

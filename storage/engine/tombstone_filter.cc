@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/tombstone_filter.h"
+
+#include <rocksdb/compaction_filter.h>
+
+#include "storage/row/row_record.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+class TombstoneFilter final : public rocksdb::CompactionFilter {
+ public:
+  TombstoneFilter(std::shared_ptr<FilterState> state, std::set<uint32_t> retired)
+      : state_(std::move(state)),
+        retired_(std::move(retired)),
+        expired_before_s_(state_->now_s() - kExpiredValueMargin_s) {}
+
+  const char* Name() const override { return "tetrad.tombstones"; }
+
+  Decision FilterV2(int, const rocksdb::Slice& key, ValueType type, const rocksdb::Slice& value,
+                    std::string* new_value, std::string*) const override {
+    const auto view = decode_storage_key({key.data(), key.size()});
+    if (!view) return Decision::kKeep;
+    if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
+    if (type != ValueType::kValue || view->kind == KeyKind::kRangeTombstone) return Decision::kKeep;
+    const BytesView record({value.data(), value.size()});
+    return needs_change(*view, record) ? change(*view, record, *new_value) : Decision::kKeep;
+  }
+
+ private:
+  bool expired_for_long(const Cell& cell) const {
+    return cell.kind == CellKind::kValue && cell.ttl_s > 0 && cell.expiry_s < expired_before_s_;
+  }
+  bool goes(const StorageKeyView& key, const Cell& cell) const {
+    if (!state_->may_purge() || (cell.kind == CellKind::kValue && !expired_for_long(cell)))
+      return false;
+    return state_->may_purge()(key.incarnation, key.position, cell.timestamp_us,
+                               cell.expiry_s - cell.ttl_s);
+  }
+  bool needs_change(const StorageKeyView& key, BytesView record) const {
+    RowRecordReader reader;
+    if (!reader.open(record)) return false;
+    Cell cell;
+    bool change = false;
+    while (!change && reader.next(cell))
+      change = (expired_for_long(cell) && !cell.value.empty()) || goes(key, cell);
+    return change;
+  }
+  Decision change(const StorageKeyView& key, BytesView value, std::string& new_value) const {
+    auto record = decode_row_record(value);
+    if (!record) return Decision::kKeep;
+    std::erase_if(record->cells, [&](const Cell& cell) { return goes(key, cell); });
+    for (Cell& cell : record->cells)
+      if (expired_for_long(cell)) cell.value = {};
+    if (record->empty()) return Decision::kRemove;
+    new_value.clear();
+    encode_row_record(*record, new_value);
+    return Decision::kChangeValue;
+  }
+
+  const std::shared_ptr<FilterState> state_;
+  const std::set<uint32_t> retired_;
+  const int64_t expired_before_s_;
+};
+
+class TombstoneFilterFactory final : public rocksdb::CompactionFilterFactory {
+ public:
+  explicit TombstoneFilterFactory(std::shared_ptr<FilterState> state) : state_(std::move(state)) {}
+  const char* Name() const override { return "tetrad.tombstones"; }
+
+  bool ShouldFilterTableFileCreation(rocksdb::TableFileCreationReason reason) const override {
+    return reason == rocksdb::TableFileCreationReason::kCompaction ||
+           (reason == rocksdb::TableFileCreationReason::kFlush && !state_->retired().empty());
+  }
+  std::unique_ptr<rocksdb::CompactionFilter> CreateCompactionFilter(
+      const rocksdb::CompactionFilter::Context&) override {
+    return std::make_unique<TombstoneFilter>(state_, state_->retired());
+  }
+
+ private:
+  const std::shared_ptr<FilterState> state_;
+};
+
+}  // namespace
+
+std::shared_ptr<rocksdb::CompactionFilterFactory> make_tombstone_filter(
+    std::shared_ptr<FilterState> state) {
+  return std::make_shared<TombstoneFilterFactory>(std::move(state));
+}
+
+}  // namespace tetrad::storage

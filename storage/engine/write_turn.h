@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing: everything applied in one turn of the loop becomes one RocksDB write.
+//
+// Periodic: the write happens on the loop at the turn's end and never waits (no_slowdown). When
+// RocksDB is behind, batches are parked in order and tried again; the log is synced from the I/O
+// pool every sync period while there is something to sync. Group: the write is synced on the I/O
+// pool; what is applied meanwhile becomes the next batch. The first failure of a write or a sync is
+// the last word (fsyncgate): nothing is taken any more.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "base/io_pool.h"
+#include "base/reactor.h"
+#include "storage/engine/bucket_marks.h"
+#include "storage/engine/partition_reader.h"
+#include "storage/engine/rocks_database.h"
+#include "storage/engine/store.h"
+
+namespace rocksdb {
+class WriteBatch;
+}
+
+namespace tetrad::storage {
+
+/// What the store knows of its tables.
+struct TableKnowledge {
+  TableContents contents{false, false};
+  uint64_t schema_version = 0;  // the newest a mutation has named
+};
+using TablesKnown = std::unordered_map<uint32_t, TableKnowledge>;  // by incarnation
+
+/// Keys of the store's own.
+Bytes retired_key(TableIncarnation incarnation);
+Bytes schema_version_key(TableIncarnation incarnation);
+
+class WriteTurn {
+ public:
+  struct Figures {
+    uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0;
+  };
+
+  /// All references outlive this. `lane` of the I/O pool is this store's alone.
+  WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
+            uint32_t lane, const StoreOptions& options, BucketMarks& marks, TablesKnown& tables,
+            Logger logger);
+  ~WriteTurn();
+  WriteTurn(const WriteTurn&) = delete;
+  WriteTurn& operator=(const WriteTurn&) = delete;
+
+  /// `may_put`: rule 14 may be used.
+  void add(const Mutation& mutation, bool may_put, Store::ApplyCallback done);
+  void add_retired(TableIncarnation incarnation);
+  /// Runs `then` when everything added so far has been written (or has failed).
+  void after_writes(base::Callback then);
+  /// Writes everything that waits, on this thread, however long it takes. Jobs must be shut out.
+  Result<void> finish();
+
+  bool behind() const { return !parked_.empty(); }
+  const Figures& figures() const { return figures_; }
+
+ private:
+  struct Batch;
+  struct GroupJob;
+  void begin_turn();
+  void end_turn();
+  void write_periodic();
+  void write_parked();
+  void write_group();
+  void group_written(const std::shared_ptr<GroupJob>& job);
+  void arm_sync();
+  void start_sync();
+  void complete(Batch& batch, const Result<void>& result);
+  void take_failure(Error error);
+  Result<RecordFacts> look_at(const Mutation& mutation);
+
+  const std::shared_ptr<RocksDatabase> database_;
+  base::Reactor& reactor_;
+  base::IoPool& pool_;
+  const uint32_t lane_;
+  const StoreOptions options_;
+  BucketMarks& marks_;
+  TablesKnown& tables_;
+  const Logger logger_;
+  const std::shared_ptr<bool> alive_;
+
+  std::unique_ptr<Batch> current_;
+  std::deque<std::unique_ptr<Batch>> parked_;
+  std::shared_ptr<GroupJob> in_flight_;
+  uint64_t queued_bytes_ = 0;  // of parked and in-flight batches
+  bool turn_begun_ = false;
+  bool unsynced_ = false, syncing_ = false;
+  base::Reactor::TimerId sync_timer_ = 0, retry_timer_ = 0;
+  std::optional<Error> failure_;
+  Figures figures_;
+
+  Bytes key_;                       // scratch
+  std::vector<RecordFacts> facts_;  // scratch: of the mutation's rows
+};
+
+}  // namespace tetrad::storage
