@@ -189,19 +189,6 @@ const std::vector<OptionEntry>& option_table() {
        10'000'000,
        {},
        "Prepared statements kept; beyond it the least recently used one goes."},
-      {"max_physical_partition_mb",
-       &Options::max_physical_partition_mb,
-       1,
-       1 << 24,
-       {},
-       "Size in MiB past which a physical partition is split; the table option "
-       "tetrad_max_partition_mb overrides it."},
-      {"max_logical_partition_mb",
-       &Options::max_logical_partition_mb,
-       1,
-       1 << 24,
-       {},
-       "Size in MiB past which inserts into one logical partition are refused."},
       {"replace_after_s",
        &Options::replace_after_s,
        1,
@@ -223,6 +210,12 @@ const std::vector<OptionEntry>& option_table() {
        "Batches above this many KiB are refused."},
   };
   return table;
+}
+
+base::LogLevel log_level_named(std::string_view name) {
+  if (name == "debug") return base::LogLevel::kDebug;
+  if (name == "warn") return base::LogLevel::kWarn;
+  return name == "error" ? base::LogLevel::kError : base::LogLevel::kInfo;
 }
 
 std::string help_text() {

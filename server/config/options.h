@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/log.h"
 #include "base/result.h"
 
 namespace tetrad::server {
@@ -20,7 +21,7 @@ struct Options {
   uint64_t native_port = 9042, internode_port = 7000, admin_port = 9180;
   std::string seeds;  // comma separated addresses, each with an optional :port
   std::string cluster_name = "tetrad";
-  std::string datacenter = "dc1", rack = "rack1";
+  std::string datacenter = "datacenter1", rack = "rack1";
   std::string log_level = "info";
   std::string commit_log_sync = "periodic";
   bool insecure_listen = false;
@@ -33,7 +34,6 @@ struct Options {
   uint64_t read_timeout_ms = 5'000, range_timeout_ms = 10'000, write_timeout_ms = 2'000;
   uint64_t truncate_timeout_ms = 60'000;
   uint64_t prepared_statements_max = 10'000;
-  uint64_t max_physical_partition_mb = 10'240, max_logical_partition_mb = 20'480;
   uint64_t replace_after_s = 3'600;
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
 };
@@ -59,6 +59,9 @@ struct CommandLine {
 /// Reads the file named by --config first, then the command line over it. Errors: kConfig, one line
 /// that names the option, the value and what is allowed. Touches nothing but the file.
 Result<CommandLine> read_command_line(int argc, const char* const* argv);
+
+/// "debug", "info", "warn" or "error".
+base::LogLevel log_level_named(std::string_view name);
 
 std::string help_text();
 /// The file that says every default: conf/tetrad.yaml.

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/admin/admin_service.h"
+
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+
+#include "partitioner/split_policy.h"
+#include "server/config/options.h"
+
+namespace tetrad::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kNodeStates[] = {"joining", "normal", "leaving", "removed"};
+constexpr const char* kStages[] = {"normal", "write-both", "stream", "read-new", "write-new"};
+
+HttpResponse json_response(const json& body, int status = 200) {
+  return {status, "application/json", body.dump(2) + "\n"};
+}
+
+HttpResponse error_response(int status, const std::string& message) {
+  return json_response({{"error", message}}, status);
+}
+
+/// Answers once, when as many stores as it was made for are done.
+struct StoreRound {
+  size_t left;
+  std::optional<Error> error;
+  HttpServer::Respond respond;
+  void finish_one(const Result<void>& result) {
+    if (!result && !error) error = result.error();
+    if (--left != 0) return;
+    respond(error ? error_response(500, error->message) : json_response({{"ok", true}}));
+  }
+};
+
+}  // namespace
+
+void AdminService::handle(const HttpRequest& request, HttpServer::Respond respond) {
+  if (request.path == "/health") {
+    const std::string health = parts_.health();
+    respond({health == "serving" ? 200 : 503, "text/plain", health + "\n"});
+    return;
+  }
+  if (request.path == "/metrics") {
+    respond({200, "text/plain; version=0.0.4", parts_.metrics.export_text()});
+    return;
+  }
+  const auto get = [&](const char* path) {
+    return request.path == path && request.method == "GET";
+  };
+  if (get("/status")) return respond({200, "application/json", status()});
+  if (get("/ring")) return respond({200, "application/json", ring()});
+  if (get("/partitions")) return respond({200, "application/json", partitions(request)});
+  if (get("/describe-cluster")) return respond({200, "application/json", describe_cluster()});
+  if (get("/tablestats")) return respond({200, "application/json", table_stats()});
+
+  const auto is_order = [&](const char* path) {
+    return request.path == path && request.method == "POST";
+  };
+  if (is_order("/flush") || is_order("/compact")) {
+    const auto round =
+        std::make_shared<StoreRound>(StoreRound{parts_.stores.size(), {}, std::move(respond)});
+    for (storage::Store* store : parts_.stores) {
+      auto done = [round](Result<void> result) { round->finish_one(result); };
+      if (request.path == "/flush") {
+        store->flush(std::move(done));
+      } else {
+        store->compact(std::move(done));
+      }
+    }
+    return;
+  }
+  const auto parameter = [&](const char* name) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? std::string() : found->second;
+  };
+  if (is_order("/log-level")) {
+    const std::string level = parameter("level");
+    if (level != "debug" && level != "info" && level != "warn" && level != "error") {
+      return respond(error_response(400, "level is one of debug, info, warn, error"));
+    }
+    parts_.logger.sink().set_level(log_level_named(level));
+    return respond(json_response({{"level", level}}));
+  }
+  if (is_order("/split")) {
+    const std::string id = parameter("id");
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
+    if (error != std::errc() || end != id.data() + id.size()) {
+      return respond(
+          error_response(400, "id is the number of a partition, see `tetractl partitions`"));
+    }
+    tasks_.spawn(split(this, number, std::move(respond)));
+    return;
+  }
+  if (is_order("/setting")) {
+    const std::string name = parameter("name"), value = parameter("value");
+    if (name != replication::kSettingPhysicalPartitionMb &&
+        name != replication::kSettingLogicalPartitionMb) {
+      return respond(error_response(
+          400, fmt::format("settings are {} and {}", replication::kSettingPhysicalPartitionMb,
+                           replication::kSettingLogicalPartitionMb)));
+    }
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size() || number == 0 ||
+        number > (1u << 24)) {
+      return respond(error_response(
+          400, fmt::format("{} is a whole number of MiB from 1 to {}", name, 1u << 24)));
+    }
+    tasks_.spawn(propose(this, replication::SetSetting{name, value}, std::move(respond)));
+    return;
+  }
+  respond(error_response(404, "there is nothing at " + request.method + " " + request.path));
+}
+
+std::string AdminService::status() const {
+  const auto state = parts_.node.meta().snapshot();
+  json nodes = json::array();
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    uint64_t tablets = 0, bytes = 0;
+    for (const auto& [id, table] : state->tables) {
+      for (const auto& tablet : table->tablets.tablets()) {
+        for (const auto& replica : tablet.replicas) {
+          if (replica.host != host) continue;
+          ++tablets;
+          bytes += parts_.node.meta().tablet_bytes(tablet.id);
+        }
+      }
+    }
+    nodes.push_back({{"address", node.address},
+                     {"host_id", host.to_string()},
+                     {"state", kNodeStates[static_cast<int>(node.state)]},
+                     {"live", parts_.node.meta().is_live(host)},
+                     {"data_center", node.data_center},
+                     {"rack", node.rack},
+                     {"native_port", node.native_port},
+                     {"version", node.version},
+                     {"partitions", tablets},
+                     {"bytes", bytes}});
+  }
+  json out = {{"cluster", state->cluster_name},
+              {"self", parts_.node.self().to_string()},
+              {"health", parts_.health()},
+              {"nodes", nodes}};
+  return out.dump(2) + "\n";
+}
+
+std::string AdminService::ring() const {
+  const auto state = parts_.node.meta().snapshot();
+  std::vector<std::pair<int64_t, const replication::NodeInfo*>> tokens;
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    for (const int64_t token : node.tokens) tokens.emplace_back(token, &node);
+  }
+  std::sort(tokens.begin(), tokens.end());
+  json out = json::array();
+  for (const auto& [token, node] : tokens) {
+    out.push_back({{"token", token},
+                   {"address", node->address},
+                   {"rack", node->rack},
+                   {"live", parts_.node.meta().is_live(node->host)}});
+  }
+  return out.dump(2) + "\n";
+}
+
+std::string AdminService::partitions(const HttpRequest& request) const {
+  const auto state = parts_.node.meta().snapshot();
+  const auto wanted = [&](const char* name, const std::string& value) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() || found->second.empty() || found->second == value;
+  };
+  json out = json::array();
+  for (const auto& [id, table] : state->tables) {
+    if (!wanted("keyspace", table->keyspace) || !wanted("table", table->name)) continue;
+    for (const auto& tablet : table->tablets.tablets()) {
+      json replicas = json::array();
+      for (const auto& replica : tablet.replicas) {
+        const auto* node = state->node(replica.host);
+        replicas.push_back(node == nullptr ? replica.host.to_string() : node->address);
+      }
+      out.push_back({{"keyspace", table->keyspace},
+                     {"table", table->name},
+                     {"id", tablet.id.value},
+                     {"range_start", tablet.range.start.token},
+                     {"range_end", tablet.range.end.token},
+                     {"replicas", replicas},
+                     {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
+                     {"state", tablet.full ? "full" : kStages[static_cast<int>(tablet.stage)]}});
+    }
+  }
+  return out.dump(2) + "\n";
+}
+
+std::string AdminService::describe_cluster() const {
+  const auto state = parts_.node.meta().snapshot();
+  json settings = json::object();
+  for (const auto& [name, value] : state->settings) settings[name] = value;
+  settings.emplace(replication::kSettingPhysicalPartitionMb,
+                   std::to_string(replication::kPhysicalPartitionMbDefault));
+  settings.emplace(replication::kSettingLogicalPartitionMb,
+                   std::to_string(replication::kLogicalPartitionMbDefault));
+  json out = {{"cluster", state->cluster_name},
+              {"cluster_id", state->cluster_id.to_string()},
+              {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
+              {"schema_version", state->schema_version_uuid().to_string()},
+              {"metadata_index", state->applied.value},
+              {"nodes", state->nodes.size()},
+              {"tables", state->tables.size()},
+              {"settings", settings},
+              {"version", parts_.version}};
+  return out.dump(2) + "\n";
+}
+
+std::string AdminService::table_stats() const {
+  const auto state = parts_.node.meta().snapshot();
+  json tables = json::array();
+  for (const auto& [id, table] : state->tables) {
+    uint64_t bytes = 0, here = 0;
+    for (const auto& tablet : table->tablets.tablets()) {
+      for (const auto& replica : tablet.replicas) {
+        if (replica.host != parts_.node.self() || replica.store >= parts_.stores.size()) continue;
+        ++here;
+        bytes += parts_.stores[replica.store]->approximate_bytes(table->incarnation, tablet.range);
+      }
+    }
+    tables.push_back({{"keyspace", table->keyspace},
+                      {"table", table->name},
+                      {"partitions", table->tablets.tablets().size()},
+                      {"partitions_here", here},
+                      {"bytes_here", bytes}});
+  }
+  json stores = json::array();
+  for (storage::Store* store : parts_.stores) {
+    const auto s = store->statistics();
+    stores.push_back({{"disk_bytes", s.disk_bytes},
+                      {"memtable_bytes", s.memtable_bytes},
+                      {"cache_bytes", s.cache_bytes},
+                      {"estimated_keys", s.estimated_keys},
+                      {"pending_compaction_bytes", s.pending_compaction_bytes},
+                      {"writes_stopped", s.writes_stopped}});
+  }
+  json out = {{"tables", tables},
+              {"stores", stores},
+              {"hints_pending", parts_.data.hints().pending_count()}};
+  return out.dump(2) + "\n";
+}
+
+Task<void> AdminService::propose(AdminService* self, replication::MetaCommandBody body,
+                                 HttpServer::Respond respond) {
+  const base::Deadline deadline{self->parts_.reactor.now_us() + 10'000'000};
+  auto result = co_await self->parts_.node.meta_group().propose(std::move(body), deadline);
+  respond(result ? json_response({{"ok", true}}) : error_response(500, result.error().message));
+}
+
+Task<void> AdminService::split(AdminService* self, uint64_t tablet_id,
+                               HttpServer::Respond respond) {
+  const auto state = self->parts_.node.meta().snapshot();
+  const replication::TableInfo* table = nullptr;
+  const partitioner::Tablet* tablet = nullptr;
+  for (const auto& [id, info] : state->tables) {
+    for (const auto& candidate : info->tablets.tablets()) {
+      if (candidate.id.value != tablet_id) continue;
+      table = info.get();
+      tablet = &candidate;
+    }
+  }
+  if (tablet == nullptr) {
+    respond(error_response(404, fmt::format("there is no partition {}", tablet_id)));
+    co_return;
+  }
+  storage::Store* store = nullptr;
+  for (const auto& replica : tablet->replicas) {
+    if (replica.host == self->parts_.node.self() && replica.store < self->parts_.stores.size()) {
+      store = self->parts_.stores[replica.store];
+    }
+  }
+  if (store == nullptr) {
+    respond(error_response(
+        409,
+        "this node holds no replica of it; ask one of those that `tetractl partitions` names"));
+    co_return;
+  }
+  base::OneShot<Result<std::vector<storage::SizeSample>>> sampled;
+  store->sample_sizes(
+      table->incarnation, tablet->range, 256,
+      [setter = sampled.setter()](Result<std::vector<storage::SizeSample>> samples) {
+        setter.set(std::move(samples));
+      });
+  auto samples = co_await sampled;
+  if (!samples) {
+    respond(error_response(500, samples.error().message));
+    co_return;
+  }
+  std::vector<partitioner::SplitSample> points;
+  for (const auto& sample : *samples) points.push_back({sample.position, sample.bytes});
+  const auto at = partitioner::choose_split_point(*tablet, points);
+  if (!at) {
+    respond(error_response(409, at.error().message));
+    co_return;
+  }
+  co_await propose(
+      self, replication::SplitTablet{table->incarnation, tablet->id, tablet->range, *at}, respond);
+}
+
+}  // namespace tetrad::server
