@@ -443,7 +443,7 @@ Assignability test_assignment(const DataType& to, const DataType& from) {
 }
 
 std::string quote_identifier(std::string_view name) {
-  static constexpr std::array<std::string_view, 56> kReserved = {
+  static constexpr std::array<std::string_view, 57> kReserved = {
       "add",      "allow",    "alter",        "and",          "apply",  "asc",         "authorize",
       "batch",    "begin",    "by",           "columnfamily", "create", "delete",      "desc",
       "describe", "drop",     "entries",      "execute",      "from",   "full",        "grant",
@@ -451,7 +451,8 @@ std::string quote_identifier(std::string_view name) {
       "keyspace", "limit",    "materialized", "modify",       "nan",    "norecursive", "not",
       "null",     "of",       "on",           "or",           "order",  "primary",     "rename",
       "revoke",   "schema",   "select",       "set",          "table",  "to",          "token",
-      "truncate", "unlogged", "update",       "use",          "using",  "where",       "with"};
+      "truncate", "unlogged", "update",       "use",          "using",  "view",        "where",
+      "with"};
   const bool plain = !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
                      std::all_of(name.begin(), name.end(), [](char c) {
                        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';

@@ -88,20 +88,24 @@ std::unexpected<Error> refuse(std::string_view text) {
   return fail(ErrorCode::kInvalid, "Unable to convert '{}' to a duration", text);
 }
 
-/// Letters off the front that name a unit; kUnits.size() when none does.
+/// The unit that the front of the text names; kUnits.size() when none does.
 size_t take_symbol(std::string_view& text) {
-  std::string symbol;
-  while (!text.empty() && !is_digit(text[0])) {
-    const char c = text[0];
-    symbol += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    text.remove_prefix(1);
-    if (symbol.size() > 3) return kUnits.size();
-  }
-  if (symbol == "\xc2\xb5s") symbol = "us";  // the micro sign
+  constexpr size_t kMicroseconds = 8;
+  const auto starts_with = [&](std::string_view symbol) {
+    if (text.size() < symbol.size()) return false;
+    for (size_t i = 0; i < symbol.size(); ++i) {
+      const char c = text[i];
+      if ((c >= 'A' && c <= 'Z' ? c + 32 : c) != symbol[i]) return false;
+    }
+    text.remove_prefix(symbol.size());
+    return true;
+  };
   for (size_t i = 0; i < kUnits.size(); ++i) {
-    if (kUnits[i].symbol == symbol) return i;
+    // "m" is tried after everything that begins with it.
+    if (kUnits[i].symbol != "m" && starts_with(kUnits[i].symbol)) return i;
   }
-  return kUnits.size();
+  if (starts_with("\xc2\xb5s")) return kMicroseconds;  // the micro sign
+  return starts_with("m") ? size_t{5} : kUnits.size();
 }
 
 Result<Duration> parse_units(std::string_view text, bool negative) {

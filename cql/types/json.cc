@@ -2,14 +2,11 @@
 #include "cql/types/json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
-#include <unordered_map>
 
-#include <nlohmann/json.hpp>
-
+#include "cql/types/json_value.h"
 #include "cql/types/literal.h"
 #include "cql/types/number.h"
 #include "cql/types/temporal.h"
@@ -19,165 +16,6 @@ namespace tetrad::cql {
 namespace {
 
 // Reading.
-
-/// A JSON value with its numbers kept as they were written.
-struct JsonValue {
-  enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };
-  Kind kind = Kind::kNull;
-  bool boolean = false;
-  std::string text;  // of a string; the digits of an integer
-  double number = 0;
-  std::vector<JsonValue> items;    // of an array; the values of an object
-  std::vector<std::string> names;  // of an object
-
-  /// The class Cassandra's JSON library would have made of it: messages name it.
-  std::string_view java_class() const {
-    switch (kind) {
-      case Kind::kNull:
-        return "null";
-      case Kind::kBoolean:
-        return "Boolean";
-      case Kind::kInteger:
-        return fits<int32_t>() ? "Integer" : fits<int64_t>() ? "Long" : "BigInteger";
-      case Kind::kFloat:
-        return "Double";
-      case Kind::kString:
-        return "String";
-      case Kind::kArray:
-        return "ArrayList";
-      case Kind::kObject:
-        return "LinkedHashMap";
-    }
-    std::unreachable();
-  }
-  template <class Int>
-  std::optional<Int> fits() const {
-    Int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (kind != Kind::kInteger || error != std::errc() || end != text.data() + text.size())
-      return std::nullopt;
-    return value;
-  }
-  /// As Java's toString of it.
-  std::string java_text() const {
-    switch (kind) {
-      case Kind::kNull:
-        return "null";
-      case Kind::kBoolean:
-        return boolean ? "true" : "false";
-      case Kind::kInteger:
-      case Kind::kString:
-        return text;
-      case Kind::kFloat:
-        return double_to_text(number);
-      default:
-        break;
-    }
-    const bool object = kind == Kind::kObject;
-    std::string out(1, object ? '{' : '[');
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i > 0) out += ", ";
-      if (object) out += names[i] + "=";
-      out += items[i].java_text();
-      if (out.size() > 1000) break;  // a message, not a document
-    }
-    return out + (object ? '}' : ']');
-  }
-};
-
-/// Builds a JsonValue from the events of nlohmann's parser, which itself does not recurse.
-class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  bool null() override { return put({}); }
-  bool boolean(bool value) override {
-    JsonValue out;
-    out.kind = JsonValue::Kind::kBoolean;
-    out.boolean = value;
-    return put(std::move(out));
-  }
-  bool number_integer(number_integer_t value) override { return integer(std::to_string(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return integer(std::to_string(value)); }
-  bool number_float(number_float_t value, const string_t& written) override {
-    if (written.find_first_of(".eE") == std::string::npos) return integer(written);
-    JsonValue out;
-    out.kind = JsonValue::Kind::kFloat;
-    out.number = value;
-    return put(std::move(out));
-  }
-  bool string(string_t& value) override {
-    JsonValue out;
-    out.kind = JsonValue::Kind::kString;
-    out.text = std::move(value);
-    return put(std::move(out));
-  }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(JsonValue::Kind::kObject); }
-  bool start_array(std::size_t) override { return open(JsonValue::Kind::kArray); }
-  bool key(string_t& name) override {
-    open_.back().names_pending = std::move(name);
-    return true;
-  }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool parse_error(std::size_t, const std::string&,
-                   const nlohmann::detail::exception& reason) override {
-    error_ = reason.what();
-    return false;
-  }
-
-  std::string error_ = "nested too deep";
-  JsonValue root_;
-
- private:
-  struct Open {
-    JsonValue value;
-    std::string names_pending;
-  };
-  bool integer(std::string digits) {
-    JsonValue out;
-    out.kind = JsonValue::Kind::kInteger;
-    out.text = std::move(digits);
-    return put(std::move(out));
-  }
-  bool open(JsonValue::Kind kind) {
-    if (open_.size() >= kJsonDepthMax) return false;
-    open_.emplace_back();
-    open_.back().value.kind = kind;
-    return true;
-  }
-  bool close() {
-    JsonValue done = std::move(open_.back().value);
-    open_.pop_back();
-    return put(std::move(done));
-  }
-  bool put(JsonValue value) {
-    if (open_.empty()) {
-      root_ = std::move(value);
-    } else if (Open& in = open_.back(); in.value.kind == JsonValue::Kind::kArray) {
-      in.value.items.push_back(std::move(value));
-    } else {
-      in.value.names.push_back(std::move(in.names_pending));
-      in.value.items.push_back(std::move(value));
-    }
-    return true;
-  }
-  std::vector<Open> open_;
-};
-
-Result<JsonValue> parse(std::string_view json) {
-  TreeBuilder builder;
-  try {
-    if (nlohmann::json::sax_parse(json.begin(), json.end(), &builder,
-                                  nlohmann::json::input_format_t::json, false))
-      return std::move(builder.root_);
-  } catch (const nlohmann::json::exception& reason) {
-    builder.error_ = reason.what();
-  }
-  // "[json.exception.parse_error.101] parse error at …": without the library's own number.
-  std::string_view reason = builder.error_;
-  if (reason.starts_with('[')) reason.remove_prefix(std::min(reason.find("] ") + 2, reason.size()));
-  return fail(ErrorCode::kInvalid, "Error decoding JSON string: {}", reason);
-}
 
 using Kind = JsonValue::Kind;
 
@@ -307,7 +145,7 @@ class Converter {
   /// Composite values may come as a string that holds their JSON (map keys always do).
   Result<Bytes> composite(const DataType& type, const JsonValue& value) const {
     if (value.kind == Kind::kString) {
-      TETRAD_TRY(const JsonValue inner, parse(value.text));
+      TETRAD_TRY(const JsonValue inner, parse_json(value.text));
       return composite_of(type, inner);
     }
     return composite_of(type, value);
@@ -560,7 +398,7 @@ std::string to_json(const DataType& type, OptionalView value) {
 
 Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
                                 std::optional<int64_t> now_ms) {
-  TETRAD_TRY(const JsonValue value, parse(json));
+  TETRAD_TRY(const JsonValue value, parse_json(json));
   if (value.kind == Kind::kNull) return std::nullopt;
   TETRAD_TRY(Bytes bytes, Converter(now_ms).convert(type, value));
   return bytes;
@@ -602,16 +440,14 @@ void append_document(std::string& out, const JsonValue& value) {
 }  // namespace
 
 Result<std::vector<std::pair<std::string, std::string>>> split_json_object(std::string_view json) {
-  TETRAD_TRY(JsonValue value, parse(json));
+  TETRAD_TRY(JsonValue value, parse_json(json));
   if (value.kind != Kind::kObject) return expected("a map", value);
-  std::unordered_map<std::string_view, size_t> last;
-  for (size_t i = 0; i < value.names.size(); ++i) last[value.names[i]] = i;
   std::vector<std::pair<std::string, std::string>> out;
-  for (size_t i = 0; i < value.names.size(); ++i) {
-    if (last.at(value.names[i]) != i) continue;
+  out.reserve(value.items.size());
+  for (size_t i = 0; i < value.items.size(); ++i) {
     std::string document;
     append_document(document, value.items[i]);
-    out.emplace_back(value.names[i], std::move(document));
+    out.emplace_back(std::move(value.names[i]), std::move(document));
   }
   return out;
 }

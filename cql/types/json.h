@@ -15,9 +15,6 @@
 
 namespace tetrad::cql {
 
-/// JSON text nests at most this deep.
-inline constexpr int kJsonDepthMax = 512;
-
 /// null for null; "" for an empty value of most types; map keys always as strings; NaN and
 /// infinities as null. A value that is not valid is given as a string of its bytes in hex.
 std::string to_json(const DataType& type, OptionalView value);
@@ -30,7 +27,7 @@ Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
                                 std::optional<int64_t> now_ms = std::nullopt);
 
 /// The members of a JSON object in their order, each value as JSON text of its own; of equal names
-/// the last one counts. For INSERT JSON: a name in double quotes keeps its case, others are made
+/// the last value counts. For INSERT JSON: a name in double quotes keeps its case, others are made
 /// lower case (json_column_name). Errors: kInvalid, when it is no object or no JSON.
 Result<std::vector<std::pair<std::string, std::string>>> split_json_object(std::string_view json);
 

@@ -58,9 +58,9 @@ bool is_leap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 
 
 /// [+-]yyyy-mm-dd by the rules of java.time: four digits of the year, more only with a sign, a plus
 /// only with more. `clamp_day`: the 31st of a shorter month is its last day.
-std::optional<CivilDate> scan_date(Scanner& in, bool allow_sign, bool clamp_day) {
-  const bool minus = allow_sign && in.take('-');
-  const bool plus = allow_sign && !minus && in.take('+');
+std::optional<CivilDate> scan_date(Scanner& in, bool clamp_day) {
+  const bool minus = in.take('-');
+  const bool plus = !minus && in.take('+');
   const size_t before = in.rest().size();
   const auto year = in.number(4, minus || plus ? 10 : 4);
   if (!year) return std::nullopt;
@@ -154,21 +154,37 @@ std::optional<int64_t> scan_zone(Scanner& in, int64_t local_ms) {
   return in.at_end() ? offset : std::nullopt;
 }
 
+/// y-m-d before a time: any number of digits, no sign, the year from 1 on.
+std::optional<CivilDate> scan_date_before_time(Scanner& in) {
+  constexpr size_t kDigitsMax = 19;
+  const auto year = in.number(1, kDigitsMax);
+  if (!year || *year < 1 || *year > 999999999 || !in.take('-')) return std::nullopt;
+  const auto month = in.number(1, kDigitsMax);
+  if (!month || *month < 1 || *month > 12 || !in.take('-')) return std::nullopt;
+  const auto day = in.number(1, kDigitsMax);
+  if (!day || *day < 1 || *day > 31) return std::nullopt;
+  CivilDate date{*year, static_cast<int>(*month), static_cast<int>(*day)};
+  date.day = std::min(date.day, days_in_month(date.year, date.month));
+  return date;
+}
+
 std::optional<int64_t> scan_timestamp(std::string_view text) {
   Scanner in(text);
-  const auto date = scan_date(in, true, true);
-  if (!date) return std::nullopt;
-  int64_t local_ms = 0;
-  if (__builtin_mul_overflow(days_from_civil(*date), kMsPerDay, &local_ms)) return std::nullopt;
-  const std::string_view rest = in.rest();
+  std::optional<CivilDate> date = scan_date_before_time(in);
   const bool has_time =
-      rest.starts_with('T') || (rest.size() > 1 && rest[0] == ' ' && is_digit(rest[1]));
+      date && (in.rest().starts_with('T') ||
+               (in.rest().size() > 1 && in.rest()[0] == ' ' && is_digit(in.rest()[1])));
+  if (!has_time) {
+    in = Scanner(text);
+    date = scan_date(in, true);
+  }
+  int64_t local_ms = 0;
+  if (!date || __builtin_mul_overflow(days_from_civil(*date), kMsPerDay, &local_ms))
+    return std::nullopt;
   if (has_time) {
-    if (!is_digit(text[0]) || date->year < 1) return std::nullopt;
-    in = Scanner(rest.substr(1));
+    in = Scanner(in.rest().substr(1));
     const auto time = scan_time_of_day(in);
-    if (!time) return std::nullopt;
-    local_ms += time->ms;
+    if (!time || __builtin_add_overflow(local_ms, time->ms, &local_ms)) return std::nullopt;
   }
   const auto offset_s = scan_zone(in, local_ms);
   int64_t ms = 0;
@@ -252,7 +268,7 @@ Result<uint32_t> parse_date(std::string_view text) {
     return fail(ErrorCode::kInvalid, "Unable to make unsigned int (for date) from: '{}'", text);
   }
   Scanner in(text);
-  const auto date = scan_date(in, true, false);
+  const auto date = scan_date(in, false);
   int64_t ms = 0;
   if (!date || !in.at_end() || __builtin_mul_overflow(days_from_civil(*date), kMsPerDay, &ms)) {
     return fail(ErrorCode::kInvalid, "Unable to coerce '{}' to a formatted date (long)", text);

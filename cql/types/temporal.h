@@ -24,7 +24,7 @@ int days_in_month(int64_t year, int month);
 
 /// Milliseconds since the epoch, from
 ///   an integer | "now" (any case; needs `now_ms`)
-///   | yyyy-mm-dd[zone] | yyyy-mm-dd{' '|T}H:m[:s[.fraction]][zone]
+///   | yyyy-mm-dd[zone] | y-m-d{' '|T}H:m[:s[.fraction]][zone]
 ///   zone := Z | ±hh | ±hhmm | ±hh:mm | ' ' (one of these | UTC | GMT[±hh:mm] | a zone's name)
 /// Errors: kInvalid "Unable to parse a date/time from '…'".
 Result<int64_t> parse_timestamp(std::string_view text,

@@ -473,7 +473,9 @@ Result<void> validate(const DataType& type, BytesView bytes) {
     case TypeKind::kTimeuuid:
       if (size != 16 && size != 0) return fail(kBad, "UUID should be 16 or 0 bytes ({})", size);
       if (type.kind() == TypeKind::kTimeuuid && size == 16 && (bytes[6] & 0xf0) != 0x10)
-        return fail(kBad, "Invalid version for TimeUUID type: {:#x}", bytes[6] & 0x0f);
+        // Cassandra prints the first digit of the value, not the version.
+        return fail(kBad, "Invalid version for TimeUUID type: {:#x}",
+                    static_cast<uint8_t>(bytes[0]) >> 4);
       return {};
     case TypeKind::kTimestamp:
       if (size == 8 || size == 0) return {};

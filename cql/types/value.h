@@ -40,7 +40,9 @@ struct Duration {
 /// fails. Errors: kInvalid, for example "Expected 4 or 0 byte int (3)".
 Result<void> validate(const DataType& type, BytesView bytes);
 
-/// True for bytes that are UTF-8 as Cassandra's UTF8Type takes it (C0 80 included, five bytes not).
+/// True for bytes that are UTF-8 as Cassandra's UTF8Type takes it: with C0 80, surrogates and up to
+/// F7 BF BF BF. Stricter than that in one point: the second byte after E0 and F0 must be one that
+/// continues a character, where Cassandra lets nearly any byte pass.
 bool is_valid_utf8(BytesView bytes);
 bool is_valid_ascii(BytesView bytes);
 
