@@ -224,7 +224,9 @@ Token Lexer::read_quoted_name() {
 
 Token Lexer::read_word() {
   const char c = text_[offset_];
-  if (is_hex(c) && matches_uuid(offset_)) return take(TokenKind::kUuid, 36);
+  if (is_hex(c) && begins_uuid(offset_)) {
+    return matches_uuid(offset_) ? take(TokenKind::kUuid, 36) : fail_uuid(offset_);
+  }
   if (c == 'P') {
     if (const size_t iso = iso_duration_bytes(offset_); iso != 0) {
       return take(TokenKind::kDuration, iso);
@@ -241,7 +243,9 @@ Token Lexer::read_word() {
 Token Lexer::read_number(bool negative) {
   const size_t start = offset_ + (negative ? 1 : 0);
   if (!negative) {
-    if (matches_uuid(start)) return take(TokenKind::kUuid, 36);
+    if (begins_uuid(start)) {
+      return matches_uuid(start) ? take(TokenKind::kUuid, 36) : fail_uuid(start);
+    }
     if (text_[start] == '0' && lower(at(start + 1)) == 'x') {
       size_t end = start + 2;
       while (is_hex(at(end))) ++end;
@@ -249,7 +253,10 @@ Token Lexer::read_number(bool negative) {
     }
   }
   if (const size_t bytes = duration_bytes(start); bytes != 0) {
-    return take(TokenKind::kDuration, start + bytes - offset_);
+    const size_t end = start + bytes;
+    const size_t digits = digits_bytes(end);  // 5h3: a number without its unit
+    if (digits != 0) return fail_character(end + digits);
+    return take(TokenKind::kDuration, end - offset_);
   }
   size_t end = start + digits_bytes(start);
   TokenKind kind = TokenKind::kInteger;
@@ -265,12 +272,7 @@ Token Lexer::read_number(bool negative) {
     if (digits == 0) return fail_character(exponent);
     return take(TokenKind::kFloat, exponent + digits - offset_);
   }
-  if (!negative && kind == TokenKind::kInteger && is_hex(at(end))) {  // began as a uuid
-    size_t i = start;
-    constexpr std::string_view kShape = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
-    while (kShape[i - start] == 'h' ? is_hex(at(i)) : at(i) == '-') ++i;
-    return fail_mismatch(i, kShape[i - start] == 'h' ? "set null" : "'-'");
-  }
+  if (!negative && kind == TokenKind::kInteger && is_hex(at(end))) return fail_uuid(start);
   return take(kind, end - offset_);
 }
 
@@ -288,6 +290,24 @@ bool Lexer::matches_uuid(size_t offset) const {
     if (dash ? c != '-' : !is_hex(c)) return false;
   }
   return true;
+}
+
+bool Lexer::begins_uuid(size_t offset) const {
+  for (size_t i = 0; i < 8; ++i) {
+    if (!is_hex(at(offset + i))) return false;
+  }
+  return at(offset + 8) == '-';
+}
+
+// At the first character that fits no uuid; there is one.
+Token Lexer::fail_uuid(size_t offset) {
+  constexpr std::string_view kShape = "hhhhhhhh-hhhh-hhhh-hhhh-hhhhhhhhhhhh";
+  size_t i = 0;
+  while (i + 1 < kShape.size() &&
+         (kShape[i] == 'h' ? is_hex(at(offset + i)) : at(offset + i) == '-')) {
+    ++i;
+  }
+  return fail_mismatch(offset + i, kShape[i] == 'h' ? "set null" : "'-'");
 }
 
 size_t Lexer::duration_bytes(size_t offset) const {

@@ -37,6 +37,9 @@ class Lexer {
   Token read_word();
   Token read_number(bool negative);
   bool matches_uuid(size_t offset) const;
+  /// Eight hexadecimal digits and a dash can begin nothing but a uuid.
+  bool begins_uuid(size_t offset) const;
+  Token fail_uuid(size_t offset);
   /// Bytes of units like 1h30m from `offset` on, after an optional sign; 0 if there are none.
   size_t duration_bytes(size_t offset) const;
   /// Bytes of P1Y2M…, P1W or P0001-01-01T00:00:00 at `offset`; 0 if there is none.

@@ -60,7 +60,7 @@ ast::QualifiedName Parser::qualified_name(std::string_view what) {
       fail(fmt::format("Bind variables cannot be used for {} names", kind));
     }
   };
-  if (is(TokenKind::kDot, 1)) {
+  if ((names(peek()) || is(TokenKind::kQuestionMark)) && is(TokenKind::kDot, 1)) {
     refuse_marker("keyspace");
     result.keyspace = name();
     expect(TokenKind::kDot);

@@ -230,7 +230,10 @@ void Parser::condition_clause(bool& if_exists, std::vector<ast::Condition>& cond
                TokenKind::kDot},
               1) &&
       !is_any({Keyword::kIn, Keyword::kContains}, 1)) {
-    if (is(Keyword::kAnd, 1)) fail_no_viable(index_ + 1, index_);
+    if (!is_any({TokenKind::kEnd, TokenKind::kSemicolon, TokenKind::kError}, 1) &&
+        !is_any({Keyword::kApply, Keyword::kInsert, Keyword::kUpdate, Keyword::kDelete}, 1)) {
+      fail_no_viable(index_ + 1, index_);
+    }
     if_exists = true;
     advance();
     return;

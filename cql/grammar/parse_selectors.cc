@@ -61,6 +61,7 @@ ast::Selector Parser::selector_with_modifiers() {
   height_ = 1;
   const size_t from = index_;
   ast::Selector source = simple_selector();
+  if (std::holds_alternative<ast::TermSelector>(source.node)) peek(1);
   // Behind a bare column Cassandra notices at once what follows no column at all.
   if (std::holds_alternative<ast::ColumnSelector>(source.node) && index_ == from + 1) {
     peek(1);  // as far as Cassandra looks here: error texts show it
@@ -86,6 +87,8 @@ ast::Selector Parser::selector_modifiers(ast::Selector source) {
   for (;;) {
     if (accept(TokenKind::kDot)) {
       const ast::Position position = source.position;
+      const bool column = std::holds_alternative<ast::ColumnSelector>(source.node);
+      if (column && !names(peek())) fail_no_viable(index_, index_ - 2);
       ast::Identifier field = name();
       source = ast::Selector{ast::FieldSelector{std::move(source), std::move(field)}, position};
     } else if (is(TokenKind::kLeftBracket)) {
@@ -104,6 +107,7 @@ ast::Selector Parser::bracket_modifier(ast::Selector source) {
   const int32_t source_height = height_;
   advance();
   std::optional<ast::Term> lower, upper;
+  if (is(TokenKind::kRightBracket)) fail_mismatch(bracket, "K_FROM");
   int32_t height = 1;
   if (!is(TokenKind::kRange)) {
     lower = term();
@@ -258,6 +262,7 @@ ast::Selector Parser::brace_selector() {
   if (accept(TokenKind::kRightBrace)) return ast::Selector{ast::SetSelector{}, position};
   ast::Selector first = selector();
   int32_t height = height_;
+  if (!is_any({TokenKind::kColon, TokenKind::kComma, TokenKind::kRightBrace})) fail_no_viable();
   if (accept(TokenKind::kColon)) {
     ast::MapSelector map;
     ast::Selector first_value = selector();

@@ -109,7 +109,10 @@ std::optional<ast::Literal> Parser::literal_of(const Token& token) const {
 
 std::optional<ast::Literal> Parser::accept_literal() {
   std::optional<ast::Literal> literal = literal_of(peek());
-  if (literal) advance();
+  if (literal) {
+    advance();
+    behind_literal_ = index_;
+  }
   return literal;
 }
 
@@ -165,6 +168,7 @@ void Parser::check_term_end() {
     case TokenKind::kLeftParenthesis:
     case TokenKind::kLeftBrace:
     case TokenKind::kQuestionMark:
+    case TokenKind::kDot:
       fail_no_viable();
       return;
     case TokenKind::kKeyword:
@@ -185,14 +189,17 @@ void Parser::check_term_end() {
         case Keyword::kUpdate:
         case Keyword::kDelete:
         case Keyword::kAs:
-          return;
+          break;
         default:
           fail_no_viable();
           return;
       }
+      break;
     default:
-      return;
+      break;
   }
+  // Cassandra looks one token further behind a constant: error texts show it.
+  if (index_ == behind_literal_) peek(1);
 }
 
 ast::Term Parser::simple_term() {
@@ -311,7 +318,7 @@ ast::Term Parser::parenthesis_term() {
     set_height(height_ + 1);
     return ast::Term{ast::TypeCastTerm{std::move(to), std::move(argument)}, position};
   }
-  if (is(TokenKind::kRightParenthesis)) fail_no_viable(index_, parenthesis);
+  if (!starts_term(index_) && !is(TokenKind::kMinus)) fail_no_viable(index_, parenthesis);
   return ast::Term{ast::TupleTerm{terms_until(TokenKind::kRightParenthesis)}, position};
 }
 
@@ -321,10 +328,7 @@ ast::Term Parser::function_term() {
     // A name that is no call: the error stands where a parenthesis should.
     const size_t from = index_;
     size_t at = from + 1;
-    if (tokens_[from].kind == TokenKind::kKeyword && !names_function(tokens_[from]) &&
-        !is(TokenKind::kDot, 1)) {
-      at = from;
-    } else if (is(TokenKind::kDot, 1)) {
+    if (is(TokenKind::kDot, 1)) {
       at = names_function(peek(2)) ? from + 3 : from + 2;
     }
     fail_no_viable(std::min(at, tokens_.size() - 1), from);

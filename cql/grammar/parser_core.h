@@ -243,6 +243,7 @@ class Parser {
   std::vector<Token> tokens_;  // the last one is kEnd or kError
   size_t index_ = 0;           // of the current token
   size_t seen_ = 0;            // highest index looked at
+  size_t behind_literal_ = 0;  // index behind the last literal read
   int32_t depth_ = 0;
   int32_t height_ = 0;
   bool failed_ = false;
