@@ -17,6 +17,7 @@ class Result:
     def __init__(self, done):
         remark = "WARNING: cqlsh was built against"  # said of a newer Cassandra, not of Tetrad
         out = "".join(line for line in done.stdout.splitlines(True) if not line.startswith(remark))
+        out = out.replace("Consistency level set to QUORUM.\n", "", 1)  # what every script here begins with
         self.code, self.out, self.err = done.returncode, out, done.stderr
 
     def __repr__(self):
@@ -31,7 +32,7 @@ def shell(tmp_path_factory):
         environment = dict(os.environ, HOME=str(home), LC_ALL="C.UTF-8", TZ="UTC", CQLSH_NO_BUNDLED="1")
         done = subprocess.run(
             [str(CQLSH), "--no-color", "--request-timeout=60", "--connect-timeout=20", *options, HOST, PORT],
-            input=text, capture_output=True, text=True, timeout=110, env=environment, cwd=str(home),
+            input="CONSISTENCY QUORUM\n" + text, capture_output=True, text=True, timeout=110, env=environment, cwd=str(home),
         )
         result = Result(done)
         if not fails:

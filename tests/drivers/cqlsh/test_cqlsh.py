@@ -156,7 +156,8 @@ def test_paging_shows_every_row(shell, keyspace):
 
 def test_consistency_serial_consistency_and_tracing_commands(shell, keyspace):
     out = shell(
-        """CONSISTENCY QUORUM
+        """CONSISTENCY TWO
+        CONSISTENCY QUORUM
         CONSISTENCY
         SERIAL CONSISTENCY LOCAL_SERIAL
         TRACING OFF
@@ -167,7 +168,7 @@ def test_consistency_serial_consistency_and_tracing_commands(shell, keyspace):
         SELECT v FROM %(k)s.levels;
         """ % {"k": keyspace}
     ).out
-    assert "Consistency level set to QUORUM." in out and "Current consistency level is QUORUM." in out
+    assert "Consistency level set to TWO." in out and "Consistency level set to QUORUM." in out and "Current consistency level is QUORUM." in out
     assert "Serial consistency level set to LOCAL_SERIAL." in out and "TRACING" in out.upper()
     assert out.count("(1 rows)") == 2
 

@@ -22,6 +22,7 @@ async function connect(options = {}) {
     contactPoints: hosts,
     protocolOptions: { port },
     socketOptions: { readTimeout: 20000, connectTimeout: 10000 },
+    queryOptions: { consistency: types.consistencies.quorum },
     policies: { loadBalancing: new TokenAwarePolicy(new RoundRobinPolicy()) },
     ...options,
   });

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import pytest
+from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
 
@@ -29,7 +30,9 @@ class Connector:
         options.setdefault("connect_timeout", 10)
         if profile is None:
             profile = ExecutionProfile(
-                load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()), request_timeout=20
+                load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()),
+                consistency_level=ConsistencyLevel.QUORUM,
+                request_timeout=20,
             )
         cluster = Cluster(hosts or HOSTS, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, **options)
         self._clusters.append(cluster)
@@ -99,7 +102,7 @@ class NodeControl:
         subprocess.run(shlex.split(self._kill), check=True, timeout=60, stdout=subprocess.DEVNULL)
 
     def start(self):
-        subprocess.run(shlex.split(self._start), check=True, timeout=120, stdout=subprocess.DEVNULL)
+        subprocess.run(shlex.split(self._start), check=True, timeout=300, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture

@@ -42,7 +42,8 @@ def test_the_drivers_tokens_are_the_servers(session):
 
 def test_every_key_has_replicas_and_token_aware_requests_go_to_one(session, connector):
     session.execute("CREATE TABLE routed (k uuid PRIMARY KEY, v int)")
-    profile = ExecutionProfile(load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy(), shuffle_replicas=False))
+    policy = TokenAwarePolicy(DCAwareRoundRobinPolicy(), shuffle_replicas=False)
+    profile = ExecutionProfile(load_balancing_policy=policy, consistency_level=ConsistencyLevel.QUORUM)
     client = connector.session(session.keyspace, profile=profile)
     insert = client.prepare("INSERT INTO routed (k, v) VALUES (?, ?)")
     for number in range(100):
