@@ -324,7 +324,10 @@ template <class UInt>
 Result<void> read_float(Bytes& out, Cursor& in) {
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
   TETRAD_TRY(const UInt value, in.read_fixed<UInt>());
-  append_fixed<UInt>(out, value & kSign ? value ^ kSign : ~value);
+  const UInt bits = value & kSign ? value ^ kSign : static_cast<UInt>(~value);
+  if (is_nan_pattern(bits) && bits != kCanonicalNan<UInt>)
+    return fail(ErrorCode::kCorruption, "a NaN that is not the canonical one");
+  append_fixed<UInt>(out, bits);
   return {};
 }
 
@@ -340,7 +343,12 @@ Result<void> read_varint(Bytes& out, Cursor& in) {
     if (size == 0 || size > kShortVarint)
       return fail(ErrorCode::kCorruption, "no varint starts with {:#x}", head);
   }
-  return in.read_raw(out, size);
+  const size_t start = out.size();
+  TETRAD_TRY_VOID(in.read_raw(out, size));
+  const BytesView value = BytesView(out).substr(start);
+  if (minimal_varint(value).size() != size || ((value[0] & 0x80) != 0) != (head < 0x80))
+    return fail(ErrorCode::kCorruption, "a varint that is not the shortest");
+  return {};
 }
 
 Result<void> read_decimal(Bytes& out, Cursor& in) {
@@ -455,8 +463,12 @@ Result<void> read_payload(Bytes& out, const DataType& type, Cursor& in) {
       return in.read_raw(out, 4);
     case TypeKind::kTime:
       return in.read_raw(out, 8);
-    case TypeKind::kBoolean:
-      return in.read_raw(out, 1);
+    case TypeKind::kBoolean: {
+      TETRAD_TRY(const uint8_t truth, in.read_u8());
+      if (truth > 1) return fail(ErrorCode::kCorruption, "the boolean {}", truth);
+      append_u8(out, truth);
+      return {};
+    }
     case TypeKind::kFloat:
       return read_float<uint32_t>(out, in);
     case TypeKind::kDouble:
