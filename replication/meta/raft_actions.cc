@@ -119,6 +119,7 @@ Result<RaftSnapshotMeta> RaftCore::snapshot_meta(RaftIndex index) const {
     return fail(ErrorCode::kInvalid, "raft snapshot at {}, applied is {}, newest snapshot at {}",
                 index, applied_, log_.snapshot().index);
   }
+  if (index == 0) return fail(ErrorCode::kInvalid, "raft has nothing to make a snapshot of");
   return RaftSnapshotMeta{index, log_.term_at(index).value(), log_.configuration_at(index)};
 }
 

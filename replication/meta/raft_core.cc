@@ -93,11 +93,8 @@ void RaftCore::become_follower(RaftTerm term, std::optional<RaftServerId> leader
     term_ = term;
     vote_.reset();
     held_.clear();  // promises to an earlier term's leader and candidates interest nobody
-  } else if (role_ == RaftRole::kCandidate) {
-    std::erase_if(held_, [](const HeldMessage& held) {
-      return std::holds_alternative<RaftVoteRequest>(held.message.body);
-    });
   }
+  drop_held_campaign();
   role_ = RaftRole::kFollower;
   leader_ = leader;
   election_elapsed_ = 0;
@@ -119,6 +116,7 @@ void RaftCore::campaign(Campaign kind) {
   election_elapsed_ = 0;
   if (kind == Campaign::kPreVote) {
     role_ = RaftRole::kPreCandidate;
+    drop_held_campaign();
   } else {
     role_ = RaftRole::kCandidate;
     ++term_;
@@ -141,6 +139,13 @@ void RaftCore::campaign(Campaign kind) {
     }
   }
   tally_votes();
+}
+
+/// Votes for a campaign that is over would not be counted.
+void RaftCore::drop_held_campaign() {
+  std::erase_if(held_, [](const HeldMessage& held) {
+    return std::holds_alternative<RaftVoteRequest>(held.message.body);
+  });
 }
 
 void RaftCore::tally_votes() {

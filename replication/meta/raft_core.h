@@ -64,14 +64,17 @@ struct RaftOptions {
 /// What storage held when the server started.
 struct RaftStored {
   RaftHardState hard_state;
-  RaftSnapshotMeta snapshot;       // of the newest image; index 0 before the first
+  RaftSnapshotMeta snapshot;       // of the newest image; index 0 where none came yet
   std::vector<RaftEntry> entries;  // all entries kept, also those before the snapshot
   RaftIndex applied = 0;           // what the state machine holds, if more than the snapshot
 
-  /// A new group, given the same configuration on each of its first servers. Persist it before use.
+  /// A new group, given the same configuration on each of its first servers. Persist hard state and
+  /// snapshot before use. It starts from an image of the empty state machine at index 1 of term 1,
+  /// so that servers that join later get to know the first configuration, with that image.
   static RaftStored founding(RaftConfiguration configuration) {
     RaftStored stored;
-    stored.snapshot.configuration = std::move(configuration);
+    stored.hard_state = {1, std::nullopt, 1};
+    stored.snapshot = {1, 1, std::move(configuration)};
     return stored;
   }
   /// A server that waits until a leader has added it and speaks to it.
@@ -237,6 +240,7 @@ class RaftCore {
   void on_timeout_now(const RaftMessage& message);
   void become_follower(RaftTerm term, std::optional<RaftServerId> leader);
   void campaign(Campaign kind);
+  void drop_held_campaign();
   void tally_votes();
   void become_leader();
   void draw_timeout();

@@ -37,7 +37,7 @@ RaftWeather RaftWeather::draw(base::Random& random) {
   weather.late_per_mille = one_of<uint64_t>(random, {0, 20, 100});
   weather.delay_max = one_of<uint64_t>(random, {3, 10, 40});
   weather.late_max = 100 + random.below(500);
-  weather.disk_max = one_of<uint64_t>(random, {1, 5, 30, 100});
+  weather.disk_max = one_of<uint64_t>(random, {1, 5, 20, 60});
   weather.fault_gap = one_of<uint64_t>(random, {60, 150, 400, 1000});
   weather.propose_gap = one_of<uint64_t>(random, {8, 30, 100});
   weather.read_gap = one_of<uint64_t>(random, {30, 100, kNever});
@@ -46,7 +46,27 @@ RaftWeather RaftWeather::draw(base::Random& random) {
   weather.snapshot_gap = one_of<uint64_t>(random, {40, 200, kNever});
   weather.restart_max = one_of<uint64_t>(random, {50, 200, 600});
   weather.leader_bias = random.one_in(2);
-  weather.drop_disks_prefix = random.one_in(2);
+  weather.keep_disks_prefix = random.one_in(2);
+  weather.eager_changes = weather.change_gap != kNever && random.one_in(2);
+  weather.eager_faults = random.one_in(4);
+  weather.even_voters = false;
+  weather.single_entries = random.one_in(4);
+  if (random.one_in(3)) {  // a storm: leaders come and go before their entries are anywhere
+    weather.fault_gap = 15 + random.below(50);
+    weather.restart_max = 10 + random.below(80);
+    weather.election_ticks = 4 + static_cast<uint32_t>(random.below(3));
+    weather.delay_max = one_of<uint64_t>(random, {3, 10});
+    weather.disk_max = one_of<uint64_t>(random, {1, 5, 10});
+    weather.leader_bias = true;
+    if (weather.eager_changes && random.one_in(2)) {  // majorities that differ by one: Ongaro 2015
+      weather.servers = 4;
+      weather.change_gap = 20;
+      weather.even_voters = true;
+      weather.fault_gap = 80 + random.below(150);
+      weather.restart_max = 50;
+      weather.eager_faults = true;
+    }
+  }
   return weather;
 }
 
@@ -72,7 +92,9 @@ RaftCluster::RaftCluster(uint64_t seed, RaftMutants mutants, bool trace)
   }
   for (size_t place = 0; place < kServersMax; ++place) servers_[place].id = id_of(place);
   for (size_t place = 0; place < weather_.servers; ++place) {
-    servers_[place].disk.image.meta.configuration = founders;
+    RaftStored stored = RaftStored::founding(founders);
+    servers_[place].disk.hard_state = stored.hard_state;
+    servers_[place].disk.image.meta = std::move(stored.snapshot);
     start(place);
   }
   started_ = weather_.servers;
@@ -93,6 +115,7 @@ RaftOptions RaftCluster::options_for(size_t place) {
   options.election_ticks = weather_.election_ticks;
   options.heartbeat_ticks = weather_.heartbeat_ticks;
   options.message_bytes_max = one_of<size_t>(random_, {1, 1, 1000, 100'000});
+  if (weather_.single_entries) options.message_bytes_max = 1;
   // One entry at a time and unanswered would be too slow to catch up with in time.
   options.in_flight_max = options.message_bytes_max == 1 ? one_of<size_t>(random_, {8, 32})
                                                          : one_of<size_t>(random_, {1, 2, 8, 32});
@@ -134,7 +157,7 @@ void RaftCluster::crash(size_t place) {
   if (trace_) std::printf("%6lu crash %zu\n", now_, place);
   ++summary_.crashes;
   // Writes under way happened up to some point, or not at all.
-  size_t done = weather_.drop_disks_prefix ? random_.below(server.writes.size() + 1) : 0;
+  size_t done = weather_.keep_disks_prefix ? random_.below(server.writes.size() + 1) : 0;
   for (; done > 0; --done) {
     const Write& write = server.writes.front();
     if (write.persist) {
@@ -284,7 +307,13 @@ void RaftCluster::drain(Server& server) {
                     core.commit_index(), core.configuration().voters.size());
       }
       note(core.term() * 8 + static_cast<uint64_t>(core.role()));
-      if (core.role() == RaftRole::kLeader) oracle_.on_leader(core);
+      if (core.role() == RaftRole::kLeader) {
+        oracle_.on_leader(core);
+        if (weather_.eager_faults && random_.one_in(2)) {
+          schedule(random_.below(2 * weather_.delay_max), EventKind::kEagerFault);
+        }
+        if (weather_.eager_changes) schedule(random_.below(5), EventKind::kEagerChange, place);
+      }
     }
     if (actions.persist) {
       oracle_.on_entries(core, actions.persist->entries);
@@ -332,6 +361,15 @@ RaftCluster::Server* RaftCluster::leader() {
   return found;
 }
 
+void RaftCluster::split() {
+  const uint64_t sides = random_.next();
+  for (size_t i = 0; i < kServersMax; ++i) {
+    for (size_t j = 0; j < kServersMax; ++j) {
+      cut_[i][j] = ((sides >> i) & 1) != ((sides >> j) & 1);
+    }
+  }
+}
+
 void RaftCluster::fault() {
   Server* const leads = leader();
   Server& target = weather_.leader_bias && leads != nullptr ? *leads : any_server();
@@ -349,15 +387,9 @@ void RaftCluster::fault() {
     case 3:
       for (size_t i = 0; i < kServersMax; ++i) cut_[place][i] = cut_[i][place] = true;
       break;
-    case 4: {
-      const uint64_t sides = random_.next();
-      for (size_t i = 0; i < kServersMax; ++i) {
-        for (size_t j = 0; j < kServersMax; ++j) {
-          cut_[i][j] = ((sides >> i) & 1) != ((sides >> j) & 1);
-        }
-      }
+    case 4:
+      split();
       break;
-    }
     case 5: {
       const bool deaf = random_.one_in(2);
       for (size_t i = 0; i < kServersMax; ++i) (deaf ? cut_[i][place] : cut_[place][i]) = true;
@@ -394,13 +426,16 @@ void RaftCluster::read() {
   if (server->core->read_index(next_context_++)) drain(*server);
 }
 
-void RaftCluster::change() {
-  Server* server = leader();
-  if (server == nullptr) return;
+void RaftCluster::change(Server* server) {
+  if (server == nullptr || !server->core || server->core->role() != RaftRole::kLeader) return;
   using Kind = RaftMembershipChange::Kind;
   const RaftConfiguration& members = server->core->configuration();
   RaftMembershipChange wish{Kind::kAddLearner, {}};
-  switch (random_.below(5)) {
+  uint64_t choice = random_.below(5);
+  if (weather_.even_voters && !random_.one_in(4)) {
+    choice = members.voters.size() >= 4 ? 3 : members.learners.empty() ? 0 : 2;
+  }
+  switch (choice) {
     case 0:
     case 1: {
       if (members.servers().size() >= 6) return;
@@ -489,7 +524,11 @@ void RaftCluster::handle(const Event& event) {
       return read();
     case EventKind::kChange:
       schedule(gap(weather_.change_gap), EventKind::kChange);
-      return change();
+      return change(leader());
+    case EventKind::kEagerChange:
+      return change(&server);
+    case EventKind::kEagerFault:
+      return random_.one_in(3) ? fault() : split();
     case EventKind::kTransfer:
       schedule(gap(weather_.transfer_gap), EventKind::kTransfer);
       return transfer();

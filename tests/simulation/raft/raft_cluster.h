@@ -26,8 +26,12 @@ struct RaftWeather {
   uint64_t delay_max, late_max, disk_max;
   uint64_t fault_gap, propose_gap, read_gap, change_gap, transfer_gap, snapshot_gap;
   uint64_t restart_max;
-  bool leader_bias;  // faults prefer the leader
-  bool drop_disks_prefix;
+  bool leader_bias;        // faults prefer the leader
+  bool keep_disks_prefix;  // a crash may keep some of the writes under way
+  bool eager_changes;      // a new leader is asked for a membership change at once
+  bool eager_faults;       // something happens to the network when a leader is new
+  bool even_voters;        // changes go back and forth between three and four voters
+  bool single_entries;     // one entry in a message, everywhere
 
   static RaftWeather draw(base::Random& random);
 };
@@ -60,6 +64,8 @@ class RaftCluster {
     kPropose,
     kRead,
     kChange,
+    kEagerChange,
+    kEagerFault,
     kTransfer,
     kSnapshot,
     kRestart
@@ -111,10 +117,11 @@ class RaftCluster {
   void drain(Server& server);
   void post(InFlight letter);
   void fault();
+  void split();
   void heal();
   void propose();
   void read();
-  void change();
+  void change(Server* server);
   void transfer();
   void take_snapshot();
   void run_until(uint64_t until);

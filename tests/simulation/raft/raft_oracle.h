@@ -81,8 +81,8 @@ class RaftOracle {
 
   std::vector<const RaftDisk*> disks_;
   uint64_t (*place_of_)(RaftServerId);
-  std::vector<std::vector<Seen>> seen_;            // by index
-  std::vector<Committed> committed_{Committed{}};  // by index; 0 stands for the empty log
+  std::vector<std::vector<Seen>> seen_;                 // by index
+  std::vector<Committed> committed_{{}, {1, 0, 1, 0}};  // by index; 1 is what a group starts from
   std::unordered_map<RaftTerm, RaftServerId> leaders_;
   std::map<uint64_t, RaftIndex> read_floors_;
   uint64_t reads_confirmed_ = 0;
