@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/result.h"
 #include "partitioner/tablet_map.h"
 
 namespace tetrad::replication {
@@ -57,8 +58,21 @@ struct MetaState {
       settings;  // of the whole cluster, for example replication.mode
   uint32_t next_incarnation = 1;
   uint64_t next_tablet_id = 1;
+  /// The last commands applied and how they ended, oldest first: a command that is proposed again
+  /// because its answer was lost is not applied twice.
+  struct Outcome {
+    Uuid command_id;
+    MetaIndex index;
+    ErrorCode code = ErrorCode::kServerError;  // counts when failed
+    std::string message;                       // "" when it succeeded
+    bool failed = false;
+  };
+  std::vector<Outcome> recent_outcomes;
 
   const TableInfo* table(TableIncarnation incarnation) const;
+  const TableInfo* table(TableId id) const;
+  /// Null if there is no such host.
+  const NodeInfo* node(HostId host) const;
   /// What drivers compare for schema agreement: a UUID made of the cluster id and the schema
   /// version.
   Uuid schema_version_uuid() const;
@@ -86,5 +100,9 @@ struct SchemaChange {
   std::vector<AlteredTable> altered_tables;
   std::vector<TableId> dropped_tables, truncated_tables;
 };
+
+/// The whole state as bytes, for snapshots of the metadata group. Errors: kCorruption.
+void encode_meta_state(const MetaState& state, Bytes& out);
+Result<MetaSnapshot> decode_meta_state(BytesView encoded);
 
 }  // namespace tetrad::replication

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// Founding and joining clusters.
+#include "replication/membership/formation.h"
+
+#include <algorithm>
+
+#include "base/sleep.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr BytesView kHostKey = "node/h";
+constexpr BytesView kClusterKey = "node/c";
+constexpr uint8_t kJoinFormat = 1;
+constexpr int64_t kAskUs = 1'000'000;
+constexpr int64_t kTakeInUs = 5'000'000;
+constexpr int64_t kKeepKnownUs = 500'000;
+constexpr size_t kSecretBytes = 32;
+constexpr uint64_t kMembersMax = 65536;
+
+bool same_but_for_ring(const NodeInfo& known, const NodeInfo& now) {
+  return known.address == now.address && known.native_port == now.native_port &&
+         known.internode_port == now.internode_port && known.admin_port == now.admin_port &&
+         known.data_center == now.data_center && known.rack == now.rack &&
+         known.version == now.version;
+}
+
+Result<Uuid> uuid_of(BytesView bytes) {
+  if (bytes.size() != 16) return fail(ErrorCode::kCorruption, "an id of {} bytes", bytes.size());
+  return Uuid::from_bytes(bytes);
+}
+
+struct JoinRequest {
+  Uuid cluster_id;
+  std::string cluster_name;
+  NodeInfo node;
+  uint64_t token_seed = 0;
+};
+
+Result<JoinRequest> decode_join(BytesView body) {
+  base::ByteReader in(body);
+  JoinRequest request;
+  TETRAD_TRY(const uint8_t format, in.read_u8());
+  if (format != kJoinFormat) return fail(ErrorCode::kProtocol, "join request format {}", format);
+  TETRAD_TRY(const BytesView cluster, in.read_raw(16));
+  request.cluster_id = Uuid::from_bytes(cluster);
+  TETRAD_TRY(const BytesView name, in.read_bytes());
+  request.cluster_name = std::string(name);
+  TETRAD_TRY(request.node, decode_node_info(in));
+  TETRAD_TRY(request.token_seed, in.read_u64());
+  return request;
+}
+
+}  // namespace
+
+Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random) {
+  NodeIdentity identity;
+  TETRAD_TRY(const auto host, log.get(kHostKey));
+  if (host) {
+    TETRAD_TRY(identity.host.value, uuid_of(*host));
+    identity.stored = true;
+  } else {
+    identity.host.value = base::make_random_uuid(random);
+  }
+  TETRAD_TRY(const auto cluster, log.get(kClusterKey));
+  if (cluster) {
+    TETRAD_TRY(identity.cluster_id, uuid_of(*cluster));
+  }
+  return identity;
+}
+
+Formation::Formation(base::Reactor& reactor, base::Random& random, storage::LocalLog& log,
+                     RpcNode& rpc, MetaServiceImpl& meta, NodeIdentity identity,
+                     FormationOptions options, Logger logger)
+    : reactor_(reactor),
+      random_(random),
+      log_(log),
+      rpc_(rpc),
+      meta_(meta),
+      identity_(identity),
+      options_(std::move(options)),
+      logger_(std::move(logger)),
+      token_seed_(random.next()) {
+  rpc_.handle(
+      Verb::kJoin,
+      [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+        tasks_.spawn(serve_join(Bytes(body), context.from_endpoint, std::move(reply)));
+      },
+      true);
+}
+
+Formation::~Formation() { rpc_.handle(Verb::kJoin, nullptr); }
+
+std::vector<Endpoint> Formation::other_seeds() const {
+  std::vector<Endpoint> others = options_.seeds;
+  std::erase(others, rpc_.self_endpoint());
+  return others;
+}
+
+bool Formation::is_first_seed() const {
+  return !options_.seeds.empty() && options_.seeds.front() == rpc_.self_endpoint();
+}
+
+Task<void> Formation::run() {
+  auto stored = RaftDriver::load(log_);
+  if (!stored) {
+    options_.fatal(stored.error());
+    co_return;
+  }
+  Result<void> begun;
+  if (*stored && !identity_.cluster_id.is_nil()) {
+    begun = meta_.start(identity_.cluster_id, std::move(**stored));
+    const auto& members = meta_.driver()->core().configuration();
+    // The process ended between founding and the first command.
+    if (begun && meta_.snapshot()->cluster_id.is_nil() && members.voters.size() == 1 &&
+        members.is_voter(identity_.host)) {
+      Result<void> founded = co_await found();
+      begun = std::move(founded);
+    }
+  } else if (other_seeds().empty()) {
+    Result<void> founded = co_await found();
+    begun = std::move(founded);
+  } else {
+    const base::MonotonicUs found_at_us = reactor_.now_us() + options_.look_for_others_us;
+    while (!meta_.started()) {
+      Result<bool> taken_in = co_await ask_seeds(true);
+      if (!taken_in) {
+        options_.fatal(taken_in.error());
+        co_return;
+      }
+      if (*taken_in) break;
+      if (is_first_seed() && reactor_.now_us() >= found_at_us) {
+        Result<void> founded = co_await found();
+        begun = std::move(founded);
+        break;
+      }
+      co_await base::sleep_for(reactor_, options_.retry_us);
+    }
+  }
+  if (!begun) {
+    options_.fatal(begun.error());
+    co_return;
+  }
+  Task<void> known = keep_known();
+  co_await std::move(known);
+}
+
+Task<Result<void>> Formation::store_identity() {
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
+  batch.push_back({Bytes(kClusterKey), Bytes(identity_.cluster_id.view())});
+  base::OneShot<Result<void>> written;
+  const auto setter = written.setter();
+  storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
+    setter.set(std::move(result));
+  };
+  log_.write(std::move(batch), true, std::move(done));
+  Result<void> result = co_await written;
+  co_return result;
+}
+
+Task<Result<void>> Formation::found() {
+  if (!meta_.started()) {
+    if (identity_.cluster_id.is_nil()) identity_.cluster_id = base::make_random_uuid(random_);
+    Result<void> stored = co_await store_identity();
+    TETRAD_CO_TRY_VOID(std::move(stored));
+    RaftConfiguration configuration;
+    configuration.voters.push_back(identity_.host);
+    base::OneShot<Result<void>> written;
+    const auto setter = written.setter();
+    storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
+      setter.set(std::move(result));
+    };
+    RaftDriver::found(log_, configuration, std::move(done));
+    Result<void> result = co_await written;
+    TETRAD_CO_TRY_VOID(std::move(result));
+    TETRAD_CO_TRY(auto raft, RaftDriver::load(log_));
+    TETRAD_CO_TRY_VOID(meta_.start(identity_.cluster_id, std::move(*raft)));
+  }
+  BootstrapCluster command;
+  command.cluster_id = identity_.cluster_id;
+  command.cluster_name = options_.cluster_name;
+  for (size_t i = 0; i < kSecretBytes; ++i)
+    command.secret.push_back(static_cast<char>(random_.next()));
+  command.node = options_.self;
+  command.node.host = identity_.host;
+  command.token_seed = token_seed_;
+  MetaCommandBody body(std::move(command));
+  const base::Deadline deadline{reactor_.now_us() + kTakeInUs};
+  Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  // Another attempt may have been applied before: what counts is that there is a cluster.
+  if (!proposed && proposed.error().code != ErrorCode::kConflict)
+    co_return std::unexpected<Error>(proposed.error());
+  logger_.info("founded a cluster name={} id={}", options_.cluster_name,
+               identity_.cluster_id.to_string());
+  co_return Result<void>();
+}
+
+Bytes Formation::join_request() const {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u8(kJoinFormat);
+  writer.raw(identity_.cluster_id.view());
+  writer.bytes(options_.cluster_name);
+  NodeInfo node = options_.self;
+  node.host = identity_.host;
+  encode_node_info(node, writer);
+  writer.u64(token_seed_);
+  return body;
+}
+
+/// True when one took this node in; an error is final.
+Task<Result<bool>> Formation::ask_seeds(bool join) {
+  const std::vector<Endpoint> seeds = other_seeds();
+  for (const Endpoint& seed : seeds) {
+    base::OneShot<Result<Bytes>> answered;
+    const auto setter = answered.setter();
+    RpcNode::ReplyCallback done = [setter](Result<Bytes> result) { setter.set(std::move(result)); };
+    const base::Deadline deadline{reactor_.now_us() + kAskUs};
+    rpc_.call_endpoint(seed, Verb::kJoin, join_request(), deadline, std::move(done));
+    Result<Bytes> answer = co_await answered;
+    if (!answer) {
+      if (answer.error().code == ErrorCode::kConfig)
+        co_return fail(ErrorCode::kConfig, "seed {} refuses this node: {}", seed,
+                       answer.error().message);
+      continue;
+    }
+    const auto cluster_id = uuid_of(BytesView(*answer).substr(0, 16));
+    if (!cluster_id) continue;
+    if (join) {
+      identity_.cluster_id = *cluster_id;
+      Result<void> stored = co_await store_identity();
+      TETRAD_CO_TRY_VOID(std::move(stored));
+      RaftDriver::Stored nothing;
+      nothing.raft = RaftStored::joining();
+      TETRAD_CO_TRY_VOID(meta_.start(*cluster_id, std::move(nothing)));
+      logger_.info("taken into a cluster id={} by={}", cluster_id->to_string(), seed);
+    }
+    TETRAD_CO_TRY_VOID(begin(std::move(*answer)));
+    co_return true;
+  }
+  co_return false;
+}
+
+/// Learns where the members are.
+Result<void> Formation::begin(Bytes answer) {
+  base::ByteReader in(answer);
+  TETRAD_TRY_VOID(in.read_raw(16));
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  for (uint64_t i = 0; i < std::min(count, kMembersMax); ++i) {
+    TETRAD_TRY(const BytesView host, in.read_raw(16));
+    TETRAD_TRY(const BytesView endpoint, in.read_bytes());
+    const HostId id{Uuid::from_bytes(host)};
+    if (id != identity_.host && !endpoint.empty()) rpc_.set_peer(id, Endpoint(endpoint));
+  }
+  return {};
+}
+
+bool Formation::known_as_is() const {
+  const NodeInfo* known = meta_.snapshot()->node(identity_.host);
+  return known != nullptr && same_but_for_ring(*known, options_.self);
+}
+
+/// A node that came back elsewhere, or as another version, tells the cluster.
+Task<void> Formation::keep_known() {
+  while (!known_as_is() || !meta_.driver()->core().leader()) {
+    Result<bool> asked = co_await ask_seeds(false);
+    if (!asked) {
+      options_.fatal(asked.error());
+      co_return;
+    }
+    if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
+      PutNode command{options_.self, token_seed_};
+      command.node.host = identity_.host;
+      MetaCommandBody body(std::move(command));
+      const base::Deadline deadline{reactor_.now_us() + kAskUs};
+      Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+      if (!proposed && proposed.error().code == ErrorCode::kConfig) {
+        options_.fatal(proposed.error());
+        co_return;
+      }
+    }
+    co_await base::sleep_for(reactor_, kKeepKnownUs);
+  }
+}
+
+Bytes Formation::join_answer() const {
+  const MetaSnapshot state = meta_.snapshot();
+  Bytes body(state->cluster_id.view());
+  base::ByteWriter writer(body);
+  std::vector<std::pair<HostId, Endpoint>> members;
+  members.emplace_back(identity_.host, rpc_.self_endpoint());
+  for (const auto& [host, node] : state->nodes) {
+    const auto endpoint = rpc_.peer(host);
+    if (host != identity_.host && endpoint) members.emplace_back(host, *endpoint);
+  }
+  writer.varint(members.size());
+  for (const auto& [host, endpoint] : members) {
+    writer.raw(host.value.view());
+    writer.bytes(endpoint);
+  }
+  return body;
+}
+
+Task<void> Formation::serve_join(Bytes body, Endpoint from, RpcNode::Reply reply) {
+  const auto request = decode_join(body);
+  if (!request) {
+    reply.error(request.error());
+    co_return;
+  }
+  const MetaSnapshot state = meta_.snapshot();
+  if (state->cluster_id.is_nil()) {
+    reply.error(Error(ErrorCode::kBootstrapping, "this node has no cluster yet"));
+    co_return;
+  }
+  if (!request->cluster_id.is_nil() && request->cluster_id != state->cluster_id) {
+    reply.error(Error(ErrorCode::kConfig,
+                      fmt::format("its data belongs to cluster {}, this is cluster {}",
+                                  request->cluster_id.to_string(), state->cluster_id.to_string())));
+    co_return;
+  }
+  if (request->cluster_name != state->cluster_name) {
+    reply.error(
+        Error(ErrorCode::kConfig, fmt::format("its cluster_name is '{}', this cluster is '{}'",
+                                              request->cluster_name, state->cluster_name)));
+    co_return;
+  }
+  const HostId host = request->node.host;
+  if (host != identity_.host && !from.empty()) rpc_.set_peer(host, from);
+  const NodeInfo* known = state->node(host);
+  const bool current = known != nullptr && known->state != NodeState::kRemoved &&
+                       same_but_for_ring(*known, request->node);
+  if (!current) {
+    MetaCommandBody command(PutNode{request->node, request->token_seed});
+    const base::Deadline deadline{reactor_.now_us() + kTakeInUs};
+    Result<MetaIndex> proposed = co_await meta_.propose(std::move(command), deadline);
+    if (!proposed) {
+      reply.error(proposed.error());
+      co_return;
+    }
+    logger_.info("node joins host={} endpoint={}", host.to_string(), from);
+  }
+  reply.ok(join_answer());
+}
+
+}  // namespace tetrad::replication

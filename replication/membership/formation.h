@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a node comes to its cluster: it founds one, asks seeds to be taken in, or goes on with what
+// its local log holds.
+//
+//   "node/h"  16 B host id, made at the first start
+//   "node/c"  16 B cluster id, once the node has one
+//
+//   join   := u8 version (1), 16 B cluster id (nil: none yet), cluster name, node, u64 token seed
+//   answer := 16 B cluster id, varint count, (16 B host, endpoint)*
+// A node without seeds, or whose only seed is itself, founds a cluster at once. One that is the
+// first of several seeds does so when none of the others has a cluster. Everyone else asks its
+// seeds until one takes it in.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/task_group.h"
+#include "replication/meta/meta_service_impl.h"
+
+namespace tetrad::replication {
+
+struct NodeIdentity {
+  HostId host;
+  Uuid cluster_id;      // nil: none yet
+  bool stored = false;  // the host id is in the local log
+};
+/// Errors: kIo, kCorruption.
+Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
+
+struct FormationOptions {
+  NodeInfo self;
+  std::vector<Endpoint> seeds;
+  std::string cluster_name;
+  int64_t retry_us = 50'000;
+  /// How long the first of several seeds looks for a cluster of the others.
+  int64_t look_for_others_us = 3'000'000;
+  std::function<void(const Error&)> fatal;
+};
+
+class Formation {
+ public:
+  /// Everything handed in outlives it.
+  Formation(base::Reactor& reactor, base::Random& random, storage::LocalLog& log, RpcNode& rpc,
+            MetaServiceImpl& meta, NodeIdentity identity, FormationOptions options, Logger logger);
+  ~Formation();
+  void start() { tasks_.spawn(run()); }
+
+ private:
+  Task<void> run();
+  Task<Result<void>> found();
+  Task<Result<bool>> ask_seeds(bool join);
+  Task<Result<void>> store_identity();
+  Task<void> keep_known();
+  Task<void> serve_join(Bytes body, Endpoint from, RpcNode::Reply reply);
+  Result<void> begin(Bytes answer);
+  Bytes join_request() const;
+  Bytes join_answer() const;
+  bool known_as_is() const;
+  bool is_first_seed() const;
+  std::vector<Endpoint> other_seeds() const;
+
+  base::Reactor& reactor_;
+  base::Random& random_;
+  storage::LocalLog& log_;
+  RpcNode& rpc_;
+  MetaServiceImpl& meta_;
+  NodeIdentity identity_;
+  const FormationOptions options_;
+  const Logger logger_;
+  const uint64_t token_seed_;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heartbeats.
+#include "replication/membership/membership.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+
+namespace tetrad::replication {
+
+namespace {
+constexpr uint8_t kHeartbeatFormat = 1;
+}
+
+Membership::Membership(base::Reactor& reactor, RpcNode& rpc, MembershipOptions options,
+                       Logger logger)
+    : reactor_(reactor), rpc_(rpc), options_(options), logger_(std::move(logger)) {
+  rpc_.handle(Verb::kHeartbeat, [this](const RpcContext& context, BytesView body,
+                                       const RpcNode::Reply&) { on_message(context, body); });
+}
+
+Membership::~Membership() {
+  rpc_.handle(Verb::kHeartbeat, nullptr);
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+void Membership::start() {
+  if (timer_ != 0) return;
+  tick();
+}
+
+void Membership::set_hosts(const MetaState& state) {
+  for (const auto& [host, node] : state.nodes) {
+    if (host == rpc_.self()) continue;
+    if (node.state == NodeState::kRemoved)
+      hosts_.erase(host);
+    else
+      hosts_.try_emplace(host, options_.heartbeat_us);
+  }
+}
+
+Bytes Membership::heartbeat() const {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u8(kHeartbeatFormat);
+  writer.u64(applied_.value);
+  writer.i64(reactor_.wall_time_us());
+  writer.u64(options_.start_number);
+  return body;
+}
+
+void Membership::beat(HostId host) { rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat()); }
+
+void Membership::beat_all() {
+  const Bytes body = heartbeat();
+  for (const auto& [host, entry] : hosts_) rpc_.one_way(host, 0, Verb::kHeartbeat, body);
+}
+
+void Membership::tick() {
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.heartbeat_us, [this] { tick(); });
+  beat_all();
+  std::vector<HostId> down;
+  for (auto& [host, entry] : hosts_) {
+    if (!entry.live || entry.detector.phi(reactor_.now_us()) < options_.phi_down) continue;
+    entry.live = false;
+    down.push_back(host);
+  }
+  for (const HostId host : down) {
+    logger_.warn("node is down host={}", host.to_string());
+    if (liveness_) liveness_(host, false);
+  }
+}
+
+void Membership::on_message(const RpcContext& context, BytesView body) {
+  base::ByteReader in(body);
+  const auto format = in.read_u8();
+  const auto applied = in.read_u64();
+  const auto wall_us = in.read_i64();
+  const auto start_number = in.read_u64();
+  if (!format || *format != kHeartbeatFormat || !applied || !wall_us || !start_number) return;
+  const auto found = hosts_.find(context.from);
+  if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
+  Host& host = found->second;
+  // A node that came back elsewhere is heard before the metadata says so.
+  if (!context.from_endpoint.empty() && rpc_.peer(context.from) != context.from_endpoint)
+    rpc_.set_peer(context.from, context.from_endpoint);
+  if (host.start_number != *start_number) {
+    host.start_number = *start_number;
+    host.applied = MetaIndex();
+  }
+  host.applied = std::max(host.applied, MetaIndex{*applied});
+  newest_wall_us_ = std::max(newest_wall_us_, *wall_us);
+  host.detector.heard(reactor_.now_us());
+  const bool came_up = !host.live;
+  host.live = true;
+  const HostId from = context.from;
+  if (came_up) {
+    beat(from);  // so that it need not wait for our next
+    logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
+    if (liveness_) liveness_(from, true);
+  }
+  if (heartbeat_) heartbeat_(from);
+}
+
+bool Membership::is_live(HostId host) const {
+  if (host == rpc_.self()) return true;
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() && found->second.live;
+}
+
+MetaIndex Membership::applied_of(HostId host) const {
+  if (host == rpc_.self()) return applied_;
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? MetaIndex() : found->second.applied;
+}
+
+std::vector<HostId> Membership::live_hosts() const {
+  std::vector<HostId> live;
+  for (const auto& [host, entry] : hosts_)
+    if (entry.live) live.push_back(host);
+  return live;
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is heard of. Every node sends every other a heartbeat at a fixed interval, and at once when
+// somebody waits for what it tells.
+//
+//   heartbeat := u8 version (1), u64 applied metadata index, i64 wall clock (us since 1970),
+//                u64 number of this start of the program
+// Liveness is advisory: membership itself is metadata.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/log.h"
+#include "base/reactor.h"
+#include "replication/membership/failure_detector.h"
+#include "replication/meta/meta_state.h"
+#include "replication/rpc/rpc.h"
+
+namespace tetrad::replication {
+
+struct MembershipOptions {
+  int64_t heartbeat_us = 200'000;
+  double phi_down = 8;  // about 18 heartbeats missed
+  uint64_t start_number = 0;
+};
+
+class Membership {
+ public:
+  /// On this shard, after `host` came up or went down.
+  using LivenessListener = std::function<void(HostId host, bool live)>;
+  /// After each heartbeat.
+  using HeartbeatListener = std::function<void(HostId host)>;
+
+  Membership(base::Reactor& reactor, RpcNode& rpc, MembershipOptions options, Logger logger);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  void start();
+  /// The hosts to tell and to listen for.
+  void set_hosts(const MetaState& state);
+  /// What heartbeats tell from now on.
+  void set_applied(MetaIndex applied) { applied_ = applied; }
+  void beat(HostId host);
+  void beat_all();
+  void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
+  void on_heartbeat(HeartbeatListener listener) { heartbeat_ = std::move(listener); }
+
+  bool is_live(HostId host) const;
+  /// What the host last told; 0 if never since it started.
+  MetaIndex applied_of(HostId host) const;
+  /// Live ones without self, ascending.
+  std::vector<HostId> live_hosts() const;
+  /// The furthest wall clock that any node told.
+  int64_t newest_wall_us() const { return newest_wall_us_; }
+
+ private:
+  struct Host {
+    explicit Host(int64_t expected_us) : detector(expected_us) {}
+    FailureDetector detector;
+    bool live = false;
+    MetaIndex applied;
+    uint64_t start_number = 0;
+  };
+  void tick();
+  void on_message(const RpcContext& context, BytesView body);
+  Bytes heartbeat() const;
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  const MembershipOptions options_;
+  const Logger logger_;
+  std::map<HostId, Host> hosts_;
+  MetaIndex applied_;
+  int64_t newest_wall_us_ = 0;
+  LivenessListener liveness_;
+  HeartbeatListener heartbeat_;
+  base::Reactor::TimerId timer_ = 0;
+};
+
+}  // namespace tetrad::replication

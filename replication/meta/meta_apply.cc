@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// What metadata commands do. Everything here is deterministic: numbers, tokens and places are
+// chosen from the state and the command alone.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "partitioner/placement.h"
+#include "replication/meta/meta_command.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+using partitioner::Tablet;
+using partitioner::TabletMap;
+using partitioner::TabletStage;
+
+constexpr size_t kOutcomesKept = 512;
+
+std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) {
+  std::vector<partitioner::RingNode> nodes;
+  for (const auto& [host, node] : state.nodes) {
+    if (node.state != NodeState::kNormal) continue;
+    nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
+  }
+  return nodes;
+}
+
+partitioner::StoreLoad store_load(const MetaState& state) {
+  partitioner::StoreLoad load;
+  for (const auto& [id, table] : state.tables) {
+    for (const Tablet& tablet : table->tablets.tablets())
+      for (const StoreAddress& replica : tablet.replicas) ++load[replica];
+  }
+  return load;
+}
+
+void put_table(MetaState& state, std::shared_ptr<const TableInfo> table) {
+  state.by_incarnation[table->incarnation] = table;
+  state.tables[table->id] = std::move(table);
+}
+
+void erase_incarnation(MetaState& state, TableIncarnation incarnation) {
+  state.by_incarnation.erase(incarnation);
+  state.retired.push_back(incarnation);
+}
+
+Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex index) {
+  if (!state.cluster_id.is_nil())
+    return fail(ErrorCode::kConflict, "the cluster exists already as {}",
+                state.cluster_id.to_string());
+  state.cluster_id = body.cluster_id;
+  state.cluster_name = body.cluster_name;
+  state.secret = body.secret;
+  state.schema_version = SchemaVersion{index.value};
+  NodeInfo node = body.node;
+  node.state = NodeState::kNormal;
+  node.tokens = partitioner::choose_tokens({}, partitioner::kTokensPerNode, body.token_seed);
+  state.nodes[node.host] = std::move(node);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
+  NodeInfo node = body.node;
+  const auto known = state.nodes.find(node.host);
+  if (known == state.nodes.end()) {
+    std::vector<partitioner::RingNode> others;
+    for (const auto& [host, other] : state.nodes)
+      others.push_back({host, other.data_center, other.rack, other.tokens, other.store_count});
+    node.tokens = partitioner::choose_tokens(others, partitioner::kTokensPerNode, body.token_seed);
+    node.state = NodeState::kNormal;
+  } else {
+    if (known->second.state == NodeState::kRemoved)
+      return fail(ErrorCode::kConfig,
+                  "host {} was removed from the cluster; wipe its data to join as a new node",
+                  node.host.to_string());
+    if (known->second.data_center != node.data_center)
+      return fail(ErrorCode::kConfig, "host {} belongs to data center '{}', not '{}'",
+                  node.host.to_string(), known->second.data_center, node.data_center);
+    node.tokens = known->second.tokens;
+    node.state = known->second.state;
+    node.store_count = known->second.store_count;
+  }
+  state.nodes[node.host] = std::move(node);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
+  const auto known = state.nodes.find(body.host);
+  if (known == state.nodes.end())
+    return fail(ErrorCode::kNotFound, "no host {}", body.host.to_string());
+  known->second.state = body.state;
+  return {};
+}
+
+Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
+                       const partitioner::Ring& ring, partitioner::StoreLoad& load) {
+  if (state.tables.contains(wanted.id))
+    return fail(ErrorCode::kConflict, "table id {} exists", wanted.id.to_string());
+  partitioner::PlacementOptions options;
+  options.tablets = wanted.initial_tablets;
+  options.first_tablet_id = state.next_tablet_id;
+  TETRAD_TRY(std::vector<Tablet> tablets, partitioner::place_table(ring, options, load));
+  state.next_tablet_id += tablets.size();
+  auto table = std::make_shared<TableInfo>();
+  table->id = wanted.id;
+  table->keyspace = wanted.keyspace;
+  table->name = wanted.name;
+  table->max_partition_mb = wanted.max_partition_mb;
+  table->incarnation = TableIncarnation{state.next_incarnation++};
+  table->tablets = TabletMap(std::move(tablets));
+  put_table(state, std::move(table));
+  return {};
+}
+
+/// The same ranges and members under new numbers, so that nothing of the old table matches.
+Result<void> truncate_table(MetaState& state, TableId id) {
+  const auto found = state.tables.find(id);
+  if (found == state.tables.end())
+    return fail(ErrorCode::kConflict, "no table {} to truncate", id.to_string());
+  auto table = std::make_shared<TableInfo>(*found->second);
+  erase_incarnation(state, table->incarnation);
+  table->incarnation = TableIncarnation{state.next_incarnation++};
+  std::vector<Tablet> tablets = table->tablets.tablets();
+  for (Tablet& tablet : tablets) {
+    tablet.id = TabletId{state.next_tablet_id++};
+    tablet.stage = TabletStage::kNormal;
+    tablet.new_replicas.clear();
+    tablet.epoch = SetEpoch{1};
+    tablet.full = false;
+  }
+  table->tablets = TabletMap(std::move(tablets));
+  put_table(state, std::move(table));
+  return {};
+}
+
+Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) {
+  if (state.schema_version != body.expected)
+    return fail(ErrorCode::kConflict, "the schema is at version {}, not {}",
+                state.schema_version.value, body.expected.value);
+  for (const TableId& id : body.dropped_tables) {
+    const auto found = state.tables.find(id);
+    if (found == state.tables.end())
+      return fail(ErrorCode::kConflict, "no table {} to drop", id.to_string());
+    erase_incarnation(state, found->second->incarnation);
+    state.tables.erase(found);
+  }
+  for (const TableId& id : body.truncated_tables) TETRAD_TRY_VOID(truncate_table(state, id));
+  for (const SchemaChange::AlteredTable& altered : body.altered_tables) {
+    const auto found = state.tables.find(altered.id);
+    if (found == state.tables.end())
+      return fail(ErrorCode::kConflict, "no table {} to alter", altered.id.to_string());
+    auto table = std::make_shared<TableInfo>(*found->second);
+    table->keyspace = altered.keyspace;
+    table->name = altered.name;
+    table->max_partition_mb = altered.max_partition_mb;
+    put_table(state, std::move(table));
+  }
+  if (!body.new_tables.empty()) {
+    const partitioner::Ring ring(ring_nodes(state));
+    partitioner::StoreLoad load = store_load(state);
+    for (const SchemaChange::NewTable& wanted : body.new_tables)
+      TETRAD_TRY_VOID(add_table(state, wanted, ring, load));
+  }
+  for (const auto& [name, text] : body.objects) {
+    if (text)
+      state.schema_objects[name] = *text;
+    else
+      state.schema_objects.erase(name);
+  }
+  state.schema_version = SchemaVersion{index.value};
+  return {};
+}
+
+Result<std::shared_ptr<TableInfo>> table_to_change(const MetaState& state,
+                                                   TableIncarnation incarnation) {
+  const auto found = state.by_incarnation.find(incarnation);
+  if (found == state.by_incarnation.end())
+    return fail(ErrorCode::kNotFound, "no table incarnation {}", incarnation.value);
+  return std::make_shared<TableInfo>(*found->second);
+}
+
+Result<Tablet> tablet_of(const TableInfo& table, TabletId id) {
+  for (const Tablet& tablet : table.tablets.tablets())
+    if (tablet.id == id) return tablet;
+  return fail(ErrorCode::kNotFound, "no physical partition {}", id.value);
+}
+
+Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
+  TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
+  TETRAD_TRY(const Tablet tablet, tablet_of(*table, body.tablet));
+  if (tablet.range != body.range || tablet.stage != TabletStage::kNormal)
+    return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
+  if (table->tablets.tablets().size() >= partitioner::kTabletsPerTableMax)
+    return fail(ErrorCode::kLimit, "{} physical partitions in one table are the most",
+                partitioner::kTabletsPerTableMax);
+  TETRAD_TRY(table->tablets,
+             table->tablets.with_split(body.tablet, body.at, TabletId{state.next_tablet_id}));
+  ++state.next_tablet_id;
+  put_table(state, table);
+  return {};
+}
+
+Result<void> enter_stage(Tablet& tablet, const ChangeTabletStage& body) {
+  const auto from = static_cast<int>(tablet.stage);
+  const auto to = static_cast<int>(body.next);
+  if (body.give_up) {
+    if (body.next != TabletStage::kNormal ||
+        (tablet.stage != TabletStage::kWriteBoth && tablet.stage != TabletStage::kStream))
+      return fail(ErrorCode::kInvalid, "a change of members in stage {} cannot be given up", from);
+    tablet.new_replicas.clear();
+  } else if (body.next == TabletStage::kWriteBoth) {
+    if (tablet.stage != TabletStage::kNormal || body.new_replicas.empty())
+      return fail(ErrorCode::kInvalid, "no change of members can begin in stage {}", from);
+    tablet.new_replicas = body.new_replicas;
+  } else if (body.next == TabletStage::kNormal) {
+    if (tablet.stage != TabletStage::kWriteNew)
+      return fail(ErrorCode::kInvalid, "a change of members cannot end in stage {}", from);
+    tablet.replicas = std::move(tablet.new_replicas);
+    tablet.new_replicas.clear();
+  } else if (to != from + 1 || tablet.stage == TabletStage::kNormal) {
+    return fail(ErrorCode::kInvalid, "stage {} does not follow stage {}", to, from);
+  }
+  tablet.stage = body.next;
+  tablet.epoch = SetEpoch{tablet.epoch.value + 1};
+  return {};
+}
+
+Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
+  TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
+  TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
+  if (tablet.epoch != body.expected)
+    return fail(ErrorCode::kConflict, "physical partition {} is at epoch {}, not {}",
+                body.tablet.value, tablet.epoch.value, body.expected.value);
+  TETRAD_TRY_VOID(enter_stage(tablet, body));
+  TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+  put_table(state, table);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const SetTabletFull& body, MetaIndex) {
+  TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
+  TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
+  tablet.full = body.full;
+  TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+  put_table(state, table);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const SetSetting& body, MetaIndex) {
+  if (body.value)
+    state.settings[body.name] = *body.value;
+  else
+    state.settings.erase(body.name);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const ForgetRetired& body, MetaIndex) {
+  std::erase_if(state.retired, [&](TableIncarnation incarnation) {
+    return std::find(body.incarnations.begin(), body.incarnations.end(), incarnation) !=
+           body.incarnations.end();
+  });
+  return {};
+}
+
+void remember(MetaState& state, const Uuid& command_id, MetaIndex index,
+              const Result<void>& outcome) {
+  MetaState::Outcome entry;
+  entry.command_id = command_id;
+  entry.index = index;
+  if (!outcome) {
+    entry.failed = true;
+    entry.code = outcome.error().code;
+    entry.message = outcome.error().message;
+  }
+  if (state.recent_outcomes.size() >= kOutcomesKept)
+    state.recent_outcomes.erase(state.recent_outcomes.begin());
+  state.recent_outcomes.push_back(std::move(entry));
+}
+
+Result<void> outcome_of(const MetaState::Outcome& entry) {
+  if (!entry.failed) return {};
+  return fail_text(entry.code, entry.message);
+}
+
+}  // namespace
+
+MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
+                               const MetaCommand& command) {
+  TETRAD_ASSERT(before && before->applied < index);
+  for (const MetaState::Outcome& entry : before->recent_outcomes)
+    if (entry.command_id == command.id) return {before, outcome_of(entry)};
+  const bool is_bootstrap = std::holds_alternative<BootstrapCluster>(command.body);
+  auto changed = std::make_shared<MetaState>(*before);
+  Result<void> outcome;
+  if (before->cluster_id.is_nil() && !is_bootstrap) {
+    outcome = fail(ErrorCode::kBootstrapping, "the cluster has not been formed");
+  } else {
+    outcome =
+        std::visit([&](const auto& body) { return apply(*changed, body, index); }, command.body);
+  }
+  // A refused command may have changed the copy half-way.
+  if (!outcome) changed = std::make_shared<MetaState>(*before);
+  changed->applied = index;
+  remember(*changed, command.id, index, outcome);
+  return {std::move(changed), std::move(outcome)};
+}
+
+}  // namespace tetrad::replication

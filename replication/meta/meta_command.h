@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is proposed to the metadata group, and what it does to the state.
+//
+//   command := u8 version (1), u8 type, 16 B command id, 16 B origin host id, body
+// The types are in logs and snapshots: never renumber.
+#pragma once
+
+#include <variant>
+
+#include "base/byte_io.h"
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::replication {
+
+/// The first command of a cluster.
+struct BootstrapCluster {
+  Uuid cluster_id;
+  std::string cluster_name;
+  Bytes secret;
+  NodeInfo node;
+  uint64_t token_seed = 0;
+};
+
+/// A node joins (the host is unknown: it gets tokens) or changed what others should know of it (its
+/// tokens stay).
+struct PutNode {
+  NodeInfo node;
+  uint64_t token_seed = 0;
+};
+
+struct SetNodeState {
+  HostId host;
+  NodeState state = NodeState::kNormal;
+};
+
+/// Refused with kConflict when the tablet is no longer exactly `range`.
+struct SplitTablet {
+  TableIncarnation incarnation;
+  TabletId tablet;
+  RingRange range;
+  RingPosition at;
+};
+
+/// Enters the next stage of a change of members, or gives it up. Refused with kConflict when the
+/// set epoch is no longer `expected`.
+struct ChangeTabletStage {
+  TableIncarnation incarnation;
+  TabletId tablet;
+  SetEpoch expected;
+  partitioner::TabletStage next = partitioner::TabletStage::kNormal;
+  std::vector<StoreAddress> new_replicas;  // with kWriteBoth only
+  bool give_up = false;  // with kNormal, out of kWriteBoth or kStream: the old set stays
+};
+
+struct SetTabletFull {
+  TableIncarnation incarnation;
+  TabletId tablet;
+  bool full = false;
+};
+
+struct SetSetting {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+/// Every store of every node has been told to clean these up.
+struct ForgetRetired {
+  std::vector<TableIncarnation> incarnations;
+};
+
+struct MetaCommand {
+  Uuid id;
+  HostId origin;  // who waits for it
+  std::variant<BootstrapCluster, PutNode, SetNodeState, SchemaChange, SplitTablet,
+               ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired>
+      body;
+};
+
+using MetaCommandBody = decltype(MetaCommand::body);
+
+/// Longest command that is taken.
+inline constexpr size_t kMetaCommandBytesMax = 16u << 20;
+
+Bytes encode_meta_command(const MetaCommand& command);
+/// Errors: kCorruption.
+Result<MetaCommand> decode_meta_command(BytesView encoded);
+
+void encode_node_info(const NodeInfo& node, base::ByteWriter& out);
+Result<NodeInfo> decode_node_info(base::ByteReader& in);
+
+struct MetaApplied {
+  MetaSnapshot state;
+  Result<void> outcome;
+};
+
+/// The state after a command. Pure and the same on every node: nothing but its arguments counts. A
+/// command that is refused, or cannot be read, changes nothing but `applied`.
+MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
+                               const MetaCommand& command);
+
+}  // namespace tetrad::replication

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bringing the metadata to the other shards.
+#include "replication/meta/meta_front.h"
+
+#include <algorithm>
+
+namespace tetrad::replication {
+
+namespace {
+constexpr int64_t kSizesUs = 1'000'000;
+}
+
+std::shared_ptr<MetaHub> MetaHub::make(base::Reactor& main, MetaServiceImpl& service) {
+  std::shared_ptr<MetaHub> hub(new MetaHub(main, service));
+  hub->subscription_ = service.subscribe(
+      [weak = std::weak_ptr<MetaHub>(hub)](const MetaSnapshot&, const MetaSnapshot&) {
+        if (const auto alive = weak.lock()) alive->publish();
+      });
+  hub->tick();
+  return hub;
+}
+
+void MetaHub::close() {
+  service_ = nullptr;
+  subscription_.reset();
+  if (timer_ != 0) main_.cancel(std::exchange(timer_, 0));
+  tasks_.destroy_all();
+}
+
+void MetaHub::tick() {
+  timer_ = main_.call_at(main_.now_us() + kSizesUs, [weak = weak_from_this()] {
+    const auto alive = weak.lock();
+    if (!alive || alive->service_ == nullptr) return;
+    if (alive->service_->tablet_bytes_version() != alive->sizes_version_) alive->publish();
+    alive->tick();
+  });
+}
+
+uint64_t MetaHub::add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox) {
+  uint64_t number;
+  {
+    const std::lock_guard lock(mutex_);
+    number = next_number_++;
+    entries_.push_back({&reactor, std::move(mailbox), number});
+  }
+  main_.post_from_any_thread([weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->publish();
+  });
+  return number;
+}
+
+void MetaHub::remove(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.number == number; });
+}
+
+void MetaHub::publish() {
+  if (service_ == nullptr) return;
+  if (!sizes_ || service_->tablet_bytes_version() != sizes_version_) {
+    sizes_version_ = service_->tablet_bytes_version();
+    sizes_ = std::make_shared<const std::unordered_map<TabletId, uint64_t>>(
+        service_->all_tablet_bytes());
+  }
+  auto view = std::make_shared<LivenessView>();
+  view->live.insert(service_->self());
+  for (const HostId host : service_->live_hosts()) view->live.insert(host);
+  view->tablet_bytes = sizes_;
+  const MetaSnapshot state = service_->snapshot();
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    entry.reactor->post_from_any_thread([mailbox = entry.mailbox, state, view] {
+      const auto box = mailbox.lock();
+      if (box && box->front != nullptr) box->front->take(state, view);
+    });
+  }
+}
+
+void MetaHub::answer(uint64_t front, base::Callback callback) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.number == front) entry.reactor->post_from_any_thread(std::move(callback));
+}
+
+void MetaHub::change_schema(SchemaChange change, base::Deadline deadline, uint64_t front,
+                            Done done) {
+  main_.post_from_any_thread([hub = shared_from_this(), change = std::move(change), deadline, front,
+                              done = std::move(done)]() mutable {
+    if (hub->service_ == nullptr) return;
+    MetaHub& alive = *hub;
+    alive.tasks_.spawn(
+        run_change(std::move(hub), std::move(change), deadline, front, std::move(done)));
+  });
+}
+
+/// The clocks of the shards are one: a deadline holds on both sides.
+Task<void> MetaHub::run_change(std::shared_ptr<MetaHub> hub, SchemaChange change,
+                               base::Deadline deadline, uint64_t front, Done done) {
+  // Counted weakly: the task belongs to the hub's own group.
+  const std::weak_ptr<MetaHub> weak = hub;
+  MetaServiceImpl* const service = hub->service_;
+  hub.reset();
+  std::vector<std::string> warnings;
+  Result<void> result = co_await service->change_schema(std::move(change), deadline, &warnings);
+  if (const auto alive = weak.lock()) {
+    alive->answer(front, [done = std::move(done), result = std::move(result),
+                          warnings = std::move(warnings)] { done(result, warnings); });
+  }
+}
+
+MetaFront::MetaFront(base::Reactor& reactor, HostId self, std::shared_ptr<MetaHub> hub)
+    : reactor_(reactor), self_(self), hub_(std::move(hub)) {
+  mailbox_->front = this;
+  number_ = hub_->add(reactor_, mailbox_);
+}
+
+MetaFront::~MetaFront() {
+  mailbox_->front = nullptr;
+  hub_->remove(number_);
+}
+
+void MetaFront::take(MetaSnapshot state, std::shared_ptr<const LivenessView> view) {
+  const MetaSnapshot before = std::exchange(state_, std::move(state));
+  view_ = std::move(view);
+  std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
+  const auto listeners = listeners_;
+  const MetaSnapshot now = state_;
+  for (const auto& weak : listeners) {
+    if (const auto listener = weak.lock()) (*listener)(before, now);
+  }
+}
+
+std::shared_ptr<void> MetaFront::subscribe(Listener listener) {
+  auto shared = std::make_shared<Listener>(std::move(listener));
+  listeners_.push_back(shared);
+  return shared;
+}
+
+Task<Result<void>> MetaFront::change_schema(SchemaChange change, base::Deadline deadline,
+                                            std::vector<std::string>* warnings) {
+  struct Outcome {
+    Result<void> result;
+    std::vector<std::string> warnings;
+  };
+  base::OneShot<Outcome> answered;
+  const auto setter = answered.setter();
+  MetaHub::Done done = [setter](Result<void> result, std::vector<std::string> told) {
+    setter.set({std::move(result), std::move(told)});
+  };
+  hub_->change_schema(std::move(change), deadline, number_, std::move(done));
+  Outcome outcome = co_await answered;
+  if (warnings != nullptr)
+    warnings->insert(warnings->end(), outcome.warnings.begin(), outcome.warnings.end());
+  co_return outcome.result;
+}
+
+uint64_t MetaFront::tablet_bytes(TabletId tablet) const {
+  if (!view_->tablet_bytes) return 0;
+  const auto found = view_->tablet_bytes->find(tablet);
+  return found == view_->tablet_bytes->end() ? 0 : found->second;
+}
+
+}  // namespace tetrad::replication

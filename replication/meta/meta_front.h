@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metadata as the other shards of a node see it: each has a front with the newest state,
+// brought to it by posts, and hands schema changes to shard 0. No lock on the request path.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "base/reactor.h"
+#include "replication/meta/meta_service_impl.h"
+
+namespace tetrad::replication {
+
+/// What a front knows besides the state. Immutable.
+struct LivenessView {
+  std::set<HostId> live;  // with self
+  std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
+};
+
+class MetaFront;
+
+/// Between shard 0 and the fronts. Shared by all; made on shard 0 before the other shards start.
+class MetaHub : public std::enable_shared_from_this<MetaHub> {
+ public:
+  /// On shard 0. `service` outlives close().
+  static std::shared_ptr<MetaHub> make(base::Reactor& main, MetaServiceImpl& service);
+  /// On shard 0: nothing is asked of the service afterwards.
+  void close();
+
+ private:
+  friend class MetaFront;
+  /// Seen from the front's own thread only; null once the front is gone.
+  struct Mailbox {
+    MetaFront* front = nullptr;
+  };
+  struct Entry {
+    base::Reactor* reactor;
+    std::weak_ptr<Mailbox> mailbox;
+    uint64_t number;
+  };
+  using Done = std::function<void(Result<void>, std::vector<std::string>)>;
+
+  MetaHub(base::Reactor& main, MetaServiceImpl& service) : main_(main), service_(&service) {}
+  uint64_t add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox);
+  void remove(uint64_t number);
+  void tick();
+  void publish();
+  void change_schema(SchemaChange change, base::Deadline deadline, uint64_t front, Done done);
+  static Task<void> run_change(std::shared_ptr<MetaHub> hub, SchemaChange change,
+                               base::Deadline deadline, uint64_t front, Done done);
+  void answer(uint64_t front, base::Callback callback);
+
+  base::Reactor& main_;
+  MetaServiceImpl* service_;  // shard 0 only; null after close()
+  std::shared_ptr<void> subscription_;
+  base::Reactor::TimerId timer_ = 0;
+  uint64_t sizes_version_ = 0;
+  std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> sizes_;
+  base::TaskGroup tasks_;
+  std::mutex mutex_;  // guards what follows; under it nothing is called but a reactor's post
+  std::vector<Entry> entries_;
+  uint64_t next_number_ = 1;
+};
+
+/// One per shard but the first; belongs to its thread. The shard's reactor outlives it, and runs
+/// what was posted to it before it ends.
+class MetaFront final : public MetaService {
+ public:
+  MetaFront(base::Reactor& reactor, HostId self, std::shared_ptr<MetaHub> hub);
+  ~MetaFront() override;
+
+  HostId self() const override { return self_; }
+  MetaSnapshot snapshot() const override { return state_; }
+  std::shared_ptr<void> subscribe(Listener listener) override;
+  Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
+                                   std::vector<std::string>* warnings) override;
+  bool is_live(HostId host) const override { return view_->live.contains(host); }
+  uint64_t tablet_bytes(TabletId tablet) const override;
+
+ private:
+  friend class MetaHub;
+  void take(MetaSnapshot state, std::shared_ptr<const LivenessView> view);
+
+  base::Reactor& reactor_;
+  const HostId self_;
+  std::shared_ptr<MetaHub> hub_;
+  MetaSnapshot state_ = std::make_shared<MetaState>();
+  std::shared_ptr<const LivenessView> view_ = std::make_shared<LivenessView>();
+  std::vector<std::weak_ptr<Listener>> listeners_;
+  std::shared_ptr<MetaHub::Mailbox> mailbox_ = std::make_shared<MetaHub::Mailbox>();
+  uint64_t number_ = 0;
+};
+
+}  // namespace tetrad::replication

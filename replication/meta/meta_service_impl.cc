@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// State, proposals and listeners of the metadata group on one node.
+#include "replication/meta/meta_service_impl.h"
+
+#include <algorithm>
+
+#include "base/sleep.h"
+#include "replication/meta/voter_policy.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr int64_t kAttemptUs = 1'000'000;  // for one attempt to bring a proposal to the leader
+constexpr int64_t kRetryPauseUs = 20'000;
+constexpr int64_t kVoterPeriodUs = 100'000;
+constexpr uint8_t kHopsMax = 2;
+constexpr RaftIndex kPromotionLagMax = 16;
+
+bool may_retry(ErrorCode code) {
+  return code == ErrorCode::kNotLeader || code == ErrorCode::kTimedOut ||
+         code == ErrorCode::kUnavailable || code == ErrorCode::kOverloaded ||
+         code == ErrorCode::kNotFound || code == ErrorCode::kBootstrapping ||
+         code == ErrorCode::kConfig;
+}
+
+Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u64(index.value);
+  writer.u8(outcome ? 0 : 1);
+  if (!outcome) encode_error(outcome.error(), body);
+  return body;
+}
+
+}  // namespace
+
+MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
+                                 storage::LocalLog& log, RpcNode& rpc, Membership& membership,
+                                 MetaServiceOptions options, Logger logger)
+    : reactor_(reactor),
+      random_(random),
+      log_(log),
+      rpc_(rpc),
+      membership_(membership),
+      options_(std::move(options)),
+      logger_(std::move(logger)) {
+  rpc_.handle(Verb::kPropose,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                tasks_.spawn(serve_proposal(Bytes(body), context.deadline, std::move(reply)));
+              });
+  membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
+  membership_.on_heartbeat([this](HostId) { wake(); });
+}
+
+MetaServiceImpl::~MetaServiceImpl() {
+  membership_.on_liveness(nullptr);
+  membership_.on_heartbeat(nullptr);
+  rpc_.handle(Verb::kPropose, nullptr);
+  if (voter_timer_ != 0) reactor_.cancel(voter_timer_);
+}
+
+Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) {
+  RaftDriverOptions options;
+  options.cluster_id = cluster_id;
+  options.seed = random_.next();
+  options.tick_us = options_.tick_us;
+  options.snapshot_every = options_.snapshot_every;
+  RaftDriverHooks hooks;
+  hooks.apply = [this](RaftIndex index, BytesView command) { on_apply(index, command); };
+  hooks.applied = [this](RaftIndex index) { on_applied(index); };
+  hooks.image = [this] {
+    Bytes image;
+    encode_meta_state(*state_, image);
+    return image;
+  };
+  hooks.install = [this](BytesView image, RaftIndex) { return on_install(image); };
+  hooks.role_changed = [this](const RaftRoleChange& change) { on_role_change(change); };
+  hooks.fatal = [this](const Error& error) {
+    if (options_.fatal) options_.fatal(error);
+  };
+  rpc_.set_cluster_id(cluster_id);
+  driver_ = std::make_unique<RaftDriver>(reactor_, log_, rpc_, options, std::move(hooks),
+                                         logger_.named("raft"));
+  TETRAD_TRY_VOID(driver_->start(std::move(stored)));
+  membership_.start();
+  manage_voters();
+  return {};
+}
+
+MetaIndex MetaServiceImpl::applied_index() const {
+  return driver_ ? MetaIndex{driver_->applied_index()} : MetaIndex();
+}
+
+void MetaServiceImpl::sync_applied(std::function<void()> done) {
+  if (driver_) driver_->sync_applied(std::move(done));
+}
+
+// Applying.
+
+void MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
+  const auto command = decode_meta_command(encoded);
+  if (!command) {
+    // The same bytes on every node, so every node skips it.
+    logger_.error("metadata command skipped index={} reason={}", index, command.error().message);
+    return;
+  }
+  MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
+  if (command->origin != self()) to_tell_.push_back(command->origin);
+  const auto awaited = awaited_.extract(command->id);
+  if (applied.state != state_) publish(std::move(applied.state));
+  if (awaited) {
+    // After this batch: resumed tasks may propose again.
+    reactor_.post([alive = std::weak_ptr<char>(alive_), setters = std::move(awaited.mapped()),
+                   answer = Answer{MetaIndex{index}, applied.outcome}] {
+      for (const AnswerSetter& setter : setters)
+        if (!alive.expired()) setter.set(answer);
+    });
+  }
+}
+
+void MetaServiceImpl::on_applied(RaftIndex index) {
+  membership_.set_applied(MetaIndex{index});
+  std::sort(to_tell_.begin(), to_tell_.end());
+  to_tell_.erase(std::unique(to_tell_.begin(), to_tell_.end()), to_tell_.end());
+  for (const HostId host : to_tell_) membership_.beat(host);
+  to_tell_.clear();
+  wake();
+  if (is_leader()) {
+    reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
+      if (!alive.expired()) manage_voters();
+    });
+  }
+}
+
+Result<void> MetaServiceImpl::on_install(BytesView image) {
+  TETRAD_TRY(MetaSnapshot state, decode_meta_state(image));
+  publish(std::move(state));
+  return {};
+}
+
+void MetaServiceImpl::publish(MetaSnapshot now) {
+  const MetaSnapshot before = std::exchange(state_, std::move(now));
+  for (const auto& [host, node] : state_->nodes) {
+    if (host == self()) continue;
+    const NodeInfo* known = before->node(host);
+    if (known == nullptr || known->address != node.address ||
+        known->internode_port != node.internode_port)
+      rpc_.set_peer(host, make_endpoint(node.address, node.internode_port));
+  }
+  membership_.set_hosts(*state_);
+  notify(before, state_);
+}
+
+void MetaServiceImpl::notify(const MetaSnapshot& before, const MetaSnapshot& now) {
+  std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
+  const auto listeners = listeners_;
+  for (const auto& weak : listeners) {
+    if (const auto listener = weak.lock()) (*listener)(before, now);
+  }
+}
+
+std::shared_ptr<void> MetaServiceImpl::subscribe(Listener listener) {
+  auto shared = std::make_shared<Listener>(std::move(listener));
+  listeners_.push_back(shared);
+  return shared;
+}
+
+void MetaServiceImpl::on_liveness_changed() {
+  const MetaSnapshot now = state_;
+  notify(now, now);
+  wake();
+}
+
+void MetaServiceImpl::wake() {
+  if (waiting_.empty()) return;
+  // Resumed tasks look again, and wait again, in a later step.
+  reactor_.post([alive = std::weak_ptr<char>(alive_), waiting = std::exchange(waiting_, {})] {
+    for (const auto& setter : waiting)
+      if (!alive.expired()) setter.set(true);
+  });
+}
+
+Task<bool> MetaServiceImpl::wait_for(std::function<bool()> condition, base::MonotonicUs until_us) {
+  while (!condition()) {
+    if (reactor_.now_us() >= until_us) co_return false;
+    base::OneShot<bool> change;
+    const auto setter = change.setter();
+    waiting_.push_back(setter);
+    const auto timer = reactor_.call_at(until_us, [setter] { setter.set(false); });
+    const bool changed = co_await change;
+    if (changed) reactor_.cancel(timer);
+  }
+  co_return true;
+}
+
+// Leading.
+
+void MetaServiceImpl::on_role_change(const RaftRoleChange& change) {
+  if (change.role == RaftRole::kLeader) {
+    logger_.info("leads the metadata group term={}", change.term);
+    return;
+  }
+  // What was proposed may be committed by the next leader or not: the proposer asks again.
+  auto awaited = std::exchange(awaited_, {});
+  if (awaited.empty()) return;
+  reactor_.post([alive = std::weak_ptr<char>(alive_), awaited = std::move(awaited)] {
+    for (const auto& [id, setters] : awaited) {
+      for (const AnswerSetter& setter : setters)
+        if (!alive.expired()) setter.set(fail(ErrorCode::kNotLeader, "leadership was lost"));
+    }
+  });
+}
+
+void MetaServiceImpl::manage_voters() {
+  if (voter_timer_ != 0) reactor_.cancel(voter_timer_);
+  voter_timer_ = reactor_.call_at(reactor_.now_us() + kVoterPeriodUs, [this] {
+    voter_timer_ = 0;
+    manage_voters();
+  });
+  if (!is_leader() || state_->cluster_id.is_nil()) return;
+  const RaftCore& core = driver_->core();
+  const auto peers = core.peers();
+  const auto away_ticks = static_cast<uint64_t>(options_.voter_away_us / options_.tick_us);
+  std::vector<VoterCandidate> candidates;
+  for (const auto& [host, node] : state_->nodes) {
+    if (node.state == NodeState::kRemoved) continue;
+    VoterCandidate candidate{host, node.data_center + "/" + node.rack, false, true};
+    for (const RaftPeerStatus& peer : peers) {
+      if (peer.server != host) continue;
+      candidate.away = peer.ticks_since_heard > away_ticks;
+      candidate.caught_up = peer.state == RaftProgress::State::kReplicate &&
+                            peer.ticks_since_heard <= core.options().election_ticks &&
+                            peer.match + kPromotionLagMax >= core.last_index();
+    }
+    candidates.push_back(std::move(candidate));
+  }
+  const auto change = next_membership_change(core.configuration(), candidates, self());
+  if (!change) return;
+  // Refused while another change is under way or a learner is behind: the next look repeats it.
+  if (driver_->change_configuration(*change)) {
+    logger_.info("metadata group changes host={} change={}", change->server.to_string(),
+                 static_cast<int>(change->kind));
+  }
+}
+
+// Proposing.
+
+Task<Result<MetaIndex>> MetaServiceImpl::propose(MetaCommandBody body, base::Deadline deadline) {
+  if (!driver_) co_return fail(ErrorCode::kBootstrapping, "this node has no cluster yet");
+  MetaCommand command;
+  command.id = base::make_random_uuid(random_);
+  command.origin = self();
+  command.body = std::move(body);
+  const Uuid id = command.id;
+  const Bytes encoded = encode_meta_command(command);
+  if (encoded.size() > kMetaCommandBytesMax)
+    co_return fail(ErrorCode::kLimit, "a metadata command of {} bytes, at most {}", encoded.size(),
+                   kMetaCommandBytesMax);
+  Error last(ErrorCode::kTimedOut, "the metadata group did not answer in time");
+  while (reactor_.now_us() < deadline.at_us) {
+    const base::Deadline attempt{std::min(deadline.at_us, reactor_.now_us() + kAttemptUs)};
+    Result<Answer> answer = co_await propose_once(encoded, id, attempt);
+    if (answer) {
+      const MetaIndex index = answer->index;
+      std::function<bool()> applied_here = [this, index] { return applied_index() >= index; };
+      const bool applied = co_await wait_for(std::move(applied_here), deadline.at_us);
+      if (!answer->outcome) co_return std::unexpected<Error>(answer->outcome.error());
+      if (!applied)
+        co_return fail(ErrorCode::kTimedOut, "metadata index {} has not come to this node",
+                       index.value);
+      co_return index;
+    }
+    last = answer.error();
+    if (!may_retry(last.code)) co_return std::unexpected<Error>(last);
+    co_await base::sleep_for(reactor_, kRetryPauseUs);
+  }
+  co_return fail(ErrorCode::kTimedOut, "the metadata group did not answer in time: {}",
+                 last.message);
+}
+
+std::optional<HostId> MetaServiceImpl::whom_to_ask() {
+  const auto leader = driver_->core().leader();
+  if (leader && *leader != self()) return leader;
+  std::vector<HostId> peers = membership_.live_hosts();
+  if (peers.empty()) {
+    for (const auto& [host, node] : state_->nodes)
+      if (host != self() && node.state != NodeState::kRemoved) peers.push_back(host);
+  }
+  if (peers.empty()) return std::nullopt;
+  return peers[ask_round_++ % peers.size()];
+}
+
+Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_once(Bytes command, Uuid id,
+                                                                    base::Deadline deadline) {
+  if (driver_->core().role() == RaftRole::kLeader) {
+    Result<Answer> here = co_await propose_here(std::move(command), id, deadline);
+    co_return here;
+  }
+  const std::optional<HostId> target = whom_to_ask();
+  if (!target) co_return fail(ErrorCode::kUnavailable, "no leader of the metadata group is known");
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u8(0);
+  writer.raw(command);
+  Result<Bytes> reply = co_await rpc_.ask(*target, 0, Verb::kPropose, std::move(body), deadline);
+  if (!reply) co_return std::unexpected<Error>(reply.error());
+  base::ByteReader in(*reply);
+  TETRAD_CO_TRY(const uint64_t index, in.read_u64());
+  TETRAD_CO_TRY(const uint8_t refused, in.read_u8());
+  Answer answer{MetaIndex{index}, {}};
+  if (refused != 0)
+    answer.outcome = std::unexpected<Error>(
+        decode_error(BytesView(*reply).substr(reply->size() - in.remaining())));
+  co_return answer;
+}
+
+Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes command, Uuid id,
+                                                                    base::Deadline deadline) {
+  base::OneShot<Result<Answer>> answered;
+  const AnswerSetter setter = answered.setter();
+  awaited_[id].push_back(setter);
+  const auto position = driver_->propose(std::move(command));
+  if (!position) {
+    awaited_.erase(id);
+    co_return std::unexpected<Error>(position.error());
+  }
+  const auto timer = reactor_.call_at(deadline.at_us, [setter] {
+    setter.set(fail(ErrorCode::kTimedOut, "not committed in time"));
+  });
+  Result<Answer> answer = co_await answered;
+  reactor_.cancel(timer);
+  if (!answer) {
+    const auto left = awaited_.find(id);
+    if (left != awaited_.end()) {
+      std::erase_if(left->second, [](const AnswerSetter& s) { return s.is_set(); });
+      if (left->second.empty()) awaited_.erase(left);
+    }
+  }
+  co_return answer;
+}
+
+Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
+                                           RpcNode::Reply reply) {
+  const auto hops = body.empty() ? kHopsMax : static_cast<uint8_t>(body[0]);
+  Bytes encoded = body.empty() ? Bytes() : body.substr(1);
+  const auto command = decode_meta_command(encoded);
+  if (!command || encoded.size() > kMetaCommandBytesMax) {
+    reply.error(Error(ErrorCode::kCorruption, "a metadata command that cannot be read"));
+    co_return;
+  }
+  if (!driver_) {
+    reply.error(Error(ErrorCode::kBootstrapping, "this node has no cluster yet"));
+    co_return;
+  }
+  if (driver_->core().role() == RaftRole::kLeader) {
+    Result<Answer> answer = co_await propose_here(std::move(encoded), command->id, deadline);
+    if (answer)
+      reply.ok(encode_answer(answer->index, answer->outcome));
+    else
+      reply.error(answer.error());
+    co_return;
+  }
+  const auto leader = driver_->core().leader();
+  if (!leader || *leader == self() || hops + 1 >= kHopsMax) {
+    reply.error(Error(ErrorCode::kNotLeader, "no leader of the metadata group is known here"));
+    co_return;
+  }
+  body[0] = static_cast<char>(hops + 1);
+  Result<Bytes> forwarded =
+      co_await rpc_.ask(*leader, 0, Verb::kPropose, std::move(body), deadline);
+  reply.result(std::move(forwarded));
+}
+
+// Schema changes.
+
+bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
+  for (const HostId host : membership_.live_hosts())
+    if (membership_.applied_of(host) < index) return false;
+  return applied_index() >= index;
+}
+
+std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState& state,
+                                                                const SchemaChange& change) {
+  std::vector<std::vector<HostId>> sets;
+  const auto add = [&](const std::vector<StoreAddress>& replicas) {
+    if (replicas.empty()) return;
+    std::vector<HostId> hosts;
+    for (const StoreAddress& replica : replicas) hosts.push_back(replica.host);
+    std::sort(hosts.begin(), hosts.end());
+    if (std::find(sets.begin(), sets.end(), hosts) == sets.end()) sets.push_back(std::move(hosts));
+  };
+  const auto add_table = [&](const TableId& id) {
+    const TableInfo* table = state.table(id);
+    if (table == nullptr) return;
+    for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
+      add(tablet.replicas);
+      add(tablet.new_replicas);
+    }
+  };
+  for (const TableId& id : change.dropped_tables) add_table(id);
+  for (const TableId& id : change.truncated_tables) add_table(id);
+  return sets;
+}
+
+bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index) const {
+  return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
+    const auto applied = std::count_if(hosts.begin(), hosts.end(), [&](HostId host) {
+      return host == self() ? applied_index() >= index : membership_.applied_of(host) >= index;
+    });
+    return static_cast<size_t>(applied) >= hosts.size() / 2 + 1;
+  });
+}
+
+Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Deadline deadline,
+                                                  std::vector<std::string>* warnings) {
+  const auto sets = sets_to_fence(*state_, change);
+  MetaCommandBody body(std::move(change));
+  Result<MetaIndex> proposed = co_await propose(std::move(body), deadline);
+  if (!proposed) co_return std::unexpected<Error>(proposed.error());
+  const MetaIndex index = *proposed;
+  const base::MonotonicUs limit_us =
+      std::min(deadline.at_us, reactor_.now_us() + options_.schema_agreement_us);
+  std::function<bool()> everybody = [this, index] { return all_live_applied(index); };
+  const bool agreed = co_await wait_for(std::move(everybody), limit_us);
+  if (!agreed && warnings != nullptr)
+    warnings->push_back(
+        "The schema change is in effect, but not every live node has applied it yet");
+  std::function<bool()> refused = [this, &sets, index] { return fenced(sets, index); };
+  const bool closed = co_await wait_for(std::move(refused), deadline.at_us);
+  if (!closed)
+    co_return fail(ErrorCode::kTimedOut,
+                   "the change is in effect, but too few replicas have confirmed it in time");
+  co_return Result<void>();
+}
+
+uint64_t MetaServiceImpl::tablet_bytes(TabletId tablet) const {
+  const auto found = tablet_bytes_.find(tablet);
+  return found == tablet_bytes_.end() ? 0 : found->second;
+}
+
+}  // namespace tetrad::replication

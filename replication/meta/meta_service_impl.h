@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's door to the metadata group, on shard 0: runs the group's member of this node, applies
+// what is committed, hands out the state, takes proposals on any node and brings them to the
+// leader.
+//
+//   proposal := u8 hops, command
+//   answer   := u64 index, u8 refused, [u8 error code, text]
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/log.h"
+#include "base/task_group.h"
+#include "replication/membership/membership.h"
+#include "replication/meta/meta_command.h"
+#include "replication/meta/meta_service.h"
+#include "replication/meta/raft_driver.h"
+
+namespace tetrad::replication {
+
+struct MetaServiceOptions {
+  int64_t tick_us = 50'000;  // of the group
+  uint64_t snapshot_every = 1000;
+  int64_t voter_away_us = 30'000'000;        // a voter silent so long is replaced
+  int64_t schema_agreement_us = 10'000'000;  // how long a DDL waits for live nodes
+  std::function<void(const Error&)> fatal;   // the process must end
+};
+
+class MetaServiceImpl final : public MetaService {
+ public:
+  /// Everything handed in outlives it.
+  MetaServiceImpl(base::Reactor& reactor, base::Random& random, storage::LocalLog& log,
+                  RpcNode& rpc, Membership& membership, MetaServiceOptions options, Logger logger);
+  ~MetaServiceImpl() override;
+
+  /// Becomes a member of the group, with what the local log held or with RaftStored::joining().
+  /// Errors: kCorruption.
+  Result<void> start(Uuid cluster_id, RaftDriver::Stored stored);
+  bool started() const { return driver_ != nullptr; }
+  /// Leads the group and knows all that is committed.
+  bool is_leader() const { return driver_ && driver_->core().ready_to_lead(); }
+  /// Raft index up to which everything is applied here.
+  MetaIndex applied_index() const;
+  /// `done` when a restart would not fall behind what is applied now.
+  void sync_applied(std::function<void()> done);
+  RaftDriver* driver() { return driver_.get(); }
+
+  /// Answers with the index at which the command was applied, once it is applied on this node too.
+  /// Errors: what the command was refused with; kTimedOut, kBootstrapping.
+  Task<Result<MetaIndex>> propose(MetaCommandBody body, base::Deadline deadline);
+  /// Answers false when `until_us` comes first. `condition` is looked at after every change of the
+  /// state, of liveness or of what other nodes have applied.
+  Task<bool> wait_for(std::function<bool()> condition, base::MonotonicUs until_us);
+  /// Wakes those who wait, and the listeners.
+  void on_liveness_changed();
+  void on_heartbeat() { wake(); }
+
+  void set_tablet_bytes(TabletId tablet, uint64_t bytes) {
+    tablet_bytes_[tablet] = bytes;
+    ++tablet_bytes_version_;
+  }
+  /// What was last reported, and a number that rises with each report.
+  const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
+  uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
+  /// Without self.
+  std::vector<HostId> live_hosts() const { return membership_.live_hosts(); }
+
+  HostId self() const override { return rpc_.self(); }
+  MetaSnapshot snapshot() const override { return state_; }
+  std::shared_ptr<void> subscribe(Listener listener) override;
+  Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
+                                   std::vector<std::string>* warnings) override;
+  bool is_live(HostId host) const override { return membership_.is_live(host); }
+  uint64_t tablet_bytes(TabletId tablet) const override;
+
+ private:
+  struct Answer {
+    MetaIndex index;
+    Result<void> outcome;
+  };
+  using AnswerSetter = base::OneShot<Result<Answer>>::Setter;
+
+  Task<Result<Answer>> propose_once(Bytes command, Uuid id, base::Deadline deadline);
+  Task<Result<Answer>> propose_here(Bytes command, Uuid id, base::Deadline deadline);
+  Task<void> serve_proposal(Bytes body, base::Deadline deadline, RpcNode::Reply reply);
+  std::optional<HostId> whom_to_ask();
+  void on_apply(RaftIndex index, BytesView command);
+  void on_applied(RaftIndex index);
+  Result<void> on_install(BytesView image);
+  void on_role_change(const RaftRoleChange& change);
+  void publish(MetaSnapshot now);
+  void notify(const MetaSnapshot& before, const MetaSnapshot& now);
+  void wake();
+  void manage_voters();
+  bool all_live_applied(MetaIndex index) const;
+  static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
+                                                        const SchemaChange& change);
+  bool fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index) const;
+
+  base::Reactor& reactor_;
+  base::Random& random_;
+  storage::LocalLog& log_;
+  RpcNode& rpc_;
+  Membership& membership_;
+  const MetaServiceOptions options_;
+  const Logger logger_;
+  MetaSnapshot state_ = std::make_shared<MetaState>();
+  std::vector<std::weak_ptr<Listener>> listeners_;
+  std::map<Uuid, std::vector<AnswerSetter>> awaited_;  // proposals of this leader, by command id
+  std::vector<base::OneShot<bool>::Setter> waiting_;
+  std::vector<HostId> to_tell_;  // origins of commands of the batch being applied
+  std::unordered_map<TabletId, uint64_t> tablet_bytes_;
+  uint64_t tablet_bytes_version_ = 0;
+  uint64_t ask_round_ = 0;
+  base::Reactor::TimerId voter_timer_ = 0;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  std::unique_ptr<RaftDriver> driver_;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metadata state and its bytes.
+//
+//   state := u8 version (1), 16 B cluster id, name, secret, varint applied, varint schema version,
+//            schema objects, nodes, tables, retired, settings, varint next incarnation,
+//            varint next tablet id, outcomes
+//   table := 16 B id, keyspace, name, varint incarnation, varint max partition MB, tablet map
+// Lists are a varint count and their parts; texts are a varint size and bytes.
+#include "replication/meta/meta_state.h"
+
+#include "base/hash.h"
+#include "replication/meta/meta_command.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+using base::ByteReader;
+using base::ByteWriter;
+
+constexpr uint8_t kStateFormat = 1;
+
+Result<Uuid> read_uuid(ByteReader& in) {
+  TETRAD_TRY(const BytesView bytes, in.read_raw(16));
+  return Uuid::from_bytes(bytes);
+}
+
+Result<std::string> read_string(ByteReader& in) {
+  TETRAD_TRY(const BytesView bytes, in.read_bytes());
+  return std::string(bytes);
+}
+
+Result<uint32_t> read_u32(ByteReader& in) {
+  TETRAD_TRY(const uint64_t value, in.read_varint());
+  if (value > 0xffffffff) return fail(ErrorCode::kCorruption, "{} is no 32 bit number", value);
+  return static_cast<uint32_t>(value);
+}
+
+void write_texts(const std::map<std::string, std::string>& texts, ByteWriter& out) {
+  out.varint(texts.size());
+  for (const auto& [name, text] : texts) {
+    out.bytes(name);
+    out.bytes(text);
+  }
+}
+
+Result<std::map<std::string, std::string>> read_texts(ByteReader& in) {
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  std::map<std::string, std::string> texts;
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(std::string name, read_string(in));
+    TETRAD_TRY(std::string text, read_string(in));
+    texts.emplace(std::move(name), std::move(text));
+  }
+  return texts;
+}
+
+void write_table(const TableInfo& table, ByteWriter& out) {
+  out.raw(table.id.value.view());
+  out.bytes(table.keyspace);
+  out.bytes(table.name);
+  out.varint(table.incarnation.value);
+  out.varint(table.max_partition_mb);
+  partitioner::encode_tablet_map(table.tablets, out.out());
+}
+
+Result<std::shared_ptr<const TableInfo>> read_table(ByteReader& in) {
+  auto table = std::make_shared<TableInfo>();
+  TETRAD_TRY(table->id.value, read_uuid(in));
+  TETRAD_TRY(table->keyspace, read_string(in));
+  TETRAD_TRY(table->name, read_string(in));
+  TETRAD_TRY(table->incarnation.value, read_u32(in));
+  TETRAD_TRY(table->max_partition_mb, read_u32(in));
+  TETRAD_TRY(table->tablets, partitioner::decode_tablet_map(in));
+  return std::shared_ptr<const TableInfo>(std::move(table));
+}
+
+void write_outcomes(const MetaState& state, ByteWriter& out) {
+  out.varint(state.recent_outcomes.size());
+  for (const MetaState::Outcome& outcome : state.recent_outcomes) {
+    out.raw(outcome.command_id.view());
+    out.varint(outcome.index.value);
+    out.u8(outcome.failed ? 1 : 0);
+    out.u8(static_cast<uint8_t>(outcome.code));
+    out.bytes(outcome.message);
+  }
+}
+
+Result<void> read_outcomes(ByteReader& in, MetaState& state) {
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  for (uint64_t i = 0; i < count; ++i) {
+    MetaState::Outcome outcome;
+    TETRAD_TRY(outcome.command_id, read_uuid(in));
+    TETRAD_TRY(outcome.index.value, in.read_varint());
+    TETRAD_TRY(const uint8_t failed, in.read_u8());
+    TETRAD_TRY(const uint8_t code, in.read_u8());
+    outcome.failed = failed != 0;
+    // A code that a later program wrote is told as a plain error.
+    outcome.code = code > static_cast<uint8_t>(ErrorCode::kLimit) ? ErrorCode::kServerError
+                                                                  : static_cast<ErrorCode>(code);
+    TETRAD_TRY(outcome.message, read_string(in));
+    state.recent_outcomes.push_back(std::move(outcome));
+  }
+  return {};
+}
+
+Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
+  TETRAD_TRY(const uint64_t nodes, in.read_varint());
+  for (uint64_t i = 0; i < nodes; ++i) {
+    TETRAD_TRY(NodeInfo node, decode_node_info(in));
+    const HostId host = node.host;
+    state.nodes.emplace(host, std::move(node));
+  }
+  TETRAD_TRY(const uint64_t tables, in.read_varint());
+  for (uint64_t i = 0; i < tables; ++i) {
+    TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(in));
+    state.by_incarnation[table->incarnation] = table;
+    state.tables[table->id] = table;
+  }
+  TETRAD_TRY(const uint64_t retired, in.read_varint());
+  for (uint64_t i = 0; i < retired; ++i) {
+    TETRAD_TRY(const uint32_t incarnation, read_u32(in));
+    state.retired.push_back(TableIncarnation{incarnation});
+  }
+  return {};
+}
+
+}  // namespace
+
+const TableInfo* MetaState::table(TableIncarnation incarnation) const {
+  const auto found = by_incarnation.find(incarnation);
+  return found == by_incarnation.end() ? nullptr : found->second.get();
+}
+
+const TableInfo* MetaState::table(TableId id) const {
+  const auto found = tables.find(id);
+  return found == tables.end() ? nullptr : found->second.get();
+}
+
+const NodeInfo* MetaState::node(HostId host) const {
+  const auto found = nodes.find(host);
+  return found == nodes.end() ? nullptr : &found->second;
+}
+
+Uuid MetaState::schema_version_uuid() const {
+  Bytes name(cluster_id.view());
+  ByteWriter(name).u64(schema_version.value);
+  const base::Hash128 hash = base::xxh3_128(name);
+  Bytes octets;
+  ByteWriter writer(octets);
+  writer.u64(hash.high);
+  writer.u64(hash.low);
+  Uuid uuid = Uuid::from_bytes(octets);
+  uuid.octets[6] = static_cast<uint8_t>((uuid.octets[6] & 0x0f) | 0x30);  // version 3, by name
+  uuid.octets[8] = static_cast<uint8_t>((uuid.octets[8] & 0x3f) | 0x80);
+  return uuid;
+}
+
+void encode_meta_state(const MetaState& state, Bytes& out) {
+  ByteWriter writer(out);
+  writer.u8(kStateFormat);
+  writer.raw(state.cluster_id.view());
+  writer.bytes(state.cluster_name);
+  writer.bytes(state.secret);
+  writer.varint(state.applied.value);
+  writer.varint(state.schema_version.value);
+  write_texts(state.schema_objects, writer);
+  writer.varint(state.nodes.size());
+  for (const auto& [host, node] : state.nodes) encode_node_info(node, writer);
+  writer.varint(state.tables.size());
+  for (const auto& [id, table] : state.tables) write_table(*table, writer);
+  writer.varint(state.retired.size());
+  for (const TableIncarnation incarnation : state.retired) writer.varint(incarnation.value);
+  write_texts(state.settings, writer);
+  writer.varint(state.next_incarnation);
+  writer.varint(state.next_tablet_id);
+  write_outcomes(state, writer);
+}
+
+Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
+  ByteReader in(encoded);
+  TETRAD_TRY(const uint8_t format, in.read_u8());
+  if (format != kStateFormat)
+    return fail(ErrorCode::kCorruption, "metadata state format {}", format);
+  auto state = std::make_shared<MetaState>();
+  TETRAD_TRY(state->cluster_id, read_uuid(in));
+  TETRAD_TRY(state->cluster_name, read_string(in));
+  TETRAD_TRY(state->secret, read_string(in));
+  TETRAD_TRY(state->applied.value, in.read_varint());
+  TETRAD_TRY(state->schema_version.value, in.read_varint());
+  TETRAD_TRY(state->schema_objects, read_texts(in));
+  TETRAD_TRY_VOID(read_nodes_and_tables(in, *state));
+  TETRAD_TRY(state->settings, read_texts(in));
+  TETRAD_TRY(state->next_incarnation, read_u32(in));
+  TETRAD_TRY(state->next_tablet_id, in.read_varint());
+  TETRAD_TRY_VOID(read_outcomes(in, *state));
+  if (!in.at_end())
+    return fail(ErrorCode::kCorruption, "{} bytes after the metadata state", in.remaining());
+  return MetaSnapshot(std::move(state));
+}
+
+}  // namespace tetrad::replication

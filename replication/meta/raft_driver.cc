@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver of the metadata group's Raft core.
+#include "replication/meta/raft_driver.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr BytesView kHardStateKey = "raft/h";
+constexpr BytesView kEntryPrefix = "raft/e";
+constexpr BytesView kEntryEnd = "raft/f";
+constexpr BytesView kSnapshotKey = "raft/s";
+constexpr BytesView kAppliedKey = "raft/c";
+constexpr RaftGroupId kMetaGroup{1};
+constexpr int64_t kImageDeadlineUs = 2'000'000;  // and a microsecond for every four bytes
+constexpr size_t kEntryBytesMax = size_t{16} << 20;
+
+using Operation = storage::LocalLog::Operation;
+
+Bytes entry_key(RaftIndex index) {
+  Bytes key(kEntryPrefix);
+  base::ByteWriter(key).u64(index);
+  return key;
+}
+
+Bytes encode_image(const RaftSnapshotMeta& meta, BytesView image) {
+  Bytes described;
+  base::ByteWriter meta_writer(described);
+  encode(meta, meta_writer);
+  Bytes out;
+  base::ByteWriter writer(out);
+  writer.bytes(described);
+  writer.raw(image);
+  return out;
+}
+
+Operation put_hard_state(const RaftHardState& state) {
+  Bytes value;
+  base::ByteWriter writer(value);
+  encode(state, writer);
+  return {Bytes(kHardStateKey), std::move(value)};
+}
+
+Operation put_applied(RaftIndex index) {
+  Bytes value;
+  base::ByteWriter(value).u64(index);
+  return {Bytes(kAppliedKey), std::move(value)};
+}
+
+Result<void> load_entries(storage::LocalLog& log, std::vector<RaftEntry>& entries) {
+  constexpr size_t kPage = 1024;
+  Bytes from(kEntryPrefix);
+  while (true) {
+    TETRAD_TRY(const auto page, log.scan(from, kEntryEnd, kPage));
+    for (const auto& [key, value] : page) {
+      TETRAD_TRY(RaftEntry entry, decode_raft_entry(BytesView(value)));
+      entries.push_back(std::move(entry));
+    }
+    if (page.size() < kPage) return {};
+    from = page.back().first + '\0';
+  }
+}
+
+}  // namespace
+
+Result<std::optional<RaftDriver::Stored>> RaftDriver::load(storage::LocalLog& log) {
+  TETRAD_TRY(const auto hard_state, log.get(kHardStateKey));
+  if (!hard_state) return std::optional<Stored>();
+  Stored stored;
+  TETRAD_TRY(stored.raft.hard_state, decode_raft_hard_state(*hard_state));
+  TETRAD_TRY(const auto snapshot, log.get(kSnapshotKey));
+  if (snapshot) {
+    base::ByteReader in(*snapshot);
+    TETRAD_TRY(const BytesView described, in.read_bytes());
+    TETRAD_TRY(stored.raft.snapshot, decode_raft_snapshot_meta(described));
+    TETRAD_TRY(const BytesView image, in.read_raw(in.remaining()));
+    stored.image = Bytes(image);
+  }
+  TETRAD_TRY_VOID(load_entries(log, stored.raft.entries));
+  TETRAD_TRY(const auto applied, log.get(kAppliedKey));
+  if (applied) {
+    TETRAD_TRY(const uint64_t index, base::ByteReader(*applied).read_u64());
+    const RaftIndex last =
+        stored.raft.entries.empty() ? stored.raft.snapshot.index : stored.raft.entries.back().index;
+    // Without a sync it may be older than the log or, after a power cut, newer than what is left.
+    stored.raft.hard_state.commit = std::max(stored.raft.hard_state.commit, std::min(index, last));
+  }
+  return std::optional<Stored>(std::move(stored));
+}
+
+void RaftDriver::found(storage::LocalLog& log, const RaftConfiguration& configuration,
+                       storage::LocalLog::DoneCallback done) {
+  const RaftStored stored = RaftStored::founding(configuration);
+  std::vector<Operation> batch;
+  batch.push_back(put_hard_state(stored.hard_state));
+  batch.push_back({Bytes(kSnapshotKey), encode_image(stored.snapshot, {})});
+  log.write(std::move(batch), true, std::move(done));
+}
+
+RaftDriver::RaftDriver(base::Reactor& reactor, storage::LocalLog& log, RpcNode& rpc,
+                       RaftDriverOptions options, RaftDriverHooks hooks, Logger logger)
+    : reactor_(reactor),
+      log_(log),
+      rpc_(rpc),
+      options_(options),
+      hooks_(std::move(hooks)),
+      logger_(std::move(logger)) {}
+
+RaftDriver::~RaftDriver() {
+  if (core_) rpc_.handle(Verb::kRaft, nullptr);
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+Result<void> RaftDriver::start(Stored stored) {
+  RaftOptions options;
+  options.self = rpc_.self();
+  options.cluster_id = options_.cluster_id;
+  options.group_id = kMetaGroup;
+  options.seed = options_.seed;
+  options.entry_bytes_max = kEntryBytesMax;
+  options.uncommitted_bytes_max = 4 * kEntryBytesMax;
+  first_stored_ = stored.raft.snapshot.index + 1;
+  last_stored_ = stored.raft.snapshot.index;
+  if (!stored.raft.entries.empty()) {
+    first_stored_ = stored.raft.entries.front().index;
+    last_stored_ = stored.raft.entries.back().index;
+  }
+  applied_ = image_asked_ = stored.raft.snapshot.index;
+  if (!stored.image.empty()) TETRAD_TRY_VOID(hooks_.install(stored.image, applied_));
+  TETRAD_TRY(core_, RaftCore::make(options, std::move(stored.raft)));
+  rpc_.handle(Verb::kRaft, [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+    on_message(context, body, std::move(reply));
+  });
+  drain();
+  const RaftConfiguration& members = core_->configuration();
+  if (members.voters.size() == 1 && members.is_voter(rpc_.self())) {
+    for (uint32_t i = 0; i < 2 * options.election_ticks && core_->role() == RaftRole::kFollower;
+         ++i)
+      core_->tick();
+    drain();
+  }
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.tick_us, [this] { tick(); });
+  return {};
+}
+
+void RaftDriver::tick() {
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.tick_us, [this] { tick(); });
+  core_->tick();
+  drain();
+}
+
+Result<RaftPosition> RaftDriver::propose(Bytes command) {
+  TETRAD_TRY(const RaftPosition position, core_->propose(std::move(command)));
+  drain();
+  return position;
+}
+
+Result<RaftPosition> RaftDriver::change_configuration(RaftMembershipChange change) {
+  TETRAD_TRY(const RaftPosition position, core_->change_configuration(change));
+  drain();
+  return position;
+}
+
+Result<void> RaftDriver::transfer_leadership(RaftServerId to) {
+  TETRAD_TRY_VOID(core_->transfer_leadership(to));
+  drain();
+  return {};
+}
+
+void RaftDriver::sync_applied(std::function<void()> done) {
+  std::vector<Operation> batch;
+  batch.push_back(put_applied(applied_));
+  write_batch(std::move(batch), true, std::move(done));
+}
+
+/// body := varint size, message, [image]
+void RaftDriver::on_message(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  if (failed_) return;
+  base::ByteReader in(body);
+  const auto encoded = in.read_bytes();
+  auto message = encoded ? decode_raft_message(*encoded)
+                         : Result<RaftMessage>(std::unexpected<Error>(encoded.error()));
+  if (!message || message->from != context.from) {
+    logger_.warn("raft message refused from={}", context.from_endpoint);
+    return;
+  }
+  received_image_ = Bytes(body.substr(body.size() - in.remaining()));
+  if (received_image_.empty() && std::holds_alternative<RaftInstallSnapshot>(message->body)) {
+    logger_.warn("raft snapshot without an image refused from={}", context.from_endpoint);
+    return;
+  }
+  const Result<void> taken = core_->receive(std::move(*message));
+  if (!taken)
+    logger_.warn("raft message refused from={} reason={}", context.from_endpoint,
+                 taken.error().message);
+  drain();
+  received_image_.clear();
+  if (reply.wanted()) reply.ok({});
+}
+
+void RaftDriver::drain() {
+  // Hooks propose and so come back here: the outer call goes on with what they asked for.
+  if (draining_ || failed_) return;
+  draining_ = true;
+  const std::weak_ptr<Alive> alive = alive_;
+  while (core_->has_actions() && !failed_) {
+    RaftActions actions = core_->take_actions();
+    if (actions.persist) write(std::move(*actions.persist));
+    for (const RaftMessage& message : actions.messages) send(message);
+    for (RaftSnapshotSend& image : actions.snapshots) send_image(std::move(image));
+    if (!actions.committed.empty()) apply(std::move(actions.committed));
+    if (alive.expired()) return;
+    if (actions.role_change) hooks_.role_changed(*actions.role_change);
+    if (alive.expired()) return;
+  }
+  draining_ = false;
+  maybe_take_image();
+}
+
+void RaftDriver::write(RaftPersist persist) {
+  std::vector<Operation> batch;
+  const auto erase = [&](RaftIndex from, RaftIndex through) {
+    for (RaftIndex index = from; index <= through; ++index)
+      batch.push_back({entry_key(index), std::nullopt});
+  };
+  if (persist.snapshot) {
+    erase(first_stored_, last_stored_);
+    first_stored_ = persist.snapshot->index + 1;
+    last_stored_ = persist.snapshot->index;
+    batch.push_back({Bytes(kSnapshotKey), encode_image(*persist.snapshot, received_image_)});
+    const Result<void> installed = hooks_.install(received_image_, persist.snapshot->index);
+    if (!installed) {
+      fail_fatally(installed.error());
+      return;
+    }
+    applied_ = image_asked_ = persist.snapshot->index;
+    batch.push_back(put_applied(applied_));
+    logger_.info("metadata snapshot installed index={}", applied_);
+  }
+  if (persist.truncate_from) {
+    erase(*persist.truncate_from, last_stored_);
+    last_stored_ = std::min(last_stored_, *persist.truncate_from - 1);
+  }
+  for (const RaftEntry& entry : persist.entries) {
+    Bytes value;
+    base::ByteWriter writer(value);
+    encode(entry, writer);
+    batch.push_back({entry_key(entry.index), std::move(value)});
+    last_stored_ = entry.index;
+  }
+  if (persist.drop_through && *persist.drop_through >= first_stored_) {
+    erase(first_stored_, std::min(*persist.drop_through, last_stored_));
+    first_stored_ = *persist.drop_through + 1;
+  }
+  batch.push_back(put_hard_state(persist.hard_state));
+  write_batch(std::move(batch), true, [this, sequence = persist.sequence] {
+    core_->persisted(sequence);
+    drain();
+  });
+}
+
+void RaftDriver::write_batch(std::vector<Operation> batch, bool sync, std::function<void()> done) {
+  log_.write(
+      std::move(batch), sync,
+      [this, alive = std::weak_ptr<Alive>(alive_), done = std::move(done)](Result<void> result) {
+        if (alive.expired() || failed_) return;
+        if (!result) {
+          fail_fatally(result.error());
+          return;
+        }
+        if (done) done();
+      });
+}
+
+void RaftDriver::fail_fatally(const Error& error) {
+  if (failed_) return;
+  failed_ = true;
+  logger_.error("metadata log failed: {}", error.message);
+  hooks_.fatal(error);
+}
+
+void RaftDriver::apply(std::vector<RaftEntry> entries) {
+  const std::weak_ptr<Alive> alive = alive_;
+  for (const RaftEntry& entry : entries) {
+    applied_ = entry.index;
+    if (entry.kind != RaftEntryKind::kCommand) continue;
+    hooks_.apply(entry.index, entry.data);
+    if (alive.expired()) return;
+  }
+  std::vector<Operation> batch;
+  batch.push_back(put_applied(applied_));
+  write_batch(std::move(batch), false, nullptr);
+  hooks_.applied(applied_);
+}
+
+void RaftDriver::send(const RaftMessage& message) {
+  Bytes encoded;
+  base::ByteWriter writer(encoded);
+  encode(message, writer);
+  Bytes body;
+  base::ByteWriter(body).bytes(encoded);
+  rpc_.one_way(message.to, 0, Verb::kRaft, body);
+}
+
+void RaftDriver::send_image(RaftSnapshotSend send) {
+  // A fresh image is at least as new as the one on disk, and all it holds is committed.
+  auto* install = std::get_if<RaftInstallSnapshot>(&send.message.body);
+  TETRAD_ASSERT(install != nullptr);
+  const RaftServerId to = send.message.to;
+  auto meta = core_->snapshot_meta(applied_);
+  if (!meta) {
+    core_->snapshot_sent(to, false);
+    return;
+  }
+  install->meta = std::move(*meta);
+  Bytes encoded;
+  base::ByteWriter writer(encoded);
+  encode(send.message, writer);
+  Bytes body;
+  base::ByteWriter(body).bytes(encoded);
+  body.append(hooks_.image());
+  rpc_.call(
+      to, 0, Verb::kRaft, body,
+      base::Deadline{reactor_.now_us() + kImageDeadlineUs + static_cast<int64_t>(body.size() / 4)},
+      [this, to, alive = std::weak_ptr<Alive>(alive_)](Result<Bytes> result) {
+        if (alive.expired()) return;
+        core_->snapshot_sent(to, result.has_value());
+        drain();
+      });
+}
+
+void RaftDriver::maybe_take_image() {
+  if (failed_ || applied_ < image_asked_ + options_.snapshot_every) return;
+  auto meta = core_->snapshot_meta(applied_);
+  if (!meta) return;
+  image_asked_ = applied_;
+  std::vector<Operation> batch;
+  batch.push_back({Bytes(kSnapshotKey), encode_image(*meta, hooks_.image())});
+  write_batch(std::move(batch), true, [this, taken = std::move(*meta)] {
+    // Refused when a newer one came from the leader meanwhile: then that one counts.
+    (void)core_->snapshot_taken(taken);
+    drain();
+  });
+}
+
+}  // namespace tetrad::replication

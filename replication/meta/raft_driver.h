@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the Raft core of the metadata group: gives it ticks and messages, writes what it wants
+// written to the local log, sends what it wants sent, hands out what is committed.
+//
+//   "raft/h"               hard state
+//   "raft/e" u64 index BE  entry
+//   "raft/s"               varint size, snapshot description, image of the state
+//   "raft/c"               u64: committed and applied up to here; saves a restarted node from
+//                          forgetting what it has already told others that it knows
+// Each write of the core is one synced batch. A failed one ends the process.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/log.h"
+#include "base/reactor.h"
+#include "replication/meta/raft_core.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/local_log.h"
+
+namespace tetrad::replication {
+
+struct RaftDriverOptions {
+  Uuid cluster_id;
+  uint64_t seed = 0;
+  int64_t tick_us = 50'000;
+  uint64_t snapshot_every = 1000;  // applied entries
+};
+
+/// What the driver calls. All of them run outside of the core.
+struct RaftDriverHooks {
+  std::function<void(RaftIndex, BytesView command)> apply;
+  /// After a batch of apply() calls, or entries that carry no command.
+  std::function<void(RaftIndex applied)> applied;
+  std::function<Bytes()> image;  // of the state as of the last apply()
+  std::function<Result<void>(BytesView image, RaftIndex)> install;
+  std::function<void(const RaftRoleChange&)> role_changed;
+  /// The disk failed or holds nonsense: does not return to normal work.
+  std::function<void(const Error&)> fatal;
+};
+
+class RaftDriver {
+ public:
+  /// What the local log holds of the group; unset: nothing. Errors: kCorruption, kIo.
+  struct Stored {
+    RaftStored raft;
+    Bytes image;
+  };
+  static Result<std::optional<Stored>> load(storage::LocalLog& log);
+
+  /// Writes the first state of a new group; `done` when it is durable.
+  static void found(storage::LocalLog& log, const RaftConfiguration& configuration,
+                    storage::LocalLog::DoneCallback done);
+
+  /// Everything handed in outlives it. start() follows.
+  RaftDriver(base::Reactor& reactor, storage::LocalLog& log, RpcNode& rpc,
+             RaftDriverOptions options, RaftDriverHooks hooks, Logger logger);
+  ~RaftDriver();
+  RaftDriver(const RaftDriver&) = delete;
+  RaftDriver& operator=(const RaftDriver&) = delete;
+
+  /// Installs the stored image, applies what is known to be committed, begins to tick. A group of
+  /// this one voter elects it at once. Errors: kCorruption.
+  Result<void> start(Stored stored);
+
+  RaftCore& core() { return *core_; }
+  const RaftCore& core() const { return *core_; }
+  /// As RaftCore::propose().
+  Result<RaftPosition> propose(Bytes command);
+  Result<RaftPosition> change_configuration(RaftMembershipChange change);
+  Result<void> transfer_leadership(RaftServerId to);
+  RaftIndex applied_index() const { return applied_; }
+  /// `done` once all that is applied now would be applied again after a restart.
+  void sync_applied(std::function<void()> done);
+
+ private:
+  struct Alive {};
+  void on_message(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void tick();
+  void drain();
+  void write(RaftPersist persist);
+  void apply(std::vector<RaftEntry> entries);
+  void send(const RaftMessage& message);
+  void send_image(RaftSnapshotSend send);
+  void maybe_take_image();
+  void write_batch(std::vector<storage::LocalLog::Operation> batch, bool sync,
+                   std::function<void()> done);
+  void fail_fatally(const Error& error);
+
+  base::Reactor& reactor_;
+  storage::LocalLog& log_;
+  RpcNode& rpc_;
+  const RaftDriverOptions options_;
+  const RaftDriverHooks hooks_;
+  const Logger logger_;
+  std::optional<RaftCore> core_;
+  RaftIndex first_stored_ = 1, last_stored_ = 0;  // entries in the local log
+  RaftIndex applied_ = 0;
+  RaftIndex image_asked_ = 0;  // index of the newest image taken or being written
+  bool draining_ = false;
+  bool failed_ = false;
+  Bytes received_image_;  // beside the message that is being handled
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
+};
+
+}  // namespace tetrad::replication

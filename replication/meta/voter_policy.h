@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who votes in the metadata group: 1 of up to two nodes, 3 of up to four, 5 of more, over as many
+// racks as there are. Everyone else learns. A voter that is away for long is replaced. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "replication/meta/raft_configuration.h"
+
+namespace tetrad::replication {
+
+struct VoterCandidate {
+  HostId host;
+  std::string rack;       // with its data centre
+  bool away = false;      // not heard of for long
+  bool caught_up = true;  // heard of just now, and its log is nearly the leader's
+};
+
+/// The next single step towards the members wanted, if any. `nodes` are the members of the cluster,
+/// `self` is the leader.
+std::optional<RaftMembershipChange> next_membership_change(const RaftConfiguration& configuration,
+                                                           const std::vector<VoterCandidate>& nodes,
+                                                           HostId self);
+
+/// Voters wanted among so many nodes; odd (rule 30).
+constexpr size_t voters_wanted(size_t nodes) { return nodes >= 5 ? 5 : nodes >= 3 ? 3 : 1; }
+
+}  // namespace tetrad::replication

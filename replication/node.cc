@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wiring of a node's replication.
+#include "replication/node.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+RpcOptions rpc_options(const NodeOptions& options) {
+  RpcOptions rpc;
+  rpc.self_endpoint = make_endpoint(options.address, options.internode_port);
+  rpc.shard = 0;
+  rpc.shard_count = options.shard_count;
+  rpc.forward = options.forward;
+  return rpc;
+}
+
+MembershipOptions membership_options(const NodeOptions& options, base::Random& random) {
+  MembershipOptions membership;
+  membership.heartbeat_us = options.heartbeat_us;
+  membership.start_number = random.next();
+  return membership;
+}
+
+MetaServiceOptions meta_options(const NodeOptions& options) {
+  MetaServiceOptions meta;
+  meta.tick_us = options.raft_tick_us;
+  meta.snapshot_every = options.raft_snapshot_every;
+  meta.voter_away_us = options.voter_away_us;
+  meta.fatal = options.fatal;
+  return meta;
+}
+
+FormationOptions formation_options(const NodeOptions& options, HostId host) {
+  FormationOptions formation;
+  formation.self.host = host;
+  formation.self.address = options.address;
+  formation.self.native_port = options.native_port;
+  formation.self.internode_port = options.internode_port;
+  formation.self.admin_port = options.admin_port;
+  formation.self.data_center = options.data_center;
+  formation.self.rack = options.rack;
+  formation.self.store_count = options.store_count;
+  formation.self.version = options.version;
+  formation.seeds = options.seeds;
+  formation.cluster_name = options.cluster_name;
+  formation.retry_us = options.join_retry_us;
+  formation.fatal = options.fatal;
+  return formation;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ReplicationNode>> ReplicationNode::make(NodeEnvironment environment,
+                                                               NodeOptions options) {
+  TETRAD_TRY(const NodeIdentity identity, load_identity(environment.log, environment.random));
+  if (!options.fatal) options.fatal = [](const Error&) {};
+  return std::unique_ptr<ReplicationNode>(
+      new ReplicationNode(std::move(environment), std::move(options), identity));
+}
+
+ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions options,
+                                 NodeIdentity identity)
+    : environment_(std::move(environment)),
+      options_(std::move(options)),
+      logger_(environment_.logger),
+      rpc_(environment_.reactor, environment_.random, environment_.transport, identity.host,
+           rpc_options(options_), logger_.named("rpc")),
+      membership_(environment_.reactor, rpc_, membership_options(options_, environment_.random),
+                  logger_.named("membership")),
+      meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
+            meta_options(options_), logger_.named("meta")),
+      load_(environment_.reactor, rpc_, meta_, environment_.stores, options_.load_period_us),
+      splits_(environment_.reactor, environment_.random, rpc_, meta_, logger_.named("tablets")),
+      stream_(environment_.reactor, rpc_, meta_, environment_.stores, logger_.named("tablets")),
+      moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
+      formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
+                 formation_options(options_, identity.host), logger_.named("formation")) {
+  register_metrics();
+  rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
+                                  const RpcNode::Reply&) { on_load(context, body); });
+  rpc_.handle(Verb::kSyncApplied,
+              [this](const RpcContext& context, BytesView, RpcNode::Reply reply) {
+                if (context.from != self()) return;
+                auto shared = std::make_shared<RpcNode::Reply>(std::move(reply));
+                meta_.sync_applied([shared] { shared->ok({}); });
+              });
+  load_.on_measured(
+      [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
+  subscription_ = meta_.subscribe(
+      [this](const MetaSnapshot& before, const MetaSnapshot& now) { on_state(before, now); });
+}
+
+ReplicationNode::~ReplicationNode() = default;
+
+void ReplicationNode::register_metrics() {
+  constexpr const char* kShard = "shard=\"0\"";
+  base::MetricsRegistry& metrics = environment_.metrics;
+  rpc_.metrics().register_in(metrics, kShard);
+  metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
+              kShard, splits_.metrics().splits);
+  metrics.add("tetrad_replication_tablets_filled_total",
+              "Physical partitions this shard's stores became members of by streaming.", kShard,
+              stream_.metrics().tablets_filled);
+  metrics.add("tetrad_replication_streamed_bytes_total", "Bytes taken from streams.", kShard,
+              stream_.metrics().bytes_taken);
+  metrics.add("tetrad_replication_tablet_changes_total",
+              "Changes of members this node has begun as the leader of the metadata group.", "",
+              moves_.metrics().begun);
+}
+
+void ReplicationNode::start() {
+  formation_.start();
+  load_.start();
+  moves_.start();
+}
+
+void ReplicationNode::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
+  if (before != now) {
+    // What is in the list at the first state of this life is retired again: the node may have ended
+    // before its stores had taken note.
+    const size_t known = before->applied.value == 0 ? 0 : before->retired.size();
+    for (size_t i = 0; i < now->retired.size(); ++i) {
+      const bool is_old = i < known && before->retired[i] == now->retired[i];
+      if (is_old) continue;
+      for (storage::Store* store : environment_.stores)
+        if (store != nullptr) store->retire(now->retired[i]);
+    }
+  }
+  if (!ready_ && now->node(self()) != nullptr) {
+    ready_ = true;
+    if (options_.ready) options_.ready();
+  }
+}
+
+/// From this node's shards, to be told on; or from another node.
+void ReplicationNode::on_load(const RpcContext& context, BytesView body) {
+  const auto sizes = decode_load(body);
+  if (!sizes) return;
+  for (const auto& [tablet, bytes] : *sizes) meta_.set_tablet_bytes(tablet, bytes);
+  if (context.from != self()) return;
+  for (const HostId host : membership_.live_hosts()) rpc_.one_way(host, 0, Verb::kLoad, body);
+}
+
+}  // namespace tetrad::replication

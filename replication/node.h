@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's replication, wired together: messages, metadata group, membership, tablets. One
+// ReplicationNode per node, on shard 0. It may be destroyed at any moment: what runs then is
+// dropped, which is what a crash does; what was synced is in the local log and the stores.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/io_pool.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/reactor.h"
+#include "replication/membership/formation.h"
+#include "replication/membership/membership.h"
+#include "replication/meta/meta_service_impl.h"
+#include "replication/rpc/rpc.h"
+#include "replication/tablets/load_report.h"
+#include "replication/tablets/move_runner.h"
+#include "replication/tablets/split_runner.h"
+#include "replication/tablets/tablet_stream.h"
+#include "storage/engine/local_log.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+/// What a node takes from outside. Everything outlives it.
+struct NodeEnvironment {
+  base::Reactor& reactor;
+  base::IoPool& pool;
+  base::Random& random;
+  Transport& transport;
+  storage::LocalLog& log;
+  /// By store number; null: another shard's.
+  std::vector<storage::Store*> stores;
+  Logger logger;
+  base::MetricsRegistry& metrics;
+};
+
+struct NodeOptions {
+  std::string address = "127.0.0.1";
+  uint16_t native_port = 9042, internode_port = 7000, admin_port = 9180;
+  std::string data_center = "datacenter1", rack = "rack1";
+  std::string cluster_name = "Tetrad";
+  std::string version;
+  std::vector<Endpoint> seeds;
+  uint32_t store_count = 1;
+  /// Shards of this node; store s belongs to shard s % shard_count.
+  uint32_t shard_count = 1;
+  std::function<void(uint32_t shard, Bytes message)> forward;
+
+  int64_t raft_tick_us = 50'000;
+  int64_t heartbeat_us = 200'000;
+  uint64_t raft_snapshot_every = 1000;
+  int64_t voter_away_us = 30'000'000;
+  int64_t join_retry_us = 50'000;
+  int64_t load_period_us = 1'000'000;
+  MoveOptions moves;
+  /// The process must end with this error. Called at most a few times; not from a destructor.
+  std::function<void(const Error&)> fatal;
+  /// Once, when this node is a member of a cluster and knows its state: clients may come.
+  std::function<void()> ready;
+};
+
+class ReplicationNode {
+ public:
+  /// Errors: kIo, kCorruption.
+  static Result<std::unique_ptr<ReplicationNode>> make(NodeEnvironment environment,
+                                                       NodeOptions options);
+  ~ReplicationNode();
+  ReplicationNode(const ReplicationNode&) = delete;
+  ReplicationNode& operator=(const ReplicationNode&) = delete;
+
+  /// Founds a cluster, joins one or goes on with the one this node is in.
+  void start();
+  bool is_ready() const { return ready_; }
+
+  HostId self() const { return rpc_.self(); }
+  MetaService& meta() { return meta_; }
+  MetaServiceImpl& meta_group() { return meta_; }
+  RpcNode& rpc() { return rpc_; }
+  Membership& membership() { return membership_; }
+  const NodeOptions& options() const { return options_; }
+
+ private:
+  ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity);
+  void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
+  void on_load(const RpcContext& context, BytesView body);
+  void register_metrics();
+
+  NodeEnvironment environment_;
+  const NodeOptions options_;
+  const Logger logger_;
+  RpcNode rpc_;
+  Membership membership_;
+  MetaServiceImpl meta_;
+  LoadReporter load_;
+  SplitRunner splits_;
+  TabletStream stream_;
+  MoveRunner moves_;
+  Formation formation_;
+  std::shared_ptr<void> subscription_;
+  bool ready_ = false;
+};
+
+}  // namespace tetrad::replication

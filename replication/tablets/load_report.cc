@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measuring tablets.
+#include "replication/tablets/load_report.h"
+
+#include "base/byte_io.h"
+
+namespace tetrad::replication {
+
+namespace {
+constexpr uint8_t kLoadFormat = 1;
+constexpr uint64_t kFullReportRounds = 30;  // the rounds between only tell what has changed
+}  // namespace
+
+Bytes encode_load(const TabletSizes& sizes) {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u8(kLoadFormat);
+  writer.varint(sizes.size());
+  for (const auto& [tablet, bytes] : sizes) {
+    writer.varint(tablet.value);
+    writer.varint(bytes);
+  }
+  return body;
+}
+
+Result<TabletSizes> decode_load(BytesView body) {
+  base::ByteReader in(body);
+  TETRAD_TRY(const uint8_t format, in.read_u8());
+  if (format != kLoadFormat) return fail(ErrorCode::kCorruption, "load report format {}", format);
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  TabletSizes sizes;
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(const uint64_t tablet, in.read_varint());
+    TETRAD_TRY(const uint64_t bytes, in.read_varint());
+    sizes.emplace_back(TabletId{tablet}, bytes);
+  }
+  return sizes;
+}
+
+StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService& meta) {
+  for (const StoreAddress& member : tablet.replicas)
+    if (meta.is_live(member.host)) return member;
+  return tablet.replicas.front();
+}
+
+LoadReporter::LoadReporter(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                           std::vector<storage::Store*> stores, int64_t period_us)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      stores_(std::move(stores)),
+      period_us_(period_us) {}
+
+LoadReporter::~LoadReporter() {
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+void LoadReporter::start() {
+  timer_ = reactor_.call_at(reactor_.now_us() + period_us_, [this] { round(); });
+}
+
+void LoadReporter::round() {
+  start();
+  const bool full = rounds_++ % kFullReportRounds == 0;
+  if (full) reported_.clear();
+  const MetaSnapshot state = meta_.snapshot();
+  std::vector<MeasuredTablet> measured;
+  TabletSizes changed;
+  for (const auto& [id, table] : state->tables) {
+    for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
+      if (tablet.replicas.empty()) continue;
+      const StoreAddress acting = acting_member(tablet, meta_);
+      if (acting.host != meta_.self() || acting.store >= stores_.size()) continue;
+      storage::Store* store = stores_[acting.store];
+      if (store == nullptr) continue;
+      const uint64_t bytes = store->approximate_bytes(table->incarnation, tablet.range);
+      const auto [known, fresh] = reported_.try_emplace(tablet.id, bytes);
+      if (fresh || known->second != bytes) {
+        known->second = bytes;
+        changed.emplace_back(tablet.id, bytes);
+      }
+      measured.push_back({table, tablet, store, bytes});
+    }
+  }
+  if (!changed.empty()) rpc_.one_way(meta_.self(), 0, Verb::kLoad, encode_load(changed));
+  if (listener_) listener_(measured);
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How large the tablets are. Each shard measures those of its stores whose first live member it is,
+// and tells shard 0 of its node, which tells the other nodes.
+//
+//   report := u8 version (1), varint count, (varint tablet id, varint bytes)*
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/reactor.h"
+#include "replication/meta/meta_service.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+using TabletSizes = std::vector<std::pair<TabletId, uint64_t>>;
+
+Bytes encode_load(const TabletSizes& sizes);
+/// Errors: kCorruption.
+Result<TabletSizes> decode_load(BytesView body);
+
+/// The first of the tablet's members that is live; nobody: the first.
+StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService& meta);
+
+/// A tablet that this shard measures.
+struct MeasuredTablet {
+  std::shared_ptr<const TableInfo> table;
+  partitioner::Tablet tablet;
+  storage::Store* store = nullptr;
+  uint64_t bytes = 0;
+};
+
+class LoadReporter {
+ public:
+  /// After each round.
+  using Listener = std::function<void(const std::vector<MeasuredTablet>&)>;
+
+  /// `stores` by number; null: another shard's.
+  LoadReporter(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+               std::vector<storage::Store*> stores, int64_t period_us);
+  ~LoadReporter();
+  LoadReporter(const LoadReporter&) = delete;
+  LoadReporter& operator=(const LoadReporter&) = delete;
+  void start();
+  void on_measured(Listener listener) { listener_ = std::move(listener); }
+
+ private:
+  void round();
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  const std::vector<storage::Store*> stores_;
+  const int64_t period_us_;
+  uint64_t rounds_ = 0;
+  std::unordered_map<TabletId, uint64_t> reported_;
+  Listener listener_;
+  base::Reactor::TimerId timer_ = 0;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of members, driven by the leader.
+#include "replication/tablets/move_runner.h"
+
+#include "base/byte_io.h"
+#include "partitioner/placement.h"
+
+namespace tetrad::replication {
+
+using partitioner::Tablet;
+using partitioner::TabletStage;
+
+namespace {
+
+constexpr int64_t kAskUs = 2'000'000;
+constexpr int64_t kProposeUs = 5'000'000;
+
+const Tablet* find_tablet(const TableInfo* table, TabletId id) {
+  if (table == nullptr) return nullptr;
+  for (const Tablet& tablet : table->tablets.tablets())
+    if (tablet.id == id) return &tablet;
+  return nullptr;
+}
+
+}  // namespace
+
+Bytes encode_tablet_epoch(const TabletEpoch& request) {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u32(request.incarnation.value);
+  writer.u64(request.tablet.value);
+  writer.u64(request.epoch.value);
+  return body;
+}
+
+Result<TabletEpoch> decode_tablet_epoch(BytesView body) {
+  base::ByteReader in(body);
+  TabletEpoch request;
+  TETRAD_TRY(request.incarnation.value, in.read_u32());
+  TETRAD_TRY(request.tablet.value, in.read_u64());
+  TETRAD_TRY(request.epoch.value, in.read_u64());
+  return request;
+}
+
+MoveRunner::MoveRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta,
+                       MoveOptions options, Logger logger)
+    : reactor_(reactor), rpc_(rpc), meta_(meta), options_(options), logger_(std::move(logger)) {}
+
+MoveRunner::~MoveRunner() {
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+void MoveRunner::start() {
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.period_us, [this] { tick(); });
+}
+
+void MoveRunner::tick() {
+  start();
+  const MetaSnapshot state = meta_.snapshot();
+  if (state->nodes.size() != node_count_) {
+    node_count_ = state->nodes.size();
+    nodes_since_us_ = reactor_.now_us();
+  }
+  if (!meta_.is_leader()) {
+    changes_.clear();
+    return;
+  }
+  carry_on(state);
+  if (reactor_.now_us() >= nodes_since_us_ + options_.settle_us) begin_growth(state);
+}
+
+void MoveRunner::carry_on(const MetaSnapshot& state) {
+  std::set<TabletId> under_way;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      if (tablet.stage == TabletStage::kNormal) continue;
+      under_way.insert(tablet.id);
+      table_of_[tablet.id] = table->incarnation;
+      work_on(*table, tablet);
+    }
+  }
+  std::erase_if(changes_, [&](const auto& entry) {
+    return !entry.second.proposing && !under_way.contains(entry.first);
+  });
+  std::erase_if(table_of_, [&](const auto& entry) { return !changes_.contains(entry.first); });
+}
+
+void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
+  Change& change = changes_[tablet.id];
+  if (change.progress.epoch != tablet.epoch) {
+    const bool proposing = change.proposing;
+    change = Change();
+    change.proposing = proposing;
+    change.progress.epoch = tablet.epoch;
+    change.since_us = reactor_.now_us();
+  }
+  const TabletEpoch what{table.incarnation, tablet.id, tablet.epoch};
+  bool added_is_live = true;
+  for (const StoreAddress& member : added_members(tablet)) {
+    if (!meta_.is_live(member.host)) added_is_live = false;
+    if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
+      ask(what, member, Verb::kPullTablet);
+  }
+  for (const StoreAddress& member : all_members(tablet))
+    if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
+  const bool may_give_up =
+      tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
+  if (may_give_up && !added_is_live && !change.proposing &&
+      reactor_.now_us() - change.since_us > options_.stalled_us) {
+    metrics_.given_up.add();
+    propose(table, {table.incarnation, tablet.id, tablet.epoch, TabletStage::kNormal, {}, true});
+  }
+  evaluate(tablet.id);
+}
+
+void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
+  Change& change = changes_[what.tablet];
+  auto& asked = verb == Verb::kConfirmEpoch ? change.asked_to_confirm : change.asked_to_fill;
+  if (!meta_.is_live(member.host) || !asked.insert(member).second) return;
+  rpc_.call(member.host, member.store, verb, encode_tablet_epoch(what),
+            base::Deadline{reactor_.now_us() + kAskUs},
+            [this, alive = std::weak_ptr<char>(alive_), what, member, verb](Result<Bytes> answer) {
+              if (alive.expired()) return;
+              const auto found = changes_.find(what.tablet);
+              if (found == changes_.end() || found->second.progress.epoch != what.epoch) return;
+              Change& now = found->second;
+              if (verb == Verb::kConfirmEpoch) {
+                now.asked_to_confirm.erase(member);
+                if (answer) now.progress.confirmed.insert(member);
+              } else {
+                now.asked_to_fill.erase(member);
+                if (answer && *answer == BytesView("\x01")) now.progress.filled.insert(member);
+              }
+              evaluate(what.tablet);
+            });
+}
+
+void MoveRunner::evaluate(TabletId id) {
+  const auto found = changes_.find(id);
+  if (found == changes_.end() || found->second.proposing || !meta_.is_leader()) return;
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(table_of_[id]);
+  const Tablet* tablet = find_tablet(table, id);
+  if (tablet == nullptr) return;
+  const auto next = next_stage(*tablet, found->second.progress);
+  if (!next) return;
+  if (*next == TabletStage::kNormal) metrics_.finished.add();
+  propose(*table, {table->incarnation, id, tablet->epoch, *next, {}, false});
+}
+
+void MoveRunner::begin_growth(const MetaSnapshot& state) {
+  if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
+  std::vector<partitioner::RingNode> nodes;
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == NodeState::kNormal)
+      nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
+  }
+  const partitioner::Ring ring(std::move(nodes));
+  const auto is_live = [this](HostId host) { return meta_.is_live(host); };
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      if (changes_.size() >= options_.changes_at_once) return;
+      if (changes_.contains(tablet.id)) continue;
+      auto members = grown_members(ring, tablet, is_live);
+      if (!members) continue;
+      changes_[tablet.id].progress.epoch = tablet.epoch;
+      metrics_.begun.add();
+      propose(*table, {table->incarnation, tablet.id, tablet.epoch, TabletStage::kWriteBoth,
+                       std::move(*members), false});
+    }
+  }
+}
+
+void MoveRunner::propose(const TableInfo& table, ChangeTabletStage change) {
+  changes_[change.tablet].proposing = true;
+  tasks_.spawn(run_proposal(table.keyspace + "." + table.name, std::move(change)));
+}
+
+Task<void> MoveRunner::run_proposal(std::string name, ChangeTabletStage change) {
+  const TabletId id = change.tablet;
+  const TableIncarnation incarnation = change.incarnation;
+  const int stage = static_cast<int>(change.next);
+  const size_t members = change.new_replicas.size();
+  const bool gives_up = change.give_up;
+  MetaCommandBody body(std::move(change));
+  const base::Deadline deadline{reactor_.now_us() + kProposeUs};
+  Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  const auto found = changes_.find(id);
+  if (found != changes_.end()) found->second.proposing = false;
+  if (!proposed) {
+    logger_.debug("tablet stage refused table={} tablet={} stage={} reason={}", name, id.value,
+                  stage, proposed.error().message);
+    co_return;
+  }
+  if (members != 0)
+    logger_.info("tablet grows table={} tablet={} members={}", name, id.value, members);
+  else if (stage == 0)
+    logger_.info("tablet {} table={} tablet={}", gives_up ? "stays as it was" : "has grown", name,
+                 id.value);
+  // At once, without waiting for the next round.
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(incarnation);
+  const Tablet* tablet = find_tablet(table, id);
+  if (tablet != nullptr && tablet->stage != TabletStage::kNormal && meta_.is_leader()) {
+    table_of_[id] = incarnation;
+    work_on(*table, *tablet);
+  }
+}
+
+}  // namespace tetrad::replication

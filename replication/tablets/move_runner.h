@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Carries changes of members from stage to stage, on the node that leads the metadata group; begins
+// one for each tablet that has fewer members than there are nodes for. What it has learned is in
+// memory: a new leader asks again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "base/log.h"
+#include "base/task_group.h"
+#include "replication/meta/meta_service_impl.h"
+#include "replication/tablets/tablet_move.h"
+
+namespace tetrad::replication {
+
+struct MoveOptions {
+  int64_t period_us = 200'000;
+  /// Nodes that join one after another change a tablet once.
+  int64_t settle_us = 1'500'000;
+  size_t changes_at_once = 16;
+  /// A change whose new member is not live for so long is given up.
+  int64_t stalled_us = 60'000'000;
+};
+
+/// kConfirmEpoch and kPullTablet.
+///   request := u32 incarnation, u64 tablet, u64 set epoch
+///   answer of kPullTablet := u8 (1: filled, 0: under way)
+struct TabletEpoch {
+  TableIncarnation incarnation;
+  TabletId tablet;
+  SetEpoch epoch;
+};
+Bytes encode_tablet_epoch(const TabletEpoch& request);
+/// Errors: kCorruption.
+Result<TabletEpoch> decode_tablet_epoch(BytesView body);
+
+class MoveRunner {
+ public:
+  struct Metrics {
+    base::Counter begun, finished, given_up;
+  };
+  MoveRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta, MoveOptions options,
+             Logger logger);
+  ~MoveRunner();
+  MoveRunner(const MoveRunner&) = delete;
+  MoveRunner& operator=(const MoveRunner&) = delete;
+  void start();
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  struct Change {
+    MoveProgress progress;
+    base::MonotonicUs since_us = 0;  // in this stage
+    bool proposing = false;
+    std::set<StoreAddress> asked_to_confirm, asked_to_fill;  // and not answered yet
+  };
+
+  void tick();
+  void carry_on(const MetaSnapshot& state);
+  void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
+  void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
+  void evaluate(TabletId tablet);
+  void begin_growth(const MetaSnapshot& state);
+  void propose(const TableInfo& table, ChangeTabletStage change);
+  Task<void> run_proposal(std::string name, ChangeTabletStage change);
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaServiceImpl& meta_;
+  const MoveOptions options_;
+  const Logger logger_;
+  Metrics metrics_;
+  std::map<TabletId, Change> changes_;
+  std::map<TabletId, TableIncarnation> table_of_;
+  size_t node_count_ = 0;
+  base::MonotonicUs nodes_since_us_ = 0;
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a change of a tablet's members may enter its next stage (design, section 12, rules 8 to 10).
+// Pure: the runner does what it says and tells what came of it.
+//
+//   kNormal -> kWriteBoth -> kStream -> kReadNew -> kWriteNew -> kNormal
+// A stage is left when W of the old and W of the new set have confirmed its epoch: from then on
+// they refuse the one before, so that only two neighbouring stages are ever in use. kStream is left
+// when every new member, besides, has been filled from R members of the old set.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "partitioner/topology.h"
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::replication {
+
+constexpr size_t write_quorum(size_t members) { return members / 2 + 1; }
+constexpr size_t read_quorum(size_t members) { return members - write_quorum(members) + 1; }
+
+/// What is known of one epoch of one tablet.
+struct MoveProgress {
+  SetEpoch epoch;
+  std::set<StoreAddress> confirmed, filled;
+};
+
+/// Members of either set, each once.
+std::vector<StoreAddress> all_members(const partitioner::Tablet& tablet);
+/// Members of the new set that the old one does not have.
+std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
+
+/// The stage to enter now; unset: something is still to be waited for, or no change is under way.
+std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& tablet,
+                                                   const MoveProgress& progress);
+
+/// The members a tablet with too few should have: those it has, and more nodes up to
+/// min(4, nodes of its data centre). Unset: it has enough, a change is under way, too few of its
+/// members are live, or a node it would get is not.
+std::optional<std::vector<StoreAddress>> grown_members(const partitioner::Ring& ring,
+                                                       const partitioner::Tablet& tablet,
+                                                       const std::function<bool(HostId)>& is_live);
+
+}  // namespace tetrad::replication

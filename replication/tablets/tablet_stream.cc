@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filling new members of a tablet.
+#include "replication/tablets/tablet_stream.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+#include "base/sleep.h"
+
+namespace tetrad::replication {
+
+using partitioner::Tablet;
+using partitioner::TabletStage;
+
+namespace {
+
+constexpr uint64_t kPageBytes = 1 << 20;
+constexpr uint64_t kPageBytesMax = 16 << 20;
+constexpr int64_t kPageUs = 10'000'000;
+constexpr int64_t kSyncUs = 5'000'000;
+constexpr int64_t kTryAgainUs = 200'000;
+constexpr size_t kFillsKept = 4096;
+
+Bytes encode_page(const storage::Store::ExportPage& page) {
+  Bytes body;
+  base::ByteWriter writer(body);
+  writer.u8(page.exhausted ? 1 : 0);
+  writer.bytes(page.next);
+  writer.varint(page.mutations.size());
+  Bytes encoded;
+  for (const storage::Mutation& mutation : page.mutations) {
+    encoded.clear();
+    storage::encode_mutation(mutation, encoded);
+    writer.bytes(encoded);
+  }
+  return body;
+}
+
+}  // namespace
+
+TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                           std::vector<storage::Store*> stores, Logger logger)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      stores_(std::move(stores)),
+      logger_(std::move(logger)) {
+  rpc_.handle(Verb::kConfirmEpoch,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_confirm(context, body, std::move(reply));
+              });
+  rpc_.handle(Verb::kStreamRange,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_stream(context, body, std::move(reply));
+              });
+  rpc_.handle(Verb::kPullTablet,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_pull(context, body, std::move(reply));
+              });
+}
+
+TabletStream::~TabletStream() {
+  for (const Verb verb : {Verb::kConfirmEpoch, Verb::kStreamRange, Verb::kPullTablet})
+    rpc_.handle(verb, nullptr);
+}
+
+Result<TabletStream::Found> TabletStream::find(const TabletEpoch& what, uint32_t store) const {
+  const MetaSnapshot state = meta_.snapshot();
+  if (store >= stores_.size() || stores_[store] == nullptr)
+    return fail(ErrorCode::kNotFound, "no store {} here", store);
+  const auto table = state->by_incarnation.find(what.incarnation);
+  if (table == state->by_incarnation.end())
+    return fail(ErrorCode::kBehind, "table incarnation {} is not known", what.incarnation.value);
+  for (const Tablet& tablet : table->second->tablets.tablets()) {
+    if (tablet.id != what.tablet) continue;
+    if (tablet.epoch < what.epoch)
+      return fail(ErrorCode::kBehind, "tablet {} is at epoch {} here, not {}", what.tablet.value,
+                  tablet.epoch.value, what.epoch.value);
+    if (tablet.epoch > what.epoch)
+      return fail(ErrorCode::kStaleEpoch, "tablet {} is at epoch {} here, past {}",
+                  what.tablet.value, tablet.epoch.value, what.epoch.value);
+    return Found{table->second, tablet, stores_[store]};
+  }
+  return fail(ErrorCode::kBehind, "tablet {} is not known", what.tablet.value);
+}
+
+/// What this shard knows now it refuses the opposite of; it says so when a restart keeps it so.
+void TabletStream::on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const auto found = find(*what, context.store);
+  if (!found && found.error().code != ErrorCode::kStaleEpoch) return reply.error(found.error());
+  rpc_.call(rpc_.self(), 0, Verb::kSyncApplied, "", base::Deadline{reactor_.now_us() + kSyncUs},
+            [alive = std::weak_ptr<char>(alive_),
+             reply = std::move(reply)](Result<Bytes> synced) mutable {
+              if (!alive.expired()) reply.result(std::move(synced));
+            });
+}
+
+void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  constexpr size_t kEpochBytes = 20;
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  base::ByteReader in(body.substr(std::min(kEpochBytes, body.size())));
+  const auto after = in.read_bytes();
+  const auto bytes_max = in.read_varint();
+  if (!after || !bytes_max)
+    return reply.error(Error(ErrorCode::kCorruption, "a stream request that cannot be read"));
+  const auto found = find(*what, context.store);
+  if (!found) return reply.error(found.error());
+  const StoreAddress here{rpc_.self(), context.store};
+  const auto& members = found->tablet.replicas;
+  if (std::find(members.begin(), members.end(), here) == members.end())
+    return reply.error(Error(ErrorCode::kNotFound, "this store is no member of the old set"));
+  found->store->export_range(found->table->incarnation, found->tablet.range, Bytes(*after),
+                             std::min(*bytes_max, kPageBytesMax),
+                             [alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](
+                                 Result<storage::Store::ExportPage> page) mutable {
+                               if (alive.expired()) return;
+                               if (page)
+                                 reply.ok(encode_page(*page));
+                               else
+                                 reply.error(page.error());
+                             });
+}
+
+void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const auto found = find(*what, context.store);
+  if (!found) return reply.error(found.error());
+  if (found->tablet.stage != TabletStage::kStream)
+    return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not being streamed"));
+  const Key key{what->tablet, context.store, what->epoch};
+  const auto known = fills_.find(key);
+  if (known != fills_.end()) {
+    reply.ok(Bytes(1, known->second == Fill::kFilled ? '\1' : '\0'));
+    return;
+  }
+  if (fills_.size() >= kFillsKept)
+    std::erase_if(fills_, [](const auto& entry) { return entry.second == Fill::kFilled; });
+  fills_[key] = Fill::kUnderWay;
+  tasks_.spawn(fill(*what, context.store));
+  reply.ok(Bytes(1, '\0'));
+}
+
+/// Until it is done, or the epoch is over.
+Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
+  const Key key{what.tablet, store, what.epoch};
+  std::vector<StoreAddress> done;
+  while (true) {
+    const auto found = find(what, store);
+    if (!found) {
+      fills_.erase(key);
+      co_return;
+    }
+    const std::vector<StoreAddress> sources = found->tablet.replicas;
+    const size_t wanted = read_quorum(sources.size());
+    for (const StoreAddress& source : sources) {
+      if (done.size() >= wanted) break;
+      if (!meta_.is_live(source.host) || std::find(done.begin(), done.end(), source) != done.end())
+        continue;
+      Result<void> filled = co_await fill_from(what, store, source);
+      if (filled)
+        done.push_back(source);
+      else
+        logger_.debug("tablet stream failed tablet={} from={} reason={}", what.tablet.value,
+                      source.host.to_string(), filled.error().message);
+    }
+    if (done.size() >= wanted) break;
+    co_await base::sleep_for(reactor_, kTryAgainUs);
+  }
+  base::OneShot<Result<void>> flushed;
+  const auto setter = flushed.setter();
+  std::move_only_function<void(Result<void>)> on_flushed = [setter](Result<void> result) {
+    setter.set(std::move(result));
+  };
+  stores_[store]->flush(std::move(on_flushed));
+  Result<void> result = co_await flushed;
+  if (!result) {
+    fills_.erase(key);
+    co_return;
+  }
+  fills_[key] = Fill::kFilled;
+  metrics_.tablets_filled.add();
+  logger_.info("tablet filled tablet={} store={} sources={}", what.tablet.value, store,
+               done.size());
+}
+
+Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, StoreAddress source) {
+  Bytes after;
+  bool exhausted = false;
+  while (!exhausted) {
+    Bytes request = encode_tablet_epoch(what);
+    base::ByteWriter writer(request);
+    writer.bytes(after);
+    writer.varint(kPageBytes);
+    const base::Deadline deadline{reactor_.now_us() + kPageUs};
+    Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
+                                           std::move(request), deadline);
+    TETRAD_CO_TRY(Bytes bytes, std::move(page));
+    const auto found = find(what, store);
+    if (!found) co_return std::unexpected<Error>(found.error());
+    Result<void> taken = co_await take(found->store, std::move(bytes), &after, &exhausted);
+    TETRAD_CO_TRY_VOID(std::move(taken));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> TabletStream::take(storage::Store* store, Bytes page, Bytes* next,
+                                      bool* exhausted) {
+  base::ByteReader in(page);
+  TETRAD_CO_TRY(const uint8_t end, in.read_u8());
+  TETRAD_CO_TRY(const BytesView after, in.read_bytes());
+  TETRAD_CO_TRY(const uint64_t count, in.read_varint());
+  *exhausted = end != 0;
+  *next = Bytes(after);
+  struct Tally {
+    uint64_t left = 0;
+    Result<void> result;
+  };
+  auto tally = std::make_shared<Tally>();
+  base::OneShot<bool> applied;
+  const auto setter = applied.setter();
+  tally->left = 1;
+  const auto one_done = [tally, setter](Result<void> result) {
+    if (!result) tally->result = std::move(result);
+    if (--tally->left == 0) setter.set(true);
+  };
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_CO_TRY(const BytesView encoded, in.read_bytes());
+    TETRAD_CO_TRY(const storage::Mutation mutation, storage::decode_mutation(encoded));
+    ++tally->left;
+    metrics_.mutations_taken.add();
+    metrics_.bytes_taken.add(encoded.size());
+    store->apply_merged(mutation, one_done);
+  }
+  one_done(Result<void>());
+  const bool all = co_await applied;
+  (void)all;
+  co_return tally->result;
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The side of a store in a change of members: confirms epochs, gives what it holds of a tablet, and
+// fills itself from R members of the old set. One per shard.
+//
+//   kStreamRange request := tablet epoch, bytes after, varint page bytes
+//                answer  := u8 exhausted, bytes next, varint count, (bytes mutation)*
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/log.h"
+#include "base/task_group.h"
+#include "replication/meta/meta_service.h"
+#include "replication/rpc/rpc.h"
+#include "replication/tablets/move_runner.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+class TabletStream {
+ public:
+  struct Metrics {
+    base::Counter tablets_filled, mutations_taken, bytes_taken;
+  };
+
+  /// `stores` by number; null: another shard's.
+  TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+               std::vector<storage::Store*> stores, Logger logger);
+  ~TabletStream();
+  TabletStream(const TabletStream&) = delete;
+  TabletStream& operator=(const TabletStream&) = delete;
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  enum class Fill : uint8_t { kUnderWay, kFilled };
+  struct Key {
+    TabletId tablet;
+    uint32_t store;
+    SetEpoch epoch;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Found {
+    std::shared_ptr<const TableInfo> table;
+    partitioner::Tablet tablet;
+    storage::Store* store = nullptr;
+  };
+
+  /// Errors: kNotFound (no such table, tablet or store here), kBehind (this node does not know the
+  /// epoch yet), kStaleEpoch (it is over).
+  Result<Found> find(const TabletEpoch& what, uint32_t store) const;
+  void on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  Task<void> fill(TabletEpoch what, uint32_t store);
+  Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
+  Task<Result<void>> take(storage::Store* store, Bytes page, Bytes* next, bool* exhausted);
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  const std::vector<storage::Store*> stores_;
+  const Logger logger_;
+  Metrics metrics_;
+  std::map<Key, Fill> fills_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "replication/meta/voter_policy.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+TEST_CASE("a node without seeds serves at once") {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    SimCluster cluster(seed, 1);
+    cluster[0].options().seeds.clear();
+    const auto begin_us = cluster.world().now_us();
+    REQUIRE(cluster.form());
+    CHECK(cluster.world().now_us() - begin_us < 50'000);
+    CHECK(cluster[0].state()->nodes.size() == 1);
+    CHECK(cluster[0].state()->secret.size() == 32);
+  }
+}
+
+TEST_CASE("one to six nodes started at once form one cluster within a second") {
+  for (size_t nodes = 1; nodes <= 6; ++nodes) {
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      INFO("nodes=" << nodes << " seed=" << seed);
+      SimCluster cluster(seed, nodes);
+      const auto begin_us = cluster.world().now_us();
+      REQUIRE(cluster.form());
+      CHECK(cluster.world().now_us() - begin_us < 1'000'000);
+      const auto& first = *cluster[0].state();
+      for (size_t i = 0; i < nodes; ++i) {
+        CHECK(cluster[i].state()->cluster_id == first.cluster_id);
+        CHECK(cluster[i].state()->nodes.size() == nodes);
+      }
+      const size_t voters_wanted = replication::voters_wanted(nodes);
+      CHECK(cluster.world().run_until(
+          [&] {
+            const auto leader = cluster.leader();
+            return leader && cluster[*leader]
+                                     .node()
+                                     .meta_group()
+                                     .driver()
+                                     ->core()
+                                     .configuration()
+                                     .voters.size() == voters_wanted;
+          },
+          5'000'000));
+      CHECK(cluster.world().run_until(
+          [&] {
+            for (size_t i = 0; i < nodes; ++i)
+              if (cluster[i].node().membership().live_hosts().size() != nodes - 1) return false;
+            return true;
+          },
+          2'000'000));
+    }
+  }
+}
+
+TEST_CASE("nodes form a cluster over a network that loses and delays") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    INFO("seed=" << seed);
+    SimCluster cluster(seed, 4);
+    cluster.network().options.lost_in_million = 50'000;
+    cluster.network().options.slow_one_in = 10;
+    REQUIRE(cluster.form(30'000'000));
+  }
+}
+
+TEST_CASE("a restarted node keeps its host id and may come back elsewhere") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    INFO("seed=" << seed);
+    SimCluster cluster(seed, 3);
+    REQUIRE(cluster.form());
+    const HostId host = cluster[1].node().self();
+    cluster[1].kill();
+    cluster.world().run_for(3'000'000);
+    cluster[1].options().address = "127.0.0.77";
+    cluster[1].start();
+    CHECK(cluster[1].node().self() == host);
+    CHECK(cluster.world().run_until(
+        [&] {
+          for (size_t i = 0; i < 3; ++i) {
+            const auto* node = cluster[i].state()->node(host);
+            if (node == nullptr || node->address != "127.0.0.77") return false;
+          }
+          return true;
+        },
+        10'000'000));
+    CHECK(cluster[0].state()->nodes.size() == 3);
+  }
+}
+
+TEST_CASE("a node of another cluster is refused with a reason") {
+  SimCluster cluster(1, 3);
+  cluster[2].options().seeds.clear();
+  REQUIRE(cluster.world().run_until(
+      [&, started = false]() mutable {
+        if (!started) cluster.start_all();
+        started = true;
+        return cluster[0].is_ready() && cluster[1].is_ready() && cluster[2].is_ready();
+      },
+      10'000'000));
+  cluster[2].kill();
+  cluster[2].options().seeds = cluster[1].options().seeds;
+  cluster[2].start();
+  REQUIRE(cluster.world().run_until([&] { return cluster[2].fatal().has_value(); }, 10'000'000));
+  CHECK(cluster[2].fatal()->code == ErrorCode::kConfig);
+  CHECK(cluster[2].fatal()->message.find("belongs to cluster") != std::string::npos);
+  CHECK(cluster[0].state()->nodes.size() == 2);
+}
+
+TEST_CASE("a node with another cluster name is refused with a reason") {
+  SimCluster cluster(1, 2);
+  cluster[1].options().cluster_name = "Other";
+  cluster.start_all();
+  REQUIRE(cluster.world().run_until([&] { return cluster[1].fatal().has_value(); }, 10'000'000));
+  CHECK(cluster[1].fatal()->message.find("cluster_name is 'Other'") != std::string::npos);
+}
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replica sets grow when nodes join, and a new member holds what was written before and meanwhile.
+#include <algorithm>
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "partitioner/token.h"
+#include "storage/row/row_record.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+namespace {
+
+using partitioner::TabletStage;
+
+storage::Mutation row_of(TableIncarnation incarnation, const std::string& key) {
+  storage::RowRecord record;
+  record.liveness.timestamp_us = 1;
+  storage::Mutation mutation;
+  mutation.incarnation = incarnation;
+  mutation.partition_key = key;
+  mutation.position = partitioner::position_of(key);
+  storage::RowChange row;
+  storage::encode_row_record(record, row.record);
+  mutation.rows.push_back(std::move(row));
+  return mutation;
+}
+
+Task<void> create_table(SimNode* node, bool* created) {
+  replication::SchemaChange change;
+  change.expected = node->state()->schema_version;
+  replication::SchemaChange::NewTable table;
+  table.id.value.octets[0] = 1;
+  table.keyspace = "ks";
+  table.name = "t";
+  change.new_tables.push_back(table);
+  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
+  Result<void> result =
+      co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  *created = result.has_value();
+}
+
+const replication::TableInfo& the_table(SimCluster& cluster, size_t node) {
+  return *cluster[node].state()->tables.begin()->second;
+}
+
+bool all_normal_with(SimCluster& cluster, size_t node, size_t members) {
+  for (const auto& tablet : the_table(cluster, node).tablets.tablets())
+    if (tablet.stage != TabletStage::kNormal || tablet.replicas.size() != members) return false;
+  return true;
+}
+
+/// Writes to every member of both sets that is up, as a coordinator on node 0 would; true when W of
+/// each set took it.
+bool write_now(SimCluster& cluster, const std::string& key) {
+  const auto& table = the_table(cluster, 0);
+  const auto mutation = row_of(table.incarnation, key);
+  const auto& tablet = table.tablets.find(mutation.position);
+  std::set<StoreAddress> applied;
+  for (const StoreAddress& member : replication::all_members(tablet)) {
+    for (size_t i = 0; i < cluster.size(); ++i) {
+      if (!cluster[i].is_up() || cluster[i].node().self() != member.host) continue;
+      // A replica refuses an epoch older than its own.
+      const auto state = cluster[i].state();
+      const auto* known = state->table(table.incarnation);
+      if (known == nullptr || known->tablets.find(mutation.position).epoch > tablet.epoch) continue;
+      cluster[i].store(member.store).apply(mutation, [](Result<void>) {});
+      applied.insert(member);
+    }
+  }
+  const auto on_quorum = [&](const std::vector<StoreAddress>& set) {
+    const auto count = std::count_if(set.begin(), set.end(), [&](const StoreAddress& member) {
+      return applied.contains(member);
+    });
+    return set.empty() || static_cast<size_t>(count) >= replication::write_quorum(set.size());
+  };
+  return on_quorum(tablet.replicas) && on_quorum(tablet.new_replicas);
+}
+
+size_t copies_of(SimCluster& cluster, const std::string& key) {
+  const auto& table = the_table(cluster, 0);
+  const auto position = partitioner::position_of(key);
+  size_t copies = 0;
+  for (const StoreAddress& member : table.tablets.find(position).replicas) {
+    for (size_t i = 0; i < cluster.size(); ++i) {
+      if (cluster[i].node().self() != member.host) continue;
+      storage::ReadCommand command;
+      command.incarnation = table.incarnation;
+      command.partition_key = key;
+      command.position = position;
+      bool found = false, done = false;
+      cluster[i].store(member.store).read(command, [&](Result<storage::ReadResult> result) {
+        done = true;
+        found = result && result->live_row_count == 1;
+      });
+      cluster.world().run_until([&] { return done; }, 1'000'000);
+      copies += found ? 1 : 0;
+    }
+  }
+  return copies;
+}
+
+}  // namespace
+
+TEST_CASE("replica sets grow from one to four members while writes go on, and lose none") {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    INFO("seed=" << seed);
+    SimCluster cluster(seed, 4, 2);
+    base::Random& random = cluster.world().random();
+    cluster[0].start();
+    REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], &created));
+    REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+    std::vector<std::string> acknowledged;
+    int number = 0;
+    const auto write_some = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        const std::string key = "key" + std::to_string(number++);
+        if (write_now(cluster, key)) acknowledged.push_back(key);
+      }
+    };
+    write_some(200);
+    CHECK(all_normal_with(cluster, 0, 1));
+    // One after another in odd seeds, all at once in even ones.
+    for (size_t i = 1; i < 4; ++i) {
+      cluster[i].start();
+      if (seed % 2 == 0) continue;
+      for (int step = 0; step < 200 && !(cluster[0].state()->nodes.size() == i + 1 &&
+                                         all_normal_with(cluster, 0, i + 1));
+           ++step) {
+        write_some(2);
+        cluster.world().run_for(static_cast<int64_t>(random.below(100'000)));
+      }
+      CHECK(all_normal_with(cluster, 0, i + 1));
+    }
+    for (int step = 0; step < 600 && !all_normal_with(cluster, 0, 4); ++step) {
+      write_some(2);
+      if (seed % 4 == 3 && step == 40) cluster[3].power_cut();
+      if (seed % 4 == 3 && step == 60) cluster[3].start();
+      cluster.world().run_for(static_cast<int64_t>(random.below(100'000)));
+    }
+    REQUIRE(all_normal_with(cluster, 0, 4));
+    cluster.world().run_for(1'000'000);
+    CHECK(acknowledged.size() > 200);
+    for (const std::string& key : acknowledged) CHECK(copies_of(cluster, key) >= 3);
+  }
+}
+
+TEST_CASE("a growth whose new member stays away is given up") {
+  SimCluster cluster(7, 2);
+  for (size_t i = 0; i < 2; ++i) cluster[i].options().moves.stalled_us = 5'000'000;
+  cluster[0].start();
+  REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], &created));
+  REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+  cluster[1].start();
+  REQUIRE(cluster.world().run_until(
+      [&] { return the_table(cluster, 0).tablets.tablets()[0].stage == TabletStage::kWriteBoth; },
+      10'000'000));
+  cluster[1].kill();
+  REQUIRE(cluster.world().run_until([&] { return all_normal_with(cluster, 0, 1); }, 20'000'000));
+  cluster[1].start();
+  CHECK(cluster.world().run_until([&] { return all_normal_with(cluster, 0, 2); }, 20'000'000));
+}
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "partitioner/token.h"
+#include "storage/row/row_record.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+namespace {
+
+storage::Mutation row_of(TableIncarnation incarnation, const std::string& key, size_t value_bytes) {
+  const std::string value(value_bytes, 'x');
+  storage::RowRecord record;
+  record.liveness.timestamp_us = 1;
+  storage::Cell cell;
+  cell.column_id = 1;
+  cell.timestamp_us = 1;
+  cell.value = value;
+  record.cells.push_back(cell);
+  storage::Mutation mutation;
+  mutation.incarnation = incarnation;
+  mutation.partition_key = key;
+  mutation.position = partitioner::position_of(key);
+  storage::RowChange row;
+  storage::encode_row_record(record, row.record);
+  mutation.rows.push_back(std::move(row));
+  return mutation;
+}
+
+Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* created) {
+  replication::SchemaChange change;
+  change.expected = node->state()->schema_version;
+  replication::SchemaChange::NewTable table;
+  table.id.value.octets[0] = 1;
+  table.keyspace = "ks";
+  table.name = "t";
+  table.max_partition_mb = max_partition_mb;
+  change.new_tables.push_back(table);
+  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
+  Result<void> result =
+      co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  *created = result.has_value();
+}
+
+}  // namespace
+
+TEST_CASE("a tablet past its limit is split online until all are small") {
+  for (const size_t nodes : {1, 4}) {
+    SimCluster cluster(nodes, nodes, 2);
+    REQUIRE(cluster.form());
+    cluster.world().run_for(1'000'000);
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], 1, &created));
+    REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+    const auto& table = *cluster[0].state()->tables.begin()->second;
+    const size_t before = table.tablets.tablets().size();
+    CHECK(before == 2);
+    size_t applied = 0, wanted = 0;
+    for (int i = 0; i < 800; ++i) {
+      const auto mutation = row_of(table.incarnation, "key" + std::to_string(i), 10'000);
+      const auto& tablet = table.tablets.find(mutation.position);
+      for (const StoreAddress& replica : tablet.replicas) {
+        for (size_t n = 0; n < nodes; ++n) {
+          if (cluster[n].node().self() != replica.host) continue;
+          ++wanted;
+          cluster[n].store(replica.store).apply(mutation, [&applied](Result<void> result) {
+            applied += result ? 1 : 0;
+          });
+        }
+      }
+    }
+    REQUIRE(cluster.world().run_until([&] { return applied == wanted; }, 10'000'000));
+    const auto largest = [&] {
+      uint64_t bytes = 0;
+      const auto state = cluster[0].state();
+      for (const auto& tablet : state->tables.begin()->second->tablets.tablets())
+        bytes = std::max(bytes, cluster[0].node().meta().tablet_bytes(tablet.id));
+      return bytes;
+    };
+    cluster.world().run_for(30'000'000);
+    const auto after = cluster[0].state()->tables.begin()->second->tablets.tablets();
+    CHECK(after.size() >= 8);
+    CHECK(after.size() <= 40);
+    CHECK(largest() <= 1024 * 1024);
+    CHECK(largest() > 0);
+    for (const auto& tablet : after) {
+      CHECK(tablet.epoch == SetEpoch{1});
+      CHECK(tablet.replicas.size() == nodes);
+    }
+  }
+}
+
+TEST_CASE("a single logical partition is not split, and full past its own limit") {
+  SimCluster cluster(2, 1);
+  REQUIRE(cluster.form());
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], 1, &created));
+  REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+  struct Set {
+    static Task<void> run(replication::ReplicationNode* node, base::Deadline deadline) {
+      replication::MetaCommandBody body(
+          replication::SetSetting{replication::kSettingLogicalPartitionMb, "2"});
+      Result<MetaIndex> done = co_await node->meta_group().propose(std::move(body), deadline);
+      CHECK(done);
+    }
+  };
+  cluster[0].spawn(
+      Set::run(&cluster[0].node(), base::Deadline{cluster.world().now_us() + 1'000'000}));
+  const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
+  for (int i = 0; i < 40; ++i) {
+    auto mutation = row_of(incarnation, "one", 100'000);
+    mutation.rows[0].clustering_key = "\x02" + std::to_string(i) + std::string("\0\1", 2);
+    cluster[0].store(0).apply(mutation, [](Result<void>) {});
+  }
+  const auto full = [&] {
+    const auto state = cluster[0].state();
+    const auto& tablets = state->tables.begin()->second->tablets.tablets();
+    return tablets.size() == 1 && tablets[0].full;
+  };
+  CHECK(cluster.world().run_until(full, 20'000'000));
+}
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster of real nodes in the simulated world. A node's life can end at any event (crash); its
+// disk stays and is given to its next life.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/task_group.h"
+#include "replication/node.h"
+#include "storage/engine/memory_store.h"
+#include "tests/simulation/support/sim_network.h"
+#include "tests/simulation/support/sim_world.h"
+
+namespace tetrad::simulation {
+
+/// Lines to standard error with the simulated time when TETRAD_SIM_LOG is set.
+class SimLogSink final : public base::LogSink {
+ public:
+  SimLogSink(const World& world, std::string node) : world_(world), node_(std::move(node)) {}
+  void write(base::LogLevel, std::string_view component, std::string_view line) override {
+    std::fprintf(stderr, "%10.6f %s %.*s: %.*s\n", static_cast<double>(world_.now_us()) / 1e6,
+                 node_.c_str(), static_cast<int>(component.size()), component.data(),
+                 static_cast<int>(line.size()), line.data());
+  }
+  base::LogLevel level() const override {
+    return std::getenv("TETRAD_SIM_LOG") != nullptr ? base::LogLevel::kDebug : base::LogLevel::kOff;
+  }
+  void set_level(base::LogLevel) override {}
+
+ private:
+  const World& world_;
+  const std::string node_;
+};
+
+/// One node: what survives a crash, and its present life.
+class SimNode {
+ public:
+  SimNode(World& world, SimNetwork& network, replication::NodeOptions options)
+      : world_(world),
+        network_(network),
+        options_(std::move(options)),
+        disk_(std::make_shared<storage::MemoryDisk>()) {}
+  ~SimNode() { kill(); }
+
+  replication::Endpoint endpoint() const {
+    return replication::make_endpoint(options_.address, options_.internode_port);
+  }
+  replication::NodeOptions& options() { return options_; }
+  bool is_up() const { return life_ != nullptr; }
+  bool is_ready() const { return life_ && life_->node->is_ready(); }
+  replication::ReplicationNode& node() { return *life_->node; }
+  base::Reactor& reactor() { return *life_->reactor; }
+  storage::Store& store(uint32_t number) { return *life_->stores.at(number); }
+  replication::MetaSnapshot state() { return node().meta().snapshot(); }
+  const std::optional<Error>& fatal() const { return fatal_; }
+
+  /// Begins a life. From outside of this node's events.
+  void start() {
+    kill();
+    fatal_.reset();
+    life_ = std::make_unique<Life>();
+    Life& life = *life_;
+    life.reactor = std::make_unique<SimReactor>(
+        world_, static_cast<int64_t>(world_.random().below(2'000'000)) - 1'000'000);
+    life.pool = std::make_unique<SimIoPool>(world_);
+    life.random = std::make_unique<base::Random>(world_.random().next());
+    life.transport = std::make_unique<SimTransport>(network_, endpoint());
+    network_.listen(endpoint(), *life.transport, *life.reactor);
+    life.log = storage::make_memory_local_log(disk_, *life.reactor);
+    life.factory = storage::make_memory_store_factory(disk_, storage::StoreOptions());
+    std::vector<storage::Store*> stores;
+    for (uint32_t i = 0; i < options_.store_count; ++i) {
+      auto store = life.factory->open("store" + std::to_string(i), *life.reactor, *life.pool);
+      if (!store) throw std::runtime_error(store.error().message);
+      stores.push_back(store->get());
+      life.stores.push_back(std::move(*store));
+    }
+    replication::NodeOptions options = options_;
+    options.fatal = [this](const Error& error) { fatal_ = error; };
+    const Logger logger(std::make_shared<SimLogSink>(world_, endpoint()), "");
+    auto node = replication::ReplicationNode::make(
+        {*life.reactor, *life.pool, *life.random, *life.transport, *life.log, std::move(stores),
+         logger, life.metrics},
+        std::move(options));
+    if (!node) throw std::runtime_error(node.error().message);
+    life.node = std::move(*node);
+    life.node->start();
+  }
+  /// The process is killed: nothing written is lost. From outside of this node's events.
+  void kill() { life_.reset(); }
+  /// The machine loses power.
+  void power_cut() {
+    life_.reset();
+    disk_->lose_unsynced(world_.random());
+  }
+  /// A new disk: the next life is a new node.
+  void wipe() {
+    life_.reset();
+    disk_ = std::make_shared<storage::MemoryDisk>();
+  }
+  /// Runs a task until the node's life ends.
+  void spawn(Task<void> task) { life_->tasks.spawn(std::move(task)); }
+
+ private:
+  struct Life {
+    base::MetricsRegistry metrics;
+    std::unique_ptr<SimReactor> reactor;
+    std::unique_ptr<SimIoPool> pool;
+    std::unique_ptr<base::Random> random;
+    std::unique_ptr<SimTransport> transport;
+    std::unique_ptr<storage::LocalLog> log;
+    std::unique_ptr<storage::StoreFactory> factory;
+    std::vector<std::unique_ptr<storage::Store>> stores;
+    std::unique_ptr<replication::ReplicationNode> node;
+    base::TaskGroup tasks;  // destroyed before what they use
+  };
+
+  World& world_;
+  SimNetwork& network_;
+  replication::NodeOptions options_;
+  std::shared_ptr<storage::MemoryDisk> disk_;
+  std::optional<Error> fatal_;
+  std::unique_ptr<Life> life_;
+};
+
+/// Nodes 127.0.0.1, .2 and so on; the first is everybody's seed.
+class SimCluster {
+ public:
+  explicit SimCluster(uint64_t seed, size_t nodes = 0, uint32_t stores = 1)
+      : world_(seed), network_(world_) {
+    for (size_t i = 0; i < nodes; ++i) add(stores);
+  }
+
+  World& world() { return world_; }
+  SimNetwork& network() { return network_; }
+  size_t size() const { return nodes_.size(); }
+  SimNode& operator[](size_t index) { return *nodes_.at(index); }
+
+  SimNode& add(uint32_t stores = 1) {
+    replication::NodeOptions options;
+    const size_t number = nodes_.size() + 1;
+    options.address = "127.0.0." + std::to_string(number);
+    options.rack = "rack" + std::to_string(number);
+    options.store_count = stores;
+    options.seeds = {replication::make_endpoint("127.0.0.1", 7000)};
+    nodes_.push_back(std::make_unique<SimNode>(world_, network_, std::move(options)));
+    return *nodes_.back();
+  }
+  void start_all() {
+    for (auto& node : nodes_) node->start();
+  }
+  /// Every node that is up knows every node of the cluster.
+  bool is_formed() {
+    size_t up = 0;
+    for (auto& node : nodes_) up += node->is_up() ? 1 : 0;
+    for (auto& node : nodes_) {
+      if (!node->is_up()) continue;
+      if (!node->is_ready() || node->state()->nodes.size() < up) return false;
+    }
+    return true;
+  }
+  bool form(int64_t at_most_us = 10'000'000) {
+    start_all();
+    return world_.run_until([this] { return is_formed(); }, at_most_us);
+  }
+  /// The node that leads the metadata group, if exactly one that is up thinks so.
+  std::optional<size_t> leader() {
+    std::optional<size_t> found;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!nodes_[i]->is_up() || !nodes_[i]->node().meta_group().is_leader()) continue;
+      if (found) return std::nullopt;
+      found = i;
+    }
+    return found;
+  }
+  /// Cuts both ways between two nodes.
+  void cut(size_t a, size_t b) {
+    network_.cut(nodes_[a]->endpoint(), nodes_[b]->endpoint());
+    network_.cut(nodes_[b]->endpoint(), nodes_[a]->endpoint());
+  }
+  void isolate(size_t index) {
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (i != index) cut(i, index);
+  }
+
+ private:
+  World world_;
+  SimNetwork network_;
+  std::vector<std::unique_ptr<SimNode>> nodes_;
+};
+
+}  // namespace tetrad::simulation

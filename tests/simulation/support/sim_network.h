@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated network: messages take a while, overtake each other, get lost, and do not pass
+// where a way is cut. Ways are cut one direction at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "replication/rpc/transport.h"
+#include "tests/simulation/support/sim_world.h"
+
+namespace tetrad::simulation {
+
+struct NetworkOptions {
+  int64_t delay_min_us = 50, delay_max_us = 500;
+  uint32_t lost_in_million = 0;
+  /// One in so many messages is late by up to slow_us; 0: none.
+  uint32_t slow_one_in = 0;
+  int64_t slow_us = 200'000;
+};
+
+class SimNetwork;
+
+/// One node's, for one life of it.
+class SimTransport final : public replication::Transport {
+ public:
+  SimTransport(SimNetwork& network, replication::Endpoint self);
+  ~SimTransport() override;
+  void send(const replication::Endpoint& to, Bytes message) override;
+  void set_receive_handler(ReceiveHandler handler) override { *handler_ = std::move(handler); }
+  uint64_t queued_bytes(const replication::Endpoint&) const override { return 0; }
+
+ private:
+  friend class SimNetwork;
+  SimNetwork& network_;
+  const replication::Endpoint self_;
+  std::shared_ptr<ReceiveHandler> handler_ = std::make_shared<ReceiveHandler>();
+};
+
+class SimNetwork {
+ public:
+  explicit SimNetwork(World& world) : world_(world) {}
+
+  NetworkOptions options;
+
+  void cut(const replication::Endpoint& from, const replication::Endpoint& to) {
+    cuts_.insert({from, to});
+  }
+  void mend(const replication::Endpoint& from, const replication::Endpoint& to) {
+    cuts_.erase({from, to});
+  }
+  void mend_all() { cuts_.clear(); }
+  bool is_cut(const replication::Endpoint& from, const replication::Endpoint& to) const {
+    return cuts_.contains({from, to});
+  }
+  uint64_t delivered() const { return delivered_; }
+
+ private:
+  friend class SimTransport;
+  void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
+    base::Random& random = world_.random();
+    if (is_cut(from, to) || random.below(1'000'000) < options.lost_in_million) return;
+    int64_t delay_us = options.delay_min_us +
+                       static_cast<int64_t>(random.below(
+                           static_cast<uint64_t>(options.delay_max_us - options.delay_min_us + 1)));
+    if (options.slow_one_in != 0 && random.one_in(options.slow_one_in))
+      delay_us += static_cast<int64_t>(random.below(static_cast<uint64_t>(options.slow_us)));
+    world_.schedule(world_.now_us() + delay_us,
+                    [this, from, to, message = std::move(message)]() mutable {
+                      const auto found = listening_.find(to);
+                      if (found == listening_.end() || is_cut(from, to)) return;
+                      found->second.deliver(std::move(message));
+                      ++delivered_;
+                    });
+  }
+
+ public:
+  /// Where messages to an endpoint go: into an event of the reactor that lives there.
+  struct Listening {
+    base::Reactor* reactor;
+    std::weak_ptr<replication::Transport::ReceiveHandler> handler;
+    void deliver(Bytes message) {
+      reactor->post([handler = handler, message = std::move(message)]() mutable {
+        const auto alive = handler.lock();
+        if (!alive || !*alive) return;
+        const auto copy = *alive;
+        copy(std::move(message));
+      });
+    }
+  };
+  void listen(const replication::Endpoint& at, SimTransport& transport, base::Reactor& reactor) {
+    listening_[at] = {&reactor, transport.handler_};
+  }
+
+ private:
+  World& world_;
+  std::set<std::pair<replication::Endpoint, replication::Endpoint>> cuts_;
+  std::map<replication::Endpoint, Listening> listening_;
+  uint64_t delivered_ = 0;
+};
+
+inline SimTransport::SimTransport(SimNetwork& network, replication::Endpoint self)
+    : network_(network), self_(std::move(self)) {}
+inline SimTransport::~SimTransport() {
+  const auto found = network_.listening_.find(self_);
+  if (found != network_.listening_.end() && found->second.handler.lock() == handler_)
+    network_.listening_.erase(found);
+}
+inline void SimTransport::send(const replication::Endpoint& to, Bytes message) {
+  network_.send(self_, to, std::move(message));
+}
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated world: one thread, one queue of events, one seed. Everything of a whole cluster
+// runs in here, and the same seed runs the same way again.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/io_pool.h"
+#include "base/random.h"
+#include "base/reactor.h"
+
+namespace tetrad::simulation {
+
+class World {
+ public:
+  using EventId = std::pair<base::MonotonicUs, uint64_t>;
+
+  explicit World(uint64_t seed) : random_(seed) {}
+
+  base::MonotonicUs now_us() const { return now_us_; }
+  base::Random& random() { return random_; }
+
+  /// Events of one moment run in the order in which they were scheduled.
+  EventId schedule(base::MonotonicUs at_us, base::Callback callback) {
+    const EventId id{std::max(at_us, now_us_), next_++};
+    events_.emplace(id, std::move(callback));
+    return id;
+  }
+  void cancel(EventId id) { events_.erase(id); }
+
+  /// Runs the next event. False when there is none.
+  bool step() {
+    if (events_.empty()) return false;
+    auto event = events_.extract(events_.begin());
+    now_us_ = event.key().first;
+    ++event_count_;
+    event.mapped()();
+    return true;
+  }
+  void run_for(int64_t us) {
+    const base::MonotonicUs until = now_us_ + us;
+    while (!events_.empty() && events_.begin()->first.first <= until) step();
+    now_us_ = until;
+  }
+  /// False when the condition does not hold within `at_most_us`.
+  template <class Condition>
+  bool run_until(Condition condition, int64_t at_most_us) {
+    const base::MonotonicUs until = now_us_ + at_most_us;
+    while (!condition()) {
+      if (events_.empty() || events_.begin()->first.first > until) return condition();
+      step();
+    }
+    return true;
+  }
+  uint64_t event_count() const { return event_count_; }
+
+ private:
+  base::MonotonicUs now_us_ = 1'000'000;
+  uint64_t next_ = 1;
+  uint64_t event_count_ = 0;
+  base::Random random_;
+  std::map<EventId, base::Callback> events_;
+};
+
+/// One node's thread. Destroying it drops what waits, as a crash does. A turn is one event.
+class SimReactor final : public base::Reactor {
+ public:
+  SimReactor(World& world, int64_t clock_skew_us)
+      : state_(std::make_shared<State>(world)), clock_skew_us_(clock_skew_us) {}
+  ~SimReactor() override { state_->alive = false; }
+
+  base::MonotonicUs now_us() const override { return state_->world.now_us(); }
+  int64_t wall_time_us() const override { return kWallStartUs + now_us() + clock_skew_us_; }
+  void post(base::Callback callback) override { schedule(now_us(), std::move(callback)); }
+  void post_from_any_thread(base::Callback callback) override { post(std::move(callback)); }
+  void at_turn_end(base::Callback callback) override {
+    // Asked for from outside of an event (a test's own code): the turn is an event of its own.
+    if (state_->turn_end.empty() && !state_->in_turn) post([] {});
+    state_->turn_end.push_back(std::move(callback));
+  }
+  TimerId call_at(base::MonotonicUs at_us, base::Callback callback) override {
+    const TimerId id = next_timer_++;
+    const auto event =
+        schedule(at_us, [state = state_, id, callback = std::move(callback)]() mutable {
+          state->timers.erase(id);
+          callback();
+        });
+    state_->timers.emplace(id, event);
+    return id;
+  }
+  void cancel(TimerId timer) override {
+    const auto found = state_->timers.find(timer);
+    if (found == state_->timers.end()) return;
+    state_->world.cancel(found->second);
+    state_->timers.erase(found);
+  }
+
+ private:
+  static constexpr int64_t kWallStartUs = 1'700'000'000'000'000;
+  struct State {
+    explicit State(World& w) : world(w) {}
+    World& world;
+    bool alive = true;
+    bool in_turn = false;
+    std::vector<base::Callback> turn_end;
+    std::map<TimerId, World::EventId> timers;
+  };
+
+  World::EventId schedule(base::MonotonicUs at_us, base::Callback callback) {
+    return state_->world.schedule(at_us,
+                                  [state = state_, callback = std::move(callback)]() mutable {
+                                    if (!state->alive) return;
+                                    state->in_turn = true;
+                                    callback();
+                                    while (state->alive && !state->turn_end.empty())
+                                      for (auto& end : std::exchange(state->turn_end, {}))
+                                        if (state->alive) end();
+                                    state->in_turn = false;
+                                  });
+  }
+
+  std::shared_ptr<State> state_;
+  const int64_t clock_skew_us_;
+  TimerId next_timer_ = 1;
+};
+
+/// A disk's threads: the work runs as a later event, then `done` on the reactor. Lanes keep order
+/// because everything does.
+class SimIoPool final : public base::IoPool {
+ public:
+  explicit SimIoPool(World& world) : world_(world) {}
+  void run(base::Reactor& reactor, uint32_t, base::Callback work, base::Callback done) override {
+    last_us_ =
+        std::max(last_us_, world_.now_us() + 50 + static_cast<int64_t>(world_.random().below(200)));
+    reactor.call_at(last_us_, [work = std::move(work), done = std::move(done)]() mutable {
+      work();
+      done();
+    });
+  }
+
+ private:
+  World& world_;
+  base::MonotonicUs last_us_ = 0;
+};
+
+}  // namespace tetrad::simulation

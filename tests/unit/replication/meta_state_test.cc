@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/meta/meta_state.h"
+
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "partitioner/topology.h"
+#include "replication/membership/failure_detector.h"
+#include "replication/meta/meta_command.h"
+#include "replication/meta/voter_policy.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+HostId host_number(uint8_t number) {
+  HostId host;
+  host.value.octets[15] = number;
+  return host;
+}
+
+TableId table_number(uint8_t number) {
+  TableId id;
+  id.value.octets[0] = number;
+  return id;
+}
+
+NodeInfo node_number(uint8_t number) {
+  NodeInfo node;
+  node.host = host_number(number);
+  node.address = "127.0.0." + std::to_string(number);
+  node.data_center = "dc1";
+  node.rack = "r" + std::to_string(number);
+  node.store_count = 2;
+  node.version = "0.1";
+  return node;
+}
+
+/// Applies commands one after another, each through its bytes.
+struct Group {
+  MetaSnapshot state = std::make_shared<MetaState>();
+  uint64_t index = 0;
+  base::Random random{1};
+
+  Result<void> apply(MetaCommandBody body) {
+    MetaCommand command;
+    command.id = base::make_random_uuid(random);
+    command.origin = host_number(1);
+    command.body = std::move(body);
+    return apply_bytes(encode_meta_command(command));
+  }
+  Result<void> apply_bytes(const Bytes& bytes) {
+    const auto decoded = decode_meta_command(bytes);
+    REQUIRE(decoded);
+    MetaApplied applied = apply_meta_command(state, MetaIndex{++index}, *decoded);
+    state = applied.state;
+    return applied.outcome;
+  }
+  void form(uint8_t nodes) {
+    BootstrapCluster bootstrap;
+    bootstrap.cluster_id.octets[3] = 9;
+    bootstrap.cluster_name = "test";
+    bootstrap.secret = Bytes(32, 's');
+    bootstrap.node = node_number(1);
+    bootstrap.token_seed = 5;
+    REQUIRE(apply(bootstrap));
+    for (uint8_t i = 2; i <= nodes; ++i) REQUIRE(apply(PutNode{node_number(i), i}));
+  }
+  SchemaChange change() const {
+    SchemaChange schema;
+    schema.expected = state->schema_version;
+    return schema;
+  }
+  void create(uint8_t number, uint32_t tablets = 0) {
+    SchemaChange schema = change();
+    schema.objects.emplace_back("table/ks/t" + std::to_string(number), "text");
+    schema.new_tables.push_back(
+        {table_number(number), "ks", "t" + std::to_string(number), 7, tablets});
+    REQUIRE(apply(schema));
+  }
+  const TableInfo& table(uint8_t number) const { return *state->table(table_number(number)); }
+};
+
+}  // namespace
+
+TEST_CASE("nothing but founding is applied before there is a cluster, and it once only") {
+  Group group;
+  CHECK(group.apply(PutNode{node_number(2), 1}).error().code == ErrorCode::kBootstrapping);
+  group.form(1);
+  BootstrapCluster again;
+  again.node = node_number(2);
+  CHECK(group.apply(again).error().code == ErrorCode::kConflict);
+  CHECK(group.state->nodes.size() == 1);
+}
+
+TEST_CASE("nodes keep their tokens for ever") {
+  Group group;
+  group.form(3);
+  const auto tokens = group.state->node(host_number(2))->tokens;
+  CHECK(tokens.size() == partitioner::kTokensPerNode);
+  NodeInfo moved = node_number(2);
+  moved.address = "127.0.0.99";
+  moved.tokens = {1, 2, 3};
+  REQUIRE(group.apply(PutNode{moved, 77}));
+  CHECK(group.state->node(host_number(2))->tokens == tokens);
+  CHECK(group.state->node(host_number(2))->address == "127.0.0.99");
+  REQUIRE(group.apply(SetNodeState{host_number(2), NodeState::kRemoved}));
+  CHECK(group.apply(PutNode{moved, 1}).error().code == ErrorCode::kConfig);
+}
+
+TEST_CASE("a schema change at another version is refused and changes nothing") {
+  Group group;
+  group.form(2);
+  SchemaChange first = group.change(), second = group.change();
+  first.objects.emplace_back("keyspace/a", "1");
+  second.objects.emplace_back("keyspace/b", "2");
+  const auto uuid = group.state->schema_version_uuid();
+  REQUIRE(group.apply(first));
+  CHECK(group.state->schema_version.value == group.index);
+  CHECK(group.state->schema_version_uuid() != uuid);
+  CHECK(group.apply(second).error().code == ErrorCode::kConflict);
+  CHECK_FALSE(group.state->schema_objects.contains("keyspace/b"));
+  // Half-way failures too.
+  SchemaChange third = group.change();
+  third.objects.emplace_back("keyspace/a", std::nullopt);
+  third.new_tables.push_back({table_number(1), "a", "t", 0, 0});
+  third.dropped_tables.push_back(table_number(42));
+  CHECK_FALSE(group.apply(third));
+  CHECK(group.state->tables.empty());
+  CHECK(group.state->next_incarnation == 1);
+  CHECK(group.state->schema_objects.contains("keyspace/a"));
+}
+
+TEST_CASE("incarnations and tablet ids are never given twice") {
+  Group group;
+  group.form(4);
+  group.create(1);
+  group.create(2, 5);
+  const TableIncarnation first = group.table(1).incarnation;
+  CHECK(first.value == 1);
+  CHECK(group.table(2).incarnation.value == 2);
+  CHECK(group.table(1).tablets.tablets().size() == 2);
+  CHECK(group.table(2).tablets.tablets().size() == 5);
+  CHECK(group.table(1).tablets.tablets()[0].replicas.size() == 4);
+  CHECK(group.table(1).max_partition_mb == 7);
+  SchemaChange truncate = group.change();
+  truncate.truncated_tables.push_back(table_number(1));
+  REQUIRE(group.apply(truncate));
+  CHECK(group.table(1).incarnation.value == 3);
+  CHECK(group.state->retired == std::vector<TableIncarnation>{first});
+  CHECK(group.state->table(first) == nullptr);
+  CHECK(group.table(1).tablets.tablets()[0].id.value == 8);
+  SchemaChange drop = group.change();
+  drop.dropped_tables.push_back(table_number(2));
+  REQUIRE(group.apply(drop));
+  CHECK(group.state->tables.size() == 1);
+  CHECK(group.state->retired.size() == 2);
+  group.create(3);
+  CHECK(group.table(3).incarnation.value == 4);
+  REQUIRE(group.apply(ForgetRetired{{first}}));
+  CHECK(group.state->retired == std::vector<TableIncarnation>{TableIncarnation{2}});
+}
+
+TEST_CASE("a split applies to the range it was made for only") {
+  Group group;
+  group.form(1);
+  group.create(1, 1);
+  const auto tablet = group.table(1).tablets.tablets()[0];
+  const SplitTablet split{group.table(1).incarnation, tablet.id, tablet.range, {5, 5}};
+  const auto schema_version = group.state->schema_version;
+  REQUIRE(group.apply(split));
+  CHECK(group.state->schema_version == schema_version);
+  CHECK(group.table(1).tablets.tablets().size() == 2);
+  CHECK(group.table(1).tablets.find({5, 6}).id.value == 2);
+  CHECK(group.table(1).tablets.find({5, 6}).epoch == tablet.epoch);
+  CHECK(group.apply(split).error().code == ErrorCode::kConflict);
+  CHECK(group.state->table(group.table(1).incarnation) == &group.table(1));
+}
+
+TEST_CASE("members change stage by stage, each with a new epoch") {
+  using partitioner::TabletStage;
+  Group group;
+  group.form(2);
+  group.create(1, 1);
+  const auto incarnation = group.table(1).incarnation;
+  const auto tablet = [&]() -> const partitioner::Tablet& {
+    return group.table(1).tablets.tablets()[0];
+  };
+  const auto step = [&](TabletStage next, bool give_up = false) {
+    ChangeTabletStage body{incarnation, tablet().id, tablet().epoch, next, {}, give_up};
+    if (next == TabletStage::kWriteBoth) {
+      body.new_replicas = tablet().replicas;
+      body.new_replicas.push_back({host_number(9), 0});
+    }
+    return group.apply(body);
+  };
+  CHECK_FALSE(step(TabletStage::kStream));
+  CHECK_FALSE(step(TabletStage::kNormal));
+  CHECK_FALSE(step(TabletStage::kNormal, true));
+  REQUIRE(step(TabletStage::kWriteBoth));
+  CHECK(tablet().epoch == SetEpoch{2});
+  CHECK_FALSE(step(TabletStage::kReadNew));
+  REQUIRE(step(TabletStage::kNormal, true));
+  CHECK(tablet().new_replicas.empty());
+  CHECK(tablet().replicas.size() == 2);
+  for (const TabletStage next : {TabletStage::kWriteBoth, TabletStage::kStream,
+                                 TabletStage::kReadNew, TabletStage::kWriteNew})
+    REQUIRE(step(next));
+  CHECK_FALSE(step(TabletStage::kNormal, true));
+  REQUIRE(step(TabletStage::kNormal));
+  CHECK(tablet().replicas.size() == 3);
+  CHECK(tablet().epoch == SetEpoch{8});
+  ChangeTabletStage old{incarnation,       tablet().id, SetEpoch{1}, TabletStage::kWriteBoth,
+                        tablet().replicas, false};
+  CHECK(group.apply(old).error().code == ErrorCode::kConflict);
+}
+
+TEST_CASE("a command that comes twice is applied once and answered alike") {
+  Group group;
+  group.form(1);
+  MetaCommand command;
+  command.id = base::make_random_uuid(group.random);
+  command.origin = host_number(1);
+  SchemaChange change = group.change();
+  change.objects.emplace_back("keyspace/a", "1");
+  command.body = change;
+  const Bytes bytes = encode_meta_command(command);
+  REQUIRE(group.apply_bytes(bytes));
+  const MetaSnapshot once = group.state;
+  REQUIRE(group.apply_bytes(bytes));
+  CHECK(group.state == once);
+}
+
+TEST_CASE("the state comes back from its bytes, and broken bytes are refused") {
+  Group group;
+  group.form(4);
+  group.create(1, 3);
+  group.create(2);
+  REQUIRE(group.apply(SetSetting{"replication.mode", "keyspace"}));
+  REQUIRE(group.apply(SetSetting{"gone", "x"}));
+  REQUIRE(group.apply(SetSetting{"gone", std::nullopt}));
+  REQUIRE(group.apply(SetTabletFull{group.table(1).incarnation, TabletId{2}, true}));
+  SchemaChange drop = group.change();
+  drop.dropped_tables.push_back(table_number(2));
+  REQUIRE(group.apply(drop));
+  (void)group.apply(PutNode{NodeInfo(node_number(1)), 0});
+  Bytes bytes;
+  encode_meta_state(*group.state, bytes);
+  const auto decoded = decode_meta_state(bytes);
+  REQUIRE(decoded);
+  Bytes again;
+  encode_meta_state(**decoded, again);
+  CHECK(again == bytes);
+  CHECK((*decoded)->table(group.table(1).incarnation)->tablets.tablets()[1].full);
+  // The same commands on the copy give the same bytes.
+  Group other;
+  other.state = *decoded;
+  other.index = group.index;
+  other.random = group.random;
+  group.create(3);
+  other.create(3);
+  Bytes left, right;
+  encode_meta_state(*group.state, left);
+  encode_meta_state(*other.state, right);
+  CHECK(left == right);
+
+  base::Random random(3);
+  for (size_t size = 0; size < bytes.size(); size += 7)
+    CHECK_FALSE(decode_meta_state(BytesView(bytes).substr(0, size)));
+  for (int i = 0; i < 3000; ++i) {
+    Bytes broken = bytes;
+    broken[random.below(broken.size())] = static_cast<char>(random.next());
+    (void)decode_meta_state(broken);
+  }
+  MetaCommand command;
+  command.body = group.change();
+  const Bytes encoded = encode_meta_command(command);
+  for (size_t size = 0; size < encoded.size(); ++size)
+    CHECK_FALSE(decode_meta_command(BytesView(encoded).substr(0, size)));
+  for (int i = 0; i < 3000; ++i) {
+    Bytes broken = encoded;
+    broken[random.below(broken.size())] = static_cast<char>(random.next());
+    (void)decode_meta_command(broken);
+  }
+}
+
+TEST_CASE("voters are 1, 3 or 5, over racks, and lost ones are replaced") {
+  for (uint8_t nodes = 1; nodes <= 7; ++nodes) {
+    RaftConfiguration configuration;
+    configuration.voters.push_back(host_number(1));
+    std::vector<VoterCandidate> candidates;
+    for (uint8_t i = 1; i <= nodes; ++i)
+      candidates.push_back({host_number(i), "r" + std::to_string(i % 3), false});
+    const auto settle = [&] {
+      for (int i = 0; i < 50; ++i) {
+        const auto change = next_membership_change(configuration, candidates, host_number(1));
+        if (!change) return i;
+        const auto next = change_membership(configuration, *change);
+        REQUIRE(next);
+        configuration = *next;
+      }
+      return -1;
+    };
+    CHECK(settle() >= 0);
+    CHECK(configuration.voters.size() == voters_wanted(nodes));
+    CHECK(configuration.servers().size() == nodes);
+    if (nodes >= 4 && nodes != 5) {
+      const HostId lost = configuration.voters.back();
+      for (VoterCandidate& candidate : candidates) candidate.away = candidate.host == lost;
+      CHECK(settle() > 0);
+      CHECK(configuration.voters.size() == voters_wanted(nodes));
+      CHECK_FALSE(configuration.is_voter(lost));
+      std::erase_if(candidates, [&](const VoterCandidate& c) { return c.host == lost; });
+      CHECK(settle() > 0);
+      CHECK_FALSE(configuration.contains(lost));
+    }
+  }
+}
+
+TEST_CASE("suspicion rises with silence, in the rhythm of the heartbeats") {
+  FailureDetector detector(200'000);
+  CHECK(detector.phi(5'000'000) == 0);
+  base::MonotonicUs now_us = 1'000'000;
+  for (int i = 0; i < 100; ++i) {
+    detector.heard(now_us);
+    now_us += 200'000;
+  }
+  now_us -= 200'000;
+  CHECK(detector.phi(now_us + 200'000) < 1);
+  CHECK(detector.phi(now_us + 2'000'000) > 4);
+  CHECK(detector.phi(now_us + 2'000'000) < 5);
+  CHECK(detector.phi(now_us + 4'000'000) > 8);
+  // Heartbeats that come in bursts do not make it nervous.
+  for (int i = 0; i < 1000; ++i) detector.heard(now_us + i);
+  CHECK(detector.phi(now_us + 1'000'000) < 8);
+}
+
+}  // namespace tetrad::replication
