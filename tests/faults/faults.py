@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+# Faults on real processes: four nodes on loopback addresses, writers and readers at QUORUM, kill -9 and restarts.
+# Every write that was acknowledged must be read again at QUORUM, at the end and after a restart of all nodes.
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from cassandra import ConsistencyLevel, OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout
+from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
+from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
+
+TOP = Path(__file__).resolve().parents[2]
+BINARIES = os.environ.get("TETRAD_BINARIES", str(TOP / "build/release/bin"))
+FIRST = os.environ.get("TETRAD_FAULTS_FIRST", "127.0.7.1")
+SECONDS = int(os.environ.get("TETRAD_FAULTS_SECONDS", "40"))
+SEED = int(os.environ.get("TETRAD_FAULTS_SEED", "1"))
+PREFIX = FIRST.rsplit(".", 1)[0]
+HOSTS = ["%s.%d" % (PREFIX, i) for i in range(1, 5)]
+
+passed = failed = 0
+
+
+def check(name, condition, detail=""):
+    global passed, failed
+    if condition:
+        passed += 1
+        print("ok    ", name, flush=True)
+    else:
+        failed += 1
+        print("FAILED", name, detail, flush=True)
+
+
+def up(*words):
+    return subprocess.run([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BINARIES, *words],
+                          capture_output=True, text=True, timeout=120)
+
+
+def connect(hosts):
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(hosts), request_timeout=10,
+                               consistency_level=ConsistencyLevel.QUORUM)
+    cluster = Cluster(hosts, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10,
+                      reconnection_policy=ConstantReconnectionPolicy(0.5, None))
+    return cluster, cluster.connect()
+
+
+class Load:
+    """Writers on their own keys; every acknowledged write is kept."""
+
+    def __init__(self, hosts):
+        self.cluster, self.session = connect(hosts)
+        self.insert = self.session.prepare("INSERT INTO faults.t (pk, ck, v) VALUES (?, ?, ?)")
+        self.select = self.session.prepare("SELECT v FROM faults.t WHERE pk = ? AND ck = ?")
+        for statement in (self.insert, self.select):
+            statement.consistency_level = ConsistencyLevel.QUORUM
+        self.acked, self.errors, self.stale = {}, [], []
+        self.stopping = threading.Event()
+        self.threads = [threading.Thread(target=self.work, args=(w,)) for w in range(4)]
+
+    def work(self, writer):
+        rng = random.Random(SEED * 1000 + writer)
+        number = 0
+        while not self.stopping.is_set():
+            pk, ck = writer * 1000 + rng.randrange(50), rng.randrange(20)
+            number += 1
+            try:
+                self.session.execute(self.insert, (pk, ck, number))
+                self.acked[(pk, ck)] = number
+                if number % 3 == 0:
+                    row = self.session.execute(self.select, (pk, ck)).one()
+                    if row is None or row.v < number:
+                        self.stale.append(((pk, ck), number, row))
+            except (Unavailable, WriteTimeout, ReadTimeout, OperationTimedOut, NoHostAvailable, Exception) as error:
+                self.errors.append("%s: %s" % (type(error).__name__, str(error)[:200]))
+                # Its outcome is unknown: a later write of the same key has a higher number.
+                time.sleep(0.02)
+
+    def start(self):
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(30)
+        self.cluster.shutdown()
+
+
+def verify(hosts, acked, name):
+    cluster, session = connect(hosts)
+    select = session.prepare("SELECT v FROM faults.t WHERE pk = ? AND ck = ?")
+    select.consistency_level = ConsistencyLevel.QUORUM
+    lost = []
+    for (pk, ck), number in sorted(acked.items()):
+        row = session.execute(select, (pk, ck)).one()
+        if row is None or row.v < number:
+            lost.append(((pk, ck), number, None if row is None else row.v))
+    cluster.shutdown()
+    check("%s: every one of %d acknowledged writes is there" % (name, len(acked)), not lost, str(lost[:5]))
+
+
+def with_retry(action, seconds=20):
+    deadline = time.time() + seconds
+    while True:
+        try:
+            return action()
+        except Exception:
+            if time.time() > deadline:
+                raise
+            time.sleep(0.3)
+
+
+def main():
+    rng = random.Random(SEED)
+    up("--wipe")
+    started = up()
+    check("four nodes start", started.returncode == 0, started.stderr + started.stdout)
+    if started.returncode != 0:
+        return
+    cluster, session = connect(HOSTS)
+    session.execute("CREATE KEYSPACE faults WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 4}")
+    session.execute("CREATE TABLE faults.t (pk int, ck int, v int, PRIMARY KEY (pk, ck))")
+
+    # One node of four killed: no write and no QUORUM read fails that goes to the other three.
+    load = Load(HOSTS[:3])
+    load.start()
+    time.sleep(2)
+    up("--kill", "4")
+    time.sleep(4)
+    up("--start", "4")
+    time.sleep(2)
+    load.stop()
+    check("a node of four is killed and comes back: no request at the other three fails", not load.errors,
+          "%d errors, first: %s" % (len(load.errors), load.errors[:3]))
+    check("no QUORUM read goes back", not load.stale, str(load.stale[:3]))
+    verify(HOSTS, load.acked, "after a kill")
+    acked = dict(load.acked)
+
+    # Two killed: QUORUM answers Unavailable with the right numbers, ONE reads still work.
+    up("--kill", "3")
+    up("--kill", "4")
+    two, two_session = with_retry(lambda: connect(HOSTS[:2]))
+
+    def unavailable(text):
+        deadline = time.time() + 15
+        while time.time() < deadline:
+            try:
+                two_session.execute(SimpleStatement(text, consistency_level=ConsistencyLevel.QUORUM))
+            except Unavailable as error:
+                return (error.required_replicas, error.alive_replicas)
+            except Exception:
+                pass
+            time.sleep(0.3)
+        return None
+
+    got = unavailable("INSERT INTO faults.t (pk, ck, v) VALUES (999999, 1, 1)")
+    check("two of four down: a QUORUM write is Unavailable, required 3, alive 2", got == (3, 2), str(got))
+    got = unavailable("SELECT v FROM faults.t WHERE pk = 1 AND ck = 1")
+    check("two of four down: a QUORUM read is Unavailable, required 3, alive 2", got == (3, 2), str(got))
+    try:
+        rows = list(two_session.execute(SimpleStatement("SELECT * FROM faults.t WHERE pk = %d" % next(iter(acked))[0],
+                                                        consistency_level=ConsistencyLevel.ONE)))
+        check("two of four down: a ONE read works", len(rows) > 0)
+    except Exception as error:
+        check("two of four down: a ONE read works", False, str(error))
+    two.shutdown()
+    up("--start", "3")
+    up("--start", "4")
+
+    # Random kills of any node, one at a time, under load through all nodes.
+    load = Load(HOSTS)
+    load.start()
+    end = time.time() + SECONDS
+    cycles = 0
+    while time.time() < end:
+        victim = str(rng.randrange(1, 5))
+        up("--kill", victim)
+        time.sleep(rng.uniform(0.2, 1.5))
+        started = up("--start", victim)
+        if started.returncode != 0:
+            check("node %s starts again" % victim, False, started.stderr)
+            break
+        cycles += 1
+        time.sleep(rng.uniform(0.5, 1.5))
+    load.stop()
+    print("       %d kills, %d writes acknowledged, %d errors at clients" % (cycles, len(load.acked), len(load.errors)))
+    for key, number in load.acked.items():
+        acked[key] = max(acked.get(key, 0), number) if key not in load.acked else number
+    check("random kills: no QUORUM read goes back", not load.stale, str(load.stale[:3]))
+    verify(HOSTS, acked, "after %d random kills" % cycles)
+
+    # All at once.
+    for node in range(1, 5):
+        up("--kill", str(node))
+    started = up()
+    check("all four killed at once start again", started.returncode == 0, started.stderr)
+    with_retry(lambda: connect(HOSTS)[0].shutdown())
+    verify(HOSTS, acked, "after a kill of all four")
+    cluster.shutdown()
+
+    begun = time.time()
+    stopped = up("--stop")
+    check("SIGTERM stops all nodes in under 8 s", stopped.returncode == 0 and time.time() - begun < 8,
+          "%.1f s %s" % (time.time() - begun, stopped.stderr))
+
+
+try:
+    main()
+except Exception as error:  # counted, not hidden
+    check("the run itself", False, "%s: %s" % (type(error).__name__, error))
+finally:
+    up("--wipe")
+print("%d passed, %d failed" % (passed, failed))
+sys.exit(1 if failed else 0)

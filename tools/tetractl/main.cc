@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// tetractl: the admin command. Asks a node's admin port over HTTP and prints tables, or the JSON as
+// it came.
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using nlohmann::json;
+
+struct Target {
+  std::string host = "127.0.0.1";
+  uint16_t port = 9180;
+};
+
+struct Answer {
+  unsigned status = 0;
+  std::string body;
+};
+
+/// One request. Throws boost::system::system_error when the node does not answer.
+Answer ask(const Target& target, http::verb verb, const std::string& path) {
+  asio::io_context io;
+  beast::tcp_stream stream(io);
+  stream.expires_after(std::chrono::minutes(10));
+  asio::ip::tcp::resolver resolver(io);
+  stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
+  http::request<http::empty_body> request(verb, path, 11);
+  request.set(http::field::host, target.host);
+  http::write(stream, request);
+  beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(256u << 20);
+  http::read(stream, buffer, parser);
+  return {parser.get().result_int(), parser.get().body()};
+}
+
+std::string cell_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) {
+    std::string out;
+    for (const auto& item : value) out += (out.empty() ? "" : ",") + cell_text(item);
+    return out;
+  }
+  return value.dump();
+}
+
+std::string bytes_text(uint64_t bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+/// Prints objects of one shape as a table; `columns` are their keys.
+void print_table(const json& rows, const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> lines = {columns};
+  for (const auto& row : rows) {
+    std::vector<std::string> line;
+    for (const auto& column : columns) {
+      const json& value = row.at(column);
+      const bool is_size = column.find("bytes") != std::string::npos && value.is_number();
+      line.push_back(is_size ? bytes_text(value.get<uint64_t>()) : cell_text(value));
+    }
+    lines.push_back(std::move(line));
+  }
+  std::vector<size_t> widths(columns.size());
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  }
+  for (const auto& line : lines) {
+    std::string text;
+    for (size_t i = 0; i < line.size(); ++i) {
+      text += i + 1 == line.size() ? line[i] : fmt::format("{:<{}}  ", line[i], widths[i]);
+    }
+    fmt::print("{}\n", text);
+  }
+}
+
+void print_object(const json& object) {
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_object()) {
+      for (const auto& [inner, inner_value] : value.items())
+        fmt::print("{}.{}: {}\n", name, inner, cell_text(inner_value));
+    } else {
+      fmt::print("{}: {}\n", name, cell_text(value));
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("tetractl: asks and orders a Tetrad node through its admin port");
+  app.require_subcommand(1);
+  // -h is the host, as in nodetool.
+  app.set_help_flag("--help", "Print this help and end");
+  Target target;
+  bool as_json = false;
+  app.add_option("-h,--host", target.host, "Address of the node (default 127.0.0.1)");
+  app.add_option("-p,--port", target.port, "Its admin port (default 9180)");
+  app.add_flag("--json", as_json, "Print JSON");
+  app.set_version_flag("--version", std::string("tetractl ") + TETRAD_VERSION);
+  app.fallthrough();
+
+  std::string keyspace, table, level, name, value;
+  uint64_t partition = 0;
+  auto* status = app.add_subcommand(
+      "status", "Nodes, whether they are live, and what they hold; fails unless the node serves");
+  auto* ring = app.add_subcommand("ring", "Tokens of the ring and who owns them");
+  auto* partitions =
+      app.add_subcommand("partitions", "Physical partitions: ranges, replicas, sizes");
+  partitions->add_option("keyspace", keyspace, "Only of this keyspace");
+  partitions->add_option("table", table, "Only of this table");
+  auto* describe =
+      app.add_subcommand("describe-cluster", "Name, schema version and settings of the cluster");
+  auto* flush = app.add_subcommand("flush", "Writes the node's memtables to disk");
+  auto* compact = app.add_subcommand("compact", "Compacts the node's files");
+  auto* split = app.add_subcommand("split", "Splits a physical partition in two");
+  split->add_option("id", partition, "Its number, see partitions")->required();
+  auto* stats = app.add_subcommand("tablestats", "Sizes of tables and stores on the node");
+  auto* log_level = app.add_subcommand("log-level", "Changes the least level that the node logs");
+  log_level->add_option("level", level, "debug, info, warn or error")->required();
+  auto* setting = app.add_subcommand("setting", "Changes a setting of the whole cluster");
+  setting->add_option("name", name, "max_physical_partition_mb or max_logical_partition_mb")
+      ->required();
+  setting->add_option("value", value, "Its value")->required();
+  for (auto* command : app.get_subcommands({}))
+    command->set_help_flag("--help", "Print this help and end");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : 2;
+  }
+
+  std::string path;
+  http::verb verb = http::verb::get;
+  if (*status) path = "/status";
+  if (*ring) path = "/ring";
+  if (*partitions) path = "/partitions?keyspace=" + keyspace + "&table=" + table;
+  if (*describe) path = "/describe-cluster";
+  if (*stats) path = "/tablestats";
+  if (*flush || *compact || *split || *log_level || *setting) {
+    verb = http::verb::post;
+    path = *flush       ? "/flush"
+           : *compact   ? "/compact"
+           : *split     ? "/split?id=" + std::to_string(partition)
+           : *log_level ? "/log-level?level=" + level
+                        : "/setting?name=" + name + "&value=" + value;
+  }
+  try {
+    const Answer answer = ask(target, verb, path);
+    const json body = json::parse(answer.body);
+    if (answer.status != 200) {
+      fmt::print(stderr, "tetractl: {}\n", body.value("error", answer.body));
+      return 1;
+    }
+    if (as_json) {
+      fmt::print("{}", answer.body);
+    } else if (*status) {
+      fmt::print("cluster: {}   this node: {}\n", body.at("cluster").get<std::string>(),
+                 body.at("health").get<std::string>());
+      print_table(body.at("nodes"), {"address", "live", "state", "data_center", "rack",
+                                     "partitions", "bytes", "host_id", "version"});
+    } else if (*ring) {
+      print_table(body, {"token", "address", "rack", "live"});
+    } else if (*partitions) {
+      print_table(body, {"keyspace", "table", "id", "range_start", "range_end", "size_bytes",
+                         "state", "replicas"});
+    } else if (*stats) {
+      print_table(body.at("tables"),
+                  {"keyspace", "table", "partitions", "partitions_here", "bytes_here"});
+      fmt::print("\n");
+      print_table(body.at("stores"), {"disk_bytes", "memtable_bytes", "cache_bytes",
+                                      "estimated_keys", "pending_compaction_bytes"});
+      fmt::print("\nhints pending: {}\n", body.at("hints_pending").dump());
+    } else {
+      print_object(body);
+    }
+    return *status && body.at("health") != "serving" ? 1 : 0;
+  } catch (const boost::system::system_error& e) {
+    fmt::print(stderr, "tetractl: {}:{} does not answer: {}\n", target.host, target.port,
+               e.code().message());
+    return 1;
+  } catch (const json::exception& e) {
+    fmt::print(stderr, "tetractl: {}:{} answers what is no answer of a Tetrad node: {}\n",
+               target.host, target.port, e.what());
+    return 1;
+  }
+}
