@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// BATCH, as a statement and as a frame of the protocol: the changes of all statements, one mutation
+// for each partition.
+//
+// Parts of one partition are one atomic write. An unlogged batch over several partitions is so many
+// independent writes. A logged one would need the batch log, and is refused.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/hash.h"
+#include "cql/execute/statement_environment.h"
+#include "cql/prepare/prepared_modify.h"
+#include "storage/row/reconcile.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using storage::Mutation;
+
+/// As Cassandra: from so many partitions on an unlogged batch is warned of.
+constexpr size_t kPartitionsWarned = 10;
+
+/// A record that has what both have.
+Result<Bytes> merged_record(BytesView a, BytesView b) {
+  TETRAD_TRY(const storage::RowRecord first, storage::decode_row_record(a));
+  TETRAD_TRY(const storage::RowRecord second, storage::decode_row_record(b));
+  Bytes merged;
+  storage::encode_row_record(storage::reconcile(first, second), merged);
+  return merged;
+}
+
+/// Joins the changes of one partition, so that each row is in it once.
+Result<void> join(Mutation& into, Mutation&& from) {
+  if (into.header.empty()) {
+    into.header = std::move(from.header);
+  } else if (!from.header.empty()) {
+    TETRAD_TRY(into.header, merged_record(into.header, from.header));
+  }
+  std::ranges::move(from.range_tombstones, std::back_inserter(into.range_tombstones));
+  std::ranges::move(from.rows, std::back_inserter(into.rows));
+  return {};
+}
+
+Result<void> join_rows(Mutation& mutation) {
+  auto& rows = mutation.rows;
+  std::ranges::stable_sort(rows, {}, &storage::RowChange::clustering_key);
+  size_t kept = 0;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (kept != 0 && rows[kept - 1].clustering_key == rows[i].clustering_key) {
+      TETRAD_TRY(rows[kept - 1].record, merged_record(rows[kept - 1].record, rows[i].record));
+      rows[kept - 1].complete = false;  // parts may differ in their timestamps
+      continue;
+    }
+    if (kept != i) rows[kept] = std::move(rows[i]);
+    ++kept;
+  }
+  rows.resize(kept);
+  return {};
+}
+
+struct PartitionId {
+  uint32_t incarnation;
+  BytesView key;
+  friend bool operator==(const PartitionId&, const PartitionId&) = default;
+};
+struct PartitionIdHash {
+  size_t operator()(const PartitionId& id) const {
+    return std::hash<std::string_view>()(id.key) ^ (size_t{id.incarnation} * 0x9E3779B97F4A7C15ULL);
+  }
+};
+
+/// One mutation for each partition, in the order of their first change.
+Result<std::vector<Mutation>> by_partition(std::vector<Mutation> mutations) {
+  std::vector<Mutation> joined;
+  joined.reserve(mutations.size());  // keys in `places` are views into its elements
+  std::unordered_map<PartitionId, size_t, PartitionIdHash> places;
+  std::vector<bool> touched;
+  for (Mutation& mutation : mutations) {
+    const PartitionId id{mutation.incarnation.value, mutation.partition_key};
+    const auto found = places.find(id);
+    if (found == places.end()) {
+      joined.push_back(std::move(mutation));
+      touched.push_back(false);
+      places.emplace(PartitionId{joined.back().incarnation.value, joined.back().partition_key},
+                     joined.size() - 1);
+    } else {
+      TETRAD_TRY_VOID(join(joined[found->second], std::move(mutation)));
+      touched[found->second] = true;
+    }
+  }
+  for (size_t i = 0; i < joined.size(); ++i) {
+    if (touched[i]) TETRAD_TRY_VOID(join_rows(joined[i]));
+  }
+  return joined;
+}
+
+/// A statement of a batch with its values.
+struct Part {
+  const ModifyStatement* statement;
+  std::span<const BoundValue> values;
+};
+
+Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
+                                        std::vector<Part> parts,
+                                        std::optional<int64_t> batch_timestamp_us) {
+  if (parts.empty()) co_return StatementResult();
+  TETRAD_CO_TRY_VOID(check_write_level(context.options.consistency));
+  base::Arena arena;
+  const int64_t now_us = context.coordinator.next_timestamp_us();
+  const FunctionEnvironment functions = make_function_environment(context);
+  const base::Deadline deadline{context.reactor.now_us() + context.settings.write_timeout_us};
+  const int64_t timestamp_us =
+      batch_timestamp_us.value_or(context.options.timestamp_us.value_or(now_us));
+  ListCellIds ids(context.random, now_us);
+  std::vector<Mutation> mutations;
+  for (const Part& part : parts) {
+    EvalContext evaluation{part.values, arena, functions, context.now_s, nullptr, {}};
+    WriteMoment moment;
+    moment.now_s = context.now_s;
+    TETRAD_CO_TRY(moment.timestamp_us, part.statement->timestamp(evaluation, timestamp_us));
+    ListContents lists;
+    if (part.statement->needs_read()) {
+      auto read = co_await part.statement->read_lists(context, evaluation, deadline);
+      if (!read) co_return std::unexpected(std::move(read).error());
+      lists = std::move(*read);
+    }
+    TETRAD_CO_TRY_VOID(part.statement->add_mutations(
+        evaluation, moment, ids, &lists, context.settings.in_cartesian_product_max, mutations));
+  }
+  TETRAD_CO_TRY(mutations, by_partition(std::move(mutations)));
+  if (mutations.empty()) co_return StatementResult();
+  if (type == BatchType::kLogged && mutations.size() > 1) {
+    co_return fail(ErrorCode::kInvalid,
+                   "not supported yet: logged batches over several partitions");
+  }
+  const TableSchema& table = parts.front().statement->table();
+  if (mutations.size() > 1) {
+    size_t size = 0;
+    for (const Mutation& mutation : mutations) size += mutation.size_bytes();
+    if (size > context.settings.batch_fail_bytes) {
+      co_return fail(ErrorCode::kInvalid, "Batch too large");
+    }
+    if (size > context.settings.batch_warn_bytes) {
+      context.warnings.push_back(
+          fmt::format("Batch for [{}] is of size {}, exceeding specified threshold of {} by {}.",
+                      table.qualified_name(), size, context.settings.batch_warn_bytes,
+                      size - context.settings.batch_warn_bytes));
+    }
+    if (mutations.size() > kPartitionsWarned) {
+      context.warnings.push_back(fmt::format(
+          "Unlogged batch covering {} partitions detected against table [{}]. You should use a "
+          "logged batch for atomicity, or asynchronous writes for performance.",
+          mutations.size(), table.qualified_name()));
+    }
+  }
+  TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
+  const replication::WriteOptions options{
+      context.options.consistency, deadline,
+      type == BatchType::kLogged ? base::WriteType::kBatch : base::WriteType::kUnloggedBatch,
+      &context.warnings};
+  auto written = co_await context.coordinator.write(std::move(mutations), options);
+  if (!written) co_return std::unexpected(std::move(written).error());
+  co_return StatementResult();
+}
+
+}  // namespace
+
+bool BatchStatement::is_current(const SchemaSnapshot& schema) const {
+  return std::ranges::all_of(statements_,
+                             [&](const auto& statement) { return statement->is_current(schema); });
+}
+
+Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
+                                                      std::span<const BoundValue> values) const {
+  std::optional<int64_t> timestamp_us;
+  if (timestamp_) {
+    base::Arena arena;
+    const FunctionEnvironment functions = make_function_environment(context);
+    EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
+    constexpr int64_t kUnset = storage::kNoTimestamp;
+    TETRAD_CO_TRY(const int64_t given, evaluate_timestamp(*timestamp_, evaluation, kUnset));
+    if (given != kUnset) timestamp_us = given;
+  }
+  std::vector<Part> parts;
+  for (const auto& statement : statements_) parts.push_back({statement.get(), values});
+  auto result = co_await run_batch(context, type_, std::move(parts), timestamp_us);
+  co_return result;
+}
+
+Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchType kind,
+                                                     std::span<const BatchEntry> entries) {
+  std::vector<Part> parts;
+  for (const BatchEntry& entry : entries) {
+    const auto* statement = dynamic_cast<const ModifyStatement*>(entry.statement.get());
+    if (statement == nullptr) {
+      co_return fail(
+          ErrorCode::kInvalid,
+          "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+    }
+    if (kind == BatchType::kCounter) {
+      co_return fail(ErrorCode::kInvalid,
+                     "Cannot include non-counter statement in a counter batch");
+    }
+    parts.push_back({statement, entry.values});
+  }
+  auto result = co_await run_batch(context, kind, std::move(parts), std::nullopt);
+  co_return result;
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/execute/row_materializer.h"
+
+#include "base/byte_io.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+
+RowMaterializer::RowMaterializer(const RowLayout& layout, base::Arena& arena, int64_t now_s)
+    : layout_(layout), arena_(arena), now_s_(now_s) {
+  row_.values.resize(layout.slots.size());
+  if (layout.wants_times) {
+    row_.times.resize(layout.slots.size());
+    row_.elements.resize(layout.slots.size());
+  }
+  for (const bool many : layout.is_multi_cell) {
+    if (many) {
+      parts_.resize(layout.slots.size());
+      break;
+    }
+  }
+}
+
+Result<void> RowMaterializer::start_partition(const storage::PartitionData& partition) {
+  if (layout_.partition_slots.size() == 1) {
+    if (const int32_t slot = layout_.partition_slots[0]; slot >= 0) {
+      row_.values[static_cast<size_t>(slot)] = partition.partition_key;
+    }
+  } else {
+    TETRAD_TRY(const auto components, partitioner::split_partition_key(
+                                          partition.partition_key, layout_.partition_slots.size()));
+    for (size_t i = 0; i < components.size(); ++i) {
+      if (const int32_t slot = layout_.partition_slots[i]; slot >= 0) {
+        row_.values[static_cast<size_t>(slot)] = components[i];
+      }
+    }
+  }
+  has_live_static_ = false;
+  for (const int32_t slot : layout_.static_slots) row_.values[static_cast<size_t>(slot)].reset();
+  if (partition.header.empty()) return {};
+  TETRAD_TRY(has_live_static_, read_cells(partition.header, layout_.static_slots, true));
+  return {};
+}
+
+void RowMaterializer::clear_row() {
+  for (const int32_t slot : layout_.clustering_slots) {
+    if (slot >= 0) row_.values[static_cast<size_t>(slot)].reset();
+  }
+  for (const int32_t slot : layout_.regular_slots) {
+    row_.values[static_cast<size_t>(slot)].reset();
+    if (layout_.wants_times) {
+      row_.times[static_cast<size_t>(slot)] = {};
+      row_.elements[static_cast<size_t>(slot)].clear();
+    }
+  }
+}
+
+Result<bool> RowMaterializer::read_row(const storage::RowData& data) {
+  const auto clustering = layout_.table->clustering();
+  BytesView key = data.clustering_key;
+  for (size_t i = 0; i < layout_.clustering_read_count; ++i) {
+    const int32_t slot = layout_.clustering_slots[i];
+    if (slot < 0) {
+      TETRAD_TRY_VOID(skip_ordered(key, *clustering[i].type, clustering[i].descending));
+      continue;
+    }
+    scratch_.clear();
+    TETRAD_TRY(const bool present,
+               decode_ordered_to(scratch_, key, *clustering[i].type, clustering[i].descending));
+    auto& value = row_.values[static_cast<size_t>(slot)];
+    if (present) {
+      value = arena_.copy(scratch_);
+    } else {
+      value.reset();
+    }
+  }
+  for (const int32_t slot : layout_.regular_slots) row_.values[static_cast<size_t>(slot)].reset();
+  return read_cells(data.record, layout_.regular_slots, false);
+}
+
+Result<bool> RowMaterializer::read_cells(BytesView record, const std::vector<int32_t>& slots,
+                                         bool is_static) {
+  if (layout_.wants_times) {
+    for (const int32_t slot : slots) {
+      row_.times[static_cast<size_t>(slot)] = {};
+      row_.elements[static_cast<size_t>(slot)].clear();
+    }
+  }
+  storage::RowRecordReader reader;
+  TETRAD_TRY_VOID(reader.open(record));
+  bool live = !is_static && reader.liveness().live_at(now_s_);
+  storage::Cell cell;
+  while (reader.next(cell)) {
+    if (!cell.live_at(now_s_)) continue;
+    if (cell.column_id == storage::kKeyCellColumnId) {
+      if (is_static || layout_.clustering_read_count == 0) continue;
+      // The bytes that the clustering key had when it was written.
+      const char* next = cell.value.data();
+      const char* const end = next + cell.value.size();
+      for (size_t i = 0; i < layout_.clustering_read_count && end - next >= 4; ++i) {
+        const auto size = base::load_big_endian<int32_t>(next);
+        next += 4;
+        if (size < 0 || size > end - next) break;
+        if (const int32_t slot = layout_.clustering_slots[i]; slot >= 0) {
+          row_.values[static_cast<size_t>(slot)] = BytesView(next, static_cast<size_t>(size));
+        }
+        next += size;
+      }
+      continue;
+    }
+    if (cell.column_id >= layout_.slot_by_id.size()) continue;
+    const int32_t slot = layout_.slot_by_id[cell.column_id];
+    if (slot == RowLayout::kUnknown) continue;
+    live = true;
+    if (slot < 0) continue;
+    const auto at = static_cast<size_t>(slot);
+    const CellTimes times{cell.timestamp_us, cell.ttl_s, cell.expiry_s};
+    if (!layout_.is_multi_cell[at]) {
+      row_.values[at] = cell.value;
+      if (layout_.wants_times) row_.times[at] = times;
+    } else if (cell.has_path) {
+      parts_[at].push_back({cell.path, cell.value, times});
+    }
+  }
+  TETRAD_TRY_VOID(reader.status());
+  if (!parts_.empty()) {
+    for (const int32_t slot : slots) {
+      if (!parts_[static_cast<size_t>(slot)].empty()) TETRAD_TRY_VOID(finish_collection(slot));
+    }
+  }
+  return live;
+}
+
+Result<void> RowMaterializer::finish_collection(int32_t slot) {
+  const auto at = static_cast<size_t>(slot);
+  const DataType& type = *layout_.slots[at]->type;
+  std::vector<Part>& parts = parts_[at];
+  const auto remember = [&](BytesView key, const Part& part) {
+    if (layout_.wants_times) row_.elements[at].push_back({key, part.times});
+  };
+  if (type.kind() == TypeKind::kUdt) {
+    std::vector<OptionalView> fields(type.components().size());
+    for (const Part& part : parts) {
+      if (part.path.size() != 2)
+        return fail(ErrorCode::kCorruption, "a field's path of {} bytes", part.path.size());
+      const auto index = base::load_big_endian<uint16_t>(part.path.data());
+      if (index < fields.size()) {
+        fields[index] = part.value;
+        remember(part.path, part);
+      }
+    }
+    row_.values[at] = arena_.adopt(join_tuple(fields));
+    parts.clear();
+    return {};
+  }
+  CollectionBuilder builder;
+  const auto key_of = [&](const Part& part, const DataType& key_type) -> Result<BytesView> {
+    BytesView path = part.path;
+    scratch_.clear();
+    TETRAD_TRY_VOID(decode_ordered_to(scratch_, path, key_type, false));
+    return layout_.wants_times ? arena_.copy(scratch_) : BytesView(scratch_);
+  };
+  for (const Part& part : parts) {
+    switch (type.kind()) {
+      case TypeKind::kList:
+        builder.add(part.value);
+        remember(part.path, part);
+        break;
+      case TypeKind::kSet: {
+        if (!part.value.empty()) {  // the original bytes of a lossy element
+          builder.add(part.value);
+          remember(part.value, part);
+          break;
+        }
+        TETRAD_TRY(const BytesView element, key_of(part, *type.element()));
+        builder.add(element);
+        remember(element, part);
+        break;
+      }
+      default: {
+        TETRAD_TRY(const BytesView key, key_of(part, *type.key()));
+        builder.add(key);
+        builder.add(part.value);
+        remember(key, part);
+        break;
+      }
+    }
+  }
+  row_.values[at] = arena_.adopt(std::move(builder).finish(type.kind() == TypeKind::kMap ? 2 : 1));
+  parts.clear();
+  return {};
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what storage gives (encoded keys and row records) to the values of a row.
+#pragma once
+
+#include "base/bytes.h"
+#include "cql/prepare/prepared_select.h"
+#include "storage/row/read_command.h"
+
+namespace tetrad::cql {
+
+/// Used for one page; the rows' values live in the arena, the answer of the read, or until the next
+/// row is read.
+class RowMaterializer {
+ public:
+  RowMaterializer(const RowLayout& layout, base::Arena& arena, int64_t now_s);
+
+  /// Sets the partition key and the static columns. Errors: kCorruption.
+  Result<void> start_partition(const storage::PartitionData& partition);
+  /// Whether the partition has a live static cell.
+  bool has_live_static() const { return has_live_static_; }
+  /// Sets clustering and regular columns. Returns whether the row is live.
+  Result<bool> read_row(const storage::RowData& row);
+  /// The row of a partition that has static columns only.
+  void clear_row();
+
+  const RowView& row() const { return row_; }
+
+ private:
+  Result<bool> read_cells(BytesView record, const std::vector<int32_t>& slots, bool is_static);
+  Result<void> finish_collection(int32_t slot);
+
+  struct Part {
+    BytesView path, value;
+    CellTimes times;
+  };
+  const RowLayout& layout_;
+  base::Arena& arena_;
+  const int64_t now_s_;
+  RowView row_;
+  bool has_live_static_ = false;
+  std::vector<std::vector<Part>> parts_;  // by slot, of columns of many cells
+  Bytes scratch_;
+};
+
+}  // namespace tetrad::cql

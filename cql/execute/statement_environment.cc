@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/execute/statement_environment.h"
+
+#include "cql/types/value.h"
+
+namespace tetrad::cql {
+
+FunctionEnvironment make_function_environment(ExecuteContext& context) {
+  return {context.random, context.reactor.wall_time_us() / 1000,
+          [&coordinator = context.coordinator] { return coordinator.next_timestamp_us(); }};
+}
+
+Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
+                                   int64_t otherwise) {
+  TETRAD_TRY(const BoundValue value, expression.evaluate(context));
+  if (value.is_unset()) return otherwise;
+  if (value.is_null()) return fail(ErrorCode::kInvalid, "Invalid null value of timestamp");
+  const auto timestamp = read_bigint(value.bytes);
+  if (!timestamp) return fail(ErrorCode::kInvalid, "Invalid timestamp value: null");
+  if (*timestamp == storage::kNoTimestamp) {
+    return fail(ErrorCode::kInvalid,
+                "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]");
+  }
+  return *timestamp;
+}
+
+Result<void> check_write_level(ConsistencyLevel level) {
+  if (level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial) {
+    return fail(ErrorCode::kInvalid, "You must use conditional updates for serializable writes");
+  }
+  return {};
+}
+
+Result<void> check_read_level(ConsistencyLevel level) {
+  if (level == ConsistencyLevel::kAny) {
+    return fail(ErrorCode::kInvalid, "ANY ConsistencyLevel is only supported for writes");
+  }
+  return {};
+}
+
+Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
+                                  const TableSchema& table, const QuerySettings& settings) {
+  for (const storage::Mutation& mutation : mutations) {
+    const size_t size = mutation.size_bytes();
+    if (size <= settings.mutation_bytes_max) continue;
+    return fail(ErrorCode::kInvalid,
+                "Encountered an oversized mutation ({}/{}) for keyspace: {}. Top keys are: {}.{}",
+                size, settings.mutation_bytes_max, table.keyspace, table.name,
+                base::to_hex(BytesView(mutation.partition_key).substr(0, 64)));
+  }
+  return {};
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What statements on data share when they run: the surroundings of functions, timestamps, limits.
+#pragma once
+
+#include <span>
+
+#include "cql/prepare/expression.h"
+#include "cql/prepare/prepared_statement.h"
+#include "storage/row/mutation.h"
+
+namespace tetrad::cql {
+
+/// `context` outlives the result.
+FunctionEnvironment make_function_environment(ExecuteContext& context);
+
+/// The value of USING TIMESTAMP; `otherwise` when it is unset. Errors: kInvalid.
+Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
+                                   int64_t otherwise);
+
+/// SERIAL and LOCAL_SERIAL are no levels of plain writes.
+Result<void> check_write_level(ConsistencyLevel level);
+/// ANY and EACH_QUORUM are no levels of reads.
+Result<void> check_read_level(ConsistencyLevel level);
+
+/// Refuses a mutation above the limit.
+Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
+                                  const TableSchema& table, const QuerySettings& settings);
+
+}  // namespace tetrad::cql

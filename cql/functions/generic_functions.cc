@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions over any type, made for the types they are called with: JSON, collections, masks,
+// vectors.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/byte_io.h"
+#include "base/hash.h"
+#include "cql/functions/aggregate.h"
+#include "cql/functions/function_table.h"
+#include "cql/types/compare.h"
+#include "cql/types/json.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using Types = std::span<const TypePtr>;
+using Made = Result<ScalarFunctionPtr>;
+using Maker = Made (*)(std::string_view name, Types arguments, const TypePtr& receiver);
+
+Made share(std::string_view name, ScalarFunction function) {
+  function.name = name;
+  return std::make_shared<const ScalarFunction>(std::move(function));
+}
+
+std::unexpected<Error> wrong_argument(std::string_view name, const TypePtr& type,
+                                      std::string_view wanted) {
+  return fail(ErrorCode::kInvalid, "Function system.{} requires a {} argument, but found {}", name,
+              wanted,
+              type ? "argument of type " + type->cql_text() : "an argument of no known type");
+}
+
+std::unexpected<Error> cannot_infer(std::string_view name) {
+  return fail(ErrorCode::kInvalid, "Cannot infer type of argument of function system.{}", name);
+}
+
+// --- JSON ---
+
+Made make_to_json(std::string_view, Types arguments, const TypePtr&) {
+  if (!arguments[0]) return cannot_infer("to_json");
+  const TypePtr type = arguments[0];
+  ScalarFunction function = pure_function(
+      {type}, text_type(),
+      [type](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+        return to_json(*type, values[0]);
+      });
+  function.called_on_null = true;
+  return share("to_json", std::move(function));
+}
+
+Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
+  if (!receiver) {
+    return fail(ErrorCode::kInvalid,
+                "from_json() cannot be used in the selection clause of a SELECT statement");
+  }
+  const TypePtr type = receiver;
+  return share("from_json",
+               pure_function({text_type()}, type,
+                             [type](const FunctionEnvironment& environment,
+                                    FunctionArguments values) -> Result<OptionalBytes> {
+                               return from_json(*type, *values[0], environment.now_ms);
+                             }));
+}
+
+// --- collections ---
+
+Made make_map_keys(std::string_view name, Types arguments, const TypePtr&) {
+  const TypePtr type = arguments[0];
+  if (!type || type->kind() != TypeKind::kMap) return wrong_argument(name, type, "map");
+  const bool keys = name == "map_keys";
+  TypePtr result = keys ? make_set(type->key(), false) : make_list(type->value(), false);
+  return share(name, pure_function({type}, std::move(result),
+                                   [keys](const FunctionEnvironment&,
+                                          FunctionArguments values) -> Result<OptionalBytes> {
+                                     TETRAD_TRY(const auto entries, split_map(*values[0]));
+                                     std::vector<BytesView> parts;
+                                     for (const auto& [k, v] : entries)
+                                       parts.push_back(keys ? k : v);
+                                     return join_list(parts);
+                                   }));
+}
+
+Made make_collection_count(std::string_view name, Types arguments, const TypePtr&) {
+  const TypePtr type = arguments[0];
+  if (!type || !type->is_collection()) return wrong_argument(name, type, "collection");
+  return share(name, pure_function({type}, int_type(),
+                                   [type](const FunctionEnvironment&,
+                                          FunctionArguments values) -> Result<OptionalBytes> {
+                                     TETRAD_TRY(const CollectionReader reader,
+                                                CollectionReader::open(*type, *values[0]));
+                                     return make_int(static_cast<int32_t>(reader.size()));
+                                   }));
+}
+
+Made make_collection_aggregate(std::string_view name, Types arguments, const TypePtr&) {
+  const TypePtr type = arguments[0];
+  const bool numeric = name.ends_with("sum") || name.ends_with("avg");
+  if (!type || (type->kind() != TypeKind::kList && type->kind() != TypeKind::kSet) ||
+      (numeric && !is_number(*type->element()))) {
+    return wrong_argument(name, type, numeric ? "numeric set or list" : "set or list");
+  }
+  const AggregateFunctionPtr aggregate =
+      find_aggregate(name.substr(std::string_view("collection_").size()), type->element());
+  if (!aggregate) return wrong_argument(name, type, "set or list");
+  return share(name, pure_function({type}, aggregate->return_type,
+                                   [aggregate](const FunctionEnvironment&,
+                                               FunctionArguments values) -> Result<OptionalBytes> {
+                                     TETRAD_TRY(const auto elements, split_list(*values[0]));
+                                     const auto state = aggregate->make(aggregate->argument_type);
+                                     for (const BytesView element : elements) {
+                                       TETRAD_TRY_VOID(state->add(element));
+                                     }
+                                     return state->finish();
+                                   }));
+}
+
+// --- masks ---
+
+Made make_mask_null(std::string_view name, Types arguments, const TypePtr&) {
+  if (!arguments[0]) return cannot_infer(name);
+  return share(
+      name, pure_function({arguments[0]}, arguments[0],
+                          [](const FunctionEnvironment&,
+                             FunctionArguments) -> Result<OptionalBytes> { return std::nullopt; }));
+}
+
+/// What mask_default shows instead of any value of the type.
+Bytes default_mask(const DataType& type) {
+  switch (type.kind()) {
+    case TypeKind::kText:
+    case TypeKind::kAscii:
+      return "****";
+    case TypeKind::kBoolean:
+      return make_boolean(false);
+    case TypeKind::kFloat:
+      return make_float(0);
+    case TypeKind::kDouble:
+      return make_double(0);
+    case TypeKind::kVarint:
+      return make_varint(0);
+    case TypeKind::kDecimal:
+      return Bytes("\0\0\0\0\0", 5);
+    case TypeKind::kDate:
+      return make_date_of_days(0);
+    case TypeKind::kTime:
+    case TypeKind::kTimestamp:
+      return make_bigint(0);
+    case TypeKind::kUuid:
+      return Bytes(16, '\0');
+    case TypeKind::kTimeuuid:
+      return make_uuid(base::make_time_uuid(base::uuid_ticks_of_unix_us(0), 0, 0));
+    case TypeKind::kInet:
+      return Bytes(4, '\0');
+    case TypeKind::kDuration:
+      return make_duration({});
+    case TypeKind::kList:
+    case TypeKind::kSet:
+    case TypeKind::kMap:
+      return make_int(0);
+    case TypeKind::kTuple:
+    case TypeKind::kUdt: {
+      std::vector<Bytes> fields;
+      for (const TypePtr& field : type.components()) fields.push_back(default_mask(*field));
+      const std::vector<OptionalView> views(fields.begin(), fields.end());
+      return join_tuple(views);
+    }
+    case TypeKind::kVector: {
+      const Bytes element = default_mask(*type.element());
+      const std::vector<BytesView> views(type.dimension(), element);
+      return join_vector(type, views);
+    }
+    case TypeKind::kBlob:
+      return {};
+    default:
+      return is_integer(type) ? make_integer(type, 0) : Bytes();
+  }
+}
+
+Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
+  if (!arguments[0]) return cannot_infer(name);
+  const Bytes mask = default_mask(*arguments[0]);
+  return share(name,
+               pure_function({arguments[0]}, arguments[0],
+                             [mask](const FunctionEnvironment&,
+                                    FunctionArguments) -> Result<OptionalBytes> { return mask; }));
+}
+
+Made make_mask_replace(std::string_view name, Types arguments, const TypePtr&) {
+  if (!arguments[0]) return cannot_infer(name);
+  ScalarFunction function = pure_function(
+      {arguments[0], arguments[0]}, arguments[0],
+      [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+        return values[1] ? OptionalBytes(*values[1]) : std::nullopt;
+      });
+  function.called_on_null = true;
+  return share(name, std::move(function));
+}
+
+Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
+  if (!arguments[0]) return cannot_infer(name);
+  std::vector<TypePtr> types = {arguments[0]};
+  if (arguments.size() == 2) types.push_back(text_type());
+  return share(
+      name, pure_function(
+                std::move(types), blob_type(),
+                [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+                  if (values.size() == 2 && *values[1] != "SHA-256") {
+                    return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", *values[1]);
+                  }
+                  const auto digest = base::sha256(*values[0]);
+                  return Bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
+                }));
+}
+
+// --- vectors ---
+
+Made make_similarity(std::string_view name, Types arguments, const TypePtr&) {
+  TypePtr type;
+  for (const TypePtr& argument : arguments) {
+    if (argument && argument->kind() == TypeKind::kVector) type = argument;
+  }
+  if (!type || type->element()->kind() != TypeKind::kFloat) {
+    return fail(ErrorCode::kInvalid, "Function system.{} requires a float vector argument", name);
+  }
+  const std::string what(name);
+  return share(
+      name,
+      pure_function(
+          {type, type}, float_type(),
+          [what](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+            const BytesView a = *values[0], b = *values[1];
+            if (a.size() != b.size()) {
+              return fail(ErrorCode::kInvalid, "Both vectors must be of the same length");
+            }
+            double dot = 0, aa = 0, bb = 0, distance = 0;
+            for (size_t i = 0; i + 4 <= a.size(); i += 4) {
+              const double x = *read_float(a.substr(i, 4)), y = *read_float(b.substr(i, 4));
+              dot += x * y;
+              aa += x * x;
+              bb += y * y;
+              distance += (x - y) * (x - y);
+            }
+            if (what == "similarity_euclidean") {
+              return make_float(static_cast<float>(1 / (1 + distance)));
+            }
+            if (what == "similarity_dot_product") {
+              return make_float(static_cast<float>((1 + dot) / 2));
+            }
+            if (aa == 0 || bb == 0) {
+              return fail(ErrorCode::kInvalid, "Function {} doesn't support all-zero vectors.",
+                          what);
+            }
+            return make_float(static_cast<float>((1 + dot / std::sqrt(aa * bb)) / 2));
+          }));
+}
+
+struct Generic {
+  std::string_view name;
+  size_t least, most;
+  Maker make;
+};
+
+constexpr std::array kGenerics = {
+    Generic{"to_json", 1, 1, make_to_json},
+    Generic{"tojson", 1, 1, make_to_json},
+    Generic{"from_json", 1, 1, make_from_json},
+    Generic{"fromjson", 1, 1, make_from_json},
+    Generic{"map_keys", 1, 1, make_map_keys},
+    Generic{"map_values", 1, 1, make_map_keys},
+    Generic{"collection_count", 1, 1, make_collection_count},
+    Generic{"collection_min", 1, 1, make_collection_aggregate},
+    Generic{"collection_max", 1, 1, make_collection_aggregate},
+    Generic{"collection_sum", 1, 1, make_collection_aggregate},
+    Generic{"collection_avg", 1, 1, make_collection_aggregate},
+    Generic{"mask_null", 1, 1, make_mask_null},
+    Generic{"mask_default", 1, 1, make_mask_default},
+    Generic{"mask_replace", 2, 2, make_mask_replace},
+    Generic{"mask_hash", 1, 2, make_mask_hash},
+    Generic{"similarity_cosine", 2, 2, make_similarity},
+    Generic{"similarity_euclidean", 2, 2, make_similarity},
+    Generic{"similarity_dot_product", 2, 2, make_similarity},
+};
+
+const Generic* find_generic(std::string_view name) {
+  const auto found = std::ranges::find(kGenerics, name, &Generic::name);
+  return found == kGenerics.end() ? nullptr : &*found;
+}
+
+/// Code points of UTF-8 text, each as its bytes.
+std::vector<BytesView> characters_of(BytesView text) {
+  std::vector<BytesView> characters;
+  for (size_t i = 0; i < text.size();) {
+    size_t size = 1;
+    while (i + size < text.size() && (static_cast<uint8_t>(text[i + size]) & 0xC0) == 0x80) ++size;
+    characters.push_back(text.substr(i, size));
+    i += size;
+  }
+  return characters;
+}
+
+}  // namespace
+
+bool is_generic_function(std::string_view name) { return find_generic(name) != nullptr; }
+
+std::pair<size_t, size_t> generic_function_arity(std::string_view name) {
+  const Generic* generic = find_generic(name);
+  return {generic->least, generic->most};
+}
+
+Result<ScalarFunctionPtr> make_generic_function(std::string_view name,
+                                                std::span<const TypePtr> arguments,
+                                                const TypePtr& receiver) {
+  return find_generic(name)->make(name, arguments, receiver);
+}
+
+void add_mask_functions(FunctionTable& table) {
+  for (const bool inner : {true, false}) {
+    for (const TypePtr& type : {text_type(), ascii_type()}) {
+      for (const bool with_padding : {false, true}) {
+        std::vector<TypePtr> arguments = {type, int_type(), int_type()};
+        if (with_padding) arguments.push_back(text_type());
+        ScalarFunction function = pure_function(
+            std::move(arguments), type,
+            [inner](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+              if (!values[0]) return std::nullopt;
+              const auto characters = characters_of(*values[0]);
+              const BytesView padding =
+                  values.size() == 4 && values[3] ? *values[3] : BytesView("*");
+              if (characters_of(padding).size() != 1) {
+                return fail(ErrorCode::kInvalid,
+                            "The padding argument for function system.mask_{} should be a "
+                            "single-character string, but '{}' has {} characters",
+                            inner ? "inner" : "outer", padding, characters_of(padding).size());
+              }
+              const auto edge = [&](size_t i) {
+                const int64_t n = values[i] ? read_int(*values[i]).value_or(0) : 0;
+                return static_cast<size_t>(std::max<int64_t>(n, 0));
+              };
+              const size_t begin = edge(1), end = edge(2);
+              Bytes masked;
+              for (size_t i = 0; i < characters.size(); ++i) {
+                const bool is_inner = i >= begin && i + end < characters.size();
+                masked += is_inner == inner ? padding : characters[i];
+              }
+              return masked;
+            });
+        function.called_on_null = true;
+        table.add({inner ? "mask_inner" : "mask_outer"}, function);
+      }
+    }
+  }
+}
+
+}  // namespace tetrad::cql

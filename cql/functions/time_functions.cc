@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions of times, dates and UUIDs.
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+#include "cql/functions/function_table.h"
+#include "cql/types/temporal.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+constexpr int64_t kMsPerDay = 86'400'000;
+constexpr int64_t kNanosPerMs = 1'000'000;
+constexpr int64_t kNanosPerDay = 86'400'000'000'000;
+constexpr int64_t kDateEpoch = int64_t{1} << 31;
+
+int64_t floor_div(int64_t a, int64_t b) {
+  const int64_t quotient = a / b;
+  return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
+}
+
+/// Milliseconds since 1970 of a version 1 UUID.
+std::optional<int64_t> ms_of_timeuuid(BytesView value) {
+  const auto uuid = read_uuid(value);
+  if (!uuid) return std::nullopt;
+  const auto ticks = static_cast<int64_t>(base::uuid_ticks(*uuid));
+  return floor_div(ticks - static_cast<int64_t>(base::uuid_ticks_of_unix_us(0)), 10'000);
+}
+std::optional<int64_t> ms_of_date(BytesView value) {
+  const auto days = read_date(value);
+  if (!days) return std::nullopt;
+  return (static_cast<int64_t>(*days) - kDateEpoch) * kMsPerDay;
+}
+Bytes date_of_ms(int64_t ms) { return make_date_of_days(floor_div(ms, kMsPerDay)); }
+
+uint64_t ticks_of_ms(int64_t ms) { return base::uuid_ticks_of_unix_us(ms * 1000); }
+
+/// `ms` plus months and days of the calendar, then milliseconds.
+int64_t add_calendar(int64_t ms, int64_t months, int64_t days) {
+  if (months != 0) {
+    const int64_t day = floor_div(ms, kMsPerDay);
+    const int64_t of_day = ms - day * kMsPerDay;
+    CivilDate date = civil_from_days(day);
+    const int64_t month = date.year * 12 + (date.month - 1) + months;
+    date.year = floor_div(month, 12);
+    date.month = static_cast<int>(month - date.year * 12) + 1;
+    date.day = std::min(date.day, days_in_month(date.year, date.month));
+    ms = days_from_civil(date) * kMsPerDay + of_day;
+  }
+  return ms + days * kMsPerDay;
+}
+
+Result<Duration> duration_of(BytesView value) {
+  const auto duration = read_duration(value);
+  if (!duration) return fail(ErrorCode::kFunctionFailure, "not a duration");
+  return *duration;
+}
+
+Result<int64_t> shifted(int64_t ms, BytesView by, int sign) {
+  TETRAD_TRY(const Duration d, duration_of(by));
+  return add_calendar(ms, sign * int64_t{d.months}, sign * int64_t{d.days}) +
+         sign * (d.nanos / kNanosPerMs);
+}
+
+/// The largest point start + n x duration that is not after `ms`.
+Result<int64_t> floor_ms(int64_t ms, const Duration& d, int64_t start) {
+  if (start > ms) {
+    return fail(ErrorCode::kInvalid,
+                "The floor function starting time is greater than the provided time");
+  }
+  if (d.months < 0 || d.days < 0 || d.nanos < 0) {
+    return fail(ErrorCode::kInvalid, "Negative durations are not supported by the floor function");
+  }
+  if (d.months == 0 && d.days == 0) {
+    if (d.nanos % kNanosPerMs != 0) {
+      return fail(ErrorCode::kInvalid,
+                  "The floor cannot be computed for the {} duration as precision is below 1 "
+                  "millisecond",
+                  format_duration(d));
+    }
+    const int64_t step = d.nanos / kNanosPerMs;
+    return step == 0 ? ms : ms - (ms - start) % step;
+  }
+  if (d.months == 0 && d.nanos == 0) {
+    const int64_t step = d.days * kMsPerDay;
+    return ms - (ms - start) % step;
+  }
+  // By the calendar: near by division, then exactly.
+  const double length = d.months * 30.436875 * kMsPerDay + static_cast<double>(d.days) * kMsPerDay +
+                        static_cast<double>(d.nanos / kNanosPerMs);
+  auto n = static_cast<int64_t>(static_cast<double>(ms - start) / length);
+  const auto at = [&](int64_t k) {
+    return add_calendar(start, k * d.months, k * d.days) + k * (d.nanos / kNanosPerMs);
+  };
+  while (n > 0 && at(n) > ms) --n;
+  while (at(n + 1) <= ms) ++n;
+  return at(n);
+}
+
+FunctionBody of_ms(std::optional<int64_t> (*read)(BytesView), Bytes (*make)(int64_t)) {
+  return [read, make](const FunctionEnvironment&,
+                      FunctionArguments arguments) -> Result<OptionalBytes> {
+    const auto ms = read(*arguments[0]);
+    if (!ms) return std::nullopt;
+    return make(*ms);
+  };
+}
+
+ScalarFunction impure(TypePtr result, FunctionBody body) {
+  ScalarFunction function = pure_function({}, std::move(result), std::move(body));
+  function.pure = false;
+  return function;
+}
+
+void add_floor(FunctionTable& table) {
+  const auto add = [&](const TypePtr& type, TypePtr result,
+                       std::optional<int64_t> (*read)(BytesView), Bytes (*make)(int64_t),
+                       bool days_only) {
+    for (const bool with_start : {false, true}) {
+      std::vector<TypePtr> arguments = {type, duration_type()};
+      if (with_start) arguments.push_back(result);
+      ScalarFunction floor = pure_function(
+          std::move(arguments), result,
+          [=](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+            const auto ms = read(*values[0]);
+            if (!ms) return std::nullopt;
+            TETRAD_TRY(const Duration duration, duration_of(*values[1]));
+            if (days_only && duration.nanos != 0) {
+              return fail(ErrorCode::kInvalid,
+                          "The floor on date values cannot be computed for the {} duration as "
+                          "precision is below 1 day",
+                          format_duration(duration));
+            }
+            int64_t start = 0;
+            if (values.size() == 3) {
+              const auto given = days_only ? ms_of_date(*values[2]) : read_bigint(*values[2]);
+              if (!given) return std::nullopt;
+              start = *given;
+            }
+            TETRAD_TRY(const int64_t floored, floor_ms(*ms, duration, start));
+            return make(floored);
+          });
+      floor.monotonic = true;
+      table.add({"floor"}, floor);
+    }
+  };
+  add(timeuuid_type(), timestamp_type(), ms_of_timeuuid, make_timestamp, false);
+  add(timestamp_type(), timestamp_type(), read_bigint, make_timestamp, false);
+  add(date_type(), date_type(), ms_of_date, date_of_ms, true);
+  ScalarFunction floor = pure_function(
+      {time_type(), duration_type()}, time_type(),
+      [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+        const auto nanos = read_bigint(*values[0]);
+        if (!nanos) return std::nullopt;
+        TETRAD_TRY(const Duration d, duration_of(*values[1]));
+        if (d.months != 0 || d.days != 0 || d.nanos >= kNanosPerDay) {
+          return fail(ErrorCode::kInvalid,
+                      "For time values, the floor can only be computed for durations smaller that "
+                      "a day");
+        }
+        if (d.nanos < 0) {
+          return fail(ErrorCode::kInvalid,
+                      "Negative durations are not supported by the floor function");
+        }
+        return make_time(d.nanos == 0 ? *nanos : *nanos - *nanos % d.nanos);
+      });
+  floor.monotonic = true;
+  table.add({"floor"}, floor);
+}
+
+}  // namespace
+
+Uuid next_time_uuid(const FunctionEnvironment& environment) {
+  const uint64_t noise = environment.random.next();
+  return base::make_time_uuid(base::uuid_ticks_of_unix_us(environment.next_timestamp_us()),
+                              static_cast<uint16_t>(noise >> 48) & 0x3fff,
+                              (noise & 0xffff'ffff'ffffULL) | 0x0100'0000'0000ULL);
+}
+
+void add_time_functions(FunctionTable& table) {
+  const FunctionBody now = [](const FunctionEnvironment& environment,
+                              FunctionArguments) -> Result<OptionalBytes> {
+    return make_uuid(next_time_uuid(environment));
+  };
+  table.add({"now", "currenttimeuuid", "current_timeuuid"}, impure(timeuuid_type(), now));
+  table.add({"uuid"}, impure(uuid_type(),
+                             [](const FunctionEnvironment& environment,
+                                FunctionArguments) -> Result<OptionalBytes> {
+                               return make_uuid(base::make_random_uuid(environment.random));
+                             }));
+  table.add({"currenttimestamp", "current_timestamp"},
+            impure(timestamp_type(),
+                   [](const FunctionEnvironment& environment, FunctionArguments)
+                       -> Result<OptionalBytes> { return make_timestamp(environment.now_ms); }));
+  table.add({"currentdate", "current_date"}, impure(date_type(),
+                                                    [](const FunctionEnvironment& environment,
+                                                       FunctionArguments) -> Result<OptionalBytes> {
+                                                      return date_of_ms(environment.now_ms);
+                                                    }));
+  table.add({"currenttime", "current_time"},
+            impure(time_type(),
+                   [](const FunctionEnvironment& environment,
+                      FunctionArguments) -> Result<OptionalBytes> {
+                     return make_time((environment.now_ms % kMsPerDay) * kNanosPerMs);
+                   }));
+  for (const bool max : {false, true}) {
+    const ScalarFunction function = pure_function(
+        {timestamp_type()}, timeuuid_type(),
+        [max](const FunctionEnvironment&, FunctionArguments arguments) -> Result<OptionalBytes> {
+          const auto ms = read_bigint(*arguments[0]);
+          if (!ms) return std::nullopt;
+          Uuid uuid = base::make_time_uuid(ticks_of_ms(*ms) + (max ? 9'999 : 0), 0, 0);
+          for (size_t i = 8; i < 16; ++i) uuid.octets[i] = max ? 0x7f : 0x80;
+          return make_uuid(uuid);
+        });
+    if (max) {
+      table.add({"maxtimeuuid", "max_timeuuid"}, function);
+    } else {
+      table.add({"mintimeuuid", "min_timeuuid"}, function);
+    }
+  }
+  const auto identity = [](int64_t ms) { return make_bigint(ms); };
+  table.add({"todate", "to_date"},
+            pure_function({timeuuid_type()}, date_type(), of_ms(ms_of_timeuuid, date_of_ms)));
+  table.add({"todate", "to_date"},
+            pure_function({timestamp_type()}, date_type(), of_ms(read_bigint, date_of_ms)));
+  table.add({"totimestamp", "to_timestamp"}, pure_function({timeuuid_type()}, timestamp_type(),
+                                                           of_ms(ms_of_timeuuid, make_timestamp)));
+  table.add({"totimestamp", "to_timestamp"},
+            pure_function({date_type()}, timestamp_type(), of_ms(ms_of_date, make_timestamp)));
+  table.add({"dateof"}, pure_function({timeuuid_type()}, timestamp_type(),
+                                      of_ms(ms_of_timeuuid, make_timestamp)));
+  table.add({"unixtimestampof"},
+            pure_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
+  table.add({"tounixtimestamp", "to_unix_timestamp"},
+            pure_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
+  table.add({"tounixtimestamp", "to_unix_timestamp"},
+            pure_function({timestamp_type()}, bigint_type(), of_ms(read_bigint, +identity)));
+  table.add({"tounixtimestamp", "to_unix_timestamp"},
+            pure_function({date_type()}, bigint_type(), of_ms(ms_of_date, +identity)));
+  for (const int sign : {1, -1}) {
+    table.add({sign > 0 ? "_timestamp_add" : "_timestamp_sub"},
+              pure_function({timestamp_type(), duration_type()}, timestamp_type(),
+                            [sign](const FunctionEnvironment&,
+                                   FunctionArguments arguments) -> Result<OptionalBytes> {
+                              const auto ms = read_bigint(*arguments[0]);
+                              if (!ms) return std::nullopt;
+                              TETRAD_TRY(const int64_t result, shifted(*ms, *arguments[1], sign));
+                              return make_timestamp(result);
+                            }));
+    table.add({sign > 0 ? "_date_add" : "_date_sub"},
+              pure_function({date_type(), duration_type()}, date_type(),
+                            [sign](const FunctionEnvironment&,
+                                   FunctionArguments arguments) -> Result<OptionalBytes> {
+                              const auto ms = ms_of_date(*arguments[0]);
+                              if (!ms) return std::nullopt;
+                              TETRAD_TRY(const Duration d, duration_of(*arguments[1]));
+                              if (d.nanos % kNanosPerDay != 0) {
+                                return fail(ErrorCode::kFunctionFailure,
+                                            "The duration must have a day precision. Was: {}",
+                                            format_duration(d));
+                              }
+                              TETRAD_TRY(const int64_t result, shifted(*ms, *arguments[1], sign));
+                              return date_of_ms(result);
+                            }));
+  }
+  add_floor(table);
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the tree's terms and selectors to expressions: types are found, functions resolved, markers
+// recorded. Errors are kInvalid with Cassandra's texts.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cql/functions/aggregate.h"
+#include "cql/grammar/ast.h"
+#include "cql/prepare/bind_markers.h"
+#include "cql/prepare/expression.h"
+
+namespace tetrad::cql {
+
+/// A term or selector in one shape; points into the tree.
+struct RawExpression {
+  enum class Kind : uint8_t {
+    kColumn,
+    kLiteral,
+    kMarker,
+    kCountRows,
+    kTimes,     // children[0]
+    kFunction,  // children
+    kCast,      // children[0] AS type
+    kField,     // children[0] . identifier
+    kElement,   // children[0] [children[1]]
+    kSlice,     // children[0] [children[1] .. children[2]], either may be kNothing
+    kTuple,
+    kList,
+    kSet,
+    kMap,       // keys and values in turn
+    kUdt,       // children, field names in identifiers
+    kTypeHint,  // (type) children[0]
+    kArithmetic,
+    kNegation,
+    kNothing,
+  };
+  Kind kind = Kind::kNothing;
+  const ast::Term* term = nullptr;  // one of the two, but for kNothing
+  const ast::Selector* selector = nullptr;
+  const ast::Literal* literal = nullptr;
+  const ast::BindMarker* marker = nullptr;
+  const ast::FunctionName* function = nullptr;
+  const ast::CqlType* type = nullptr;
+  std::vector<const ast::Identifier*> identifiers;
+  ast::ArithmeticOperator op = ast::ArithmeticOperator::kAdd;
+  ast::WriteTimeSelector::Kind times = ast::WriteTimeSelector::Kind::kWriteTime;
+  std::vector<RawExpression> children;
+  /// What type_of() found, so that nested calls are resolved once.
+  mutable std::optional<TypePtr> known_type = std::nullopt;
+
+  std::string text() const;
+};
+RawExpression raw_of(const ast::Term& term);
+RawExpression raw_of(const ast::Selector& selector);
+
+/// An aggregate of a select list with its argument (null for count(*)).
+struct AggregateCall {
+  AggregateFunctionPtr function;
+  ExpressionPtr argument;
+};
+
+class ExpressionBuilder {
+ public:
+  /// All outlive it. `table` is the table of the statement.
+  ExpressionBuilder(const PrepareContext& context, const TableSchema& table, BindMarkers& markers)
+      : context_(context), table_(table), markers_(markers) {}
+
+  const TableSchema& table() const { return table_; }
+
+  /// A term for something of a known type.
+  Result<ExpressionPtr> term(const ast::Term& term, const Receiver& receiver);
+  Assignability test(const RawExpression& raw, const TypePtr& type);
+
+  /// An item of a select list. Columns get slots, aggregates places in aggregates().
+  Result<ExpressionPtr> selector(const ast::Selector& selector);
+  /// The columns that got slots, in the order of the slots.
+  const std::vector<const ColumnSchema*>& slots() const { return slots_; }
+  /// The slot of a column; makes one.
+  int32_t slot_of(const ColumnSchema& column);
+  std::vector<AggregateCall> take_aggregates() { return std::move(aggregates_); }
+  bool has_aggregates() const { return !aggregates_.empty(); }
+  bool is_inside_aggregate() const { return inside_aggregate_; }
+
+  /// The column of that name, or "Undefined column name x in table ks.t".
+  Result<const ColumnSchema*> column(const ast::Identifier& name) const;
+  Result<TypePtr> resolve_type(const ast::CqlType& type) const;
+  /// A function of a GROUP BY clause over `argument`; must be monotonic.
+  Result<ExpressionPtr> build(const RawExpression& raw, const Receiver& receiver);
+  /// Whether the function last built with selector() is monotonic.
+  std::string function_full_name(const ast::FunctionName& name) const;
+  /// The resolved function of a call, for GROUP BY.
+  Result<ScalarFunctionPtr> resolve(const RawExpression& call, const TypePtr& receiver,
+                                    const std::string& receiver_name);
+
+ private:
+  Result<ExpressionPtr> build_literal_list(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_set(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_map(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_udt(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_tuple(const RawExpression& raw, const Receiver& receiver);
+  Result<ExpressionPtr> build_call(const RawExpression& raw, const Receiver* receiver);
+  Result<ExpressionPtr> build_arithmetic(const RawExpression& raw, const Receiver* receiver);
+  Result<ExpressionPtr> build_negation(const RawExpression& raw, const Receiver* receiver);
+  Result<ExpressionPtr> build_selector(const RawExpression& raw);
+  Result<ExpressionPtr> build_cast(const RawExpression& raw);
+  Result<ExpressionPtr> build_aggregate(const RawExpression& raw);
+  Result<ExpressionPtr> build_times(const RawExpression& raw);
+  Result<ExpressionPtr> build_element(const RawExpression& raw);
+  Result<ExpressionPtr> build_field(const RawExpression& raw);
+  Result<std::vector<ExpressionPtr>> build_arguments(const RawExpression& raw,
+                                                     const ScalarFunction& function);
+  /// The type as far as the text tells: of columns, casts, calls; of constants their preferred one.
+  TypePtr type_of(const RawExpression& raw);
+  Result<ScalarFunctionPtr> token_function() const;
+  Result<void> check_no_markers(const RawExpression& raw, std::string_view what,
+                                const Receiver& receiver) const;
+  std::string name_of(const RawExpression& call) const;
+  bool is_field_udt(const RawExpression& raw) const;
+
+  const PrepareContext& context_;
+  const TableSchema& table_;
+  BindMarkers& markers_;
+  bool in_selection_ = false;
+  bool inside_aggregate_ = false;
+  std::vector<const ColumnSchema*> slots_;
+  std::vector<int32_t> slot_of_column_;  // by index in columns(); -1: none
+  std::vector<AggregateCall> aggregates_;
+};
+
+}  // namespace tetrad::cql

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/prepare/prepare_modify.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/prepared_modify.h"
+#include "cql/types/ordered_encoding.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using Operation = ColumnOperation;
+
+std::unexpected<Error> not_supported(std::string_view what) {
+  return fail(ErrorCode::kInvalid, "not supported yet: {}", what);
+}
+
+}  // namespace
+
+/// Fills a ModifyStatement or a BatchStatement.
+class ModifyPreparer {
+ public:
+  ModifyPreparer(const PrepareContext& context, BindMarkers& markers)
+      : context_(context), markers_(markers) {}
+
+  using Made = std::shared_ptr<ModifyStatement>;
+
+  Result<Made> insert(const ast::Insert& source) {
+    TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kInsert));
+    if (table_->is_counter) {
+      return fail(ErrorCode::kInvalid,
+                  "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    }
+    if (source.columns.size() != source.values.size()) {
+      return fail(ErrorCode::kInvalid, "Unmatched column names/values");
+    }
+    if (source.columns.empty()) return fail(ErrorCode::kInvalid, "No columns provided to INSERT");
+    std::vector<const ColumnSchema*> columns;
+    for (const ast::Identifier& name : source.columns) {
+      TETRAD_TRY(const ColumnSchema* column, builder_->column(name));
+      if (std::ranges::find(columns, column) != columns.end()) {
+        return fail(ErrorCode::kInvalid, "The column names contains duplicates");
+      }
+      columns.push_back(column);
+    }
+    if (source.if_not_exists) return not_supported("conditional statements (IF NOT EXISTS)");
+    Made& made = made_;
+    made->partition_values_.resize(table_->partition_key().size());
+    made->clustering_values_.resize(table_->clustering().size());
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const ColumnSchema& column = *columns[i];
+      TETRAD_TRY(ExpressionPtr value, builder_->term(source.values[i], Receiver::of(column)));
+      switch (column.kind) {
+        case ColumnKind::kPartitionKey:
+          made->partition_values_[column.position] = std::move(value);
+          break;
+        case ColumnKind::kClustering:
+          made->clustering_values_[column.position] = std::move(value);
+          break;
+        default:
+          add_whole(column, std::move(value));
+          break;
+      }
+    }
+    TETRAD_TRY_VOID(check_insert_keys());
+    TETRAD_TRY_VOID(attributes(source.attributes));
+    finish_insert();
+    return std::move(made_);
+  }
+
+  Result<Made> insert_json(const ast::InsertJson& source) {
+    TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kInsert));
+    if (table_->is_counter) {
+      return fail(ErrorCode::kInvalid,
+                  "INSERT statements are not allowed on counter tables, use UPDATE instead");
+    }
+    if (source.if_not_exists) return not_supported("conditional statements (IF NOT EXISTS)");
+    TETRAD_TRY(made_->json_, builder_->term(source.value, {"[json]", text_type(), nullptr}));
+    made_->json_default_unset_ = source.default_unset;
+    TETRAD_TRY_VOID(attributes(source.attributes));
+    // Every column gets its value by its place.
+    made_->partition_values_.resize(table_->partition_key().size());
+    made_->clustering_values_.resize(table_->clustering().size());
+    int32_t index = 0;
+    for (const ColumnSchema& column : table_->columns()) {
+      ExpressionPtr value = make_marker(column.type, index++);
+      switch (column.kind) {
+        case ColumnKind::kPartitionKey:
+          made_->partition_values_[column.position] = std::move(value);
+          break;
+        case ColumnKind::kClustering:
+          made_->clustering_values_[column.position] = std::move(value);
+          break;
+        default:
+          add_whole(column, std::move(value));
+          break;
+      }
+    }
+    finish_insert();
+    return std::move(made_);
+  }
+
+  Result<Made> update(const ast::Update& source) {
+    TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kUpdate));
+    TETRAD_TRY_VOID(check_repetition(source.assignments));
+    for (const ast::Assignment& assignment : source.assignments) {
+      TETRAD_TRY(const ColumnSchema* column, builder_->column(assignment.column));
+      if (column->is_primary_key()) {
+        return fail(ErrorCode::kInvalid, "PRIMARY KEY part {} found in SET part", column->name);
+      }
+      TETRAD_TRY(Operation operation, assign(assignment, *column));
+      add(std::move(operation));
+    }
+    if (table_->is_counter) return not_supported("counters");
+    if (source.if_exists || !source.conditions.empty()) {
+      return not_supported("conditional statements (IF)");
+    }
+    made_->writes_rows_ = !made_->regular_operations_.empty();
+    TETRAD_TRY(made_->where_, Restrictions::build(source.where, *builder_, WhereOf::kUpdate, false,
+                                                  !made_->writes_rows_));
+    TETRAD_TRY_VOID(attributes(source.attributes));
+    finish();
+    return std::move(made_);
+  }
+
+  Result<Made> remove(const ast::Delete& source) {
+    TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kDelete));
+    for (const ast::Deletion& deletion : source.deletions) {
+      TETRAD_TRY(const ColumnSchema* column, builder_->column(deletion.column));
+      if (column->is_primary_key()) {
+        return fail(ErrorCode::kInvalid,
+                    "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
+                    column->name);
+      }
+      TETRAD_TRY(Operation operation, take_away(deletion, *column));
+      add(std::move(operation));
+    }
+    if (table_->is_counter) return not_supported("counters");
+    if (source.if_exists || !source.conditions.empty()) {
+      return not_supported("conditional statements (IF)");
+    }
+    made_->deletes_rows_ = source.deletions.empty();
+    made_->writes_rows_ = made_->deletes_rows_ || !made_->regular_operations_.empty();
+    TETRAD_TRY(made_->where_, Restrictions::build(source.where, *builder_, WhereOf::kDelete, false,
+                                                  !made_->writes_rows_));
+    if (!made_->regular_operations_.empty()) {
+      const Restrictions& where = made_->where_;
+      size_t covered = 0;
+      for (const ColumnSchema& column : table_->clustering()) {
+        covered += where.is_equal(column) || where.is_in(column) ? 1 : 0;
+      }
+      if (covered != table_->clustering().size()) {
+        return fail(ErrorCode::kInvalid, "Range deletions are not supported for specific columns");
+      }
+    }
+    if (source.attributes.ttl) {
+      return fail(ErrorCode::kInvalid, "TTL attribute is not allowed for deletes");
+    }
+    TETRAD_TRY_VOID(attributes(source.attributes));
+    finish();
+    return std::move(made_);
+  }
+
+  Result<StatementPtr> batch(const ast::Batch& source) {
+    auto made = std::make_shared<BatchStatement>();
+    made->type_ = static_cast<BatchType>(source.type);
+    if (source.attributes.ttl) {
+      return fail(ErrorCode::kInvalid, "Global TTL on the BATCH statement is not supported.");
+    }
+    bool has_counter = false, has_other = false;
+    for (const ast::Modification& modification : source.statements) {
+      auto statement = std::visit([&](const auto& m) { return any(m); }, modification);
+      if (!statement) {
+        // A counter statement is refused for the batch's sake first, as Cassandra does.
+        if (statement.error().message == "not supported yet: counters") {
+          has_counter = true;
+          if (source.type == ast::Batch::Type::kLogged) {
+            return fail(ErrorCode::kInvalid,
+                        "Cannot include a counter statement in a logged batch");
+          }
+          continue;
+        }
+        return std::unexpected(std::move(statement).error());
+      }
+      has_other = true;
+      if (source.attributes.timestamp && (*statement)->has_timestamp()) {
+        return fail(ErrorCode::kInvalid,
+                    "Timestamp must be set either on BATCH or individual statements");
+      }
+      made->statements_.push_back(std::move(*statement));
+    }
+    if (has_counter && source.attributes.timestamp) {
+      return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for counter BATCH");
+    }
+    if (source.type == ast::Batch::Type::kCounter && has_other) {
+      return fail(ErrorCode::kInvalid, "Cannot include non-counter statement in a counter batch");
+    }
+    if (has_counter && has_other) {
+      return fail(ErrorCode::kInvalid,
+                  "Counter and non-counter mutations cannot exist in the same batch");
+    }
+    if (has_counter) return not_supported("counters");
+    if (source.attributes.timestamp) {
+      // The batch has no table of its own: its marker is named after the first statement's.
+      if (const auto* marker = source.attributes.timestamp->get_if<ast::BindMarker>()) {
+        const TableSchema* table =
+            made->statements_.empty() ? nullptr : &made->statements_.front()->table();
+        markers_.record(*marker, table == nullptr ? "" : table->keyspace,
+                        table == nullptr ? "" : table->name,
+                        {"[timestamp]", bigint_type(), nullptr});
+        made->timestamp_ = make_marker(bigint_type(), marker->index);
+      } else {
+        static const TableSchema kNoTable;
+        ExpressionBuilder builder(context_, kNoTable, markers_);
+        TETRAD_TRY(made->timestamp_, builder.term(*source.attributes.timestamp,
+                                                  {"[timestamp]", bigint_type(), nullptr}));
+      }
+    }
+    if (!made->statements_.empty()) {
+      const TableSchema& first = made->statements_.front()->table();
+      const bool one_table = std::ranges::all_of(
+          made->statements_, [&](const auto& statement) { return &statement->table() == &first; });
+      if (one_table) made->partition_key_indexes_ = markers_.partition_key_indexes(first);
+    }
+    made->bind_variables_ = std::move(markers_).take();
+    return made;
+  }
+
+  /// Ends the preparation of a statement that stands alone.
+  StatementPtr alone(Made made) {
+    made->partition_key_indexes_ = markers_.partition_key_indexes(*made->table_);
+    made->bind_variables_ = std::move(markers_).take();
+    return made;
+  }
+
+ private:
+  Result<Made> any(const ast::Insert& source) { return insert(source); }
+  Result<Made> any(const ast::InsertJson& source) { return insert_json(source); }
+  Result<Made> any(const ast::Update& source) { return update(source); }
+  Result<Made> any(const ast::Delete& source) { return remove(source); }
+
+  Result<void> open(const ast::QualifiedName& name, ModifyStatement::Kind kind) {
+    TETRAD_TRY(table_, find_table(name, context_));
+    if (table_->is_virtual) {
+      return fail(ErrorCode::kInvalid, "Modification is not supported by table {}",
+                  table_->qualified_name());
+    }
+    builder_.emplace(context_, *table_, markers_);
+    made_ = std::make_shared<ModifyStatement>();
+    made_->table_ = table_;
+    made_->kind_ = kind;
+    made_->lossy_clustering_ =
+        std::ranges::any_of(table_->clustering(),
+                            [](const ColumnSchema& column) { return can_be_lossy(*column.type); });
+    return {};
+  }
+
+  Result<void> attributes(const ast::Attributes& source) {
+    if (source.timestamp) {
+      TETRAD_TRY(made_->attributes_.timestamp,
+                 builder_->term(*source.timestamp, {"[timestamp]", bigint_type(), nullptr}));
+    }
+    if (source.ttl) {
+      TETRAD_TRY(made_->attributes_.ttl,
+                 builder_->term(*source.ttl, {"[ttl]", int_type(), nullptr}));
+    }
+    return {};
+  }
+
+  void add(Operation operation) {
+    made_->needs_read_ = made_->needs_read_ || operation.needs_read();
+    auto& operations = operation.column->kind == ColumnKind::kStatic ? made_->static_operations_
+                                                                     : made_->regular_operations_;
+    operations.push_back(std::move(operation));
+  }
+
+  void add_whole(const ColumnSchema& column, ExpressionPtr value) {
+    Operation operation;
+    operation.kind =
+        column.type->is_multi_cell() ? Operation::Kind::kSetWhole : Operation::Kind::kSet;
+    operation.column = &column;
+    operation.value = std::move(value);
+    add(std::move(operation));
+  }
+
+  void finish() {
+    for (auto* operations : {&made_->static_operations_, &made_->regular_operations_}) {
+      std::ranges::stable_sort(*operations, {},
+                               [](const Operation& operation) { return operation.column->id; });
+      const auto repeated = std::ranges::adjacent_find(
+          *operations, {}, [](const Operation& operation) { return operation.column->id; });
+      if (repeated != operations->end()) made_->repeats_columns_ = true;
+    }
+  }
+
+  void finish_insert() {
+    finish();
+    made_->may_be_complete_ = !made_->lossy_clustering_ &&
+                              made_->regular_operations_.size() == table_->regular_columns().size();
+  }
+
+  Result<void> check_insert_keys() {
+    std::string missing;
+    const auto collect = [&](std::span<const ColumnSchema> columns,
+                             const std::vector<ExpressionPtr>& values) {
+      missing.clear();
+      for (const ColumnSchema& column : columns) {
+        if (values[column.position]) continue;
+        if (!missing.empty()) missing += ", ";
+        missing += ast::quote_identifier(column.name);
+      }
+    };
+    collect(table_->partition_key(), made_->partition_values_);
+    if (!missing.empty()) {
+      return fail(ErrorCode::kInvalid, "Some partition key parts are missing: {}", missing);
+    }
+    collect(table_->clustering(), made_->clustering_values_);
+    if (missing.empty()) return {};
+    const bool none_given = std::ranges::none_of(
+        made_->clustering_values_, [](const ExpressionPtr& value) { return value != nullptr; });
+    if (none_given && !made_->static_operations_.empty() && made_->regular_operations_.empty()) {
+      made_->writes_rows_ = false;
+      return {};
+    }
+    return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
+  }
+
+  Result<void> check_repetition(const std::vector<ast::Assignment>& assignments) const {
+    using Kind = ast::Assignment::Kind;
+    for (size_t i = 0; i < assignments.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const auto &a = assignments[j], &b = assignments[i];
+        if (a.column.text != b.column.text) continue;
+        const bool elements = a.kind == Kind::kElement && b.kind == Kind::kElement;
+        const bool fields =
+            a.kind == Kind::kField && b.kind == Kind::kField && a.field->text != b.field->text;
+        if (!elements && !fields) {
+          return fail(ErrorCode::kSyntax, "Multiple incompatible setting of column {}",
+                      b.column.text);
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
+    using Kind = ast::Assignment::Kind;
+    const TypePtr& type = column.type;
+    const std::string name = ast::quote_identifier(column.name);
+    const auto value_text = [&] { return ast::to_string(source.value); };
+    const auto invalid = [&](const std::string& text, std::string_view why) {
+      return fail(ErrorCode::kInvalid, "Invalid operation ({}) for {} column {}", text, why, name);
+    };
+    Operation operation;
+    operation.column = &column;
+    const Receiver whole = Receiver::of(column);
+    switch (source.kind) {
+      case Kind::kSet: {
+        if (type->is_counter()) {
+          return fail(ErrorCode::kInvalid,
+                      "Cannot set the value of counter column {} (counters can only be "
+                      "incremented/decremented, not set)",
+                      name);
+        }
+        operation.kind = type->is_multi_cell() ? Operation::Kind::kSetWhole : Operation::Kind::kSet;
+        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
+        return operation;
+      }
+      case Kind::kAdd:
+      case Kind::kSubtract: {
+        const bool is_add = source.kind == Kind::kAdd;
+        const std::string text =
+            fmt::format("{} = {} {} {}", name, name, is_add ? '+' : '-', value_text());
+        if (type->is_counter()) {
+          TETRAD_TRY(operation.value, builder_->term(source.value, whole));
+          return operation;
+        }
+        if (!type->is_collection()) return invalid(text, "non counter");
+        if (!type->is_multi_cell()) return invalid(text, "frozen collection");
+        if (is_add) {
+          operation.kind = Operation::Kind::kAdd;
+          TETRAD_TRY(operation.value, builder_->term(source.value, whole));
+          return operation;
+        }
+        operation.kind = type->kind() == TypeKind::kList ? Operation::Kind::kDiscard
+                                                         : Operation::Kind::kRemoveKeys;
+        Receiver taken = whole;
+        taken.column = nullptr;
+        if (type->kind() == TypeKind::kMap) {
+          taken.type = make_set(type->key(), false);
+          if (builder_->test(raw_of(source.value), taken.type) == Assignability::kNotAssignable) {
+            return fail(ErrorCode::kInvalid,
+                        "Value for a map substraction has to be a set, but was: '{}'",
+                        value_text());
+          }
+        }
+        TETRAD_TRY(operation.value, builder_->term(source.value, taken));
+        return operation;
+      }
+      case Kind::kPrepend: {
+        const std::string text = fmt::format("{} = {} - {}", name, value_text(), name);
+        if (type->kind() != TypeKind::kList) return invalid(text, "non list");
+        if (!type->is_multi_cell()) return invalid(text, "frozen list");
+        operation.kind = Operation::Kind::kPrepend;
+        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
+        return operation;
+      }
+      case Kind::kElement: {
+        const std::string text =
+            fmt::format("{}[{}] = {}", name, ast::to_string(*source.key), value_text());
+        if (!type->is_collection()) return invalid(text, "non collection");
+        if (!type->is_multi_cell()) return invalid(text, "frozen collection");
+        if (type->kind() == TypeKind::kSet) return invalid(text, "set");
+        const bool is_list = type->kind() == TypeKind::kList;
+        operation.kind = is_list ? Operation::Kind::kSetIndex : Operation::Kind::kSetElement;
+        const Receiver key = is_list ? Receiver{"idx(" + column.name + ")", int_type(), nullptr}
+                                     : Receiver{"key(" + column.name + ")", type->key(), nullptr};
+        TETRAD_TRY(operation.key, builder_->term(*source.key, key));
+        TETRAD_TRY(
+            operation.value,
+            builder_->term(source.value, {"value(" + column.name + ")",
+                                          is_list ? type->element() : type->value(), nullptr}));
+        return operation;
+      }
+      case Kind::kField: {
+        const std::string text = fmt::format("{}.{} = {}", name, source.field->text, value_text());
+        if (type->kind() != TypeKind::kUdt) return invalid(text, "non-UDT");
+        if (!type->is_multi_cell()) return invalid(text, "frozen UDT");
+        const auto index = type->field_index(source.field->text);
+        if (!index) {
+          return fail(ErrorCode::kInvalid, "UDT column {} does not have a field named {}", name,
+                      source.field->text);
+        }
+        operation.kind = Operation::Kind::kSetField;
+        operation.field = *index;
+        TETRAD_TRY(operation.value,
+                   builder_->term(source.value, {column.name + "." + source.field->text,
+                                                 type->components()[*index], nullptr}));
+        return operation;
+      }
+    }
+    return invalid({}, "this");
+  }
+
+  Result<Operation> take_away(const ast::Deletion& source, const ColumnSchema& column) {
+    const TypePtr& type = column.type;
+    const std::string name = ast::quote_identifier(column.name);
+    Operation operation;
+    operation.column = &column;
+    if (source.field) {
+      if (type->kind() != TypeKind::kUdt) {
+        return fail(ErrorCode::kInvalid, "Invalid field deletion operation for non-UDT column {}",
+                    name);
+      }
+      if (!type->is_multi_cell()) {
+        return fail(ErrorCode::kInvalid, "Frozen UDT column {} does not support field deletions",
+                    name);
+      }
+      const auto index = type->field_index(source.field->text);
+      if (!index) {
+        return fail(ErrorCode::kInvalid, "UDT column {} does not have a field named {}", name,
+                    source.field->text);
+      }
+      operation.kind = Operation::Kind::kRemoveField;
+      operation.field = *index;
+      return operation;
+    }
+    if (!source.element) {
+      operation.kind = Operation::Kind::kRemove;
+      return operation;
+    }
+    if (!type->is_collection()) {
+      return fail(ErrorCode::kInvalid, "Invalid deletion operation for non collection column {}",
+                  name);
+    }
+    if (!type->is_multi_cell()) {
+      return fail(ErrorCode::kInvalid, "Invalid deletion operation for frozen collection column {}",
+                  name);
+    }
+    Receiver key{"idx(" + column.name + ")", int_type(), nullptr};
+    operation.kind = Operation::Kind::kRemoveIndex;
+    if (type->kind() != TypeKind::kList) {
+      operation.kind = Operation::Kind::kRemoveElement;
+      key = type->kind() == TypeKind::kMap
+                ? Receiver{"key(" + column.name + ")", type->key(), nullptr}
+                : Receiver{"value(" + column.name + ")", type->element(), nullptr};
+    }
+    TETRAD_TRY(operation.key, builder_->term(*source.element, key));
+    return operation;
+  }
+
+  const PrepareContext& context_;
+  BindMarkers& markers_;
+  TablePtr table_;
+  std::optional<ExpressionBuilder> builder_;
+  Made made_;
+};
+
+Result<StatementPtr> prepare_insert(const ast::Insert& statement, const PrepareContext& context) {
+  BindMarkers markers(context.marker_names.size());
+  ModifyPreparer preparer(context, markers);
+  TETRAD_TRY(auto made, preparer.insert(statement));
+  return preparer.alone(std::move(made));
+}
+
+Result<StatementPtr> prepare_insert_json(const ast::InsertJson& statement,
+                                         const PrepareContext& context) {
+  BindMarkers markers(context.marker_names.size());
+  ModifyPreparer preparer(context, markers);
+  TETRAD_TRY(auto made, preparer.insert_json(statement));
+  return preparer.alone(std::move(made));
+}
+
+Result<StatementPtr> prepare_update(const ast::Update& statement, const PrepareContext& context) {
+  BindMarkers markers(context.marker_names.size());
+  ModifyPreparer preparer(context, markers);
+  TETRAD_TRY(auto made, preparer.update(statement));
+  return preparer.alone(std::move(made));
+}
+
+Result<StatementPtr> prepare_delete(const ast::Delete& statement, const PrepareContext& context) {
+  BindMarkers markers(context.marker_names.size());
+  ModifyPreparer preparer(context, markers);
+  TETRAD_TRY(auto made, preparer.remove(statement));
+  return preparer.alone(std::move(made));
+}
+
+Result<StatementPtr> prepare_batch(const ast::Batch& statement, const PrepareContext& context) {
+  BindMarkers markers(context.marker_names.size());
+  ModifyPreparer preparer(context, markers);
+  return preparer.batch(statement);
+}
+
+}  // namespace tetrad::cql

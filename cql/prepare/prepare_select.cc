@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/prepare/prepare_select.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/prepare_modify.h"
+#include "cql/prepare/prepared_select.h"
+#include "cql/types/json.h"
+#include "cql/types/ordered_encoding.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+/// Calls `visit` with the name of every column that the selector names.
+template <class Visit>
+void for_each_column(const RawExpression& raw, Visit&& visit) {
+  if (raw.kind == RawExpression::Kind::kColumn) visit(*raw.identifiers[0]);
+  for (const RawExpression& child : raw.children) for_each_column(child, visit);
+}
+
+bool has_times(const RawExpression& raw) {
+  return raw.kind == RawExpression::Kind::kTimes || std::ranges::any_of(raw.children, has_times);
+}
+
+}  // namespace
+
+RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots,
+                          bool wants_times) {
+  RowLayout layout;
+  layout.wants_times = wants_times;
+  layout.partition_slots.assign(table->partition_key().size(), kUnread);
+  layout.clustering_slots.assign(table->clustering().size(), kUnread);
+  for (const ColumnSchema& column : table->clustering()) {
+    layout.lossy_clustering = layout.lossy_clustering || can_be_lossy(*column.type);
+  }
+  for (const ColumnSchema& column : table->columns()) {
+    if (column.is_primary_key()) continue;
+    if (layout.slot_by_id.size() <= column.id) layout.slot_by_id.resize(column.id + 1, kUnknown);
+    layout.slot_by_id[column.id] = kUnread;
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ColumnSchema& column = *slots[i];
+    const auto slot = static_cast<int32_t>(i);
+    layout.is_multi_cell.push_back(column.type->is_multi_cell());
+    switch (column.kind) {
+      case ColumnKind::kPartitionKey:
+        layout.partition_slots[column.position] = slot;
+        break;
+      case ColumnKind::kClustering:
+        layout.clustering_slots[column.position] = slot;
+        layout.clustering_read_count =
+            std::max<size_t>(layout.clustering_read_count, column.position + 1);
+        break;
+      case ColumnKind::kStatic:
+        layout.static_slots.push_back(slot);
+        layout.slot_by_id[column.id] = slot;
+        break;
+      case ColumnKind::kRegular:
+        layout.regular_slots.push_back(slot);
+        layout.slot_by_id[column.id] = slot;
+        break;
+    }
+  }
+  layout.table = std::move(table);
+  layout.slots = std::move(slots);
+  return layout;
+}
+
+/// Fills a SelectStatement.
+class SelectPreparer {
+ public:
+  SelectPreparer(const ast::Select& source, const PrepareContext& context, TablePtr table)
+      : source_(source),
+        table_(std::move(table)),
+        markers_(context.marker_names.size()),
+        builder_(context, *table_, markers_),
+        made_(std::make_shared<SelectStatement>()) {}
+
+  Result<StatementPtr> run() {
+    made_->table_ = table_;
+    made_->is_json_ = source_.json;
+    made_->distinct_ = source_.distinct;
+    TETRAD_TRY_VOID(select_list());
+    TETRAD_TRY(made_->where_,
+               Restrictions::build(source_.where, builder_, WhereOf::kSelect,
+                                   source_.allow_filtering || table_->is_virtual, only_static_));
+    TETRAD_TRY_VOID(group_by());
+    if (source_.distinct) TETRAD_TRY_VOID(check_distinct());
+    if (source_.per_partition_limit && source_.distinct) {
+      return fail(ErrorCode::kInvalid,
+                  "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+    }
+    if (source_.per_partition_limit && made_->is_aggregate_ && !made_->is_grouped_) {
+      return fail(ErrorCode::kInvalid,
+                  "PER PARTITION LIMIT is not allowed with aggregate queries.");
+    }
+    if (!source_.order_by.empty()) TETRAD_TRY_VOID(order_by());
+    TETRAD_TRY_VOID(limits());
+    finish();
+    return made_;
+  }
+
+ private:
+  Result<void> select_list() {
+    std::vector<ColumnSpec> specs;
+    if (source_.items.empty()) {
+      for (const ColumnSchema& column : table_->columns()) {
+        specs.push_back({table_->keyspace, table_->name, column.name, column.type});
+        made_->outputs_.push_back(make_column(column.type, builder_.slot_of(column)));
+        selected_.push_back(&column);
+      }
+    }
+    for (const ast::SelectItem& item : source_.items) {
+      const RawExpression raw = raw_of(item.selector);
+      Result<void> undefined;
+      for_each_column(raw, [&](const ast::Identifier& name) {
+        const ColumnSchema* column = table_->find(name.text);
+        if (column != nullptr) selected_.push_back(column);
+      });
+      wants_times_ = wants_times_ || has_times(raw);
+      TETRAD_TRY(ExpressionPtr output, builder_.selector(item.selector));
+      std::string name = item.alias ? item.alias->text : name_of(item.selector, *output);
+      specs.push_back({table_->keyspace, table_->name, std::move(name), output->type()});
+      made_->outputs_.push_back(std::move(output));
+    }
+    bool any_static = false, any_other = false;
+    for (const ColumnSchema* column : selected_) {
+      any_static = any_static || column->kind == ColumnKind::kStatic;
+      any_other = any_other || (column->kind != ColumnKind::kStatic &&
+                                column->kind != ColumnKind::kPartitionKey);
+    }
+    only_static_ = any_static && !any_other && !source_.items.empty();
+    if (source_.json) {
+      for (const ColumnSpec& spec : specs) {
+        made_->json_names_.push_back(quote_json_column_name(spec.name));
+      }
+      specs = {{table_->keyspace, table_->name, "[json]", text_type()}};
+    }
+    made_->result_metadata_ = std::make_shared<const ResultMetadata>(std::move(specs));
+    made_->is_aggregate_ = builder_.has_aggregates();
+    return {};
+  }
+
+  std::string name_of(const ast::Selector& selector, const Expression& output) const {
+    if (const auto* column = selector.get_if<ast::ColumnSelector>()) return column->name.text;
+    // A cast that changes nothing leaves no trace.
+    if (const auto* cast = selector.get_if<ast::CastSelector>();
+        cast != nullptr && output.slot() >= 0) {
+      return name_of(*cast->argument, output);
+    }
+    return ast::result_name(
+        selector, [&](const ast::FunctionName& name) { return builder_.function_full_name(name); });
+  }
+
+  Result<void> check_distinct() {
+    if (made_->where_.has_clustering() || made_->where_.has_regular()) {
+      return fail(ErrorCode::kInvalid,
+                  "SELECT DISTINCT with WHERE clause only supports restriction by partition key "
+                  "and/or static columns.");
+    }
+    for (const ColumnSchema* column : selected_) {
+      if (column->kind != ColumnKind::kPartitionKey && column->kind != ColumnKind::kStatic) {
+        return fail(ErrorCode::kInvalid,
+                    "SELECT DISTINCT queries must only request partition key columns and/or static "
+                    "columns (not {})",
+                    column->name);
+      }
+    }
+    if (made_->where_.is_key_range() || made_->where_.on_token()) {
+      for (const ColumnSchema& column : table_->partition_key()) {
+        if (std::ranges::find(selected_, &column) == selected_.end()) {
+          return fail(ErrorCode::kInvalid,
+                      "SELECT DISTINCT queries must request all the partition key columns (missing "
+                      "{})",
+                      column.name);
+        }
+      }
+    }
+    return {};
+  }
+
+  Result<void> group_by() {
+    if (source_.group_by.empty()) return {};
+    made_->is_grouped_ = made_->is_aggregate_ = true;
+    std::vector<const ColumnSchema*> key;
+    for (const auto& column : table_->partition_key()) key.push_back(&column);
+    for (const auto& column : table_->clustering()) key.push_back(&column);
+    size_t next = 0;
+    const ColumnSchema* last = nullptr;
+    bool had_function = false;
+    for (const ast::Selector& selector : source_.group_by) {
+      if (had_function) {
+        return fail(ErrorCode::kInvalid,
+                    "Functions are only supported on the last element of the GROUP BY clause");
+      }
+      const ColumnSchema* column = nullptr;
+      ExpressionPtr function;
+      if (const auto* plain = selector.get_if<ast::ColumnSelector>()) {
+        TETRAD_TRY(column, builder_.column(plain->name));
+      } else {
+        const RawExpression raw = raw_of(selector);
+        had_function = true;
+        TETRAD_TRY(function, builder_.selector(selector));
+        if (raw.kind == RawExpression::Kind::kFunction) {
+          TETRAD_TRY(const ScalarFunctionPtr called, builder_.resolve(raw, nullptr, {}));
+          if (!called->monotonic) {
+            return fail(ErrorCode::kInvalid,
+                        "Only monotonic functions are supported in the GROUP BY clause. Got: {} ",
+                        called->signature());
+          }
+        }
+        size_t columns = 0;
+        for_each_column(raw, [&](const ast::Identifier& name) {
+          column = table_->find(name.text);
+          ++columns;
+        });
+        if (columns != 1 || column == nullptr) {
+          return fail(ErrorCode::kInvalid,
+                      "GROUP BY functions must have one and only one clustering column as an "
+                      "argument");
+        }
+      }
+      if (!column->is_primary_key()) {
+        return fail(ErrorCode::kInvalid,
+                    "Group by is currently only supported on the columns of the PRIMARY KEY, got "
+                    "{}",
+                    column->name);
+      }
+      while (true) {
+        if (next == key.size()) return wrong_group_order();
+        const ColumnSchema* expected = key[next++];
+        if (expected == column) break;
+        if (!made_->where_.is_equal(*expected)) return wrong_group_order();
+      }
+      if (source_.distinct && column->kind == ColumnKind::kClustering) {
+        return fail(ErrorCode::kInvalid,
+                    "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
+      }
+      if (function) {
+        made_->group_by_.push_back(std::move(function));
+      } else if (column->kind == ColumnKind::kClustering) {
+        made_->group_by_.push_back(make_column(column->type, builder_.slot_of(*column)));
+      }
+      last = column;
+    }
+    if (last->kind == ColumnKind::kPartitionKey && last != &table_->partition_key().back()) {
+      // What follows may be fixed by the WHERE clause.
+      for (; next < table_->partition_key().size(); ++next) {
+        if (!made_->where_.is_equal(*key[next])) {
+          return fail(ErrorCode::kInvalid,
+                      "Group by is not supported on only a part of the partition key");
+        }
+      }
+    }
+    return {};
+  }
+  static std::unexpected<Error> wrong_group_order() {
+    return fail(ErrorCode::kInvalid,
+                "Group by currently only support groups of columns following their declared order "
+                "in the PRIMARY KEY");
+  }
+
+  Result<void> order_by() {
+    const Restrictions& where = made_->where_;
+    if (where.is_key_range() || where.on_token()) {
+      return fail(ErrorCode::kInvalid,
+                  "ORDER BY is only supported when the partition key is restricted by an EQ or an "
+                  "IN.");
+    }
+    size_t next = 0;
+    std::optional<bool> reversed;
+    for (const ast::Ordering& ordering : source_.order_by) {
+      if (ordering.ann_of) return fail(ErrorCode::kInvalid, "not supported yet: ORDER BY … ANN OF");
+      TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
+      if (column->kind != ColumnKind::kClustering) {
+        return fail(ErrorCode::kInvalid,
+                    "Order by is currently only supported on the clustered columns of the PRIMARY "
+                    "KEY, got {}",
+                    column->name);
+      }
+      while (next != column->position) {
+        if (next > column->position || !where.is_equal(table_->clustering()[next])) {
+          return fail(ErrorCode::kInvalid,
+                      "Order by currently only supports the ordering of columns following their "
+                      "declared order in the PRIMARY KEY");
+        }
+        ++next;
+      }
+      ++next;
+      const bool against = ordering.descending != column->descending;
+      if (reversed && *reversed != against) {
+        return fail(ErrorCode::kInvalid, "Unsupported order by relation");
+      }
+      reversed = against;
+    }
+    made_->reversed_ = *reversed;
+    made_->order_columns_ = next;
+    return {};
+  }
+
+  Result<void> limits() {
+    if (source_.limit) {
+      TETRAD_TRY(made_->limit_, builder_.term(*source_.limit, {"[limit]", int_type(), nullptr}));
+    }
+    if (source_.per_partition_limit) {
+      TETRAD_TRY(made_->per_partition_limit_,
+                 builder_.term(*source_.per_partition_limit,
+                               {"[per_partition_limit]", int_type(), nullptr}));
+    }
+    return {};
+  }
+
+  void finish() {
+    SelectStatement& made = *made_;
+    made.aggregates_ = builder_.take_aggregates();
+    made.layout_ = RowLayout::make(table_, builder_.slots(), wants_times_);
+    if (!made.is_json_ && !made.is_aggregate_) {
+      for (const ExpressionPtr& output : made.outputs_) {
+        if (output->slot() < 0) {
+          made.plain_slots_.clear();
+          break;
+        }
+        made.plain_slots_.push_back(output->slot());
+      }
+    }
+    made.static_only_rows_ = table_->has_static() && !made.where_.has_clustering();
+    made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
+    made.counts_only_ = made.is_aggregate_ && !made.is_grouped_ && made.aggregates_.size() == 1 &&
+                        !made.aggregates_[0].argument && !made.where_.needs_filtering() &&
+                        !made.distinct_ && table_->dropped_columns.empty();
+    made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);
+    made.bind_variables_ = std::move(markers_).take();
+  }
+
+  const ast::Select& source_;
+  const TablePtr table_;
+  BindMarkers markers_;
+  ExpressionBuilder builder_;
+  std::shared_ptr<SelectStatement> made_;
+  std::vector<const ColumnSchema*> selected_;
+  bool only_static_ = false, wants_times_ = false;
+};
+
+Result<StatementPtr> prepare_select(const ast::Select& statement, const PrepareContext& context) {
+  TETRAD_TRY(TablePtr table, find_table(statement.from, context));
+  return SelectPreparer(statement, context, std::move(table)).run();
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which preparer a statement goes to.
+#include "cql/prepare/prepare_modify.h"
+#include "cql/prepare/prepare_schema.h"
+#include "cql/prepare/prepare_select.h"
+#include "cql/prepare/prepared_statement.h"
+
+namespace tetrad::cql {
+
+Result<StatementPtr> prepare_statement(const ast::Statement& statement,
+                                       const PrepareContext& context) {
+  if (const auto* select = std::get_if<ast::Select>(&statement)) {
+    return prepare_select(*select, context);
+  }
+  if (const auto* insert = std::get_if<ast::Insert>(&statement)) {
+    return prepare_insert(*insert, context);
+  }
+  if (const auto* insert = std::get_if<ast::InsertJson>(&statement)) {
+    return prepare_insert_json(*insert, context);
+  }
+  if (const auto* update = std::get_if<ast::Update>(&statement)) {
+    return prepare_update(*update, context);
+  }
+  if (const auto* remove = std::get_if<ast::Delete>(&statement)) {
+    return prepare_delete(*remove, context);
+  }
+  if (const auto* batch = std::get_if<ast::Batch>(&statement)) {
+    return prepare_batch(*batch, context);
+  }
+  return prepare_schema_statement(statement, context);
+}
+
+Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext& context) {
+  const std::string& keyspace = name.keyspace ? name.keyspace->text : context.keyspace;
+  if (keyspace.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "No keyspace has been specified. USE a keyspace, or explicitly specify "
+                "keyspace.tablename");
+  }
+  if (context.schema->keyspace(keyspace) == nullptr) {
+    return fail(ErrorCode::kInvalid, "keyspace {} does not exist", keyspace);
+  }
+  TablePtr table = context.schema->table(keyspace, name.name.text);
+  if (!table) return fail(ErrorCode::kInvalid, "table {} does not exist", name.name.text);
+  return table;
+}
+
+}  // namespace tetrad::cql

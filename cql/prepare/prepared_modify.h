@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// INSERT, UPDATE, DELETE and BATCH once their meaning is known. Made by prepare_modify.cc, run by
+// execute/execute_modify.cc and execute/execute_batch.cc.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cql/prepare/prepared_statement.h"
+#include "cql/prepare/restrictions.h"
+#include "storage/row/mutation.h"
+
+namespace tetrad::cql {
+
+/// What is done to one column, or to a part of it.
+struct ColumnOperation {
+  enum class Kind : uint8_t {
+    kSet,            // a column of one cell
+    kSetWhole,       // a collection or user type of many cells is replaced
+    kAdd,            // elements are added to a set or map, appended to a list
+    kPrepend,        // to a list
+    kRemoveKeys,     // of a set or map: `value` is a set
+    kDiscard,        // every element of a list that equals one of `value`; reads first
+    kSetElement,     // map[key] = value
+    kSetIndex,       // list[key] = value; reads first
+    kRemoveElement,  // map[key], set[key]
+    kRemoveIndex,    // list[key]; reads first
+    kSetField,       // column.field = value
+    kRemoveField,
+    kRemove,  // the whole column
+  };
+  Kind kind = Kind::kSet;
+  const ColumnSchema* column = nullptr;
+  ExpressionPtr key, value;
+  size_t field = 0;
+
+  bool needs_read() const {
+    return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex;
+  }
+};
+
+/// USING; null where it is not written.
+struct PreparedAttributes {
+  ExpressionPtr timestamp, ttl;
+};
+
+/// What is fixed once for a statement or a batch before anything is made.
+struct WriteMoment {
+  int64_t timestamp_us = 0;
+  int64_t now_s = 0;
+};
+
+/// Path ids of new list elements: one source for a statement or a whole batch, so that their order
+/// is that of the elements.
+class ListCellIds {
+ public:
+  ListCellIds(base::Random& random, int64_t now_us) : random_(random), now_us_(now_us) {}
+  /// Paths of `count` elements at the end or at the front, in the order of the elements.
+  std::vector<Bytes> append(size_t count);
+  std::vector<Bytes> prepend(size_t count);
+
+ private:
+  Bytes make(uint64_t ticks, uint32_t sequence);
+  base::Random& random_;
+  const int64_t now_us_;
+  uint32_t next_append_ = 1u << 29, next_prepend_ = 1u << 29;
+};
+
+/// The live elements of lists that a statement must know before it writes.
+struct ListContents {
+  struct Element {
+    Bytes path, value;
+  };
+  struct Entry {
+    Bytes partition_key, clustering_key;  // clustering key "" with is_static: a static column
+    bool is_static = false;
+    uint32_t column_id = 0;
+    std::vector<Element> elements;
+  };
+  std::vector<Entry> entries;
+  const std::vector<Element>* find(BytesView partition_key, BytesView clustering_key,
+                                   const ColumnSchema& column) const;
+};
+
+class ModifyStatement final : public Statement {
+ public:
+  enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
+
+  bool is_current(const SchemaSnapshot& schema) const override;
+  Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                        std::span<const BoundValue> values) const override;
+
+  const TableSchema& table() const { return *table_; }
+  Kind kind() const { return kind_; }
+  bool has_timestamp() const { return attributes_.timestamp != nullptr; }
+  bool needs_read() const { return needs_read_; }
+  /// The timestamp of USING, or `otherwise`. Errors: kInvalid.
+  Result<int64_t> timestamp(EvalContext& context, int64_t otherwise) const;
+
+  /// Appends what the statement changes, one mutation for each partition. `lists` holds what
+  /// read_lists() found, or is null if the statement needs none.
+  Result<void> add_mutations(EvalContext& context, const WriteMoment& moment, ListCellIds& ids,
+                             const ListContents* lists, uint32_t product_max,
+                             std::vector<storage::Mutation>& out) const;
+  /// Reads the lists that add_mutations() needs.
+  Task<Result<ListContents>> read_lists(ExecuteContext& context, EvalContext& evaluation,
+                                        base::Deadline deadline) const;
+
+ private:
+  friend class ModifyPreparer;
+  struct RowWrite;
+
+  Result<int32_t> ttl(EvalContext& context) const;
+  Result<void> add_insert(EvalContext& context, const WriteMoment& moment, ListCellIds& ids,
+                          std::vector<storage::Mutation>& out) const;
+  /// INSERT JSON: the values of the columns become bound values.
+  Result<std::vector<BoundValue>> decode_json(EvalContext& context) const;
+  Result<void> check_row_keys(std::span<const Bytes> values) const;
+
+  TablePtr table_;
+  Kind kind_ = Kind::kInsert;
+  PreparedAttributes attributes_;
+  // INSERT: the key's values in order.
+  std::vector<ExpressionPtr> partition_values_, clustering_values_;
+  // UPDATE and DELETE.
+  Restrictions where_;
+  std::vector<ColumnOperation> static_operations_, regular_operations_;  // by column id
+  bool writes_rows_ = true;    // false: only static columns are touched
+  bool deletes_rows_ = false;  // DELETE without columns
+  bool needs_read_ = false;
+  bool may_be_complete_ = false;  // INSERT of every regular column (rule 14)
+  bool lossy_clustering_ = false;
+  bool repeats_columns_ = false;  // several operations on one column: cells must be sorted
+  // INSERT JSON.
+  ExpressionPtr json_;
+  bool json_default_unset_ = false;
+};
+
+class BatchStatement final : public Statement {
+ public:
+  bool is_current(const SchemaSnapshot& schema) const override;
+  Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                        std::span<const BoundValue> values) const override;
+
+ private:
+  friend class ModifyPreparer;
+  BatchType type_ = BatchType::kLogged;
+  ExpressionPtr timestamp_;
+  std::vector<std::shared_ptr<const ModifyStatement>> statements_;
+};
+
+}  // namespace tetrad::cql

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// SELECT once its meaning is known. Made by prepare_select.cc, run by execute/execute_select.cc.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cql/prepare/prepared_statement.h"
+#include "cql/prepare/restrictions.h"
+
+namespace tetrad::cql {
+
+/// Which columns a SELECT reads and where their values go.
+struct RowLayout {
+  static constexpr int32_t kUnknown = -2;  // an id of no column: dropped
+  static constexpr int32_t kUnread = -1;
+
+  TablePtr table;
+  std::vector<const ColumnSchema*> slots;
+  std::vector<int32_t> slot_by_id;       // by column id; kUnknown, kUnread or a slot
+  std::vector<int32_t> partition_slots;  // by position; kUnread if not read
+  std::vector<int32_t> clustering_slots;
+  std::vector<int32_t> static_slots, regular_slots;
+  size_t clustering_read_count = 0;  // the first so many clustering columns are decoded
+  bool lossy_clustering = false;
+  bool wants_times = false;
+  std::vector<bool> is_multi_cell;  // by slot
+
+  static RowLayout make(TablePtr table, std::vector<const ColumnSchema*> slots, bool wants_times);
+};
+
+class SelectStatement final : public Statement {
+ public:
+  bool is_current(const SchemaSnapshot& schema) const override;
+  Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                        std::span<const BoundValue> values) const override;
+
+ private:
+  friend class SelectPreparer;
+  friend class SelectRun;
+
+  TablePtr table_;
+  Restrictions where_;
+  RowLayout layout_;
+  std::vector<ExpressionPtr> outputs_;
+  std::vector<int32_t> plain_slots_;  // of the outputs when all of them are columns
+  std::vector<std::string> json_names_;
+  std::vector<AggregateCall> aggregates_;
+  std::vector<ExpressionPtr> group_by_;  // of clustering columns; the partition key always groups
+  ExpressionPtr limit_, per_partition_limit_;
+  size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to
+  bool is_json_ = false, distinct_ = false, reversed_ = false;
+  bool is_grouped_ = false;    // GROUP BY
+  bool is_aggregate_ = false;  // one row for everything, or for each group
+  bool wants_static_ = false;
+  bool static_only_rows_ = false;  // partitions without rows show their static columns
+  bool counts_only_ = false;       // count(*) and nothing else
+};
+
+}  // namespace tetrad::cql

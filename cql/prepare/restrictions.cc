@@ -1,0 +1,734 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/prepare/restrictions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "cql/grammar/ast_print.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using Op = ast::RelationOperator;
+
+constexpr std::string_view kRequiresFiltering =
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable "
+    "performance. If you want to execute this query despite the performance unpredictability, use "
+    "ALLOW FILTERING";
+
+bool is_slice(Op op) {
+  return op == Op::kLess || op == Op::kLessOrEqual || op == Op::kGreater ||
+         op == Op::kGreaterOrEqual || op == Op::kBetween;
+}
+
+std::string join_names(std::span<const ColumnSchema* const> columns, std::string_view between) {
+  std::string text;
+  for (const ColumnSchema* column : columns) {
+    if (!text.empty()) text += between;
+    text += column->name;
+  }
+  return text;
+}
+
+std::string join_names(std::span<const ColumnSchema> columns, std::string_view between) {
+  std::string text;
+  for (const ColumnSchema& column : columns) {
+    if (!text.empty()) text += between;
+    text += column.name;
+  }
+  return text;
+}
+
+}  // namespace
+
+/// Builds Restrictions relation by relation.
+class Restrictions::Builder {
+ public:
+  Builder(ExpressionBuilder& expressions, WhereOf of, bool allow_filtering, bool only_static)
+      : expressions_(expressions),
+        table_(expressions.table()),
+        of_(of),
+        allow_filtering_(allow_filtering),
+        only_static_(only_static) {
+    result_.table_ = &table_;
+    result_.partition_.resize(table_.partition_key().size());
+  }
+
+  Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
+    for (const ast::Relation& relation : relations) TETRAD_TRY_VOID(add(relation));
+    TETRAD_TRY_VOID(check_partition_key());
+    TETRAD_TRY_VOID(check_clustering());
+    TETRAD_TRY_VOID(check_others());
+    choose_filters();
+    return std::move(result_);
+  }
+
+ private:
+  std::string_view statement() const { return of_ == WhereOf::kUpdate ? "UPDATE" : "DELETE"; }
+
+  Result<void> add(const ast::Relation& relation) {
+    switch (relation.op) {
+      case Op::kNotEqual:
+        return fail(ErrorCode::kInvalid, "Unsupported \"!=\" relation: {}",
+                    ast::to_string(relation));
+      case Op::kNotIn:
+      case Op::kNotContains:
+      case Op::kNotContainsKey:
+        return fail(ErrorCode::kInvalid, "not supported yet: {}",
+                    ast::relation_operator_name(relation.op));
+      case Op::kCustomIndex:
+        return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
+      default:
+        break;
+    }
+    if (of_ == WhereOf::kDelete &&
+        (relation.op == Op::kContains || relation.op == Op::kContainsKey)) {
+      return fail(ErrorCode::kInvalid, "Cannot use DELETE with {}",
+                  ast::relation_operator_name(relation.op));
+    }
+    if (of_ == WhereOf::kUpdate &&
+        (relation.op == Op::kContains || relation.op == Op::kContainsKey)) {
+      return fail(ErrorCode::kInvalid, "Cannot use UPDATE with {}",
+                  ast::relation_operator_name(relation.op));
+    }
+    switch (relation.target) {
+      case ast::Relation::Target::kToken:
+        return add_token(relation);
+      case ast::Relation::Target::kTuple:
+        return add_multi(relation);
+      case ast::Relation::Target::kElement:
+        return add_entry(relation);
+      case ast::Relation::Target::kCustomIndex:
+        return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
+      case ast::Relation::Target::kColumn:
+        return add_single(relation);
+    }
+    return {};
+  }
+
+  // --- single columns ---
+
+  Result<void> check_column(const ColumnSchema& column, const ast::Relation& relation) const {
+    const DataType& type = *column.type;
+    const std::string name = ast::quote_identifier(column.name);
+    if (relation.op == Op::kContains && !type.is_collection()) {
+      return fail(ErrorCode::kInvalid, "Cannot use CONTAINS on non-collection column {}", name);
+    }
+    if (relation.op == Op::kContainsKey && type.kind() != TypeKind::kMap) {
+      return fail(ErrorCode::kInvalid, "Cannot use CONTAINS KEY on non-map column {}", name);
+    }
+    if (type.is_multi_cell()) {
+      if (type.kind() == TypeKind::kUdt) {
+        return fail(ErrorCode::kInvalid,
+                    "Non-frozen UDT column '{}' ({}) cannot be restricted by any relation", name,
+                    type.cql_text());
+      }
+      if (relation.op != Op::kContains && relation.op != Op::kContainsKey) {
+        return fail(ErrorCode::kInvalid,
+                    "Collection column '{}' ({}) cannot be restricted by a '{}' relation", name,
+                    type.cql_text(), ast::relation_operator_name(relation.op));
+      }
+    }
+    if (is_slice(relation.op) && type.references_duration()) {
+      if (type.is_collection()) {
+        return fail(ErrorCode::kInvalid,
+                    "Slice restrictions are not supported on collections containing durations");
+      }
+      if (type.kind() == TypeKind::kTuple) {
+        return fail(ErrorCode::kInvalid,
+                    "Slice restrictions are not supported on tuples containing durations");
+      }
+      if (type.kind() == TypeKind::kUdt) {
+        return fail(ErrorCode::kInvalid,
+                    "Slice restrictions are not supported on UDTs containing durations");
+      }
+      return fail(ErrorCode::kInvalid, "Slice restrictions are not supported on duration columns");
+    }
+    return {};
+  }
+
+  Result<void> add_single(const ast::Relation& relation) {
+    TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
+    TETRAD_TRY_VOID(check_column(*column, relation));
+    auto restriction = std::make_unique<Restriction>();
+    restriction->columns = {column};
+    const Receiver receiver = Receiver::of(*column);
+    switch (relation.op) {
+      case Op::kEqual: {
+        restriction->kind = Restriction::Kind::kEqual;
+        TETRAD_TRY(TupleTerm term, single(relation.values[0], receiver));
+        restriction->equal = std::move(term);
+        break;
+      }
+      case Op::kIn: {
+        restriction->kind = Restriction::Kind::kIn;
+        if (relation.in_marker) {
+          const Receiver list{"in(" + column->name + ")", make_list(freeze(column->type), true),
+                              nullptr};
+          TETRAD_TRY(restriction->in_list, expressions_.term(relation.values[0], list));
+          break;
+        }
+        for (const ast::Term& value : relation.values) {
+          TETRAD_TRY(TupleTerm term, single(value, receiver));
+          restriction->in_values.push_back(std::move(term));
+        }
+        break;
+      }
+      case Op::kContains: {
+        restriction->kind = Restriction::Kind::kContains;
+        const TypePtr& type = column->type;
+        const Receiver value{"value(" + column->name + ")",
+                             type->kind() == TypeKind::kMap ? type->value() : type->element(),
+                             nullptr};
+        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], value));
+        restriction->contains.push_back(std::move(term));
+        break;
+      }
+      case Op::kContainsKey: {
+        restriction->kind = Restriction::Kind::kContains;
+        const Receiver key{"key(" + column->name + ")", column->type->key(), nullptr};
+        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], key));
+        restriction->contains_key.push_back(std::move(term));
+        break;
+      }
+      case Op::kIsNotNull:
+        return fail(ErrorCode::kInvalid, "Unsupported restriction: {}", ast::to_string(relation));
+      case Op::kLike: {
+        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], receiver));
+        return fail(ErrorCode::kInvalid,
+                    "LIKE restriction is only supported on properly indexed columns. {} is not "
+                    "valid.",
+                    ast::to_string(relation));
+      }
+      default: {
+        restriction->kind = Restriction::Kind::kSlice;
+        TETRAD_TRY_VOID(add_bounds(*restriction, relation, [&](const ast::Term& value) {
+          return single(value, receiver);
+        }));
+        break;
+      }
+    }
+    return place(std::move(restriction));
+  }
+
+  Result<TupleTerm> single(const ast::Term& value, const Receiver& receiver) {
+    TupleTerm term;
+    TETRAD_TRY(ExpressionPtr item, expressions_.term(value, receiver));
+    term.items.push_back(std::move(item));
+    return term;
+  }
+
+  template <class MakeTerm>
+  Result<void> add_bounds(Restriction& restriction, const ast::Relation& relation, MakeTerm make) {
+    const auto set = [&](std::optional<Restriction::Bound>& bound, const ast::Term& value,
+                         bool inclusive) -> Result<void> {
+      TETRAD_TRY(TupleTerm term, make(value));
+      bound.emplace();
+      bound->value = std::move(term);
+      bound->inclusive = inclusive;
+      bound->column_count = restriction.columns.size();
+      return {};
+    };
+    switch (relation.op) {
+      case Op::kGreater:
+        return set(restriction.lower, relation.values[0], false);
+      case Op::kGreaterOrEqual:
+        return set(restriction.lower, relation.values[0], true);
+      case Op::kLess:
+        return set(restriction.upper, relation.values[0], false);
+      case Op::kLessOrEqual:
+        return set(restriction.upper, relation.values[0], true);
+      case Op::kBetween:
+        TETRAD_TRY_VOID(set(restriction.lower, relation.values[0], true));
+        return set(restriction.upper, relation.values[1], true);
+      default:
+        return fail(ErrorCode::kInvalid, "Unsupported restriction: {}", ast::to_string(relation));
+    }
+  }
+
+  Result<void> add_entry(const ast::Relation& relation) {
+    TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
+    const TypePtr& type = column->type;
+    if (type->kind() == TypeKind::kList) {
+      return fail(ErrorCode::kInvalid,
+                  "Indexes on list entries ({}[index] = value) are not currently supported.",
+                  column->name);
+    }
+    if (type->kind() != TypeKind::kMap) {
+      return fail(ErrorCode::kInvalid, "Column {} cannot be used as a map", column->name);
+    }
+    if (!type->is_multi_cell()) {
+      return fail(ErrorCode::kInvalid,
+                  "Map-entry equality predicates on frozen map column {} are not supported",
+                  column->name);
+    }
+    if (relation.op != Op::kEqual) {
+      return fail(ErrorCode::kInvalid, "Only EQ relations are supported on map entries");
+    }
+    auto restriction = std::make_unique<Restriction>();
+    restriction->kind = Restriction::Kind::kContains;
+    restriction->columns = {column};
+    TETRAD_TRY(ExpressionPtr key, expressions_.term(*relation.element, {"key(" + column->name + ")",
+                                                                        type->key(), nullptr}));
+    TETRAD_TRY(ExpressionPtr value,
+               expressions_.term(relation.values[0],
+                                 {"value(" + column->name + ")", type->value(), nullptr}));
+    restriction->entries.emplace_back(std::move(key), std::move(value));
+    return place(std::move(restriction));
+  }
+
+  // --- several clustering columns ---
+
+  Result<void> add_multi(const ast::Relation& relation) {
+    auto restriction = std::make_unique<Restriction>();
+    restriction->is_multi = true;
+    const ColumnSchema* previous = nullptr;
+    for (const ast::Identifier& name : relation.columns) {
+      TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
+      if (column->kind != ColumnKind::kClustering) {
+        return fail(ErrorCode::kInvalid,
+                    "Multi-column relations can only be applied to clustering columns but was "
+                    "applied to: {}",
+                    ast::quote_identifier(column->name));
+      }
+      if (std::ranges::find(restriction->columns, column) != restriction->columns.end()) {
+        return fail(ErrorCode::kInvalid, "Column \"{}\" appeared twice in a relation: {}",
+                    column->name, ast::to_string(relation));
+      }
+      if (previous != nullptr && column->position != previous->position + 1) {
+        return fail(ErrorCode::kInvalid,
+                    "Clustering columns must appear in the PRIMARY KEY order in multi-column "
+                    "relations: {}",
+                    ast::to_string(relation));
+      }
+      previous = column;
+      restriction->columns.push_back(column);
+    }
+    const auto& columns = restriction->columns;
+    const std::string names = "(" + join_names(columns, ",") + ")";
+    std::vector<TypePtr> types;
+    for (const ColumnSchema* column : columns) types.push_back(column->type);
+    const auto make = [&](const ast::Term& value) -> Result<TupleTerm> {
+      TupleTerm term;
+      if (const auto* tuple = value.get_if<ast::TupleTerm>()) {
+        if (tuple->items.size() != columns.size()) {
+          return fail(ErrorCode::kInvalid, "Expected {} elements in value tuple, but got {}: {}",
+                      columns.size(), tuple->items.size(), ast::to_string(value));
+        }
+        for (size_t i = 0; i < columns.size(); ++i) {
+          TETRAD_TRY(ExpressionPtr item,
+                     expressions_.term(tuple->items[i], Receiver::of(*columns[i])));
+          term.items.push_back(std::move(item));
+        }
+        return term;
+      }
+      TETRAD_TRY(term.whole, expressions_.term(value, {names, make_tuple(types), nullptr}));
+      return term;
+    };
+    switch (relation.op) {
+      case Op::kEqual: {
+        restriction->kind = Restriction::Kind::kEqual;
+        TETRAD_TRY(restriction->equal, make(relation.values[0]));
+        break;
+      }
+      case Op::kIn:
+        restriction->kind = Restriction::Kind::kIn;
+        if (relation.in_marker) {
+          TETRAD_TRY(
+              restriction->in_list,
+              expressions_.term(relation.values[0],
+                                {"in" + names, make_list(make_tuple(types), true), nullptr}));
+          break;
+        }
+        for (const ast::Term& value : relation.values) {
+          TETRAD_TRY(TupleTerm term, make(value));
+          restriction->in_values.push_back(std::move(term));
+        }
+        break;
+      default:
+        if (!is_slice(relation.op)) {
+          return fail(ErrorCode::kInvalid, "{} cannot be used for multi-column relations",
+                      ast::relation_operator_name(relation.op));
+        }
+        restriction->kind = Restriction::Kind::kSlice;
+        TETRAD_TRY_VOID(add_bounds(*restriction, relation, make));
+        break;
+    }
+    return place(std::move(restriction));
+  }
+
+  // --- token ---
+
+  Result<void> add_token(const ast::Relation& relation) {
+    const auto key = table_.partition_key();
+    std::vector<const ColumnSchema*> columns;
+    for (const ast::Identifier& name : relation.columns) {
+      TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
+      columns.push_back(column);
+    }
+    const bool all_keys = columns.size() == key.size() &&
+                          std::ranges::all_of(columns, [](const ColumnSchema* column) {
+                            return column->kind == ColumnKind::kPartitionKey;
+                          });
+    if (!all_keys) {
+      return fail(ErrorCode::kInvalid,
+                  "The token() function must be applied to all partition key components or none "
+                  "of them");
+    }
+    for (size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i] != &key[i]) {
+        return fail(ErrorCode::kInvalid,
+                    "The token function arguments must be in the partition key order: {}",
+                    join_names(key, ", "));
+      }
+    }
+    auto restriction = std::make_unique<Restriction>();
+    restriction->columns = columns;
+    const Receiver receiver{"partition key token", bigint_type(), nullptr};
+    const auto make = [&](const ast::Term& value) { return single(value, receiver); };
+    if (relation.op == Op::kEqual) {
+      restriction->kind = Restriction::Kind::kEqual;
+      TETRAD_TRY(restriction->equal, make(relation.values[0]));
+    } else if (is_slice(relation.op)) {
+      restriction->kind = Restriction::Kind::kSlice;
+      TETRAD_TRY_VOID(add_bounds(*restriction, relation, make));
+    } else {
+      return fail(ErrorCode::kInvalid, "{} cannot be used with the token function",
+                  ast::relation_operator_name(relation.op));
+    }
+    if (!result_.token_) {
+      result_.token_ = std::move(restriction);
+      return {};
+    }
+    return merge(*result_.token_, std::move(restriction), ", ");
+  }
+
+  // --- joining ---
+
+  /// Adds `next` to what is already said of the same columns.
+  Result<void> merge(Restriction& present, RestrictionPtr next, std::string_view between) {
+    std::vector<const ColumnSchema*> common;
+    for (const ColumnSchema* column : present.columns) {
+      if (std::ranges::find(next->columns, column) != next->columns.end()) common.push_back(column);
+    }
+    const std::string names = join_names(common, between);
+    if (present.kind == Restriction::Kind::kEqual) {
+      return fail(ErrorCode::kInvalid,
+                  "{} cannot be restricted by more than one relation if it includes an Equal",
+                  names);
+    }
+    if (present.kind == Restriction::Kind::kIn) {
+      return fail(ErrorCode::kInvalid,
+                  "{} cannot be restricted by more than one relation if it includes a IN", names);
+    }
+    if (present.kind == Restriction::Kind::kContains) {
+      if (next->kind != Restriction::Kind::kContains) {
+        return fail(ErrorCode::kInvalid,
+                    "Collection column {} can only be restricted by CONTAINS, CONTAINS KEY, or "
+                    "map-entry equality",
+                    names);
+      }
+      std::ranges::move(next->contains, std::back_inserter(present.contains));
+      std::ranges::move(next->contains_key, std::back_inserter(present.contains_key));
+      std::ranges::move(next->entries, std::back_inserter(present.entries));
+      return {};
+    }
+    if (next->kind != Restriction::Kind::kSlice) {
+      return fail(ErrorCode::kInvalid,
+                  "Column \"{}\" cannot be restricted by both an equality and an inequality "
+                  "relation",
+                  names);
+    }
+    if (present.lower && next->lower) {
+      return fail(ErrorCode::kInvalid,
+                  "More than one restriction was found for the start bound on {}", names);
+    }
+    if (present.upper && next->upper) {
+      return fail(ErrorCode::kInvalid,
+                  "More than one restriction was found for the end bound on {}", names);
+    }
+    if (next->lower) present.lower = std::move(next->lower);
+    if (next->upper) present.upper = std::move(next->upper);
+    if (next->columns.size() > present.columns.size()) {
+      if (next->columns.front() == present.columns.front()) present.columns = next->columns;
+    }
+    present.is_multi = present.is_multi || next->is_multi;
+    return {};
+  }
+
+  Result<void> place(RestrictionPtr restriction) {
+    const ColumnSchema& column = restriction->first();
+    if (column.kind == ColumnKind::kPartitionKey) {
+      auto& slot = result_.partition_[column.position];
+      if (!slot) {
+        slot = std::move(restriction);
+        return {};
+      }
+      return merge(*slot, std::move(restriction), " ,");
+    }
+    if (column.kind == ColumnKind::kClustering) return place_clustering(std::move(restriction));
+    for (auto& other : result_.others_) {
+      if (other->columns.front() == &column) return merge(*other, std::move(restriction), " ,");
+    }
+    result_.others_.push_back(std::move(restriction));
+    return {};
+  }
+
+  Result<void> place_clustering(RestrictionPtr restriction) {
+    auto& all = result_.clustering_;
+    for (auto& present : all) {
+      const bool overlaps = std::ranges::any_of(present->columns, [&](const ColumnSchema* c) {
+        return std::ranges::find(restriction->columns, c) != restriction->columns.end();
+      });
+      if (!overlaps) continue;
+      if (present->columns.front() != restriction->columns.front() &&
+          present->kind == Restriction::Kind::kSlice &&
+          restriction->kind == Restriction::Kind::kSlice) {
+        return fail(ErrorCode::kInvalid,
+                    "Column \"{}\" cannot be restricted by two inequalities not starting with the "
+                    "same column",
+                    restriction->first().name);
+      }
+      return merge(*present, std::move(restriction), " ,");
+    }
+    if (!all.empty() && !allow_filtering_) {
+      const Restriction& last = *all.back();
+      if (last.kind == Restriction::Kind::kSlice &&
+          restriction->first().position > last.first().position) {
+        return fail(ErrorCode::kInvalid,
+                    "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is "
+                    "restricted by a non-EQ relation)",
+                    restriction->first().name, last.first().name);
+      }
+      if (restriction->first().position < last.first().position &&
+          restriction->kind == Restriction::Kind::kSlice) {
+        return fail(ErrorCode::kInvalid,
+                    "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is "
+                    "restricted by a non-EQ relation)",
+                    last.first().name, restriction->first().name);
+      }
+    }
+    const auto place = std::ranges::find_if(all, [&](const RestrictionPtr& present) {
+      return present->first().position > restriction->first().position;
+    });
+    all.insert(place, std::move(restriction));
+    return {};
+  }
+
+  // --- the whole ---
+
+  Result<void> check_partition_key() {
+    size_t restricted = 0;
+    bool has_slice = false;
+    std::string missing;
+    for (size_t i = 0; i < result_.partition_.size(); ++i) {
+      const auto& restriction = result_.partition_[i];
+      if (!restriction) {
+        if (!missing.empty()) missing += ", ";
+        missing += ast::quote_identifier(table_.partition_key()[i].name);
+        continue;
+      }
+      ++restricted;
+      if (restriction->kind != Restriction::Kind::kEqual &&
+          restriction->kind != Restriction::Kind::kIn) {
+        has_slice = true;
+      }
+    }
+    const bool complete = restricted == result_.partition_.size();
+    result_.on_token_ = result_.token_ != nullptr;
+    if (of_ != WhereOf::kSelect) {
+      if (result_.on_token_) {
+        return fail(ErrorCode::kInvalid,
+                    "The token function cannot be used in WHERE clauses for {} statements",
+                    statement());
+      }
+      if (!complete) {
+        return fail(ErrorCode::kInvalid, "Some partition key parts are missing: {}", missing);
+      }
+      if (has_slice) {
+        return fail(ErrorCode::kInvalid,
+                    "Only EQ and IN relation are supported on the partition key (unless you use "
+                    "the token() function) for {} statements",
+                    statement());
+      }
+    }
+    result_.is_key_range_ = !complete || has_slice;
+    if (restricted != 0 && result_.is_key_range_ && !allow_filtering_) {
+      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+    }
+    result_.single_partition_ =
+        !result_.is_key_range_ && !result_.on_token_ &&
+        std::ranges::all_of(result_.partition_, [](const RestrictionPtr& restriction) {
+          return restriction->kind == Restriction::Kind::kEqual;
+        });
+    return {};
+  }
+
+  Result<void> check_clustering() {
+    const auto& all = result_.clustering_;
+    if (only_static_ && !all.empty()) {
+      if (of_ == WhereOf::kSelect) {
+        return fail(ErrorCode::kInvalid,
+                    "Cannot restrict clustering columns when selecting only static columns");
+      }
+      return fail(ErrorCode::kInvalid,
+                  "Invalid restrictions on clustering columns since the {} statement modifies only "
+                  "static columns",
+                  statement());
+    }
+    const bool has_slice = result_.has_clustering_slice();
+    if (of_ == WhereOf::kUpdate && has_slice) {
+      return fail(ErrorCode::kInvalid,
+                  "Slice restrictions are not supported on the clustering columns in UPDATE "
+                  "statements");
+    }
+    // How far the restrictions go without a gap.
+    uint32_t next = 0;
+    bool after_slice = false, whole = true;
+    for (const auto& restriction : all) {
+      const bool selects = restriction->kind != Restriction::Kind::kContains;
+      if (restriction->first().position != next || after_slice || !selects) {
+        whole = false;
+        if (of_ == WhereOf::kUpdate || allow_filtering_) break;
+        if (!selects) {
+          return fail(ErrorCode::kInvalid,
+                      "Clustering columns can only be restricted with CONTAINS with a secondary "
+                      "index or filtering");
+        }
+        return fail(ErrorCode::kInvalid,
+                    "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is "
+                    "not restricted",
+                    restriction->first().name, table_.clustering()[next].name);
+      }
+      ++result_.clustering_prefix_;
+      next += static_cast<uint32_t>(restriction->columns.size());
+      after_slice = restriction->kind == Restriction::Kind::kSlice;
+    }
+    if (of_ == WhereOf::kUpdate && !only_static_) {
+      std::string missing;
+      for (const ColumnSchema& column : table_.clustering()) {
+        const bool found = std::ranges::any_of(all, [&](const RestrictionPtr& restriction) {
+          return std::ranges::find(restriction->columns, &column) != restriction->columns.end();
+        });
+        if (found) continue;
+        if (!missing.empty()) missing += ", ";
+        missing += ast::quote_identifier(column.name);
+      }
+      if (!missing.empty()) {
+        return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
+      }
+    }
+    (void)whole;
+    if (of_ == WhereOf::kSelect && (result_.is_key_range_ || result_.on_token_) && !all.empty() &&
+        !allow_filtering_) {
+      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+    }
+    return {};
+  }
+
+  Result<void> check_others() {
+    if (result_.others_.empty()) return {};
+    if (of_ != WhereOf::kSelect) {
+      std::vector<const ColumnSchema*> columns;
+      for (const auto& other : result_.others_) columns.push_back(other->columns.front());
+      return fail(ErrorCode::kInvalid, "Non PRIMARY KEY columns found in where clause: {} ",
+                  join_names(columns, ", "));
+    }
+    if (!allow_filtering_) {
+      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+    }
+    return {};
+  }
+
+  void choose_filters() {
+    const auto add = [&](const Restriction& restriction) {
+      Filter filter{&restriction, {}};
+      for (const ColumnSchema* column : restriction.columns) {
+        filter.slots.push_back(expressions_.slot_of(*column));
+      }
+      result_.filters_.push_back(std::move(filter));
+    };
+    if (result_.is_key_range_) {
+      for (const auto& restriction : result_.partition_) {
+        if (restriction) add(*restriction);
+      }
+    }
+    for (size_t i = result_.clustering_prefix_; i < result_.clustering_.size(); ++i) {
+      add(*result_.clustering_[i]);
+    }
+    for (const auto& other : result_.others_) add(*other);
+  }
+
+  ExpressionBuilder& expressions_;
+  const TableSchema& table_;
+  const WhereOf of_;
+  const bool allow_filtering_, only_static_;
+  Restrictions result_;
+};
+
+Result<Restrictions> Restrictions::build(const std::vector<ast::Relation>& relations,
+                                         ExpressionBuilder& builder, WhereOf of,
+                                         bool allow_filtering, bool only_static) {
+  return Builder(builder, of, allow_filtering, only_static).run(relations);
+}
+
+bool Restrictions::has_partition_key_in() const {
+  return std::ranges::any_of(partition_, [](const RestrictionPtr& restriction) {
+    return restriction && restriction->kind == Restriction::Kind::kIn;
+  });
+}
+
+bool Restrictions::has_clustering_slice() const {
+  return std::ranges::any_of(clustering_, [](const RestrictionPtr& restriction) {
+    return restriction->kind == Restriction::Kind::kSlice;
+  });
+}
+
+bool Restrictions::all_clustering_equal() const {
+  size_t covered = 0;
+  for (const auto& restriction : clustering_) {
+    if (restriction->kind != Restriction::Kind::kEqual) return false;
+    covered += restriction->columns.size();
+  }
+  return covered == table_->clustering().size() && clustering_prefix_ == clustering_.size();
+}
+
+bool Restrictions::has_regular() const {
+  return std::ranges::any_of(others_, [](const RestrictionPtr& restriction) {
+    return restriction->first().kind == ColumnKind::kRegular;
+  });
+}
+
+bool Restrictions::is_equal(const ColumnSchema& column) const {
+  const auto says = [&](const RestrictionPtr& restriction) {
+    return restriction && restriction->kind == Restriction::Kind::kEqual &&
+           std::ranges::find(restriction->columns, &column) != restriction->columns.end();
+  };
+  return std::ranges::any_of(partition_, says) || std::ranges::any_of(clustering_, says);
+}
+
+bool Restrictions::is_in(const ColumnSchema& column) const {
+  const auto says = [&](const RestrictionPtr& restriction) {
+    return restriction && restriction->kind == Restriction::Kind::kIn &&
+           std::ranges::find(restriction->columns, &column) != restriction->columns.end();
+  };
+  return std::ranges::any_of(partition_, says) || std::ranges::any_of(clustering_, says);
+}
+
+const Expression* Restrictions::partition_term(size_t position) const {
+  return partition_[position]->equal.items.front().get();
+}
+
+const Expression* Restrictions::clustering_term(size_t position) const {
+  for (const auto& restriction : clustering_) {
+    const size_t first = restriction->first().position;
+    if (position < first || position >= first + restriction->columns.size()) continue;
+    const auto& items = restriction->equal.items;
+    return items.empty() ? nullptr : items[position - first].get();
+  }
+  return nullptr;
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// WHERE: which partitions, which part of each, and what is tested row by row. Built once when the
+// statement is prepared, bound to values for each request.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ring_position.h"
+#include "cql/grammar/ast.h"
+#include "cql/prepare/expression_builder.h"
+#include "storage/row/mutation.h"
+
+namespace tetrad::cql {
+
+enum class WhereOf : uint8_t { kSelect, kUpdate, kDelete };
+
+/// A value for each of some columns: one expression each, or one of a tuple type.
+struct TupleTerm {
+  std::vector<ExpressionPtr> items;
+  ExpressionPtr whole;
+};
+
+/// Everything that is said of one column, or of some clustering columns together.
+struct Restriction {
+  enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains };
+  struct Bound {
+    TupleTerm value;
+    bool inclusive = false;
+    size_t column_count = 1;  // the bound is on that many of `columns`
+  };
+  Kind kind = Kind::kEqual;
+  std::vector<const ColumnSchema*> columns;
+  bool is_multi = false;  // written with a tuple
+  TupleTerm equal;
+  std::vector<TupleTerm> in_values;
+  ExpressionPtr in_list;  // IN ?
+  std::optional<Bound> lower, upper;
+  std::vector<ExpressionPtr> contains, contains_key;
+  std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries;  // m[k] = v
+
+  const ColumnSchema& first() const { return *columns.front(); }
+};
+using RestrictionPtr = std::unique_ptr<Restriction>;
+
+/// A logical partition that a statement names.
+struct PartitionTarget {
+  RingPosition position;
+  Bytes key;
+};
+
+/// WHERE with its values.
+struct BoundPartitions {
+  bool is_range = false;
+  RingRange range;                          // is_range
+  std::vector<PartitionTarget> partitions;  // otherwise, in the order of the answer
+};
+struct BoundClustering {
+  /// Nothing can match.
+  bool nothing = false;
+  /// Exact rows, ascending; when `exact` is set every clustering column has a value.
+  bool exact = false;
+  std::vector<Bytes> rows;
+  /// Of exact rows: the values, for the cell of lossy keys; one list for each row.
+  std::vector<std::vector<Bytes>> row_values;
+  /// Otherwise: ascending and disjoint; empty means everything.
+  std::vector<storage::ClusteringRange> ranges;
+};
+
+/// A test of one row with its values.
+class BoundFilter {
+ public:
+  /// Whether the row passes.
+  bool matches(const RowView& row) const;
+
+ private:
+  friend class Restrictions;
+  const Restriction* restriction_ = nullptr;
+  std::vector<int32_t> slots_;
+  std::vector<std::vector<BytesView>> tuples_;  // EQ: one; IN: any of them
+  std::vector<BytesView> lower_, upper_;
+  std::vector<BytesView> contains_, contains_key_;
+  std::vector<std::pair<BytesView, BytesView>> entries_;
+};
+
+class Restrictions {
+ public:
+  /// Checks the relations one by one and together. `only_static`: a SELECT of static columns and
+  /// partition key only, or a modification of static columns only.
+  static Result<Restrictions> build(const std::vector<ast::Relation>& relations,
+                                    ExpressionBuilder& builder, WhereOf of, bool allow_filtering,
+                                    bool only_static);
+
+  /// Values that a token() or partition key restriction gives; sorted as IN lists answer.
+  Result<BoundPartitions> bind_partitions(EvalContext& context, uint32_t product_max) const;
+  Result<BoundClustering> bind_clustering(EvalContext& context, uint32_t product_max) const;
+  Result<std::vector<BoundFilter>> bind_filters(EvalContext& context) const;
+
+  /// Full partition keys are named (no scan).
+  bool has_partitions() const { return !is_key_range_; }
+  bool is_key_range() const { return is_key_range_; }
+  bool has_partition_key_in() const;
+  bool on_token() const { return on_token_; }
+  bool has_clustering() const { return !clustering_.empty(); }
+  bool has_clustering_slice() const;
+  bool needs_filtering() const { return !filters_.empty(); }
+  bool all_clustering_equal() const;
+  /// Non-key columns that are restricted, static ones left out.
+  bool has_regular() const;
+  /// Restricted by one value (EQ).
+  bool is_equal(const ColumnSchema& column) const;
+  /// Restricted by IN of one column or several.
+  bool is_in(const ColumnSchema& column) const;
+  /// Every partition key column has a plain equality: the fast way.
+  bool single_partition() const { return single_partition_; }
+  /// The equality terms of the partition key (single_partition()) and of the clustering key
+  /// (all_clustering_equal()), in order; null where the value comes from a tuple marker.
+  const Expression* partition_term(size_t position) const;
+  const Expression* clustering_term(size_t position) const;
+
+ private:
+  class Builder;
+  struct Filter {
+    const Restriction* restriction;
+    std::vector<int32_t> slots;
+  };
+
+  Result<std::vector<Bytes>> in_values(const Restriction& restriction, EvalContext& context) const;
+
+  const TableSchema* table_ = nullptr;
+  std::vector<RestrictionPtr> partition_;   // by position; null: none
+  RestrictionPtr token_;                    // on all partition key columns
+  std::vector<RestrictionPtr> clustering_;  // by place of the first column, ascending
+  std::vector<RestrictionPtr> others_;      // regular and static
+  std::vector<Filter> filters_;
+  size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
+  bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
+};
+
+/// Sorted, overlaps and neighbours joined, empty ones dropped.
+std::vector<storage::ClusteringRange> normalized(std::vector<storage::ClusteringRange> ranges);
+std::vector<storage::ClusteringRange> intersection(const std::vector<storage::ClusteringRange>& a,
+                                                   const std::vector<storage::ClusteringRange>& b);
+
+}  // namespace tetrad::cql

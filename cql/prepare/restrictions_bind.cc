@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+// WHERE with its values: partition keys, byte ranges of clustering keys, row filters.
+//
+// A bound on several columns is a set of intervals. (a, b) > (1, 2) is: a = 1 and b > 2, or a > 1;
+// each is one interval of encoded keys, whatever the columns' directions are, and where all point
+// the same way the intervals touch and join into one.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "cql/prepare/restrictions.h"
+#include "cql/types/compare.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using storage::ClusteringRange;
+using Ranges = std::vector<ClusteringRange>;
+
+constexpr size_t kExactRowsMax = 65'536;
+constexpr char kAfter = '\xFF';
+
+std::unexpected<Error> invalid_null(const ColumnSchema& column) {
+  return fail(ErrorCode::kInvalid, "Invalid null value in condition for column {}", column.name);
+}
+std::unexpected<Error> invalid_unset(const ColumnSchema& column) {
+  return fail(ErrorCode::kInvalid, "Invalid unset value for column {}", column.name);
+}
+
+/// The values of a tuple term, one for each column; null allowed.
+Result<std::vector<OptionalView>> evaluate(const TupleTerm& term,
+                                           std::span<const ColumnSchema* const> columns,
+                                           EvalContext& context) {
+  std::vector<OptionalView> values;
+  if (term.whole) {
+    TETRAD_TRY(const BoundValue whole, term.whole->evaluate(context));
+    if (whole.is_unset()) return invalid_unset(*columns.front());
+    if (whole.is_null()) return invalid_null(*columns.front());
+    TETRAD_TRY(values, split_tuple(*term.whole->type(), whole.bytes));
+    return values;
+  }
+  values.reserve(term.items.size());
+  for (size_t i = 0; i < term.items.size(); ++i) {
+    TETRAD_TRY(const BoundValue value, term.items[i]->evaluate(context));
+    if (value.is_unset()) return invalid_unset(*columns[i]);
+    values.push_back(optional_view(value));
+  }
+  return values;
+}
+
+/// As evaluate(), for places where null is an error.
+Result<std::vector<BytesView>> evaluate_all(const Restriction& restriction, const TupleTerm& term,
+                                            EvalContext& context) {
+  TETRAD_TRY(const auto values, evaluate(term, restriction.columns, context));
+  std::vector<BytesView> all;
+  all.reserve(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) {
+      if (restriction.is_multi && restriction.kind != Restriction::Kind::kSlice) {
+        return fail(ErrorCode::kInvalid, "Invalid null value for column {}",
+                    restriction.columns[i]->name);
+      }
+      return invalid_null(*restriction.columns[i]);
+    }
+    all.push_back(*values[i]);
+  }
+  return all;
+}
+
+/// The tuples of an EQ or IN restriction, sorted by value, each once.
+Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restriction,
+                                                      EvalContext& context) {
+  std::vector<std::vector<BytesView>> tuples;
+  if (restriction.kind == Restriction::Kind::kEqual) {
+    TETRAD_TRY(auto values, evaluate_all(restriction, restriction.equal, context));
+    tuples.push_back(std::move(values));
+    return tuples;
+  }
+  if (restriction.in_list) {
+    TETRAD_TRY(const BoundValue list, restriction.in_list->evaluate(context));
+    if (list.is_unset()) return invalid_unset(restriction.first());
+    if (list.is_null()) {
+      return fail(ErrorCode::kInvalid, "Invalid null value for column {}",
+                  restriction.first().name);
+    }
+    TETRAD_TRY(CollectionReader reader, CollectionReader::open(list.bytes, 1));
+    while (!reader.at_end()) {
+      TETRAD_TRY(const OptionalView element, reader.next());
+      if (!element) return invalid_null(restriction.first());
+      if (!restriction.is_multi) {
+        tuples.push_back({*element});
+        continue;
+      }
+      TETRAD_TRY(const auto fields, split_tuple(*restriction.in_list->type()->element(), *element));
+      std::vector<BytesView> tuple;
+      for (size_t i = 0; i < fields.size(); ++i) {
+        if (!fields[i]) {
+          return fail(ErrorCode::kInvalid, "Invalid null value for column {}",
+                      restriction.columns[i]->name);
+        }
+        tuple.push_back(*fields[i]);
+      }
+      tuples.push_back(std::move(tuple));
+    }
+  } else {
+    for (const TupleTerm& term : restriction.in_values) {
+      TETRAD_TRY(auto values, evaluate_all(restriction, term, context));
+      tuples.push_back(std::move(values));
+    }
+  }
+  const auto order = [&](const std::vector<BytesView>& a, const std::vector<BytesView>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      const int difference = compare(*restriction.columns[i]->type, a[i], b[i]);
+      if (difference != 0) return difference;
+    }
+    return 0;
+  };
+  std::ranges::stable_sort(tuples, [&](const auto& a, const auto& b) { return order(a, b) < 0; });
+  tuples.erase(std::unique(tuples.begin(), tuples.end(),
+                           [&](const auto& a, const auto& b) { return order(a, b) == 0; }),
+               tuples.end());
+  return tuples;
+}
+
+Result<void> check_product(size_t product, uint32_t max) {
+  if (product <= max) return {};
+  return fail(ErrorCode::kInvalid,
+              "The cartesian product of the IN restrictions is too large: more than {} "
+              "combinations",
+              max);
+}
+
+/// One side of a slice under a prefix, as intervals.
+Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
+                           const Restriction::Bound& bound, bool is_lower, EvalContext& context) {
+  const std::span<const ColumnSchema* const> columns =
+      std::span(restriction.columns).first(bound.column_count);
+  TETRAD_TRY(const auto values, evaluate(bound.value, columns, context));
+  if (!restriction.is_multi && !values[0]) {
+    // Null sorts before everything.
+    Ranges ranges;
+    if (is_lower) ranges.push_back({prefix, prefix + kAfter});
+    return ranges;
+  }
+  Ranges ranges;
+  Bytes equal = prefix;  // the columns before the one that differs
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) return invalid_null(*columns[i]);
+    const bool inclusive = bound.inclusive && i + 1 == values.size();
+    Bytes at = equal;
+    TETRAD_TRY_VOID(append_ordered(at, *columns[i]->type, values[i], columns[i]->descending));
+    const Bytes after = at + kAfter;
+    if (is_lower != columns[i]->descending) {
+      ranges.push_back({inclusive ? at : after, equal + kAfter});
+    } else {
+      ranges.push_back({equal, inclusive ? after : at});
+    }
+    equal = std::move(at);
+  }
+  return normalized(std::move(ranges));
+}
+
+}  // namespace
+
+std::vector<ClusteringRange> normalized(std::vector<ClusteringRange> ranges) {
+  std::erase_if(ranges, [](const ClusteringRange& range) { return range.empty(); });
+  std::ranges::sort(ranges, {}, &ClusteringRange::start);
+  Ranges joined;
+  for (auto& range : ranges) {
+    if (!joined.empty() && range.start <= joined.back().end) {
+      if (joined.back().end < range.end) joined.back().end = std::move(range.end);
+    } else {
+      joined.push_back(std::move(range));
+    }
+  }
+  return joined;
+}
+
+std::vector<ClusteringRange> intersection(const std::vector<ClusteringRange>& a,
+                                          const std::vector<ClusteringRange>& b) {
+  Ranges both;
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    ClusteringRange range{std::max(a[i].start, b[j].start), std::min(a[i].end, b[j].end)};
+    if (!range.empty()) both.push_back(std::move(range));
+    (a[i].end < b[j].end ? i : j) += 1;
+  }
+  return both;
+}
+
+Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
+                                                      uint32_t product_max) const {
+  BoundPartitions bound;
+  RingRange range;
+  if (token_) {
+    const auto token_value = [&](const TupleTerm& term) -> Result<int64_t> {
+      TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
+      if (value.is_unset()) {
+        return fail(ErrorCode::kInvalid, "Invalid unset value for partition key token");
+      }
+      const auto token = value.has_bytes() ? read_bigint(value.bytes) : std::nullopt;
+      if (!token) return fail(ErrorCode::kInvalid, "Invalid null token value");
+      return *token;
+    };
+    // The minimum token stands for both ends of the ring, as in Cassandra.
+    constexpr int64_t kMinimum = partitioner::kMinimumToken;
+    const auto before = [](int64_t token) {
+      return token == kMinimum ? RingPosition::lowest() : RingPosition::end_of_token(token - 1);
+    };
+    if (token_->kind == Restriction::Kind::kEqual) {
+      TETRAD_TRY(const int64_t token, token_value(token_->equal));
+      range = {before(token), RingPosition::end_of_token(token)};
+    } else {
+      if (token_->lower) {
+        TETRAD_TRY(const int64_t token, token_value(token_->lower->value));
+        range.start = token_->lower->inclusive || token == kMinimum
+                          ? before(token)
+                          : RingPosition::end_of_token(token);
+      }
+      if (token_->upper) {
+        TETRAD_TRY(const int64_t token, token_value(token_->upper->value));
+        if (token != kMinimum) {
+          range.end = token_->upper->inclusive ? RingPosition::end_of_token(token) : before(token);
+        }
+      }
+    }
+  }
+  if (is_key_range_) {
+    bound.is_range = true;
+    bound.range = range;
+    return bound;
+  }
+  std::vector<std::vector<std::vector<BytesView>>> choices;
+  size_t product = 1;
+  for (const auto& restriction : partition_) {
+    TETRAD_TRY(auto values, tuples_of(*restriction, context));
+    product *= values.size();
+    TETRAD_TRY_VOID(check_product(product, product_max));
+    choices.push_back(std::move(values));
+  }
+  std::vector<size_t> at(choices.size(), 0);
+  std::vector<BytesView> components(choices.size());
+  for (size_t n = 0; n < product; ++n) {
+    for (size_t i = 0; i < choices.size(); ++i) components[i] = choices[i][at[i]][0];
+    PartitionTarget target;
+    TETRAD_TRY_VOID(partitioner::append_partition_key(target.key, components));
+    if (target.key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
+    target.position = partitioner::position_of(target.key);
+    if (!token_ || range.contains(target.position)) bound.partitions.push_back(std::move(target));
+    for (size_t i = choices.size(); i-- > 0;) {
+      if (++at[i] < choices[i].size()) break;
+      at[i] = 0;
+    }
+  }
+  return bound;
+}
+
+Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
+                                                      uint32_t product_max) const {
+  BoundClustering bound;
+  const size_t clustering_count = table_->clustering().size();
+  struct Prefix {
+    Bytes key;
+    std::vector<Bytes> values;
+  };
+  std::vector<Prefix> prefixes(1);
+  size_t covered = 0;
+  Ranges ranges;
+  bool sliced = false;
+  for (size_t n = 0; n < clustering_prefix_; ++n) {
+    const Restriction& restriction = *clustering_[n];
+    if (restriction.kind == Restriction::Kind::kSlice) {
+      for (const Prefix& prefix : prefixes) {
+        Ranges under{{prefix.key, prefix.key + kAfter}};
+        if (restriction.lower) {
+          TETRAD_TRY(const Ranges side,
+                     side_ranges(prefix.key, restriction, *restriction.lower, true, context));
+          under = intersection(under, side);
+        }
+        if (restriction.upper) {
+          TETRAD_TRY(const Ranges side,
+                     side_ranges(prefix.key, restriction, *restriction.upper, false, context));
+          under = intersection(under, side);
+        }
+        std::ranges::move(under, std::back_inserter(ranges));
+      }
+      sliced = true;
+      break;  // nothing selects after a slice
+    }
+    TETRAD_TRY(const auto tuples, tuples_of(restriction, context));
+    TETRAD_TRY_VOID(check_product(prefixes.size() * tuples.size(), product_max));
+    std::vector<Prefix> longer;
+    longer.reserve(prefixes.size() * tuples.size());
+    for (const Prefix& prefix : prefixes) {
+      for (const auto& tuple : tuples) {
+        Prefix next = prefix;
+        for (size_t i = 0; i < tuple.size(); ++i) {
+          TETRAD_TRY_VOID(append_ordered(next.key, *restriction.columns[i]->type, tuple[i],
+                                         restriction.columns[i]->descending));
+          next.values.emplace_back(tuple[i]);
+        }
+        longer.push_back(std::move(next));
+      }
+    }
+    prefixes = std::move(longer);
+    covered += restriction.columns.size();
+  }
+  if (!sliced && clustering_prefix_ == 0) return bound;  // everything
+  if (!sliced && covered == clustering_count && prefixes.size() <= kExactRowsMax) {
+    bound.exact = true;
+    std::ranges::sort(prefixes, {}, &Prefix::key);
+    for (Prefix& prefix : prefixes) {
+      bound.rows.push_back(std::move(prefix.key));
+      bound.row_values.push_back(std::move(prefix.values));
+    }
+    bound.nothing = bound.rows.empty();
+    return bound;
+  }
+  if (!sliced) {
+    for (Prefix& prefix : prefixes) ranges.push_back({prefix.key, prefix.key + kAfter});
+  }
+  bound.ranges = normalized(std::move(ranges));
+  bound.nothing = bound.ranges.empty();
+  return bound;
+}
+
+Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context) const {
+  std::vector<BoundFilter> bound;
+  bound.reserve(filters_.size());
+  const auto value_of = [&](const ExpressionPtr& expression,
+                            const ColumnSchema& column) -> Result<BytesView> {
+    TETRAD_TRY(const BoundValue value, expression->evaluate(context));
+    if (!value.has_bytes()) {
+      return fail(ErrorCode::kInvalid, "Unsupported {} value for column {}",
+                  value.is_unset() ? "unset" : "null", column.name);
+    }
+    return value.bytes;
+  };
+  for (const Filter& filter : filters_) {
+    const Restriction& restriction = *filter.restriction;
+    BoundFilter test;
+    test.restriction_ = &restriction;
+    test.slots_ = filter.slots;
+    const ColumnSchema& column = restriction.first();
+    const auto side = [&](const Restriction::Bound& from,
+                          std::vector<BytesView>& to) -> Result<void> {
+      TETRAD_TRY(
+          const auto values,
+          evaluate(from.value, std::span(restriction.columns).first(from.column_count), context));
+      for (const OptionalView& value : values) {
+        if (!value) {
+          return fail(ErrorCode::kInvalid, "Unsupported null value for column {}", column.name);
+        }
+        to.push_back(*value);
+      }
+      return {};
+    };
+    switch (restriction.kind) {
+      case Restriction::Kind::kEqual:
+        if (column.is_primary_key() || restriction.is_multi) {
+          TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
+        } else {
+          TETRAD_TRY(const BytesView value, value_of(restriction.equal.items[0], column));
+          test.tuples_.push_back({value});
+        }
+        break;
+      case Restriction::Kind::kIn: {
+        TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
+        break;
+      }
+      case Restriction::Kind::kSlice:
+        if (restriction.lower) TETRAD_TRY_VOID(side(*restriction.lower, test.lower_));
+        if (restriction.upper) TETRAD_TRY_VOID(side(*restriction.upper, test.upper_));
+        break;
+      case Restriction::Kind::kContains:
+        for (const auto& expression : restriction.contains) {
+          TETRAD_TRY(const BytesView value, value_of(expression, column));
+          test.contains_.push_back(value);
+        }
+        for (const auto& expression : restriction.contains_key) {
+          TETRAD_TRY(const BytesView value, value_of(expression, column));
+          test.contains_key_.push_back(value);
+        }
+        for (const auto& [key, entry] : restriction.entries) {
+          TETRAD_TRY(const BytesView k, value_of(key, column));
+          TETRAD_TRY(const BytesView v, value_of(entry, column));
+          test.entries_.emplace_back(k, v);
+        }
+        break;
+    }
+    bound.push_back(std::move(test));
+  }
+  return bound;
+}
+
+bool BoundFilter::matches(const RowView& row) const {
+  const Restriction& restriction = *restriction_;
+  for (const int32_t slot : slots_) {
+    if (!row.values[static_cast<size_t>(slot)]) return false;
+  }
+  const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
+  const auto order = [&](const std::vector<BytesView>& tuple) {
+    for (size_t i = 0; i < tuple.size(); ++i) {
+      const int difference = compare(*restriction.columns[i]->type, value(i), tuple[i]);
+      if (difference != 0) return difference;
+    }
+    return 0;
+  };
+  switch (restriction.kind) {
+    case Restriction::Kind::kEqual:
+    case Restriction::Kind::kIn:
+      return std::ranges::any_of(tuples_, [&](const auto& tuple) { return order(tuple) == 0; });
+    case Restriction::Kind::kSlice:
+      if (restriction.lower) {
+        const int difference = order(lower_);
+        if (difference < 0 || (difference == 0 && !restriction.lower->inclusive)) return false;
+      }
+      if (restriction.upper) {
+        const int difference = order(upper_);
+        if (difference > 0 || (difference == 0 && !restriction.upper->inclusive)) return false;
+      }
+      return true;
+    case Restriction::Kind::kContains:
+      break;
+  }
+  const DataType& type = *restriction.first().type;
+  if (type.kind() == TypeKind::kMap) {
+    const auto entries = split_map(value(0));
+    if (!entries) return false;
+    const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
+    for (const BytesView wanted : contains_) {
+      if (!has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const BytesView wanted : contains_key_) {
+      if (!has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const auto& [k, v] : entries_) {
+      const BytesView key = k, wanted = v;
+      if (!has([&](const auto& e) {
+            return compare(*type.key(), e.first, key) == 0 &&
+                   compare(*type.value(), e.second, wanted) == 0;
+          })) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const auto elements = split_list(value(0));
+  if (!elements) return false;
+  return std::ranges::all_of(contains_, [&](BytesView wanted) {
+    return std::ranges::any_of(*elements, [&](BytesView element) {
+      return compare(*type.element(), element, wanted) == 0;
+    });
+  });
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/local_cluster.h"
+
+#include "base/byte_io.h"
+#include "cql/grammar/parser.h"
+#include "cql/types/literal.h"
+#include "replication/meta/meta_command.h"
+
+namespace tetrad::tests {
+
+Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutations,
+                                           replication::WriteOptions) {
+  written = mutations;
+  for (const auto& mutation : mutations) {
+    base::OneShot<Result<void>> done;
+    store_.apply(mutation,
+                 [setter = done.setter()](Result<void> result) { setter.set(std::move(result)); });
+    auto result = co_await done;
+    if (!result) co_return std::unexpected(std::move(result).error());
+  }
+  co_return Result<void>();
+}
+
+Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand command,
+                                                         replication::ReadOptions) {
+  ++reads;
+  command.live_only = true;
+  base::OneShot<Result<storage::ReadResult>> done;
+  store_.read(std::move(command), [setter = done.setter()](Result<storage::ReadResult> result) {
+    setter.set(std::move(result));
+  });
+  auto result = co_await done;
+  co_return result;
+}
+
+Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
+    std::vector<storage::ReadCommand> commands, replication::ReadOptions options) {
+  std::vector<storage::ReadResult> results;
+  for (auto& command : commands) {
+    auto result = co_await read(std::move(command), options);
+    if (!result) co_return std::unexpected(std::move(result).error());
+    results.push_back(std::move(*result));
+  }
+  co_return results;
+}
+
+int64_t LocalCoordinator::next_timestamp_us() {
+  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, reactor_.wall_time_us());
+  return last_timestamp_us_;
+}
+
+LocalMeta::LocalMeta() {
+  base::Random random(1);
+  self_.value = base::make_random_uuid(random);
+  replication::BootstrapCluster bootstrap;
+  bootstrap.cluster_id = base::make_random_uuid(random);
+  bootstrap.cluster_name = "test";
+  bootstrap.secret = Bytes(32, 's');
+  bootstrap.node.host = self_;
+  bootstrap.node.address = "127.0.0.1";
+  bootstrap.node.data_center = "datacenter1";
+  bootstrap.node.rack = "rack1";
+  bootstrap.node.state = replication::NodeState::kNormal;
+  replication::MetaCommand command;
+  command.id = base::make_random_uuid(random);
+  command.origin = self_;
+  command.body = std::move(bootstrap);
+  state_ = replication::apply_meta_command(std::make_shared<replication::MetaState>(), MetaIndex{1},
+                                           command)
+               .state;
+}
+
+std::shared_ptr<void> LocalMeta::subscribe(Listener listener) {
+  auto token = std::make_shared<int>(0);
+  listeners_.emplace_back(token, std::move(listener));
+  return token;
+}
+
+Result<void> LocalMeta::apply(replication::SchemaChange change) {
+  base::Random random(state_->applied.value + 1);
+  replication::MetaCommand command;
+  command.id = base::make_random_uuid(random);
+  command.origin = self_;
+  command.body = std::move(change);
+  auto applied =
+      replication::apply_meta_command(state_, MetaIndex{state_->applied.value + 1}, command);
+  const auto before = std::exchange(state_, applied.state);
+  for (auto& [token, listener] : listeners_) {
+    if (!token.expired()) listener(before, state_);
+  }
+  return applied.outcome;
+}
+
+Task<Result<void>> LocalMeta::change_schema(replication::SchemaChange change, base::Deadline,
+                                            std::vector<std::string>*) {
+  co_return apply(std::move(change));
+}
+
+class LocalCluster::InlinePool final : public base::IoPool {
+ public:
+  void run(base::Reactor& reactor, uint32_t, base::Callback work, base::Callback done) override {
+    work();
+    reactor.post(std::move(done));
+  }
+};
+
+LocalCluster::LocalCluster() : pool_(std::make_unique<InlinePool>()) {
+  disk_ = std::make_shared<storage::MemoryDisk>();
+  factory_ = storage::make_memory_store_factory(disk_, {});
+  auto store = factory_->open("data", reactor, *pool_);
+  TETRAD_ASSERT(store.has_value());
+  store_ = std::move(*store);
+  coordinator = std::make_unique<LocalCoordinator>(reactor, *store_);
+  virtual_tables_ = cql::make_system_tables(meta, {});
+  take_schema();
+}
+
+LocalCluster::~LocalCluster() = default;
+
+void LocalCluster::take_schema() {
+  if (schema_ && schema_->version() == meta.snapshot()->schema_version) return;
+  auto built =
+      cql::SchemaSnapshot::build(*meta.snapshot(), schema_.get(), virtual_tables_->keyspaces());
+  TETRAD_ASSERT(built.has_value());
+  schema_ = std::move(*built);
+}
+
+Result<cql::StatementPtr> LocalCluster::prepared(std::string_view text) {
+  take_schema();
+  TETRAD_TRY(const auto parsed, cql::parse_with_markers(text));
+  const cql::PrepareContext context{schema_, client.keyspace, settings, parsed.marker_names};
+  return cql::prepare_statement(parsed.statement, context);
+}
+
+cql::StatementPtr LocalCluster::prepare(std::string_view text) {
+  auto statement = prepared(text);
+  if (!statement) throw std::runtime_error(statement.error().message);
+  return std::move(*statement);
+}
+
+std::string LocalCluster::bind(std::string_view text) {
+  const auto statement = prepared(text);
+  if (!statement) return "error: " + statement.error().message;
+  std::string out;
+  for (const auto& spec : (*statement)->bind_variables()) {
+    if (!out.empty()) out += ", ";
+    out += spec.name + " " + spec.type->cql_text();
+  }
+  out += " | pk";
+  for (const auto index : (*statement)->partition_key_indexes()) out += " " + std::to_string(index);
+  if ((*statement)->result_metadata()) {
+    out += " |";
+    for (const auto& spec : (*statement)->result_metadata()->columns) {
+      out += (out.ends_with("|") ? " " : ", ") + spec.name + " " + spec.type->cql_text();
+    }
+  }
+  return out;
+}
+
+Result<cql::StatementResult> LocalCluster::execute(const cql::Statement& statement,
+                                                   std::span<const cql::BoundValue> values) {
+  if (values.size() != statement.bind_variables().size()) {
+    return fail(ErrorCode::kInvalid, "Invalid amount of bind variables");
+  }
+  take_schema();
+  const int64_t now_s =
+      options.now_in_seconds ? *options.now_in_seconds : reactor.wall_time_us() / 1'000'000;
+  cql::ExecuteContext context{reactor,  *coordinator, meta,    *virtual_tables_,
+                              settings, random,       schema_, client,
+                              options,  {},           now_s};
+  auto result = run_task(reactor, statement.execute(context, values));
+  warnings = context.warnings;
+  return result;
+}
+
+Result<cql::StatementResult> LocalCluster::execute(const cql::StatementPtr& statement,
+                                                   std::vector<cql::BoundValue> values) {
+  return execute(*statement, values);
+}
+
+Result<cql::StatementResult> LocalCluster::execute_batch(cql::BatchType type,
+                                                         std::span<const cql::BatchEntry> entries) {
+  take_schema();
+  cql::ExecuteContext context{reactor,
+                              *coordinator,
+                              meta,
+                              *virtual_tables_,
+                              settings,
+                              random,
+                              schema_,
+                              client,
+                              options,
+                              {},
+                              reactor.wall_time_us() / 1'000'000};
+  auto result = run_task(reactor, cql::execute_protocol_batch(context, type, entries));
+  warnings = context.warnings;
+  return result;
+}
+
+std::string LocalCluster::print(const Result<cql::StatementResult>& result, bool with_header) {
+  if (!result) return "error: " + result.error().message;
+  if (const auto* rows = std::get_if<cql::RowsResult>(&*result)) {
+    std::string out;
+    const auto& columns = rows->metadata->columns;
+    if (with_header) {
+      for (size_t i = 0; i < columns.size(); ++i) out += (i == 0 ? "" : " | ") + columns[i].name;
+    }
+    base::ByteReader reader(rows->cells);
+    for (uint32_t r = 0; r < rows->row_count; ++r) {
+      if (!out.empty()) out += "\n";
+      for (size_t i = 0; i < columns.size(); ++i) {
+        const auto size = reader.read_i32();
+        TETRAD_ASSERT(size.has_value());
+        cql::OptionalView value;
+        if (*size >= 0) value = *reader.read_raw(static_cast<size_t>(*size));
+        out += (i == 0 ? "" : " | ") + cql::to_cql_literal(*columns[i].type, value);
+      }
+    }
+    TETRAD_ASSERT(reader.at_end());
+    return out;
+  }
+  if (const auto* use = std::get_if<cql::SetKeyspaceResult>(&*result)) {
+    client.keyspace = use->keyspace;
+  }
+  return "ok";
+}
+
+std::string LocalCluster::cql(std::string_view text) {
+  warnings.clear();
+  auto statement = prepared(text);
+  if (!statement) return "error: " + statement.error().message;
+  return print(execute(*statement, {}));
+}
+
+std::string LocalCluster::rows(std::string_view text) {
+  auto statement = prepared(text);
+  if (!statement) return "error: " + statement.error().message;
+  return print(execute(*statement, {}), false);
+}
+
+std::string LocalCluster::error(std::string_view text) {
+  const std::string answer = cql(text);
+  return answer.starts_with("error: ") ? answer.substr(7) : answer;
+}
+
+std::string LocalCluster::pages(std::string_view text, int32_t page_size) {
+  auto statement = prepared(text);
+  if (!statement) return "error: " + statement.error().message;
+  std::string out;
+  options.page_size = page_size;
+  options.paging_position.reset();
+  for (int page = 0; page < 1000; ++page) {
+    auto result = execute(*statement, {});
+    const auto* rows = result ? std::get_if<cql::RowsResult>(&*result) : nullptr;
+    if (page != 0) out += "\n--\n";
+    out += print(result, false);
+    if (rows == nullptr || !rows->next_position) break;
+    options.paging_position = rows->next_position;
+  }
+  options.page_size = -1;
+  options.paging_position.reset();
+  return out;
+}
+
+}  // namespace tetrad::tests

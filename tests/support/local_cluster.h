@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// One node without a network: a coordinator over a MemoryStore, and metadata that is applied at
+// once. Statements run as text and answer as text, so that whole scripts are tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/random.h"
+#include "base/task_group.h"
+#include "cql/prepare/prepared_statement.h"
+#include "cql/system/virtual_tables.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/meta/meta_service.h"
+#include "storage/engine/memory_store.h"
+#include "tests/support/manual_reactor.h"
+
+namespace tetrad::tests {
+
+/// Runs a task that needs nothing but the reactor's turns.
+template <class T>
+T run_task(ManualReactor& reactor, Task<T> task) {
+  std::optional<T> result;
+  base::TaskGroup group;
+  const auto body = [](Task<T> inner, std::optional<T>& into) -> Task<void> {
+    auto value = co_await inner;
+    into.emplace(std::move(value));
+  };
+  group.spawn(body(std::move(task), result));
+  reactor.run_until([&] { return result.has_value(); });
+  TETRAD_ASSERT(result.has_value());
+  return std::move(*result);
+}
+
+class LocalCoordinator final : public replication::Coordinator {
+ public:
+  LocalCoordinator(ManualReactor& reactor, storage::Store& store)
+      : reactor_(reactor), store_(store) {}
+  Task<Result<void>> write(std::vector<storage::Mutation> mutations,
+                           replication::WriteOptions options) override;
+  Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
+                                         replication::ReadOptions options) override;
+  Task<Result<std::vector<storage::ReadResult>>> read_many(
+      std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
+  int64_t next_timestamp_us() override;
+
+  std::vector<storage::Mutation> written;  // what the last write() got
+  uint64_t reads = 0;
+
+ private:
+  ManualReactor& reactor_;
+  storage::Store& store_;
+  int64_t last_timestamp_us_ = 0;
+};
+
+class LocalMeta final : public replication::MetaService {
+ public:
+  LocalMeta();
+  HostId self() const override { return self_; }
+  replication::MetaSnapshot snapshot() const override { return state_; }
+  std::shared_ptr<void> subscribe(Listener listener) override;
+  Task<Result<void>> change_schema(replication::SchemaChange change, base::Deadline deadline,
+                                   std::vector<std::string>* warnings) override;
+  bool is_live(HostId host) const override { return host == self_; }
+  uint64_t tablet_bytes(TabletId) const override { return 0; }
+
+ private:
+  Result<void> apply(replication::SchemaChange change);
+  HostId self_;
+  replication::MetaSnapshot state_;
+  std::vector<std::pair<std::weak_ptr<void>, Listener>> listeners_;
+};
+
+class LocalCluster {
+ public:
+  LocalCluster();
+  ~LocalCluster();
+
+  /// Runs one statement and prints what it answers:
+  ///   "ok" | "a | b" columns, then a line for each row | "error: text" | "warning: …" lines after.
+  std::string cql(std::string_view text);
+  /// As cql() without the line of column names.
+  std::string rows(std::string_view text);
+  /// The error's text, or what else it answered.
+  std::string error(std::string_view text);
+
+  /// Prepares once; `bind` prints "name type, name type | pk 0,1 | column type, …".
+  cql::StatementPtr prepare(std::string_view text);
+  Result<cql::StatementPtr> try_prepare(std::string_view text) { return prepared(text); }
+  std::string bind(std::string_view text);
+  Result<cql::StatementResult> execute(const cql::StatementPtr& statement,
+                                       std::vector<cql::BoundValue> values);
+  Result<cql::StatementResult> execute(const cql::Statement& statement,
+                                       std::span<const cql::BoundValue> values);
+  Result<cql::StatementResult> execute_batch(cql::BatchType type,
+                                             std::span<const cql::BatchEntry> entries);
+  std::string print(const Result<cql::StatementResult>& result, bool with_header = true);
+  /// All pages of a query, one after another: the rows, and a line "--" between pages.
+  std::string pages(std::string_view text, int32_t page_size);
+
+  ManualReactor reactor;
+  cql::QueryOptions options;
+  cql::QuerySettings settings;
+  cql::ClientState client;
+  std::vector<std::string> warnings;  // of the last statement
+  std::unique_ptr<LocalCoordinator> coordinator;
+  LocalMeta meta;
+  base::Random random{7};
+
+ private:
+  Result<cql::StatementPtr> prepared(std::string_view text);
+  void take_schema();
+
+  class InlinePool;
+  std::unique_ptr<InlinePool> pool_;
+  std::shared_ptr<storage::MemoryDisk> disk_;
+  std::unique_ptr<storage::StoreFactory> factory_;
+  std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<cql::VirtualTables> virtual_tables_;
+  cql::SchemaPtr schema_;
+};
+
+}  // namespace tetrad::tests
