@@ -30,11 +30,7 @@ int64_t sum(int64_t base_us, int64_t difference_us) {
                               static_cast<uint64_t>(difference_us));
 }
 
-bool read_varint(const char*& next, const char* end, uint64_t& value) {
-  if (next != end && static_cast<uint8_t>(*next) < 0x80) [[likely]] {
-    value = static_cast<uint8_t>(*next++);
-    return true;
-  }
+bool read_long_varint(const char*& next, const char* end, uint64_t& value) {
   value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
     if (next == end) return false;
@@ -44,6 +40,14 @@ bool read_varint(const char*& next, const char* end, uint64_t& value) {
     if (b < 0x80) return true;
   }
   return false;
+}
+
+inline bool read_varint(const char*& next, const char* end, uint64_t& value) {
+  if (next != end && static_cast<uint8_t>(*next) < 0x80) [[likely]] {
+    value = static_cast<uint8_t>(*next++);
+    return true;
+  }
+  return read_long_varint(next, end, value);
 }
 
 bool read_zigzag(const char*& next, const char* end, int64_t& value) {
@@ -145,7 +149,7 @@ Result<void> RowRecordReader::open(BytesView encoded) {
   next_ = encoded.data();
   end_ = next_ + encoded.size();
   cells_left_ = 0;
-  previous_ = Cell();
+  column_id_ = 0;
   first_ = true;
   corrupt_ = true;  // until the head has been read
   liveness_ = {};
@@ -204,8 +208,8 @@ bool RowRecordReader::next(Cell& cell) {
 
   uint64_t id_step;
   if (!read_varint(next_, end_, id_step)) return corrupt();
-  if (id_step > std::numeric_limits<uint32_t>::max() - previous_.column_id) return corrupt();
-  cell.column_id = previous_.column_id + static_cast<uint32_t>(id_step);
+  if (id_step > std::numeric_limits<uint32_t>::max() - column_id_) return corrupt();
+  cell.column_id = column_id_ + static_cast<uint32_t>(id_step);
 
   cell.timestamp_us = base_timestamp_us_;
   if (!(flags & kCellAtBase) && !read_timestamp(next_, end_, base_timestamp_us_, cell.timestamp_us))
@@ -225,9 +229,18 @@ bool RowRecordReader::next(Cell& cell) {
   cell.value = {};
   if (cell.kind == CellKind::kValue && !read_bytes(next_, end_, cell.value)) return corrupt();
 
-  if (id_step == 0 && !first_ && compare_cell_places(previous_, cell) >= 0) return corrupt();
+  const bool column_deletion = cell.kind == CellKind::kColumnDeletion;
+  if (id_step == 0 && !first_) {  // the same column: the rest of the place must rise
+    if (column_deletion) return corrupt();
+    const bool rises =
+        column_deletion_ || (has_path_ != cell.has_path ? cell.has_path : path_ < cell.path);
+    if (!rises) return corrupt();
+  }
   first_ = false;
-  previous_ = cell;
+  column_id_ = cell.column_id;
+  column_deletion_ = column_deletion;
+  has_path_ = cell.has_path;
+  path_ = cell.path;
   --cells_left_;
   return true;
 }

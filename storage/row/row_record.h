@@ -128,7 +128,10 @@ class RowRecordReader {
   int64_t base_timestamp_us_ = 0;
   bool first_ = true;
   bool corrupt_ = false;
-  Cell previous_;  // to check the order
+  // The place of the cell before, to check the order.
+  uint32_t column_id_ = 0;
+  bool column_deletion_ = false, has_path_ = false;
+  BytesView path_;
   Liveness liveness_;
   Deletion deletion_;
 };
