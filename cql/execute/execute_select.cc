@@ -140,6 +140,7 @@ class SelectRun {
       if (rows_left_ >= 0) rows_left_ = from.rows_left;
       partition_rows_done_ = from.partition_rows_done;
       current_partition_ = from.after.partition_key;
+      if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
       if (!partitions_.is_range) skip_done_partitions();
       if (rows_left_ == 0) nothing_ = true;
     }
@@ -213,6 +214,8 @@ class SelectRun {
     command.resume_after = after_;
     if (command.per_partition_limit != ReadCommand::kNoLimit) {
       command.partition_rows_done = partition_rows_done_;
+    } else if (after_->clustering_key && partition_with_rows_ == after_->partition_key) {
+      command.partition_rows_done = 1;  // its static columns are no row of their own
     }
   }
 
@@ -281,18 +284,25 @@ class SelectRun {
       if (BytesView(current_partition_) != partition.partition_key || !started_) {
         if (!started_ && current_partition_ == partition.partition_key &&
             context_.options.paging_position) {
-          // The partition that the last page ended in.
+          // The partition that the last page ended in: it has given rows.
+          partition_has_rows_ = true;
         } else {
           partition_rows_done_ = 0;
-          skip_partition_ = false;
+          partition_has_rows_ = false;
         }
         current_partition_.assign(partition.partition_key);
         started_ = true;
       }
+      if (!partition.rows.empty()) partition_with_rows_.assign(partition.partition_key);
       TETRAD_TRY_VOID(rows.start_partition(partition));
       last_chunk_partition_ = p + 1 == chunk.partitions.size();
       if (partition.rows.empty()) {
-        if (!statement_.static_only_rows_ || !rows.has_live_static()) continue;
+        const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
+                               chunk.complete_up_to.clustering_key.has_value();
+        if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
+            cut_short) {
+          continue;
+        }
         rows.clear_row();
         is_last_row_ = last_chunk_partition_;
         TETRAD_TRY_VOID(take_row(chunk, partition, nullptr, evaluation));
@@ -302,6 +312,7 @@ class SelectRun {
       for (size_t r = 0; r < partition.rows.size(); ++r) {
         TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
         if (!live) continue;
+        partition_has_rows_ = true;
         is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size();
         TETRAD_TRY_VOID(take_row(chunk, partition, &partition.rows[r], evaluation));
         if (done_) return {};
@@ -317,6 +328,7 @@ class SelectRun {
     for (const PartitionData& partition : chunk.partitions) {
       if (!partition.rows.empty()) {
         rows += partition.rows.size();
+        partition_with_rows_.assign(partition.partition_key);
       } else if (statement_.static_only_rows_ && !partition.header.empty()) {
         base::Arena arena;
         RowMaterializer materializer(statement_.layout_, arena, context_.now_s);
@@ -592,7 +604,8 @@ class SelectRun {
   size_t next_partition_ = 0;
   std::optional<storage::ReadPosition> after_;
   Bytes current_partition_;
-  bool started_ = false, skip_partition_ = false, resumed_ = false;
+  Bytes partition_with_rows_;  // the last one that gave a live row
+  bool started_ = false, partition_has_rows_ = false, resumed_ = false;
   bool last_chunk_partition_ = false, is_last_row_ = false;
   int64_t partition_rows_done_ = 0;
 

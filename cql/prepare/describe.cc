@@ -5,6 +5,7 @@
 
 #include "cql/grammar/ast_print.h"
 #include "cql/protocol/response.h"
+#include "cql/system/virtual_tables.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {
@@ -299,7 +300,7 @@ class DescribeStatement final : public Statement {
 }  // namespace
 
 std::string describe_keyspace(const KeyspaceSchema& keyspace) {
-  if (keyspace.is_virtual) {
+  if (is_listed_as_virtual(keyspace.name)) {
     return fmt::format(
         "/*\nWarning: Keyspace {} is a virtual keyspace and cannot be recreated with "
         "CQL.\nStructure, for "
@@ -334,7 +335,8 @@ std::string describe_table(const TableSchema& table, bool internals) {
                             std::pair(b->kind, b->type->is_multi_cell());
                    });
   std::string out;
-  if (table.is_virtual) {
+  const bool is_virtual = is_listed_as_virtual(table.keyspace);
+  if (is_virtual) {
     out = fmt::format(
         "/*\nWarning: Table {} is a virtual table and cannot be recreated with CQL.\nStructure, "
         "for "
@@ -366,7 +368,7 @@ std::string describe_table(const TableSchema& table, bool internals) {
   }
   const TableOptions& o = table.options;
   out += ") WITH ";
-  if (table.is_virtual) return out + "comment = " + quoted(o.comment) + ";\n*/";
+  if (is_virtual) return out + "comment = " + quoted(o.comment) + ";\n*/";
   if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";
   if (!table.clustering().empty()) {
     std::string order;

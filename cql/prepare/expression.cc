@@ -37,7 +37,17 @@ class Marker final : public Expression {
   Result<BoundValue> evaluate(EvalContext& context) const override {
     TETRAD_ASSERT(static_cast<size_t>(marker_index_) < context.bound.size());
     const BoundValue& value = context.bound[static_cast<size_t>(marker_index_)];
-    if (value.has_bytes()) TETRAD_TRY_VOID(validate(*type(), value.bytes));
+    if (!value.has_bytes()) return value;
+    TETRAD_TRY_VOID(validate(*type(), value.bytes));
+    // Clients may send sets and maps in any order; they are kept in that of their elements.
+    if (type()->kind() == TypeKind::kSet) {
+      TETRAD_TRY(std::vector<BytesView> parts, split_list(value.bytes));
+      return keep(context, join_sorted_set(*type()->element(), std::move(parts)));
+    }
+    if (type()->kind() == TypeKind::kMap) {
+      TETRAD_TRY(auto entries, split_map(value.bytes));
+      return keep(context, join_sorted_map(*type()->key(), std::move(entries)));
+    }
     return value;
   }
 };

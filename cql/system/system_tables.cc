@@ -173,10 +173,6 @@ class SystemTables final : public VirtualTables {
 
   static Rows none(const SchemaSnapshot&) { return {}; }
 
-  static bool is_listed_as_virtual(const std::string& keyspace) {
-    return keyspace == "system_virtual_schema" || keyspace == "tetrad";
-  }
-
   std::vector<const replication::NodeInfo*> peers(const replication::MetaState& state) const {
     std::vector<const replication::NodeInfo*> out;
     for (const auto& [host, node] : state.nodes) {

@@ -33,6 +33,12 @@ class VirtualTables {
                                  std::vector<std::pair<std::string, std::string>> parameters) = 0;
 };
 
+/// The computed keyspaces that clients are told of as virtual (system_virtual_schema); the others
+/// pass for Cassandra's own system keyspaces.
+inline bool is_listed_as_virtual(std::string_view keyspace) {
+  return keyspace == "system_virtual_schema" || keyspace == "tetrad";
+}
+
 /// What system.local and others say of this node beside the metadata.
 struct LocalNodeFacts {
   std::string listen_address;

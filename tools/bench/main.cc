@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: Apache-2.0
+// tetrad-bench: a load generator for any CQL server, over this project's own protocol code. One
+// thread; a closed loop of N requests in flight, or an open loop at a fixed rate; latencies from
+// the moment a request was due, so that a stalled server is not flattered; the servers' CPU time
+// per operation when their process ids are given.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <deque>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <fmt/format.h>
+
+#include "base/random.h"
+#include "cql/protocol/client.h"
+#include "cql/protocol/frame_decoder.h"
+#include "cql/protocol/frame_encoder.h"
+#include "cql/types/value.h"
+
+namespace {
+
+namespace asio = boost::asio;
+using namespace tetrad;
+using Clock = std::chrono::steady_clock;
+
+struct Settings {
+  std::vector<std::string> hosts = {"127.0.0.1"};
+  uint16_t port = 9042;
+  int connections = 4, in_flight = 64;
+  double seconds = 10, rate = 0;
+  int runs = 1;
+  uint64_t rows = 1'000'000, partitions = 2'000;
+  int value_bytes = 256, replication_factor = 1;
+  std::string keyspace = "bench", level = "ONE";
+  std::vector<int> pids;
+  uint64_t seed = 1;
+  std::vector<std::string> workloads;
+};
+
+[[noreturn]] void die(const std::string& message) {
+  fmt::print(stderr, "tetrad-bench: {}\n", message);
+  std::exit(1);
+}
+
+/// Latencies in buckets of 1/32 of a power of two of microseconds: within 3 %.
+class Latencies {
+ public:
+  void record(uint64_t us) {
+    ++buckets_[index_of(us)];
+    ++count_;
+    max_us_ = std::max(max_us_, us);
+  }
+  uint64_t percentile(double share) const {
+    uint64_t left = static_cast<uint64_t>(share * static_cast<double>(count_));
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      if (buckets_[i] > left) return value_of(i);
+      left -= buckets_[i];
+    }
+    return max_us_;
+  }
+  uint64_t count() const { return count_; }
+  uint64_t max_us() const { return max_us_; }
+
+ private:
+  static size_t index_of(uint64_t us) {
+    if (us < 32) return us;
+    const int shift = 63 - __builtin_clzll(us) - 5;
+    return std::min<size_t>(static_cast<size_t>(shift + 1) * 32 + ((us >> shift) & 31),
+                            kBuckets - 1);
+  }
+  static uint64_t value_of(size_t index) {
+    if (index < 32) return index;
+    const size_t shift = index / 32 - 1;
+    return (32 + index % 32) << shift;
+  }
+  static constexpr size_t kBuckets = 32 * 40;
+  std::vector<uint64_t> buckets_ = std::vector<uint64_t>(kBuckets);
+  uint64_t count_ = 0, max_us_ = 0;
+};
+
+/// What is sent: made for each request by its number.
+struct Operation {
+  int statement = 0;
+  Bytes values[3];
+  int value_count = 0;
+};
+using MakeOperation = std::function<Operation(uint64_t)>;
+
+class Connection;
+
+struct Run {
+  asio::io_context io;
+  const Settings& settings;
+  ConsistencyLevel level = ConsistencyLevel::kOne;
+  MakeOperation make;
+  uint64_t next = 0, end = UINT64_MAX;  // numbers of operations
+  Clock::time_point stop_at = Clock::time_point::max();
+  bool stopping = false;
+  uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
+  std::string first_error;
+  Latencies latencies;
+  std::vector<std::shared_ptr<Connection>> connections;
+  std::deque<Clock::time_point> due;  // open loop: requests not sent yet
+  explicit Run(const Settings& s) : settings(s) {}
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(asio::io_context& io, std::string host, uint16_t port)
+      : socket_(io),
+        host_(std::move(host)),
+        port_(port),
+        decoder_(cql::FrameDecoder::Role::kClient, limits()) {}
+
+  static cql::FrameLimits limits() {
+    cql::FrameLimits out;
+    out.body_bytes_max = 256u << 20;
+    return out;
+  }
+
+  void connect() {
+    boost::system::error_code error;
+    socket_.connect({asio::ip::make_address(host_), port_}, error);
+    if (error) die(fmt::format("{}:{}: {}", host_, port_, error.message()));
+    socket_.set_option(asio::ip::tcp::no_delay(true));
+    const cql::client::StartupOption options[] = {{"CQL_VERSION", "3.0.0"}};
+    cql::client::append_startup(encoder_.out(), {kVersion, 0, false, {}}, options);
+    take_ready(ask());
+    encoder_.start(kVersion, cql::Compression::kNone);
+    decoder_.start(kVersion, cql::Compression::kNone);
+  }
+
+  /// Sends what is in the encoder and waits for one answer.
+  cql::Envelope ask() {
+    Bytes wire;
+    encoder_.finish_turn(wire);
+    asio::write(socket_, asio::buffer(wire));
+    while (true) {
+      cql::Incoming incoming = decoder_.next();
+      if (incoming.kind == cql::Incoming::Kind::kEnvelope) return std::move(incoming.envelope);
+      if (incoming.kind != cql::Incoming::Kind::kNeedMore) die(incoming.error.message);
+      const auto room = decoder_.writable();
+      boost::system::error_code error;
+      const size_t size = socket_.read_some(asio::buffer(room.data(), room.size()), error);
+      if (error) die(fmt::format("{}: {}", host_, error.message()));
+      decoder_.commit(size);
+    }
+  }
+
+  static cql::client::Response response_of(const cql::Envelope& envelope) {
+    auto response = cql::client::decode_response(envelope);
+    if (!response) die(response.error().message);
+    return std::move(*response);
+  }
+  static void take_ready(const cql::Envelope& envelope) { check(response_of(envelope)); }
+  static void check(const cql::client::Response& response) {
+    if (const auto* error = std::get_if<cql::client::ErrorReply>(&response.reply))
+      die(error->error.message);
+  }
+
+  void query(const std::string& text) {
+    cql::client::append_query(encoder_.out(), {kVersion, 0, false, {}}, text, {});
+    const cql::Envelope envelope = ask();
+    check(response_of(envelope));
+  }
+
+  void prepare(const std::string& text) {
+    cql::client::append_prepare(encoder_.out(), {kVersion, 0, false, {}}, text, {});
+    const cql::Envelope envelope = ask();
+    const auto response = response_of(envelope);
+    check(response);
+    prepared_.emplace_back(std::get<cql::client::PreparedReply>(response.reply).id);
+  }
+
+  void begin(Run& run) {
+    run_ = &run;
+    socket_.non_blocking(true);
+    read();
+  }
+
+  /// Takes the next operation; `due` is when it should have been sent.
+  void send(Clock::time_point due) {
+    const Operation operation = run_->make(run_->next++);
+    ++run_->in_flight;
+    int16_t stream;
+    if (free_.empty()) {
+      stream = static_cast<int16_t>(sent_at_.size());
+      sent_at_.push_back(due);
+    } else {
+      stream = free_.back();
+      free_.pop_back();
+      sent_at_[static_cast<size_t>(stream)] = due;
+    }
+    cql::WireValue values[3];
+    for (int i = 0; i < operation.value_count; ++i)
+      values[i] = cql::WireValue::of(operation.values[i]);
+    cql::client::Parameters parameters;
+    parameters.consistency = run_->level;
+    parameters.values = {values, static_cast<size_t>(operation.value_count)};
+    parameters.skip_metadata = true;
+    cql::client::append_execute(encoder_.out(), {kVersion, stream, false, {}},
+                                prepared_[static_cast<size_t>(operation.statement)], {},
+                                parameters);
+  }
+
+  void flush() {
+    if (writing_ || encoder_.empty()) return;
+    encoder_.finish_turn(wire_);
+    writing_ = true;
+    asio::async_write(socket_, asio::buffer(wire_),
+                      [self = shared_from_this()](const boost::system::error_code& error, size_t) {
+                        if (error) die(fmt::format("{}: {}", self->host_, error.message()));
+                        self->writing_ = false;
+                        self->flush();
+                      });
+  }
+
+  void close() {
+    boost::system::error_code ignored;
+    closed_ = true;
+    socket_.close(ignored);
+  }
+
+ private:
+  static constexpr int kVersion = 4;
+
+  void read() {
+    const auto room = decoder_.writable();
+    socket_.async_read_some(
+        asio::buffer(room.data(), room.size()),
+        [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+          if (self->closed_) return;
+          if (error) die(fmt::format("{}: {}", self->host_, error.message()));
+          self->decoder_.commit(size);
+          self->take();
+          self->flush();
+          if (!self->closed_) self->read();
+        });
+  }
+
+  void take() {
+    const auto now = Clock::now();
+    while (true) {
+      const cql::Incoming incoming = decoder_.next();
+      if (incoming.kind == cql::Incoming::Kind::kNeedMore) break;
+      if (incoming.kind != cql::Incoming::Kind::kEnvelope) die(incoming.error.message);
+      const auto stream = incoming.envelope.stream();
+      if (stream < 0) continue;
+      free_.push_back(stream);
+      --run_->in_flight;
+      ++run_->done;
+      if (incoming.envelope.opcode() == cql::Opcode::kError) {
+        ++run_->errors;
+        if (run_->first_error.empty()) {
+          const auto response = response_of(incoming.envelope);
+          run_->first_error = std::get<cql::client::ErrorReply>(response.reply).error.message;
+        }
+      } else if (incoming.envelope.body.size() >= 12) {
+        // RESULT of kind Rows without metadata: kind, flags, columns, rows.
+        const char* body = incoming.envelope.body.data();
+        if (base::load_big_endian<int32_t>(body) == 2 && incoming.envelope.body.size() >= 16) {
+          run_->rows += static_cast<uint64_t>(base::load_big_endian<int32_t>(body + 12));
+        }
+      }
+      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
+          now - sent_at_[static_cast<size_t>(stream)]);
+      run_->latencies.record(static_cast<uint64_t>(std::max<int64_t>(0, us.count())));
+      if (!run_->due.empty()) {
+        send(run_->due.front());
+        run_->due.pop_front();
+      } else if (run_->settings.rate == 0 && now < run_->stop_at && run_->next < run_->end) {
+        send(now);
+      }
+    }
+    if (run_->in_flight == 0 && (now >= run_->stop_at || run_->next >= run_->end)) {
+      for (const auto& connection : run_->connections) connection->close();
+      run_->stopping = true;
+    }
+  }
+
+  asio::ip::tcp::socket socket_;
+  const std::string host_;
+  const uint16_t port_;
+  cql::FrameDecoder decoder_;
+  cql::FrameEncoder encoder_;
+  Bytes wire_;
+  bool writing_ = false, closed_ = false;
+  Run* run_ = nullptr;
+  std::vector<Bytes> prepared_;
+  std::vector<Clock::time_point> sent_at_;
+  std::vector<int16_t> free_;
+};
+
+double cpu_seconds(const std::vector<int>& pids) {
+  double out = 0;
+  for (const int pid : pids) {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string line;
+    std::getline(file, line);
+    const size_t paren = line.rfind(')');
+    if (paren == std::string::npos) die(fmt::format("there is no process {}", pid));
+    std::istringstream fields(line.substr(paren + 2));
+    std::string word;
+    double ticks = 0;
+    for (int i = 0; fields >> word; ++i) {
+      if (i == 11 || i == 12) ticks += std::stod(word);
+    }
+    out += ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return out;
+}
+
+double resident_mb(const std::vector<int>& pids) {
+  double out = 0;
+  for (const int pid : pids) {
+    std::ifstream file(fmt::format("/proc/{}/statm", pid));
+    long size = 0, resident = 0;
+    file >> size >> resident;
+    out += static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
+  }
+  return out;
+}
+
+enum Statement { kInsertKv, kInsertTs, kInsertW, kGetKv, kGetTs, kRange };
+
+void prepare_all(Connection& connection, const std::string& ks) {
+  for (const char* table : {"kv", "ts", "w"}) {
+    connection.prepare(fmt::format("INSERT INTO {}.{} (pk, ck, v) VALUES (?, ?, ?)", ks, table));
+  }
+  connection.prepare(fmt::format("SELECT v FROM {}.kv WHERE pk = ? AND ck = ?", ks));
+  connection.prepare(fmt::format("SELECT v FROM {}.ts WHERE pk = ? AND ck = ?", ks));
+  connection.prepare(fmt::format("SELECT ck, v FROM {}.ts WHERE pk = ? LIMIT 100", ks));
+}
+
+uint64_t mixed(uint64_t a, uint64_t b) {
+  return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
+}
+
+Bytes random_value(uint64_t number, int size) {
+  base::Random random(number + 77);
+  Bytes out(static_cast<size_t>(size), '\0');
+  for (size_t i = 0; i < out.size(); i += 8) {
+    const uint64_t word = random.next();
+    std::memcpy(out.data() + i, &word, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+Operation insert(int statement, uint64_t pk, uint64_t ck, uint64_t number, const Settings& s) {
+  Operation out{statement,
+                {cql::make_bigint(static_cast<int64_t>(pk)),
+                 cql::make_bigint(static_cast<int64_t>(ck)), random_value(number, s.value_bytes)},
+                3};
+  return out;
+}
+
+Operation select(int statement, uint64_t pk, uint64_t ck) {
+  return {
+      statement,
+      {cql::make_bigint(static_cast<int64_t>(pk)), cql::make_bigint(static_cast<int64_t>(ck)), {}},
+      2};
+}
+
+MakeOperation workload_named(const std::string& name, const Settings& s) {
+  const uint64_t seed = s.seed;
+  if (name == "load") {
+    return [s](uint64_t i) {
+      if (i < s.rows) return insert(kInsertKv, i, 0, i, s);
+      const uint64_t j = i - s.rows;
+      return insert(kInsertTs, j % s.partitions, j / s.partitions, i, s);
+    };
+  }
+  if (name == "write")
+    return [s, seed](uint64_t i) { return insert(kInsertW, mixed(i, seed) >> 1, 0, i, s); };
+  if (name == "read")
+    return [s, seed](uint64_t i) { return select(kGetKv, mixed(i, seed + 5) % s.rows, 0); };
+  if (name == "mix") {
+    return [s, seed](uint64_t i) {
+      const uint64_t pk = mixed(i, seed + 9) % s.rows;
+      return i % 2 == 0 ? select(kGetKv, pk, 0) : insert(kInsertKv, pk, 0, i, s);
+    };
+  }
+  if (name == "range") {
+    return [s, seed](uint64_t i) {
+      Operation out{
+          kRange,
+          {cql::make_bigint(static_cast<int64_t>(mixed(i, seed + 3) % s.partitions)), {}, {}},
+          1};
+      return out;
+    };
+  }
+  if (name == "cread") {
+    return [s, seed](uint64_t i) {
+      return select(kGetTs, mixed(i, seed + 4) % s.partitions, i % 100);
+    };
+  }
+  if (name == "cwrite") {
+    return [s, seed](uint64_t i) {
+      return insert(kInsertTs, mixed(i, seed + 6) % s.partitions, i % 100, i, s);
+    };
+  }
+  die("no workload '" + name + "': schema, load, write, read, mix, range, cread, cwrite");
+}
+
+void make_schema(const Settings& s) {
+  asio::io_context io;
+  Connection connection(io, s.hosts.front(), s.port);
+  connection.connect();
+  connection.query(fmt::format(
+      "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', "
+      "'replication_factor': {}}}",
+      s.keyspace, s.replication_factor));
+  for (const char* table : {"kv", "ts", "w"}) {
+    connection.query(fmt::format("DROP TABLE IF EXISTS {}.{}", s.keyspace, table));
+    connection.query(
+        fmt::format("CREATE TABLE {}.{} (pk bigint, ck bigint, v blob, PRIMARY KEY (pk, ck))",
+                    s.keyspace, table));
+  }
+  connection.close();
+}
+
+void run_once(const Settings& s, const std::string& name, uint64_t number) {
+  Settings seeded = s;
+  seeded.seed = s.seed * 1000 + number;
+  Run run(s);
+  for (int i = 0; i < 11; ++i) {
+    if (base::name_of(static_cast<ConsistencyLevel>(i)) == s.level)
+      run.level = static_cast<ConsistencyLevel>(i);
+  }
+  run.make = workload_named(name, seeded);
+  if (name == "load") {
+    run.end = s.rows + s.partitions * 100;
+  }
+  for (const auto& host : s.hosts) {
+    for (int i = 0; i < s.connections; ++i) {
+      auto connection = std::make_shared<Connection>(run.io, host, s.port);
+      connection->connect();
+      prepare_all(*connection, s.keyspace);
+      run.connections.push_back(std::move(connection));
+    }
+  }
+  const double cpu_before = cpu_seconds(s.pids);
+  const auto begun = Clock::now();
+  if (run.end == UINT64_MAX)
+    run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
+  for (const auto& connection : run.connections) connection->begin(run);
+  asio::steady_timer pace(run.io);
+  std::function<void()> tick;
+  if (s.rate == 0) {
+    for (int i = 0; i < s.in_flight; ++i)
+      run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
+    for (const auto& connection : run.connections) connection->flush();
+  } else {
+    uint64_t sent = 0;
+    tick = [&, sent]() mutable {
+      const auto now = Clock::now();
+      if (now >= run.stop_at) {
+        run.due.clear();
+        if (run.in_flight == 0) {
+          for (const auto& connection : run.connections) connection->close();
+        }
+        return;
+      }
+      const auto wanted =
+          static_cast<uint64_t>(std::chrono::duration<double>(now - begun).count() * s.rate);
+      for (; sent < wanted; ++sent) {
+        const auto due = begun + std::chrono::microseconds(static_cast<int64_t>(
+                                     static_cast<double>(sent) / s.rate * 1e6));
+        if (run.in_flight < 32'000) {
+          run.connections[sent % run.connections.size()]->send(due);
+        } else {
+          run.due.push_back(due);
+        }
+      }
+      for (const auto& connection : run.connections) connection->flush();
+      pace.expires_after(std::chrono::microseconds(500));
+      pace.async_wait([&](const boost::system::error_code& error) {
+        if (!error) tick();
+      });
+    };
+    tick();
+  }
+  run.io.run();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  const double cpu_us = (cpu_seconds(s.pids) - cpu_before) * 1e6 /
+                        static_cast<double>(std::max<uint64_t>(1, run.done));
+  fmt::print(
+      "{:<7} {:>9.0f} ops/s  p50 {:>7.2f}  p99 {:>7.2f}  p99.9 {:>7.2f}  max {:>7.1f} ms  rows/op "
+      "{:>6.2f}  errors {}",
+      name, static_cast<double>(run.done) / seconds,
+      static_cast<double>(run.latencies.percentile(0.5)) / 1e3,
+      static_cast<double>(run.latencies.percentile(0.99)) / 1e3,
+      static_cast<double>(run.latencies.percentile(0.999)) / 1e3,
+      static_cast<double>(run.latencies.max_us()) / 1e3,
+      static_cast<double>(run.rows) / static_cast<double>(std::max<uint64_t>(1, run.done)),
+      run.errors);
+  if (!s.pids.empty())
+    fmt::print("  server {:.1f} us/op  rss {:.0f} MB", cpu_us, resident_mb(s.pids));
+  fmt::print("\n");
+  if (!run.first_error.empty()) fmt::print("        first error: {}\n", run.first_error);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  CLI::App app(
+      "tetrad-bench: load for a CQL server. Workloads: schema, load, write, read, mix, range, "
+      "cread, cwrite");
+  app.add_option("workloads", s.workloads, "What to run, in order")->required()->delimiter(',');
+  app.add_option("--hosts", s.hosts, "Servers")->delimiter(',');
+  app.add_option("--port", s.port, "Their native port");
+  app.add_option("--connections", s.connections, "Connections per host");
+  app.add_option("--in-flight", s.in_flight, "Requests in flight (closed loop)");
+  app.add_option("--rate", s.rate, "Requests per second (open loop); 0: closed loop");
+  app.add_option("--seconds", s.seconds, "Length of a run");
+  app.add_option("--runs", s.runs, "Runs of each workload");
+  app.add_option("--rows", s.rows, "Rows of table kv");
+  app.add_option("--partitions", s.partitions, "Partitions of 100 rows of table ts");
+  app.add_option("--value-bytes", s.value_bytes, "Size of a value");
+  app.add_option("--rf", s.replication_factor, "Replication factor of the keyspace");
+  app.add_option("--keyspace", s.keyspace, "Keyspace");
+  app.add_option("--consistency", s.level, "ONE, QUORUM, ...");
+  app.add_option("--pids", s.pids, "Process ids of the servers, for their CPU time")
+      ->delimiter(',');
+  app.add_option("--seed", s.seed, "Seed of the keys");
+  CLI11_PARSE(app, argc, argv);
+  if (s.connections < 1 || s.in_flight < 1 || s.in_flight > 32'000 || s.runs < 1 ||
+      s.partitions < 1 || s.rows < 1) {
+    die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
+  }
+  uint64_t number = static_cast<uint64_t>(Clock::now().time_since_epoch().count() % 100'000);
+  for (const auto& name : s.workloads) {
+    if (name == "schema") {
+      make_schema(s);
+      continue;
+    }
+    for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) run_once(s, name, ++number);
+  }
+  return 0;
+}
