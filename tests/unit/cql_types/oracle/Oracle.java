@@ -403,7 +403,8 @@ public class Oracle {
       }
       random = new Random(seed + 3);
       for (String name : new String[] {"timestamp", "date", "time", "duration", "inet", "decimal", "double", "float", "int", "bigint", "varint", "tinyint"})
-        for (int i = 0; i < values * 3; ++i) {
+        // Java asks the name service about odd inet texts, which is slow.
+        for (int i = 0; i < (name.equals("inet") ? Math.min(values * 3, 200) : values * 3); ++i) {
           String text = randomText(name);
           out.println(name + "\t" + escape(text) + "\t" + escape(ask(() -> hex(parse(name).fromString(text)))));
         }
