@@ -75,7 +75,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       stream_(environment_.reactor, rpc_, meta_, environment_.stores, logger_.named("tablets")),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
-                 formation_options(options_, identity.host), logger_.named("formation")) {
+                 formation_options(options_, identity.host), logger_.named("formation")),
+      hub_(MetaHub::make(environment_.reactor, meta_)) {
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_load(context, body); });
@@ -91,7 +92,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       [this](const MetaSnapshot& before, const MetaSnapshot& now) { on_state(before, now); });
 }
 
-ReplicationNode::~ReplicationNode() = default;
+ReplicationNode::~ReplicationNode() { hub_->close(); }
 
 void ReplicationNode::register_metrics() {
   constexpr const char* kShard = "shard=\"0\"";

@@ -16,6 +16,7 @@
 #include "base/reactor.h"
 #include "replication/membership/formation.h"
 #include "replication/membership/membership.h"
+#include "replication/meta/meta_front.h"
 #include "replication/meta/meta_service_impl.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/load_report.h"
@@ -52,7 +53,7 @@ struct NodeOptions {
   uint32_t shard_count = 1;
   std::function<void(uint32_t shard, Bytes message)> forward;
 
-  int64_t raft_tick_us = 50'000;
+  int64_t raft_tick_us = 100'000;
   int64_t heartbeat_us = 200'000;
   uint64_t raft_snapshot_every = 1000;
   int64_t voter_away_us = 30'000'000;
@@ -81,6 +82,8 @@ class ReplicationNode {
   HostId self() const { return rpc_.self(); }
   MetaService& meta() { return meta_; }
   MetaServiceImpl& meta_group() { return meta_; }
+  /// For the fronts of the other shards.
+  std::shared_ptr<MetaHub> hub() { return hub_; }
   RpcNode& rpc() { return rpc_; }
   Membership& membership() { return membership_; }
   const NodeOptions& options() const { return options_; }
@@ -102,6 +105,7 @@ class ReplicationNode {
   TabletStream stream_;
   MoveRunner moves_;
   Formation formation_;
+  std::shared_ptr<MetaHub> hub_;
   std::shared_ptr<void> subscription_;
   bool ready_ = false;
 };

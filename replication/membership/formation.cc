@@ -13,7 +13,9 @@ namespace {
 constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
 constexpr uint8_t kJoinFormat = 1;
-constexpr int64_t kAskUs = 1'000'000;
+constexpr int64_t kAskUs = 300'000;  // a seed that is not up yet says nothing
+constexpr int64_t kAnswerUs = 100'000;
+constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
 constexpr size_t kSecretBytes = 32;
@@ -85,7 +87,7 @@ Formation::Formation(base::Reactor& reactor, base::Random& random, storage::Loca
   rpc_.handle(
       Verb::kJoin,
       [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
-        tasks_.spawn(serve_join(Bytes(body), context.from_endpoint, std::move(reply)));
+        tasks_.spawn(serve_join(Bytes(body), context, std::move(reply)));
       },
       true);
 }
@@ -95,11 +97,13 @@ Formation::~Formation() { rpc_.handle(Verb::kJoin, nullptr); }
 std::vector<Endpoint> Formation::other_seeds() const {
   std::vector<Endpoint> others = options_.seeds;
   std::erase(others, rpc_.self_endpoint());
+  std::erase_if(others, [this](const Endpoint& seed) { return own_seeds_.contains(seed); });
   return others;
 }
 
 bool Formation::is_first_seed() const {
-  return !options_.seeds.empty() && options_.seeds.front() == rpc_.self_endpoint();
+  return !options_.seeds.empty() && (options_.seeds.front() == rpc_.self_endpoint() ||
+                                     own_seeds_.contains(options_.seeds.front()));
 }
 
 Task<void> Formation::run() {
@@ -130,7 +134,8 @@ Task<void> Formation::run() {
         co_return;
       }
       if (*taken_in) break;
-      if (is_first_seed() && reactor_.now_us() >= found_at_us) {
+      if (other_seeds().empty() ||
+          (is_first_seed() && !cluster_seen_ && reactor_.now_us() >= found_at_us)) {
         Result<void> founded = co_await found();
         begun = std::move(founded);
         break;
@@ -221,6 +226,8 @@ Task<Result<bool>> Formation::ask_seeds(bool join) {
     rpc_.call_endpoint(seed, Verb::kJoin, join_request(), deadline, std::move(done));
     Result<Bytes> answer = co_await answered;
     if (!answer) {
+      if (answer.error().code == ErrorCode::kAlreadyExists) own_seeds_.insert(seed);
+      if (answer.error().code == ErrorCode::kUnavailable) cluster_seen_ = true;
       if (answer.error().code == ErrorCode::kConfig)
         co_return fail(ErrorCode::kConfig, "seed {} refuses this node: {}", seed,
                        answer.error().message);
@@ -274,7 +281,7 @@ Task<void> Formation::keep_known() {
       PutNode command{options_.self, token_seed_};
       command.node.host = identity_.host;
       MetaCommandBody body(std::move(command));
-      const base::Deadline deadline{reactor_.now_us() + kAskUs};
+      const base::Deadline deadline{reactor_.now_us() + kTellUs};
       Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
       if (!proposed && proposed.error().code == ErrorCode::kConfig) {
         options_.fatal(proposed.error());
@@ -303,10 +310,15 @@ Bytes Formation::join_answer() const {
   return body;
 }
 
-Task<void> Formation::serve_join(Bytes body, Endpoint from, RpcNode::Reply reply) {
+Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply reply) {
+  const Endpoint from = context.from_endpoint;
   const auto request = decode_join(body);
   if (!request) {
     reply.error(request.error());
+    co_return;
+  }
+  if (request->node.host == identity_.host) {
+    reply.error(Error(ErrorCode::kAlreadyExists, "this is the node that asks"));
     co_return;
   }
   const MetaSnapshot state = meta_.snapshot();
@@ -327,16 +339,19 @@ Task<void> Formation::serve_join(Bytes body, Endpoint from, RpcNode::Reply reply
     co_return;
   }
   const HostId host = request->node.host;
-  if (host != identity_.host && !from.empty()) rpc_.set_peer(host, from);
+  if (!from.empty()) rpc_.set_peer(host, from);
   const NodeInfo* known = state->node(host);
   const bool current = known != nullptr && known->state != NodeState::kRemoved &&
                        same_but_for_ring(*known, request->node);
   if (!current) {
     MetaCommandBody command(PutNode{request->node, request->token_seed});
-    const base::Deadline deadline{reactor_.now_us() + kTakeInUs};
+    // Before the asking node gives up, so that it hears that there is a cluster.
+    const base::Deadline deadline{context.deadline.at_us - kAnswerUs};
     Result<MetaIndex> proposed = co_await meta_.propose(std::move(command), deadline);
     if (!proposed) {
-      reply.error(proposed.error());
+      const bool is_final = proposed.error().code == ErrorCode::kConfig;
+      reply.error(
+          Error(is_final ? ErrorCode::kConfig : ErrorCode::kUnavailable, proposed.error().message));
       co_return;
     }
     logger_.info("node joins host={} endpoint={}", host.to_string(), from);

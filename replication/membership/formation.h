@@ -13,6 +13,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ class Formation {
   Task<Result<bool>> ask_seeds(bool join);
   Task<Result<void>> store_identity();
   Task<void> keep_known();
-  Task<void> serve_join(Bytes body, Endpoint from, RpcNode::Reply reply);
+  Task<void> serve_join(Bytes body, RpcContext context, RpcNode::Reply reply);
   Result<void> begin(Bytes answer);
   Bytes join_request() const;
   Bytes join_answer() const;
@@ -71,6 +72,8 @@ class Formation {
   const FormationOptions options_;
   const Logger logger_;
   const uint64_t token_seed_;
+  std::set<Endpoint> own_seeds_;  // seeds that turned out to be this node, by name perhaps
+  bool cluster_seen_ = false;     // a seed has one, even if it could not take this node in yet
   base::TaskGroup tasks_;
 };
 

@@ -16,6 +16,7 @@ constexpr int64_t kRetryPauseUs = 20'000;
 constexpr int64_t kVoterPeriodUs = 100'000;
 constexpr uint8_t kHopsMax = 2;
 constexpr RaftIndex kPromotionLagMax = 16;
+constexpr size_t kRetiredMax = 4096;
 
 bool may_retry(ErrorCode code) {
   return code == ErrorCode::kNotLeader || code == ErrorCode::kTimedOut ||
@@ -219,6 +220,7 @@ void MetaServiceImpl::manage_voters() {
     manage_voters();
   });
   if (!is_leader() || state_->cluster_id.is_nil()) return;
+  forget_retired();
   const RaftCore& core = driver_->core();
   const auto peers = core.peers();
   const auto away_ticks = static_cast<uint64_t>(options_.voter_away_us / options_.tick_us);
@@ -242,6 +244,31 @@ void MetaServiceImpl::manage_voters() {
     logger_.info("metadata group changes host={} change={}", change->server.to_string(),
                  static_cast<int>(change->kind));
   }
+}
+
+/// The oldest half of a long list, once every node has told its stores: all of them are live and
+/// have applied what made the list.
+void MetaServiceImpl::forget_retired() {
+  if (forgetting_ || state_->retired.size() < kRetiredMax) return;
+  for (const auto& [host, node] : state_->nodes) {
+    if (node.state == NodeState::kRemoved || host == self()) continue;
+    if (!membership_.is_live(host) || membership_.applied_of(host) < state_->applied) return;
+  }
+  ForgetRetired command;
+  command.incarnations.assign(
+      state_->retired.begin(),
+      state_->retired.begin() + static_cast<ptrdiff_t>(state_->retired.size() / 2));
+  forgetting_ = true;
+  tasks_.spawn(run_forget(std::move(command)));
+}
+
+Task<void> MetaServiceImpl::run_forget(ForgetRetired command) {
+  MetaCommandBody body(std::move(command));
+  const base::Deadline deadline{reactor_.now_us() + kAttemptUs};
+  // Refused or lost: the next look repeats it.
+  Result<MetaIndex> done = co_await propose(std::move(body), deadline);
+  (void)done;
+  forgetting_ = false;
 }
 
 // Proposing.

@@ -21,7 +21,7 @@
 namespace tetrad::replication {
 
 struct MetaServiceOptions {
-  int64_t tick_us = 50'000;  // of the group
+  int64_t tick_us = 100'000;  // of the group
   uint64_t snapshot_every = 1000;
   int64_t voter_away_us = 30'000'000;        // a voter silent so long is replaced
   int64_t schema_agreement_us = 10'000'000;  // how long a DDL waits for live nodes
@@ -94,6 +94,8 @@ class MetaServiceImpl final : public MetaService {
   void notify(const MetaSnapshot& before, const MetaSnapshot& now);
   void wake();
   void manage_voters();
+  void forget_retired();
+  Task<void> run_forget(ForgetRetired command);
   bool all_live_applied(MetaIndex index) const;
   static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
                                                         const SchemaChange& change);
@@ -113,6 +115,7 @@ class MetaServiceImpl final : public MetaService {
   std::vector<HostId> to_tell_;  // origins of commands of the batch being applied
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
   uint64_t tablet_bytes_version_ = 0;
+  bool forgetting_ = false;
   uint64_t ask_round_ = 0;
   base::Reactor::TimerId voter_timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

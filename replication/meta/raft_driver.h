@@ -26,7 +26,7 @@ namespace tetrad::replication {
 struct RaftDriverOptions {
   Uuid cluster_id;
   uint64_t seed = 0;
-  int64_t tick_us = 50'000;
+  int64_t tick_us = 100'000;
   uint64_t snapshot_every = 1000;  // applied entries
 };
 

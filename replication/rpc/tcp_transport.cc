@@ -27,24 +27,23 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr int64_t kBackoffFirstUs = 50'000;
-constexpr int64_t kBackoffLastUs = 1'000'000;
+constexpr int64_t kBackoffLastUs = 500'000;
 constexpr int kUserTimeoutMs = 10'000;
 constexpr size_t kReadBytes = 128 * 1024;
 
-Result<tcp::endpoint> parse_endpoint(const Endpoint& text) {
+/// "address:port" or "name:port" in its parts, an IPv6 address without its brackets.
+Result<std::pair<std::string, uint16_t>> split_endpoint(const Endpoint& text) {
   const size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return fail(ErrorCode::kConfig, "'{}' has no port", text);
+  uint16_t port = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, status] =
+      std::from_chars(text.data() + (colon == std::string::npos ? 0 : colon + 1), end, port);
+  if (colon == std::string::npos || colon == 0 || status != std::errc() || stop != end)
+    return fail(ErrorCode::kConfig, "'{}' is not an address and a port", text);
   std::string address = text.substr(0, colon);
   if (address.size() >= 2 && address.front() == '[' && address.back() == ']')
     address = address.substr(1, address.size() - 2);
-  uint16_t port = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, port);
-  error_code error;
-  const auto parsed = asio::ip::make_address(address, error);
-  if (error || status != std::errc() || stop != end)
-    return fail(ErrorCode::kConfig, "'{}' is not an address and a port", text);
-  return tcp::endpoint(parsed, port);
+  return std::pair(std::move(address), port);
 }
 
 void set_socket_options(tcp::socket& socket) {
@@ -70,6 +69,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   const TcpTransportOptions options;
   const Logger logger;
   std::optional<tcp::socket> socket;
+  std::optional<tcp::resolver> resolver;
   State state = State::kIdle;
   Bytes queued;   // frames that wait
   Bytes writing;  // frames the socket is being given
@@ -95,22 +95,47 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   }
 
   void connect() {
-    const auto target = parse_endpoint(endpoint);
+    const auto target = split_endpoint(endpoint);
     if (!target) {
       failed(target.error().message);
       return;
     }
     state = State::kConnecting;
-    socket.emplace(io);
     const uint64_t mine = ++connection;
-    connect_timer = reactor.call_at(
-        reactor.now_us() + options.connect_timeout_us, [self = shared_from_this(), mine] {
-          self->connect_timer = 0;
-          if (!self->closed && self->connection == mine && self->state == State::kConnecting)
-            self->failed("no connection in time");
+    connect_timer = reactor.call_at(reactor.now_us() + options.connect_timeout_us,
+                                    [self = shared_from_this(), mine] {
+                                      self->connect_timer = 0;
+                                      if (self->is_connecting(mine))
+                                        self->failed("no connection in time");
+                                    });
+    error_code error;
+    const auto address = asio::ip::make_address(target->first, error);
+    if (!error) {
+      connect_to(tcp::endpoint(address, target->second), mine);
+      return;
+    }
+    // A name, as seeds may have. Asio looks it up on a thread of its own.
+    resolver.emplace(io);
+    resolver->async_resolve(
+        target->first, std::to_string(target->second),
+        [self = shared_from_this(), mine](const error_code& failure,
+                                          const tcp::resolver::results_type& found) {
+          if (!self->is_connecting(mine)) return;
+          if (failure || found.empty())
+            self->failed(failure.message());
+          else
+            self->connect_to(found.begin()->endpoint(), mine);
         });
-    socket->async_connect(*target, [self = shared_from_this(), mine](const error_code& error) {
-      if (self->closed || self->connection != mine || self->state != State::kConnecting) return;
+  }
+
+  bool is_connecting(uint64_t mine) const {
+    return !closed && connection == mine && state == State::kConnecting;
+  }
+
+  void connect_to(const tcp::endpoint& target, uint64_t mine) {
+    socket.emplace(io);
+    socket->async_connect(target, [self = shared_from_this(), mine](const error_code& error) {
+      if (!self->is_connecting(mine)) return;
       self->cancel_timer();
       if (error) {
         self->failed(error.message());
@@ -178,6 +203,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
     ++connection;
     // A write still under way refers to `writing`: it ends with an error once the socket is closed,
     // and the buffer stays until then because the handler holds this object.
+    if (resolver) resolver->cancel();
     if (socket) {
       error_code ignored;
       socket->close(ignored);

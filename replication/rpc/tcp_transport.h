@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The real Transport: one TCP connection per peer and direction over Asio. All messages of a turn
 // leave in one write; all complete frames that have arrived are read in one turn. A connection that
-// breaks is made anew when there is something to send, after a pause that doubles from 50 ms to 1
-// s.
+// breaks is made anew when there is something to send, after a pause that doubles from 50 ms to
+// half a second.
 #pragma once
 
 #include <memory>

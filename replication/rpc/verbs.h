@@ -18,8 +18,8 @@ enum class Verb : uint8_t {
   kStreamRange = 8,   // to a store: a page of a range of a tablet
   kEcho = 9,          // tests and measurements
   kPullTablet = 10,   // to a store: become a member by streaming, or tell how far that is
-  kRetireDone = 11,     // one-way: a store has retired incarnations
-  kSyncApplied = 12,    // to shard 0 of the own node: sync what is applied of the metadata
+  kRetireDone = 11,   // one-way: a store has retired incarnations
+  kSyncApplied = 12,  // to shard 0 of the own node: sync what is applied of the metadata
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

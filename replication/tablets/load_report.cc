@@ -9,6 +9,8 @@ namespace tetrad::replication {
 namespace {
 constexpr uint8_t kLoadFormat = 1;
 constexpr uint64_t kFullReportRounds = 30;  // the rounds between only tell what has changed
+constexpr size_t kTabletsPerSlice = 128;
+constexpr int64_t kSlicePauseUs = 50'000;
 }  // namespace
 
 Bytes encode_load(const TabletSizes& sizes) {
@@ -56,34 +58,44 @@ LoadReporter::~LoadReporter() {
 }
 
 void LoadReporter::start() {
-  timer_ = reactor_.call_at(reactor_.now_us() + period_us_, [this] { round(); });
+  timer_ = reactor_.call_at(reactor_.now_us() + period_us_, [this] { slice(); });
 }
 
-void LoadReporter::round() {
-  start();
-  const bool full = rounds_++ % kFullReportRounds == 0;
-  if (full) reported_.clear();
+void LoadReporter::measure(const std::shared_ptr<const TableInfo>& table,
+                           std::vector<MeasuredTablet>& measured, TabletSizes& changed) {
+  for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
+    if (tablet.replicas.empty()) continue;
+    const StoreAddress acting = acting_member(tablet, meta_);
+    if (acting.host != meta_.self() || acting.store >= stores_.size()) continue;
+    storage::Store* store = stores_[acting.store];
+    if (store == nullptr) continue;
+    const uint64_t bytes = store->approximate_bytes(table->incarnation, tablet.range);
+    const auto [known, fresh] = reported_.try_emplace(tablet.id, bytes);
+    if (fresh || known->second != bytes) {
+      known->second = bytes;
+      changed.emplace_back(tablet.id, bytes);
+    }
+    measured.push_back({table, tablet, store, bytes});
+  }
+}
+
+/// Not all at once: thousands of tablets would hold up the loop.
+void LoadReporter::slice() {
+  if (!after_ && rounds_++ % kFullReportRounds == 0) reported_.clear();
   const MetaSnapshot state = meta_.snapshot();
   std::vector<MeasuredTablet> measured;
   TabletSizes changed;
-  for (const auto& [id, table] : state->tables) {
-    for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
-      if (tablet.replicas.empty()) continue;
-      const StoreAddress acting = acting_member(tablet, meta_);
-      if (acting.host != meta_.self() || acting.store >= stores_.size()) continue;
-      storage::Store* store = stores_[acting.store];
-      if (store == nullptr) continue;
-      const uint64_t bytes = store->approximate_bytes(table->incarnation, tablet.range);
-      const auto [known, fresh] = reported_.try_emplace(tablet.id, bytes);
-      if (fresh || known->second != bytes) {
-        known->second = bytes;
-        changed.emplace_back(tablet.id, bytes);
-      }
-      measured.push_back({table, tablet, store, bytes});
-    }
+  auto next = after_ ? state->tables.upper_bound(*after_) : state->tables.begin();
+  for (; next != state->tables.end() && measured.size() < kTabletsPerSlice; ++next) {
+    measure(next->second, measured, changed);
+    after_ = next->first;
   }
+  const bool round_ends = next == state->tables.end();
+  if (round_ends) after_.reset();
+  timer_ = reactor_.call_at(reactor_.now_us() + (round_ends ? period_us_ : kSlicePauseUs),
+                            [this] { slice(); });
   if (!changed.empty()) rpc_.one_way(meta_.self(), 0, Verb::kLoad, encode_load(changed));
-  if (listener_) listener_(measured);
+  if (listener_ && !measured.empty()) listener_(measured);
 }
 
 }  // namespace tetrad::replication

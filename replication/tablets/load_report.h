@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -37,7 +38,7 @@ struct MeasuredTablet {
 
 class LoadReporter {
  public:
-  /// After each round.
+  /// After each slice of a round, with what was measured in it.
   using Listener = std::function<void(const std::vector<MeasuredTablet>&)>;
 
   /// `stores` by number; null: another shard's.
@@ -50,7 +51,9 @@ class LoadReporter {
   void on_measured(Listener listener) { listener_ = std::move(listener); }
 
  private:
-  void round();
+  void slice();
+  void measure(const std::shared_ptr<const TableInfo>& table, std::vector<MeasuredTablet>& measured,
+               TabletSizes& changed);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
@@ -58,6 +61,7 @@ class LoadReporter {
   const std::vector<storage::Store*> stores_;
   const int64_t period_us_;
   uint64_t rounds_ = 0;
+  std::optional<TableId> after_;  // the round goes on past this table; unset: a new one begins
   std::unordered_map<TabletId, uint64_t> reported_;
   Listener listener_;
   base::Reactor::TimerId timer_ = 0;

@@ -156,11 +156,12 @@ void MoveRunner::begin_growth(const MetaSnapshot& state) {
       nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
   }
   const partitioner::Ring ring(std::move(nodes));
+  const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
   const auto is_live = [this](HostId host) { return meta_.is_live(host); };
   for (const auto& [id, table] : state->tables) {
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
-      if (changes_.contains(tablet.id)) continue;
+      if (tablet.replicas.size() >= members_most || changes_.contains(tablet.id)) continue;
       auto members = grown_members(ring, tablet, is_live);
       if (!members) continue;
       changes_[tablet.id].progress.epoch = tablet.epoch;

@@ -65,6 +65,25 @@ TEST_CASE("nodes form a cluster over a network that loses and delays") {
   }
 }
 
+TEST_CASE("the first of several seeds founds the cluster when no other has one") {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    INFO("seed=" << seed);
+    SimCluster cluster(seed, 3);
+    for (size_t i = 0; i < 3; ++i)
+      cluster[i].options().seeds = {cluster[0].endpoint(), cluster[1].endpoint(),
+                                    cluster[2].endpoint()};
+    REQUIRE(cluster.form());
+    cluster.world().run_for(2'000'000);
+    // Wiped, it joins the others instead of founding a second one.
+    const Uuid id = cluster[1].state()->cluster_id;
+    cluster[0].wipe();
+    cluster.world().run_for(5'000'000);
+    cluster[0].start();
+    REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 10'000'000));
+    CHECK(cluster[0].state()->cluster_id == id);
+  }
+}
+
 TEST_CASE("a restarted node keeps its host id and may come back elsewhere") {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     INFO("seed=" << seed);

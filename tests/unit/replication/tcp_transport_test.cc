@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/rpc/tcp_transport.h"
+
+#include <chrono>
+#include <thread>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "tests/support/manual_reactor.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+/// Runs sockets and reactor until the condition holds, for ten seconds at most.
+struct Loop {
+  boost::asio::io_context io{1};
+  tests::ManualReactor reactor;
+
+  template <class Condition>
+  bool run_until(Condition condition) {
+    for (int i = 0; i < 10'000; ++i) {
+      io.restart();
+      io.poll();
+      reactor.run_until_idle();
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      reactor.advance_us(1000);
+    }
+    return condition();
+  }
+  std::unique_ptr<TcpTransport> open(TcpTransportOptions options = {}) {
+    if (options.listen_port == 7000) options.listen_port = 0;
+    auto transport = TcpTransport::open(io, reactor, options, Logger());
+    if (!transport) throw std::runtime_error(transport.error().message);
+    return std::move(*transport);
+  }
+};
+
+Endpoint at(const TcpTransport& transport) { return make_endpoint("127.0.0.1", transport.port()); }
+
+}  // namespace
+
+TEST_CASE("messages arrive whole and in order over TCP") {
+  Loop loop;
+  auto a = loop.open(), b = loop.open();
+  std::vector<Bytes> received;
+  b->set_receive_handler([&](Bytes message) { received.push_back(std::move(message)); });
+  base::Random random(1);
+  std::vector<Bytes> sent;
+  for (int i = 0; i < 300; ++i) {
+    sent.emplace_back(random.below(i % 50 == 0 ? 3'000'000 : 3'000), static_cast<char>(i));
+    a->send(at(*b), sent.back());
+  }
+  CHECK(a->queued_bytes(at(*b)) > 0);
+  REQUIRE(loop.run_until([&] { return received.size() == sent.size(); }));
+  CHECK(received == sent);
+  CHECK(a->queued_bytes(at(*b)) == 0);
+}
+
+TEST_CASE("a peer may be named, and may come up later") {
+  Loop loop;
+  auto a = loop.open();
+  auto b = loop.open();
+  const uint16_t port = b->port();
+  const Endpoint name = "localhost:" + std::to_string(port);
+  b.reset();
+  a->send(name, "lost");
+  loop.run_until([&] { return a->queued_bytes(name) == 0; });
+  TcpTransportOptions options;
+  options.listen_port = port;
+  b = loop.open(options);
+  int received = 0;
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  int turn = 0;
+  CHECK(loop.run_until([&] {
+    if (++turn % 20 == 0) a->send(name, "again");
+    return received > 0;
+  }));
+  // A connection that broke is made anew.
+  b.reset();
+  b = loop.open(options);
+  received = 0;
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  CHECK(loop.run_until([&] {
+    if (++turn % 20 == 0) a->send(at(*b), "again");
+    return received > 0;
+  }));
+}
+
+TEST_CASE("a full queue drops, it does not grow") {
+  Loop loop;
+  TcpTransportOptions options;
+  options.queue_bytes_max = 100'000;
+  auto a = loop.open(options);
+  auto b = loop.open();
+  for (int i = 0; i < 1000; ++i) a->send(at(*b), Bytes(1000, 'x'));
+  CHECK(a->queued_bytes(at(*b)) <= 110'000);
+  a->send("no port", "x");
+  a->send(":", "x");
+  loop.reactor.run_until_idle();
+}
+
+TEST_CASE("a stranger on the internode port is shown out, others are served on") {
+  Loop loop;
+  auto a = loop.open(), b = loop.open();
+  int received = 0;
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  boost::asio::ip::tcp::socket stranger(loop.io);
+  stranger.connect({boost::asio::ip::make_address("127.0.0.1"), b->port()});
+  boost::asio::write(stranger, boost::asio::buffer(std::string("GET / HTTP/1.1\r\n\r\n")));
+  bool ended = false;
+  char byte;
+  stranger.async_read_some(
+      boost::asio::buffer(&byte, 1),
+      [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
+  CHECK(loop.run_until([&] { return ended; }));
+  a->send(at(*b), "hello");
+  CHECK(loop.run_until([&] { return received == 1; }));
+}
+
+TEST_CASE("a transport may be destroyed with everything under way") {
+  Loop loop;
+  auto b = loop.open();
+  for (int i = 0; i < 20; ++i) {
+    auto a = loop.open();
+    b->set_receive_handler([](const Bytes&) {});
+    a->send(at(*b), Bytes(1'000'000, 'x'));
+    a->send(at(*a), "self");
+    int turns = i;
+    loop.run_until([&] { return turns-- == 0; });
+    a.reset();
+  }
+  b.reset();
+  loop.run_until([turns = 50]() mutable { return turns-- == 0; });
+}
+
+TEST_CASE("a port that is taken and an address that is none are refused") {
+  Loop loop;
+  auto a = loop.open();
+  TcpTransportOptions options;
+  options.reuse_port = false;
+  options.listen_port = a->port();
+  const auto taken = TcpTransport::open(loop.io, loop.reactor, options, Logger());
+  REQUIRE_FALSE(taken.has_value());
+  CHECK(taken.error().code == ErrorCode::kIo);
+  options.listen_address = "nonsense";
+  CHECK_FALSE(TcpTransport::open(loop.io, loop.reactor, options, Logger()).has_value());
+}
+
+}  // namespace tetrad::replication
