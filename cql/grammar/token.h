@@ -96,7 +96,8 @@ enum class TokenKind : uint8_t {
   X(Table, "table", R) X(Tables, "tables", B) X(Text, "text", T) X(Time, "time", T) \
   X(Timestamp, "timestamp", T) X(Timeuuid, "timeuuid", T) X(Tinyint, "tinyint", T) \
   X(To, "to", R) X(Token, "token", F) X(Trigger, "trigger", B) X(True, "true", R) \
-  X(Ttl, "ttl", S) X(Unlogged, "unlogged", R) X(Unmask, "unmask", B) X(Unset, "unset", B) \
+  X(Truncate, "truncate", R) X(Ttl, "ttl", S) X(Tuple, "tuple", B) X(Type, "type", B) \
+  X(Types, "types", B) X(Unlogged, "unlogged", R) X(Unmask, "unmask", B) X(Unset, "unset", B) \
   X(Update, "update", R) X(Use, "use", R) X(User, "user", B) X(Users, "users", B) \
   X(Using, "using", R) X(Uuid, "uuid", T) X(Values, "values", B) X(Varchar, "varchar", T) \
   X(Varint, "varint", T) X(Vector, "vector", B) X(View, "view", R) X(Where, "where", R) \
