@@ -166,7 +166,7 @@ class SelectRun {
   uint32_t rows_wanted() const {
     if (statement_.is_aggregate_ || filters_active_) return kChunkRows;
     int64_t wanted = kChunkRows;
-    if (page_left_ >= 0) wanted = page_left_;
+    if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
     if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
     return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
   }
@@ -347,6 +347,11 @@ class SelectRun {
     }
     if (statement_.is_aggregate_) return take_grouped(partition, row, evaluation);
     if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
+    if (page_left_ == 0) {
+      result_.next_position = std::move(page_end_);
+      done_ = true;
+      return {};
+    }
     if (sorts_) {
       TETRAD_TRY(Bytes key, sort_key(row));
       Bytes cells;
@@ -367,11 +372,16 @@ class SelectRun {
       return {};
     }
     if (page_left_ > 0 && --page_left_ == 0) {
-      done_ = true;
-      const bool nothing_left =
+      page_end_ = encode_position(position_of(partition, row));
+      // Without filters the next page is only promised when its first row has been seen; with them
+      // that could take the rest of the table.
+      const bool last_of_all =
           is_last_row_ && chunk.exhausted &&
           (partitions_.is_range || next_partition_ + 1 >= partitions_.partitions.size());
-      if (!nothing_left) set_next_position(position_of(partition, row));
+      if (filters_active_) {
+        done_ = true;
+        if (!last_of_all) result_.next_position = std::move(page_end_);
+      }
     }
     return {};
   }
@@ -391,10 +401,9 @@ class SelectRun {
     return position;
   }
 
-  void set_next_position(storage::ReadPosition after) {
-    SelectPosition position{std::move(after), rows_left_,
-                            static_cast<uint32_t>(partition_rows_done_)};
-    result_.next_position = encode_select_position(position);
+  Bytes encode_position(storage::ReadPosition after) const {
+    return encode_select_position(
+        {std::move(after), rows_left_, static_cast<uint32_t>(partition_rows_done_)});
   }
 
   /// The first columns of the clustering key, which ORDER BY names.
@@ -436,7 +445,7 @@ class SelectRun {
           group_open_ = false;
           if (rows_left_ != 0) {
             partition_rows_done_ = last_groups_;
-            set_next_position(last_row_);
+            result_.next_position = encode_position(last_row_);
           }
           return {};
         }
@@ -606,6 +615,7 @@ class SelectRun {
   Bytes current_partition_;
   Bytes partition_with_rows_;  // the last one that gave a live row
   bool started_ = false, partition_has_rows_ = false, resumed_ = false;
+  Bytes page_end_;  // where a full page ends
   bool last_chunk_partition_ = false, is_last_row_ = false;
   int64_t partition_rows_done_ = 0;
 

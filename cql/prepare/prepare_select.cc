@@ -7,6 +7,7 @@
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepared_select.h"
+#include "cql/system/virtual_tables.h"
 #include "cql/types/json.h"
 #include "cql/types/ordered_encoding.h"
 
@@ -84,9 +85,10 @@ class SelectPreparer {
     made_->is_json_ = source_.json;
     made_->distinct_ = source_.distinct;
     TETRAD_TRY_VOID(select_list());
-    TETRAD_TRY(made_->where_,
-               Restrictions::build(source_.where, builder_, WhereOf::kSelect,
-                                   source_.allow_filtering || table_->is_virtual, only_static_));
+    TETRAD_TRY(made_->where_, Restrictions::build(
+                                  source_.where, builder_, WhereOf::kSelect,
+                                  source_.allow_filtering || is_listed_as_virtual(table_->keyspace),
+                                  only_static_));
     TETRAD_TRY_VOID(group_by());
     if (source_.distinct) TETRAD_TRY_VOID(check_distinct());
     if (source_.per_partition_limit && source_.distinct) {
@@ -99,6 +101,7 @@ class SelectPreparer {
     }
     if (!source_.order_by.empty()) TETRAD_TRY_VOID(order_by());
     TETRAD_TRY_VOID(limits());
+    TETRAD_TRY_VOID(made_->where_.check_filtering_allowed());
     finish();
     return made_;
   }
@@ -330,7 +333,8 @@ class SelectPreparer {
     made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
     made.counts_only_ = made.is_aggregate_ && !made.is_grouped_ && made.aggregates_.size() == 1 &&
                         !made.aggregates_[0].argument && !made.where_.needs_filtering() &&
-                        !made.distinct_ && table_->dropped_columns.empty();
+                        !made.distinct_ && made.layout_.slots.empty() &&
+                        table_->dropped_columns.empty();
     made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);
     made.bind_variables_ = std::move(markers_).take();
   }

@@ -586,11 +586,10 @@ class Restrictions::Builder {
     }
     // How far the restrictions go without a gap.
     uint32_t next = 0;
-    bool after_slice = false, whole = true;
+    bool after_slice = false;
     for (const auto& restriction : all) {
       const bool selects = restriction->kind != Restriction::Kind::kContains;
       if (restriction->first().position != next || after_slice || !selects) {
-        whole = false;
         if (of_ == WhereOf::kUpdate || allow_filtering_) break;
         if (!selects) {
           return fail(ErrorCode::kInvalid,
@@ -620,11 +619,9 @@ class Restrictions::Builder {
         return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
       }
     }
-    (void)whole;
-    if (of_ == WhereOf::kSelect && (result_.is_key_range_ || result_.on_token_) && !all.empty() &&
-        !allow_filtering_) {
-      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
-    }
+    result_.lacks_allow_filtering_ = of_ == WhereOf::kSelect && !all.empty() &&
+                                     (result_.is_key_range_ || result_.on_token_) &&
+                                     !allow_filtering_;
     return {};
   }
 
@@ -672,6 +669,11 @@ Result<Restrictions> Restrictions::build(const std::vector<ast::Relation>& relat
                                          ExpressionBuilder& builder, WhereOf of,
                                          bool allow_filtering, bool only_static) {
   return Builder(builder, of, allow_filtering, only_static).run(relations);
+}
+
+Result<void> Restrictions::check_filtering_allowed() const {
+  if (!lacks_allow_filtering_) return {};
+  return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
 }
 
 bool Restrictions::has_partition_key_in() const {

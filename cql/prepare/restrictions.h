@@ -107,6 +107,9 @@ class Restrictions {
   bool has_clustering() const { return !clustering_.empty(); }
   bool has_clustering_slice() const;
   bool needs_filtering() const { return !filters_.empty(); }
+  /// A scan with restricted clustering columns that was not allowed to filter. Checked last, as
+  /// Cassandra does.
+  Result<void> check_filtering_allowed() const;
   bool all_clustering_equal() const;
   /// Non-key columns that are restricted, static ones left out.
   bool has_regular() const;
@@ -138,6 +141,7 @@ class Restrictions {
   std::vector<Filter> filters_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
+  bool lacks_allow_filtering_ = false;
 };
 
 /// Sorted, overlaps and neighbours joined, empty ones dropped.

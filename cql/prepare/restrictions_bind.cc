@@ -5,6 +5,7 @@
 // each is one interval of encoded keys, whatever the columns' directions are, and where all point
 // the same way the intervals touch and join into one.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/assert.h"
@@ -233,6 +234,25 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     bound.range = range;
     return bound;
   }
+  if (single_partition_) {
+    PartitionTarget target;
+    std::array<BytesView, 8> few;
+    std::vector<BytesView> many(partition_.size() > few.size() ? partition_.size() : 0);
+    const std::span<BytesView> components =
+        many.empty() ? std::span(few).first(partition_.size()) : std::span(many);
+    for (size_t i = 0; i < partition_.size(); ++i) {
+      const ColumnSchema& column = partition_[i]->first();
+      TETRAD_TRY(const BoundValue value, partition_[i]->equal.items[0]->evaluate(context));
+      if (value.is_unset()) return invalid_unset(column);
+      if (value.is_null()) return invalid_null(column);
+      components[i] = value.bytes;
+    }
+    TETRAD_TRY_VOID(partitioner::append_partition_key(target.key, components));
+    if (target.key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
+    target.position = partitioner::position_of(target.key);
+    bound.partitions.push_back(std::move(target));
+    return bound;
+  }
   std::vector<std::vector<std::vector<BytesView>>> choices;
   size_t product = 1;
   for (const auto& restriction : partition_) {
@@ -262,6 +282,24 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
                                                       uint32_t product_max) const {
   BoundClustering bound;
   const size_t clustering_count = table_->clustering().size();
+  // The usual way: one row by its whole key.
+  if (clustering_prefix_ == clustering_count && clustering_count == clustering_.size() &&
+      clustering_count != 0 && all_clustering_equal() &&
+      std::ranges::none_of(clustering_, [](const RestrictionPtr& r) { return r->is_multi; })) {
+    Bytes& key = bound.rows.emplace_back();
+    auto& values = bound.row_values.emplace_back();
+    values.reserve(clustering_count);
+    for (const auto& restriction : clustering_) {
+      const ColumnSchema& column = restriction->first();
+      TETRAD_TRY(const BoundValue value, restriction->equal.items[0]->evaluate(context));
+      if (value.is_unset()) return invalid_unset(column);
+      if (value.is_null()) return invalid_null(column);
+      TETRAD_TRY_VOID(append_ordered(key, *column.type, value.bytes, column.descending));
+      values.emplace_back(value.bytes);
+    }
+    bound.exact = true;
+    return bound;
+  }
   struct Prefix {
     Bytes key;
     std::vector<Bytes> values;

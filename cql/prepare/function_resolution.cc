@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExpressionBuilder: which overload a call means, and the operators.
+#include <algorithm>
+#include <utility>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/constant.h"
+#include "cql/prepare/expression_parts.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using Raw = RawExpression;
+using Kind = RawExpression::Kind;
+
+}  // namespace
+
+std::string ExpressionBuilder::name_of(const Raw& call) const { return call.function->name.text; }
+
+std::string ExpressionBuilder::function_full_name(const ast::FunctionName& name) const {
+  std::string text = name.name.text;
+  if (text == "tojson") text = "to_json";
+  if (text == "fromjson") text = "from_json";
+  return (name.keyspace ? name.keyspace->text : std::string("system")) + "." + text;
+}
+
+Result<ScalarFunctionPtr> ExpressionBuilder::token_function() const {
+  auto function = std::make_shared<ScalarFunction>();
+  function->name = "token";
+  for (const ColumnSchema& column : table_.partition_key()) {
+    function->argument_types.push_back(column.type);
+  }
+  function->return_type = bigint_type();
+  function->body = [](const FunctionEnvironment&,
+                      FunctionArguments arguments) -> Result<OptionalBytes> {
+    std::vector<BytesView> parts;
+    for (const auto& argument : arguments) parts.push_back(*argument);
+    TETRAD_TRY(const Bytes key, partitioner::serialize_partition_key(parts));
+    return make_bigint(partitioner::token_of(key));
+  };
+  return function;
+}
+
+Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
+                                                     const std::string& receiver_name) {
+  const std::string name = name_of(call);
+  const auto unknown = [&]() -> std::unexpected<Error> {
+    const std::string shown =
+        call.function->keyspace ? call.function->keyspace->text + "." + name : name;
+    return in_selection_ ? fail(ErrorCode::kInvalid, "Unknown function '{}'", shown)
+                         : fail(ErrorCode::kInvalid, "Unknown function {} called", shown);
+  };
+  if (call.function->keyspace && call.function->keyspace->text != "system") return unknown();
+  const size_t count = call.children.size();
+
+  if (is_generic_function(name)) {
+    const auto [least, most] = generic_function_arity(name);
+    if (count < least || count > most) {
+      return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}", name);
+    }
+    std::vector<TypePtr> types;
+    const bool wants_vectors = name.starts_with("similarity_");
+    for (const Raw& child : call.children) {
+      const bool is_vector = wants_vectors && child.kind == Kind::kList &&
+                             !child.children.empty() &&
+                             child.children.size() <= kVectorDimensionMax;
+      types.push_back(is_vector
+                          ? make_vector(float_type(), static_cast<uint32_t>(child.children.size()))
+                          : type_of(child));
+    }
+    return make_generic_function(name, types, receiver);
+  }
+
+  std::vector<ScalarFunctionPtr> candidates;
+  if (name == "token") {
+    TETRAD_TRY(ScalarFunctionPtr token, token_function());
+    candidates.push_back(std::move(token));
+  } else if (name.starts_with("castas")) {
+    // CAST(x AS type) among terms.
+    const TypePtr to = native_type_named(std::string_view(name).substr(6));
+    if (to && count == 1) {
+      const TypePtr from = type_of(call.children[0]);
+      auto function = from ? find_cast(from, to) : nullptr;
+      if (!function) {
+        return fail(ErrorCode::kInvalid, "{} cannot be cast to {}", call.children[0].text(),
+                    to->cql_text());
+      }
+      return function;
+    }
+    return unknown();
+  } else {
+    const auto found = find_native_functions(name);
+    candidates.assign(found.begin(), found.end());
+  }
+  if (candidates.empty()) return unknown();
+
+  const auto test_arguments = [&](const ScalarFunction& function) {
+    if (function.argument_types.size() != count) return Assignability::kNotAssignable;
+    auto all = Assignability::kExact;
+    for (size_t i = 0; i < count; ++i) {
+      all = weakest(all, test(call.children[i], function.argument_types[i]));
+    }
+    return all;
+  };
+  const auto fits_receiver = [&](const ScalarFunction& function) {
+    return !receiver ||
+           test_assignment(*receiver, *function.return_type) != Assignability::kNotAssignable;
+  };
+  const auto check_receiver = [&](ScalarFunctionPtr function) -> Result<ScalarFunctionPtr> {
+    if (!fits_receiver(*function)) {
+      return fail(ErrorCode::kInvalid,
+                  "Type error: cannot assign result of function {} (type {}) to {} (type {})",
+                  function->qualified_name(), function->return_type->cql_text(), receiver_name,
+                  receiver->cql_text());
+    }
+    return function;
+  };
+
+  if (candidates.size() == 1) {
+    const ScalarFunction& function = *candidates[0];
+    if (function.argument_types.size() != count) {
+      return fail(ErrorCode::kInvalid,
+                  "Invalid number of arguments in call to function {}: {} required but {} provided",
+                  function.qualified_name(), function.argument_types.size(), count);
+    }
+    TETRAD_TRY_VOID(check_receiver(candidates[0]));
+    for (size_t i = 0; i < count; ++i) {
+      if (test(call.children[i], function.argument_types[i]) == Assignability::kNotAssignable) {
+        return fail(ErrorCode::kInvalid,
+                    "Type error: {} cannot be passed as argument {} of function {} of type {}",
+                    call.children[i].text(), i, function.qualified_name(),
+                    function.argument_types[i]->cql_text());
+      }
+    }
+    return candidates[0];
+  }
+
+  const std::vector<ScalarFunctionPtr> all_candidates = candidates;
+  if (receiver) {
+    std::vector<ScalarFunctionPtr> fitting;
+    std::ranges::copy_if(candidates, std::back_inserter(fitting),
+                         [&](const auto& function) { return fits_receiver(*function); });
+    candidates = std::move(fitting);
+  }
+  std::vector<ScalarFunctionPtr> matching;
+  for (const auto& function : candidates) {
+    const Assignability fit = test_arguments(*function);
+    if (fit == Assignability::kExact) return check_receiver(function);
+    if (fit == Assignability::kWeak) matching.push_back(function);
+  }
+  const auto list = [](const std::vector<ScalarFunctionPtr>& functions) {
+    std::string text;
+    for (const auto& function : functions) {
+      if (!text.empty()) text += ", ";
+      text += function->signature();
+    }
+    return text;
+  };
+  if (matching.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid call to function {}, none of its type signatures match (known type "
+                "signatures: {})",
+                name, list(all_candidates));
+  }
+  if (matching.size() > 1) {
+    return fail(ErrorCode::kInvalid,
+                "Ambiguous call to function {} (can be matched by following signatures: {}): use "
+                "type casts to disambiguate",
+                name, list(matching));
+  }
+  return check_receiver(matching[0]);
+}
+
+Result<std::vector<ExpressionPtr>> ExpressionBuilder::build_arguments(
+    const Raw& raw, const ScalarFunction& function) {
+  std::vector<ExpressionPtr> arguments;
+  for (size_t i = 0; i < raw.children.size(); ++i) {
+    TETRAD_TRY(ExpressionPtr argument,
+               build(raw.children[i],
+                     {in_selection_ ? std::string("[selection]")
+                                    : fmt::format("arg{}({})", i, function.qualified_name()),
+                      function.argument_types[i], nullptr}));
+    arguments.push_back(std::move(argument));
+  }
+  return arguments;
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiver* receiver) {
+  const std::string name = name_of(raw);
+  if (is_native_aggregate(name)) {
+    if (!in_selection_) {
+      return fail(ErrorCode::kInvalid,
+                  "Aggregation function are not supported in the where clause");
+    }
+    return build_aggregate(raw);
+  }
+  if (in_selection_ && (name == "fromjson" || name == "from_json")) {
+    return fail(ErrorCode::kInvalid,
+                "{}() cannot be used in the selection clause of a SELECT statement", name);
+  }
+  TETRAD_TRY(ScalarFunctionPtr function,
+             resolve(raw, receiver == nullptr ? nullptr : receiver->type,
+                     receiver == nullptr ? std::string() : receiver->name));
+  if (receiver != nullptr &&
+      test_assignment(*receiver->type, *function->return_type) == Assignability::kNotAssignable) {
+    return fail(ErrorCode::kInvalid,
+                "Type error: cannot assign result of function {} (type {}) to {} (type {})",
+                function->qualified_name(), function->return_type->cql_text(), receiver->name,
+                receiver->type->cql_text());
+  }
+  TETRAD_TRY(auto arguments, build_arguments(raw, *function));
+  return make_call(std::move(function), std::move(arguments));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
+                                                          const Receiver* receiver) {
+  const Raw &left = raw.children[0], &right = raw.children[1];
+  const char op = ast::arithmetic_symbol(raw.op);
+  TypePtr left_type = type_of(left), right_type = type_of(right);
+  if (left.kind == Kind::kMarker || right.kind == Kind::kMarker) {
+    return fail(ErrorCode::kInvalid,
+                "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
+                "example '(int) ?'",
+                op, left.text(), right.text());
+  }
+  ScalarFunctionPtr function =
+      left_type && right_type ? find_operator(op, left_type, right_type) : nullptr;
+  const auto fits = [&](const ScalarFunctionPtr& f) {
+    return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
+                                            Assignability::kNotAssignable);
+  };
+  if (!fits(function) && receiver != nullptr) {
+    // Constants take the type that is wanted.
+    if (test(left, receiver->type) != Assignability::kNotAssignable &&
+        test(right, receiver->type) != Assignability::kNotAssignable) {
+      function = find_operator(op, receiver->type, receiver->type);
+    }
+  }
+  if (!fits(function)) {
+    return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
+                left.text(), right.text());
+  }
+  TETRAD_TRY(ExpressionPtr l, build(left, {"[selection]", function->argument_types[0], nullptr}));
+  TETRAD_TRY(ExpressionPtr r, build(right, {"[selection]", function->argument_types[1], nullptr}));
+  std::vector<ExpressionPtr> arguments;
+  arguments.push_back(std::move(l));
+  arguments.push_back(std::move(r));
+  std::string label = fmt::format("{} {} {}", function->argument_types[0]->cql_text(), op,
+                                  function->argument_types[1]->cql_text());
+  return make_call(std::move(function), std::move(arguments), std::move(label));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Receiver* receiver) {
+  const Raw& child = raw.children[0];
+  TypePtr type = type_of(child);
+  if (receiver != nullptr &&
+      (!type || test_assignment(*receiver->type, *type) == Assignability::kNotAssignable)) {
+    if (test(child, receiver->type) != Assignability::kNotAssignable) type = receiver->type;
+  }
+  ScalarFunctionPtr function = type ? find_negation(type) : nullptr;
+  if (!function) {
+    return fail(ErrorCode::kInvalid, "the '-' operation is not supported on {}", child.text());
+  }
+  TETRAD_TRY(ExpressionPtr argument, build(child, {"[selection]", type, nullptr}));
+  std::vector<ExpressionPtr> arguments;
+  arguments.push_back(std::move(argument));
+  return make_call(std::move(function), std::move(arguments), "-" + type->cql_text());
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExpressionBuilder: items of a select list that are no terms.
+#include <algorithm>
+#include <utility>
+
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/expression_parts.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+using Raw = RawExpression;
+using Kind = RawExpression::Kind;
+
+}  // namespace
+
+Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
+  switch (raw.kind) {
+    case Kind::kColumn: {
+      TETRAD_TRY(const ColumnSchema* found, column(*raw.identifiers[0]));
+      return make_column(found->type, slot_of(*found));
+    }
+    case Kind::kCountRows:
+      aggregates_.push_back({count_rows_aggregate(), nullptr});
+      return make_aggregate_reference(bigint_type(), aggregates_.size() - 1);
+    case Kind::kTimes:
+      return build_times(raw);
+    case Kind::kFunction:
+      return build_call(raw, nullptr);
+    case Kind::kCast:
+      return build_cast(raw);
+    case Kind::kField:
+      return build_field(raw);
+    case Kind::kElement:
+    case Kind::kSlice:
+      return build_element(raw);
+    case Kind::kArithmetic:
+      return build_arithmetic(raw, nullptr);
+    case Kind::kNegation:
+      return build_negation(raw, nullptr);
+    case Kind::kTypeHint: {
+      TETRAD_TRY(TypePtr type, resolve_type(*raw.type));
+      if (test(raw.children[0], type) == Assignability::kNotAssignable) {
+        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
+                    raw.text(), type->cql_text());
+      }
+      TETRAD_TRY(ExpressionPtr inner, build(raw.children[0], {"[selection]", type, nullptr}));
+      return make_retyped(std::move(type), std::move(inner));
+    }
+    case Kind::kTuple:
+      if (raw.children.size() == 1) return build_selector(raw.children[0]);
+      [[fallthrough]];
+    case Kind::kList:
+    case Kind::kSet: {
+      const TypePtr type = type_of(raw);
+      if (!type) return cannot_infer(raw);
+      return build(raw, {"[selection]", type, nullptr});
+    }
+    default:
+      return cannot_infer(raw);
+  }
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
+  TETRAD_TRY(TypePtr to, resolve_type(*raw.type));
+  TETRAD_TRY(ExpressionPtr argument, build_selector(raw.children[0]));
+  if (*argument->type() == *to) return argument;
+  ScalarFunctionPtr function = find_cast(argument->type(), to);
+  if (!function) {
+    const std::string signatures = cast_signatures(to);
+    if (signatures.empty()) {
+      return fail(ErrorCode::kInvalid, "{} cannot be cast to {}", raw.children[0].text(),
+                  to->cql_text());
+    }
+    return fail(ErrorCode::kInvalid,
+                "Invalid call to function system.cast_as_{}, none of its type signatures match "
+                "(known type signatures: {})",
+                to->cql_text(), signatures);
+  }
+  std::vector<ExpressionPtr> arguments;
+  arguments.push_back(std::move(argument));
+  return make_call(std::move(function), std::move(arguments));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
+  const std::string name = name_of(raw);
+  if (raw.children.size() != 1) {
+    return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})", name,
+                name == "sum" || name == "avg" ? "numeric" : "any");
+  }
+  if (inside_aggregate_) {
+    return fail(ErrorCode::kInvalid,
+                "aggregate functions cannot be used as arguments of aggregate functions");
+  }
+  inside_aggregate_ = true;
+  const size_t before = aggregates_.size();
+  auto argument = [&]() -> Result<ExpressionPtr> {
+    const Raw& child = raw.children[0];
+    if (child.kind == Kind::kLiteral || child.kind == Kind::kMarker) {
+      const TypePtr type = type_of(child);
+      if (!type) return cannot_infer(child);
+      return build(child, {"[selection]", type, nullptr});
+    }
+    return build_selector(child);
+  }();
+  inside_aggregate_ = false;
+  if (!argument) return std::unexpected(std::move(argument).error());
+  if (aggregates_.size() != before) {
+    return fail(ErrorCode::kInvalid,
+                "aggregate functions cannot be used as arguments of aggregate functions");
+  }
+  AggregateFunctionPtr function = find_aggregate(name, (*argument)->type());
+  if (!function) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid call to function {}, none of its type signatures match (known type "
+                "signatures: {})",
+                name, aggregate_signatures(name));
+  }
+  TypePtr type = function->return_type;
+  aggregates_.push_back({std::move(function), std::move(*argument)});
+  return make_aggregate_reference(std::move(type), aggregates_.size() - 1);
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
+  const Raw& target = raw.children[0];
+  const Raw* source = &target;
+  if (target.kind == Kind::kElement || target.kind == Kind::kSlice || target.kind == Kind::kField) {
+    source = &target.children[0];
+  }
+  const bool is_ttl = raw.times == ast::WriteTimeSelector::Kind::kTtl;
+  const bool is_max = raw.times == ast::WriteTimeSelector::Kind::kMaxWriteTime;
+  const std::string_view name = is_ttl ? "ttl" : is_max ? "maxwritetime" : "writetime";
+  if (source->kind != Kind::kColumn) {
+    return fail(ErrorCode::kInvalid, "Cannot use selection function {} on {}", name,
+                source->text());
+  }
+  TETRAD_TRY(const ColumnSchema* found, column(*source->identifiers[0]));
+  if (found->is_primary_key()) {
+    return fail(ErrorCode::kInvalid, "Cannot use selection function {} on PRIMARY KEY part {}",
+                name, ast::quote_identifier(found->name));
+  }
+  TimesTarget times;
+  times.slot = slot_of(*found);
+  times.column = found->type;
+  if (target.kind == Kind::kField) {
+    TETRAD_TRY(ExpressionPtr checked, build_field(target));
+    times.field = found->type->field_index(target.identifiers[0]->text);
+  } else if (target.kind != Kind::kColumn) {
+    const TypeKind kind = found->type->kind();
+    if (kind != TypeKind::kMap && kind != TypeKind::kSet) {
+      TETRAD_TRY(ExpressionPtr refused, build_element(target));
+      return fail(ErrorCode::kInvalid, "Cannot use selection function {} on {}", name,
+                  target.text());
+    }
+    const Receiver whole{found->name, found->type, nullptr};
+    const Receiver key = kind == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
+    if (target.kind == Kind::kElement) {
+      TETRAD_TRY(times.element, build(target.children[1], key));
+    } else {
+      times.is_slice = true;
+      if (target.children[1].kind != Kind::kNothing) {
+        TETRAD_TRY(times.lower, build(target.children[1], key));
+      }
+      if (target.children[2].kind != Kind::kNothing) {
+        TETRAD_TRY(times.upper, build(target.children[2], key));
+      }
+    }
+  }
+  return make_times(
+      is_ttl ? TimesKind::kTtl : (is_max ? TimesKind::kMaxWriteTime : TimesKind::kWriteTime),
+      std::move(times));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
+  const Raw& source_raw = raw.children[0];
+  TETRAD_TRY(ExpressionPtr source, build_selector(source_raw));
+  const TypePtr& type = source->type();
+  const std::string name = source_raw.text();
+  if (type->kind() == TypeKind::kList || type->kind() == TypeKind::kVector) {
+    return fail(ErrorCode::kInvalid,
+                "Element selection is only allowed on sets and maps, but {} is a {}", name,
+                type->kind() == TypeKind::kList ? "list" : "vector");
+  }
+  if (type->kind() != TypeKind::kMap && type->kind() != TypeKind::kSet) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid element selection: {} is of type {} is not a collection", name,
+                type->cql_text());
+  }
+  const Receiver whole{name, type, nullptr};
+  const Receiver key =
+      type->kind() == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
+  if (raw.kind == Kind::kElement) {
+    TETRAD_TRY(ExpressionPtr k, build(raw.children[1], key));
+    return make_element(std::move(source), std::move(k));
+  }
+  ExpressionPtr lower, upper;
+  if (raw.children[1].kind != Kind::kNothing) {
+    TETRAD_TRY(lower, build(raw.children[1], key));
+  }
+  if (raw.children[2].kind != Kind::kNothing) {
+    TETRAD_TRY(upper, build(raw.children[2], key));
+  }
+  return make_slice(std::move(source), std::move(lower), std::move(upper));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_field(const Raw& raw) {
+  TETRAD_TRY(ExpressionPtr source, build_selector(raw.children[0]));
+  const TypePtr& type = source->type();
+  const std::string& field = raw.identifiers[0]->text;
+  if (type->kind() != TypeKind::kUdt) {
+    return fail(ErrorCode::kInvalid, "Invalid field selection: {} of type {} is not a user type",
+                raw.children[0].text(), type->cql_text());
+  }
+  const auto index = type->field_index(field);
+  if (!index) {
+    return fail(ErrorCode::kInvalid, "{} of type {} has no field {}", raw.children[0].text(),
+                type->name(), field);
+  }
+  return make_field(std::move(source), *index);
+}
+
+}  // namespace tetrad::cql
