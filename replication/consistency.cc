@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "replication/data_mutants.h"
+
 namespace tetrad::replication {
 namespace {
 
@@ -31,10 +33,12 @@ int number_of(ConsistencyLevel level, int replica_count) {
 }  // namespace
 
 int required_acks(ConsistencyLevel level, int replica_count) {
+  if (TETRAD_MUTANT(write_acks_one)) return 1;
   return std::max(number_of(level, replica_count), write_quorum(replica_count));
 }
 
 int required_replies(ConsistencyLevel level, int replica_count) {
+  if (TETRAD_MUTANT(quorum_asks_one) && level == ConsistencyLevel::kQuorum) return 1;
   return number_of(level, replica_count);
 }
 

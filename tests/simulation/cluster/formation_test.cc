@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tuple>
+
 #include <catch2/catch.hpp>
 
 #include "replication/meta/voter_policy.h"
@@ -20,7 +22,7 @@ TEST_CASE("a node without seeds serves at once") {
 
 TEST_CASE("one to six nodes started at once form one cluster within a second") {
   for (size_t nodes = 1; nodes <= 6; ++nodes) {
-    for (uint64_t seed = 1; seed <= 10; ++seed) {
+    for (uint64_t seed = 1; seed <= seed_count(10); ++seed) {
       INFO("nodes=" << nodes << " seed=" << seed);
       SimCluster cluster(seed, nodes);
       const auto begin_us = cluster.world().now_us();
@@ -56,7 +58,7 @@ TEST_CASE("one to six nodes started at once form one cluster within a second") {
 }
 
 TEST_CASE("nodes form a cluster over a network that loses and delays") {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(10); ++seed) {
     INFO("seed=" << seed);
     SimCluster cluster(seed, 4);
     cluster.network().options.lost_in_million = 50'000;
@@ -66,7 +68,7 @@ TEST_CASE("nodes form a cluster over a network that loses and delays") {
 }
 
 TEST_CASE("the first of several seeds founds the cluster when no other has one") {
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(5); ++seed) {
     INFO("seed=" << seed);
     SimCluster cluster(seed, 3);
     for (size_t i = 0; i < 3; ++i)
@@ -85,7 +87,7 @@ TEST_CASE("the first of several seeds founds the cluster when no other has one")
 }
 
 TEST_CASE("a restarted node keeps its host id and may come back elsewhere") {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(10); ++seed) {
     INFO("seed=" << seed);
     SimCluster cluster(seed, 3);
     REQUIRE(cluster.form());
@@ -106,6 +108,25 @@ TEST_CASE("a restarted node keeps its host id and may come back elsewhere") {
         10'000'000));
     CHECK(cluster[0].state()->nodes.size() == 3);
   }
+}
+
+TEST_CASE("a seed replays exactly") {
+  const auto run = [](uint64_t seed) {
+    SimCluster cluster(seed, 4);
+    cluster.network().options.lost_in_million = 20'000;
+    cluster.network().options.slow_one_in = 20;
+    REQUIRE(cluster.form(30'000'000));
+    cluster[2].power_cut();
+    cluster.world().run_for(5'000'000);
+    cluster[2].start();
+    cluster.world().run_for(5'000'000);
+    Bytes state;
+    replication::encode_meta_state(*cluster[2].state(), state);
+    return std::tuple(cluster.world().event_count(), cluster.network().delivered(), state);
+  };
+  CHECK((run(1) == run(1)));
+  CHECK((run(2) == run(2)));
+  CHECK((run(1) != run(2)));
 }
 
 TEST_CASE("a node of another cluster is refused with a reason") {

@@ -105,7 +105,7 @@ size_t copies_of(SimCluster& cluster, const std::string& key) {
 }  // namespace
 
 TEST_CASE("replica sets grow from one to four members while writes go on, and lose none") {
-  for (uint64_t seed = 1; seed <= 8; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(8); ++seed) {
     INFO("seed=" << seed);
     SimCluster cluster(seed, 4, 2);
     base::Random& random = cluster.world().random();

@@ -109,7 +109,7 @@ TEST_CASE("a schema change takes under 20 ms on one node and under 100 ms on fou
 }
 
 TEST_CASE("concurrent schema changes from all nodes are linear") {
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(6); ++seed) {
     INFO("seed=" << seed);
     SimCluster cluster(seed, 1 + seed % 6, 2);
     REQUIRE(cluster.form());
@@ -175,7 +175,7 @@ TEST_CASE("of two creations of one table exactly one wins") {
 }
 
 TEST_CASE("what was acknowledged survives crashes, power cuts and partitions") {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
+  for (uint64_t seed = 1; seed <= seed_count(30); ++seed) {
     INFO("seed=" << seed);
     const size_t nodes = 1 + seed % 5;
     SimCluster cluster(seed, nodes);

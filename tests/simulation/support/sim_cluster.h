@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/task_group.h"
+#include "replication/data_plane.h"
 #include "replication/node.h"
 #include "storage/engine/memory_store.h"
 #include "tests/simulation/support/sim_network.h"
@@ -37,6 +38,12 @@ class SimLogSink final : public base::LogSink {
   const std::string node_;
 };
 
+/// How many seeds a test tries: `usual`, or that many times TETRAD_SIM_SEEDS when it is set.
+inline uint64_t seed_count(uint64_t usual) {
+  const char* factor = std::getenv("TETRAD_SIM_SEEDS");
+  return factor == nullptr ? usual : usual * std::strtoull(factor, nullptr, 10);
+}
+
 /// One node: what survives a crash, and its present life.
 class SimNode {
  public:
@@ -51,9 +58,11 @@ class SimNode {
     return replication::make_endpoint(options_.address, options_.internode_port);
   }
   replication::NodeOptions& options() { return options_; }
+  World& world() { return world_; }
   bool is_up() const { return life_ != nullptr; }
   bool is_ready() const { return life_ && life_->node->is_ready(); }
   replication::ReplicationNode& node() { return *life_->node; }
+  replication::DataPlane& data() { return *life_->data; }
   base::Reactor& reactor() { return *life_->reactor; }
   storage::Store& store(uint32_t number) { return *life_->stores.at(number); }
   replication::MetaSnapshot state() { return node().meta().snapshot(); }
@@ -83,12 +92,15 @@ class SimNode {
     replication::NodeOptions options = options_;
     options.fatal = [this](const Error& error) { fatal_ = error; };
     const Logger logger(std::make_shared<SimLogSink>(world_, endpoint()), "");
-    auto node = replication::ReplicationNode::make(
-        {*life.reactor, *life.pool, *life.random, *life.transport, *life.log, std::move(stores),
-         logger, life.metrics},
-        std::move(options));
+    const replication::NodeEnvironment environment{*life.reactor,   *life.pool,  *life.random,
+                                                   *life.transport, *life.log,   std::move(stores),
+                                                   logger,          life.metrics};
+    auto node = replication::ReplicationNode::make(environment, std::move(options));
     if (!node) throw std::runtime_error(node.error().message);
     life.node = std::move(*node);
+    auto data = replication::DataPlane::make(environment, *life.node, {});
+    if (!data) throw std::runtime_error(data.error().message);
+    life.data = std::move(*data);
     life.node->start();
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
@@ -117,6 +129,7 @@ class SimNode {
     std::unique_ptr<storage::StoreFactory> factory;
     std::vector<std::unique_ptr<storage::Store>> stores;
     std::unique_ptr<replication::ReplicationNode> node;
+    std::unique_ptr<replication::DataPlane> data;
     base::TaskGroup tasks;  // destroyed before what they use
   };
 

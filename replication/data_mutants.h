@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Known mistakes of the data plane, to be switched on one at a time by the simulation, which must
+// catch each. Exists in tests only: without TETRAD_MUTANTS every switch is the constant false.
+#pragma once
+
+namespace tetrad::replication {
+
+#ifdef TETRAD_MUTANTS
+struct DataMutants {
+  bool write_acks_one = false;     // rule 1: a write is acknowledged by one replica
+  bool hints_count = false;        // rule 1: a hint counts as an ack
+  bool quorum_asks_one = false;    // rule 1: a QUORUM read asks one replica
+  bool digests_ignored = false;    // a mismatch is not noticed
+  bool merge_not_written = false;  // rule 3: the merge is answered without being written back
+};
+inline DataMutants data_mutants;
+#define TETRAD_MUTANT(name) (::tetrad::replication::data_mutants.name)
+#else
+#define TETRAD_MUTANT(name) false
+#endif
+
+}  // namespace tetrad::replication
