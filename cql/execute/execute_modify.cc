@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/byte_io.h"
+#include "cql/execute/cell_maker.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/prepare/prepared_modify.h"
-#include "cql/types/compare.h"
 #include "cql/types/json.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
@@ -17,12 +16,10 @@ namespace tetrad::cql {
 namespace {
 
 using storage::Cell;
-using storage::CellKind;
 using storage::RowRecord;
 using Operation = ColumnOperation;
 
 constexpr int32_t kTtlMax = 630'720'000;  // 20 years
-constexpr size_t kElementBytesMax = 65'535;
 
 bool is_same_table(const SchemaSnapshot& schema, const TableSchema& table) {
   const TablePtr now = schema.table(table.keyspace, table.name);
@@ -31,359 +28,6 @@ bool is_same_table(const SchemaSnapshot& schema, const TableSchema& table) {
 }
 
 }  // namespace
-
-/// Makes the cells of one row or header.
-class CellMaker {
- public:
-  CellMaker(EvalContext& context, const WriteMoment& moment, int32_t ttl_s, ListCellIds& ids)
-      : context_(context), moment_(moment), ttl_s_(ttl_s), ids_(ids) {}
-
-  struct Place {
-    BytesView partition_key, clustering_key;
-    const ListContents* lists;
-  };
-
-  /// Appends the cells of an operation, sorted by path. Returns false when nothing was set (unset).
-  Result<bool> add(const Operation& operation, const Place& place, std::vector<Cell>& cells) {
-    const size_t first = cells.size();
-    TETRAD_TRY(const bool set, add_unsorted(operation, place, cells));
-    if (cells.size() - first > 1)
-      sort_paths(cells.begin() + static_cast<ptrdiff_t>(first), cells.end());
-    return set;
-  }
-
-  /// For rows where several operations touch one column: orders the cells and keeps one of each
-  /// place, as reconciliation of equal timestamps would.
-  static void tidy(std::vector<Cell>& cells) {
-    sort_paths(cells.begin(), cells.end());
-    size_t kept = 0;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (kept != 0) {
-        Cell& last = cells[kept - 1];
-        const Cell& cell = cells[i];
-        const bool same =
-            last.column_id == cell.column_id && last.has_path == cell.has_path &&
-            last.path == cell.path &&
-            (last.kind == CellKind::kColumnDeletion) == (cell.kind == CellKind::kColumnDeletion);
-        if (same) {
-          const bool replaces = last.timestamp_us < cell.timestamp_us ||
-                                (last.kind == CellKind::kValue &&
-                                 (cell.kind != CellKind::kValue || last.value < cell.value));
-          if (replaces) last = cell;
-          continue;
-        }
-      }
-      cells[kept++] = cells[i];
-    }
-    cells.resize(kept);
-  }
-
- private:
-  static void sort_paths(std::vector<Cell>::iterator from, std::vector<Cell>::iterator to) {
-    std::stable_sort(from, to, [](const Cell& a, const Cell& b) {
-      if (a.column_id != b.column_id) return a.column_id < b.column_id;
-      const bool a_deletion = a.kind == CellKind::kColumnDeletion;
-      const bool b_deletion = b.kind == CellKind::kColumnDeletion;
-      if (a_deletion != b_deletion) return a_deletion;
-      if (a.has_path != b.has_path) return !a.has_path;
-      return a.path < b.path;
-    });
-  }
-
-  Cell value_cell(uint32_t column_id, BytesView value) const {
-    Cell cell;
-    cell.column_id = column_id;
-    cell.timestamp_us = moment_.timestamp_us;
-    cell.value = value;
-    if (ttl_s_ != 0) {
-      cell.ttl_s = ttl_s_;
-      cell.expiry_s = moment_.now_s + ttl_s_;
-    }
-    return cell;
-  }
-  Cell tombstone(uint32_t column_id) const {
-    Cell cell;
-    cell.column_id = column_id;
-    cell.kind = CellKind::kTombstone;
-    cell.timestamp_us = moment_.timestamp_us;
-    cell.expiry_s = moment_.now_s;
-    return cell;
-  }
-  Cell column_deletion(uint32_t column_id, int64_t timestamp_us) const {
-    Cell cell;
-    cell.column_id = column_id;
-    cell.kind = CellKind::kColumnDeletion;
-    cell.timestamp_us = timestamp_us;
-    cell.expiry_s = moment_.now_s;
-    return cell;
-  }
-  Cell at_path(Cell cell, BytesView path) const {
-    cell.has_path = true;
-    cell.path = path;
-    return cell;
-  }
-
-  Result<BytesView> key_path(const DataType& type, BytesView key) {
-    Bytes path;
-    TETRAD_TRY_VOID(append_ordered(path, type, key, false));
-    return path.size() <= 64 ? context_.arena.copy(path) : context_.arena.adopt(std::move(path));
-  }
-  BytesView field_path(size_t index) {
-    char path[2];
-    base::store_big_endian(path, static_cast<uint16_t>(index));
-    return context_.arena.copy({path, 2});
-  }
-
-  Result<void> add_element(const DataType& type, uint32_t id, BytesView element,
-                           std::vector<Cell>& cells) {
-    if (element.size() > kElementBytesMax) {
-      return fail(ErrorCode::kInvalid,
-                  "Set value is too long. Set values are limited to {} bytes but {} bytes value "
-                  "provided",
-                  kElementBytesMax, element.size());
-    }
-    TETRAD_TRY(const BytesView path, key_path(*type.element(), element));
-    // The original bytes stand beside the path where that would not give them back.
-    const bool lossy = can_be_lossy(*type.element()) && is_lossy(*type.element(), element);
-    cells.push_back(at_path(value_cell(id, lossy ? element : BytesView()), path));
-    return {};
-  }
-  Result<void> add_entry(const DataType& type, uint32_t id, BytesView key, BytesView value,
-                         std::vector<Cell>& cells) {
-    if (key.size() > kElementBytesMax) {
-      return fail(ErrorCode::kInvalid,
-                  "Map key is too long. Map keys are limited to {} bytes but {} bytes keys "
-                  "provided",
-                  kElementBytesMax, key.size());
-    }
-    TETRAD_TRY(const BytesView path, key_path(*type.key(), key));
-    cells.push_back(at_path(value_cell(id, value), path));
-    return {};
-  }
-
-  /// The elements of a collection's or user type's value.
-  Result<void> add_elements(const Operation& operation, BytesView value, std::vector<Cell>& cells) {
-    const DataType& type = *operation.column->type;
-    const uint32_t id = operation.column->id;
-    switch (type.kind()) {
-      case TypeKind::kSet: {
-        TETRAD_TRY(CollectionReader reader, CollectionReader::open(value, 1));
-        while (!reader.at_end()) {
-          TETRAD_TRY(const OptionalView element, reader.next());
-          if (!element) return null_inside();
-          TETRAD_TRY_VOID(add_element(type, id, *element, cells));
-        }
-        return {};
-      }
-      case TypeKind::kMap: {
-        TETRAD_TRY(CollectionReader reader, CollectionReader::open(value, 2));
-        while (!reader.at_end()) {
-          TETRAD_TRY(const OptionalView key, reader.next());
-          TETRAD_TRY(const OptionalView entry, reader.next());
-          if (!key || !entry) return null_inside();
-          TETRAD_TRY_VOID(add_entry(type, id, *key, *entry, cells));
-        }
-        return {};
-      }
-      case TypeKind::kList: {
-        TETRAD_TRY(const auto elements, split_list(value));
-        const auto paths = operation.kind == Operation::Kind::kPrepend
-                               ? ids_.prepend(elements.size())
-                               : ids_.append(elements.size());
-        for (size_t i = 0; i < elements.size(); ++i) {
-          cells.push_back(at_path(value_cell(id, elements[i]), context_.arena.copy(paths[i])));
-        }
-        return {};
-      }
-      default: {
-        TETRAD_TRY(const auto fields, split_tuple(type, value));
-        for (size_t i = 0; i < fields.size(); ++i) {
-          const Cell cell = fields[i] ? value_cell(id, *fields[i]) : tombstone(id);
-          if (fields[i] || operation.kind != Operation::Kind::kSetWhole) {
-            cells.push_back(at_path(cell, field_path(i)));
-          }
-        }
-        return {};
-      }
-    }
-  }
-  static std::unexpected<Error> null_inside() {
-    return fail(ErrorCode::kInvalid, "null is not supported inside collections");
-  }
-
-  Result<bool> add_unsorted(const Operation& operation, const Place& place,
-                            std::vector<Cell>& cells) {
-    const ColumnSchema& column = *operation.column;
-    const uint32_t id = column.id;
-    if (operation.kind == Operation::Kind::kRemove) {
-      cells.push_back(column.type->is_multi_cell() ? column_deletion(id, moment_.timestamp_us)
-                                                   : tombstone(id));
-      return true;
-    }
-    if (operation.kind == Operation::Kind::kRemoveField) {
-      cells.push_back(at_path(tombstone(id), field_path(operation.field)));
-      return true;
-    }
-    BoundValue key;
-    if (operation.key) {
-      TETRAD_TRY(key, operation.key->evaluate(context_));
-      TETRAD_TRY_VOID(check_key(column, key));
-    }
-    BoundValue value;
-    if (operation.value) {
-      TETRAD_TRY(value, operation.value->evaluate(context_));
-      if (value.is_unset()) return false;
-    }
-    switch (operation.kind) {
-      case Operation::Kind::kSet:
-        cells.push_back(value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id));
-        return true;
-      case Operation::Kind::kSetWhole:
-        cells.push_back(column_deletion(id, moment_.timestamp_us - 1));
-        if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
-        return true;
-      case Operation::Kind::kAdd:
-      case Operation::Kind::kPrepend:
-        if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
-        return true;
-      case Operation::Kind::kRemoveKeys: {
-        if (!value.has_bytes()) return true;
-        TETRAD_TRY(const auto keys, split_list(value.bytes));
-        for (const BytesView taken : keys) {
-          TETRAD_TRY(const BytesView path, key_path(*column.type->components()[0], taken));
-          cells.push_back(at_path(tombstone(id), path));
-        }
-        return true;
-      }
-      case Operation::Kind::kSetElement: {
-        if (value.has_bytes()) {
-          TETRAD_TRY_VOID(add_entry(*column.type, id, key.bytes, value.bytes, cells));
-        } else {
-          TETRAD_TRY(const BytesView path, key_path(*column.type->key(), key.bytes));
-          cells.push_back(at_path(tombstone(id), path));
-        }
-        return true;
-      }
-      case Operation::Kind::kRemoveElement: {
-        TETRAD_TRY(const BytesView path, key_path(*column.type->components()[0], key.bytes));
-        cells.push_back(at_path(tombstone(id), path));
-        return true;
-      }
-      case Operation::Kind::kSetField:
-        cells.push_back(at_path(value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id),
-                                field_path(operation.field)));
-        return true;
-      case Operation::Kind::kDiscard: {
-        if (!value.has_bytes()) return true;
-        const auto* list = place.lists->find(place.partition_key, place.clustering_key, column);
-        if (list == nullptr) return true;
-        TETRAD_TRY(const auto discarded, split_list(value.bytes));
-        for (const auto& element : *list) {
-          const bool hit = std::ranges::any_of(discarded, [&](BytesView d) {
-            return compare(*column.type->element(), d, element.value) == 0;
-          });
-          if (hit) cells.push_back(at_path(tombstone(id), context_.arena.copy(element.path)));
-        }
-        return true;
-      }
-      case Operation::Kind::kSetIndex:
-      case Operation::Kind::kRemoveIndex: {
-        const bool is_set = operation.kind == Operation::Kind::kSetIndex;
-        const int32_t index = read_int(key.bytes).value_or(0);
-        const auto* list = place.lists->find(place.partition_key, place.clustering_key, column);
-        if (list == nullptr || list->empty()) {
-          if (is_set) {
-            return fail(ErrorCode::kInvalid, "Attempted to set an element on a list which is null");
-          }
-          return fail(ErrorCode::kInvalid,
-                      "Attempted to delete an element from a list which is null");
-        }
-        if (index < 0 || static_cast<size_t>(index) >= list->size()) {
-          return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
-                      list->size());
-        }
-        const BytesView path = context_.arena.copy((*list)[static_cast<size_t>(index)].path);
-        cells.push_back(at_path(
-            is_set && value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id), path));
-        return true;
-      }
-      default:
-        TETRAD_ASSERT(false);
-        return false;
-    }
-  }
-
-  static Result<void> check_key(const ColumnSchema& column, const BoundValue& key) {
-    if (key.has_bytes()) return {};
-    const std::string_view what = column.type->kind() == TypeKind::kList  ? "list index"
-                                  : column.type->kind() == TypeKind::kMap ? "map key"
-                                                                          : "set element";
-    if (key.is_unset()) return fail(ErrorCode::kInvalid, "Invalid unset value for {}", what);
-    if (column.type->kind() == TypeKind::kList) {
-      return fail(ErrorCode::kInvalid, "Invalid null value for {}", what);
-    }
-    return fail(ErrorCode::kInvalid, "Invalid null {}", what);
-  }
-
-  EvalContext& context_;
-  const WriteMoment& moment_;
-  const int32_t ttl_s_;
-  ListCellIds& ids_;
-};
-
-// --- ids of list elements ---
-
-Bytes ListCellIds::make(uint64_t ticks, uint32_t sequence) {
-  // Version 1 with the variant bits, then 30 bits of sequence so that the signed bytes of a
-  // timeuuid's low half rise with it, then randomness: two coordinators never make the same id.
-  Uuid uuid = base::make_time_uuid(ticks, 0, 0);
-  uuid.octets[8] = static_cast<uint8_t>(0x80 | ((sequence >> 24) & 0x3f));
-  for (int i = 0; i < 3; ++i) {
-    uuid.octets[static_cast<size_t>(9 + i)] =
-        static_cast<uint8_t>(((sequence >> (16 - 8 * i)) & 0xff) ^ 0x80);
-  }
-  const uint64_t noise = random_.next();
-  for (size_t i = 0; i < 4; ++i) uuid.octets[12 + i] = static_cast<uint8_t>(noise >> (8 * i));
-  Bytes path;
-  const auto encoded = append_ordered(path, *timeuuid_type(), uuid.view(), false);
-  TETRAD_ASSERT(encoded.has_value());
-  return path;
-}
-
-std::vector<Bytes> ListCellIds::append(size_t count) {
-  std::vector<Bytes> paths;
-  paths.reserve(count);
-  const uint64_t ticks = base::uuid_ticks_of_unix_us(now_us_);
-  for (size_t i = 0; i < count; ++i) paths.push_back(make(ticks, next_append_++));
-  return paths;
-}
-
-std::vector<Bytes> ListCellIds::prepend(size_t count) {
-  // Time runs backwards before this moment, so that what is prepended later sorts first and all of
-  // it before what is appended. 2010-01-01, as Cassandra has it.
-  constexpr int64_t kReferenceUs = 1'262'304'000'000'000;
-  const uint64_t ticks = base::uuid_ticks_of_unix_us(2 * kReferenceUs - now_us_);
-  next_prepend_ -= static_cast<uint32_t>(count);
-  std::vector<Bytes> paths;
-  paths.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    paths.push_back(make(ticks, next_prepend_ + static_cast<uint32_t>(i)));
-  }
-  return paths;
-}
-
-const std::vector<ListContents::Element>* ListContents::find(BytesView partition_key,
-                                                             BytesView clustering_key,
-                                                             const ColumnSchema& column) const {
-  for (const Entry& entry : entries) {
-    if (entry.column_id != column.id || entry.partition_key != partition_key) continue;
-    if (column.kind == ColumnKind::kStatic ? entry.is_static
-                                           : entry.clustering_key == clustering_key) {
-      return &entry.elements;
-    }
-  }
-  return nullptr;
-}
 
 // --- the statement ---
 
@@ -467,9 +111,8 @@ Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) cons
 }
 
 Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment& moment,
-                                         ListCellIds& ids,
+                                         int32_t ttl_s, ListCellIds& ids,
                                          std::vector<storage::Mutation>& out) const {
-  TETRAD_TRY(const int32_t ttl_s, ttl(context));
   storage::Mutation& mutation = out.emplace_back(make_mutation(*table_));
   const auto partition = table_->partition_key();
   if (partition.size() == 1) {
@@ -537,14 +180,12 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
                                             uint32_t product_max,
                                             std::vector<storage::Mutation>& out) const {
   if (kind_ == Kind::kInsert) {
-    if (!json_) return add_insert(context, moment, ids, out);
+    TETRAD_TRY(const int32_t insert_ttl_s, ttl(context));
+    if (!json_) return add_insert(context, moment, insert_ttl_s, ids, out);
     // The attributes may have markers of their own, the columns take theirs from the JSON text.
     TETRAD_TRY(const std::vector<BoundValue> values, decode_json(context));
     EvalContext inner{values, context.arena, context.functions, context.now_s, nullptr, {}};
-    if (attributes_.ttl && attributes_.ttl->marker_index() >= 0) {
-      return fail(ErrorCode::kInvalid, "not supported yet: a bound TTL with INSERT JSON");
-    }
-    return add_insert(inner, moment, ids, out);
+    return add_insert(inner, moment, insert_ttl_s, ids, out);
   }
   TETRAD_TRY(const int32_t ttl_s, kind_ == Kind::kUpdate ? ttl(context) : Result<int32_t>(0));
   TETRAD_TRY(BoundPartitions partitions, where_.bind_partitions(context, product_max));

@@ -113,8 +113,8 @@ class ModifyStatement final : public Statement {
   struct RowWrite;
 
   Result<int32_t> ttl(EvalContext& context) const;
-  Result<void> add_insert(EvalContext& context, const WriteMoment& moment, ListCellIds& ids,
-                          std::vector<storage::Mutation>& out) const;
+  Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
+                          ListCellIds& ids, std::vector<storage::Mutation>& out) const;
   /// INSERT JSON: the values of the columns become bound values.
   Result<std::vector<BoundValue>> decode_json(EvalContext& context) const;
   Result<void> check_row_keys(std::span<const Bytes> values) const;

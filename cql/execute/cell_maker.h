@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cells of one row: what an operation on a column writes.
+#pragma once
+
+#include <vector>
+
+#include "cql/prepare/prepared_modify.h"
+#include "storage/row/row_record.h"
+
+namespace tetrad::cql {
+
+/// Makes the cells of one row or header. Their bytes live in the evaluation's arena, the bound
+/// values or the statement.
+class CellMaker {
+ public:
+  CellMaker(EvalContext& context, const WriteMoment& moment, int32_t ttl_s, ListCellIds& ids)
+      : context_(context), moment_(moment), ttl_s_(ttl_s), ids_(ids) {}
+
+  struct Place {
+    BytesView partition_key, clustering_key;
+    const ListContents* lists;
+  };
+
+  /// Appends the cells of an operation, sorted by path. Returns false when nothing was set (unset).
+  Result<bool> add(const ColumnOperation& operation, const Place& place,
+                   std::vector<storage::Cell>& cells);
+
+  /// For rows where several operations touch one column: orders the cells and keeps one of each
+  /// place, as reconciliation of equal timestamps would.
+  static void tidy(std::vector<storage::Cell>& cells);
+
+ private:
+  static void sort_paths(std::vector<storage::Cell>::iterator from,
+                         std::vector<storage::Cell>::iterator to);
+
+  storage::Cell value_cell(uint32_t column_id, BytesView value) const;
+  storage::Cell tombstone(uint32_t column_id) const;
+  storage::Cell column_deletion(uint32_t column_id, int64_t timestamp_us) const;
+  storage::Cell at_path(storage::Cell cell, BytesView path) const;
+
+  Result<BytesView> key_path(const DataType& type, BytesView key);
+  BytesView field_path(size_t index);
+
+  Result<void> add_element(const DataType& type, uint32_t id, BytesView element,
+                           std::vector<storage::Cell>& cells);
+  Result<void> add_entry(const DataType& type, uint32_t id, BytesView key, BytesView value,
+                         std::vector<storage::Cell>& cells);
+
+  /// The elements of a collection's or user type's value.
+  Result<void> add_elements(const ColumnOperation& operation, BytesView value,
+                            std::vector<storage::Cell>& cells);
+  static std::unexpected<Error> null_inside();
+
+  Result<bool> add_unsorted(const ColumnOperation& operation, const Place& place,
+                            std::vector<storage::Cell>& cells);
+
+  static Result<void> check_key(const ColumnSchema& column, const BoundValue& key);
+
+  EvalContext& context_;
+  const WriteMoment& moment_;
+  const int32_t ttl_s_;
+  ListCellIds& ids_;
+};
+
+}  // namespace tetrad::cql
