@@ -20,8 +20,9 @@ rocksdb::Options common_options() {
   rocksdb::Options o;
   o.create_if_missing = true;
   o.paranoid_checks = true;
-  // A record cut short by a kill or a power cut ends the log; rule 20 decides what that means.
-  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // A record cut short at the end of the log is what a power cut leaves. Damage before the end is no such thing: the
+  // store does not open, rather than forget what was acknowledged behind it.
+  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Recycled logs hold old records behind the new ones, which makes a torn end harder to tell.
   o.recycle_log_file_num = 0;
   o.skip_stats_update_on_db_open = true;
