@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of expected answers, and the list of known differences."""
+
+import re
+from dataclasses import dataclass, field
+
+
+def write_expected(path, statements, answers):
+    out = []
+    for statement, lines in zip(statements, answers):
+        out.append("> " + statement.text.replace("\n", "\n> "))
+        out.extend(lines)
+        out.append("")
+    path.write_text("\n".join(out))
+
+
+def read_expected(path):
+    """Pairs of a statement's text and the lines of its answer."""
+    pairs = []
+    for block in path.read_text().split("\n\n> "):
+        block = block.removeprefix("> ").rstrip("\n")
+        lines = block.split("\n")
+        text = [lines[0]]
+        at = 1
+        while at < len(lines) and lines[at].startswith("> "):
+            text.append(lines[at][2:])
+            at += 1
+        pairs.append(("\n".join(text), [line for line in lines[at:] if line]))
+    return pairs
+
+
+@dataclass
+class Difference:
+    reason: str
+    script: str
+    pattern: re.Pattern
+    met: int = 0
+    source: str = field(default="", repr=False)
+
+
+def read_differences(path):
+    """`[reason]` opens a group; a line is `script: pattern`, the pattern to match a whole statement ('*': any script)."""
+    found, reason = [], None
+    if not path.exists():
+        return found
+    for number, line in enumerate(path.read_text().split("\n"), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("[") and line.endswith("]"):
+            reason = line[1:-1]
+            continue
+        script, _, pattern = line.partition(": ")
+        if reason is None or not pattern:
+            raise ValueError(f"{path}:{number}: not a difference: {line}")
+        found.append(Difference(reason, script, re.compile(pattern, re.DOTALL), source=line))
+    return found
+
+
+# Where Cassandra's text names a Java class or an object by its address, the rest is compared.
+JAVA = [
+    (re.compile(r"@[0-9a-f]{5,8}\b"), "@"),
+    (re.compile(r"\b(?:java|org\.apache\.cassandra)(?:\.\w+)*\.(?=[A-Z$])[\w$]+"), "<class>"),
+    (re.compile(r"class <class>|<class>"), "<class>"),
+]
+
+
+def comparable(lines):
+    out = []
+    for line in lines:
+        if line.startswith("error "):
+            for pattern, replacement in JAVA:
+                line = pattern.sub(replacement, line)
+        out.append(line)
+    return out

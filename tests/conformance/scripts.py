@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scripts of CQL: how they are read. README.md describes their form."""
+
+import json
+import re
+from dataclasses import dataclass
+
+
+@dataclass
+class Statement:
+    text: str
+    page: int | None = None  # rows a page
+    values: list | None = None  # prepared, then executed once with each of these; None: a plain statement
+
+
+DIRECTIVE = re.compile(r"--\s*(page|prepare)\b(.*)")
+
+
+# A script never touches what belongs to the server: Cassandra does not refuse all of it (TRUNCATE system.local).
+SYSTEM_CHANGE = re.compile(r"(?!\s*(SELECT|DESC|DESCRIBE)\b)(?=.*\bsystem\w*\b\"?\s*(\.|$|;|WITH))", re.IGNORECASE | re.DOTALL)
+
+
+def read_script(path):
+    """The statements of a script, in order."""
+    statements, lines, page, values = [], [], None, None
+    in_batch = in_body = False
+
+    def finish():
+        nonlocal lines, page, values, in_batch
+        text = "\n".join(lines).strip()
+        assert text.endswith(";")
+        if SYSTEM_CHANGE.match(text):
+            raise ValueError(f"{path}: changes a system keyspace: {text}")
+        statements.append(Statement(text[:-1], page, values))
+        lines, page, values, in_batch = [], None, None, False
+
+    for line in path.read_text().split("\n"):
+        if not lines:
+            directive = DIRECTIVE.fullmatch(line.strip())
+            if directive:
+                if directive[1] == "page":
+                    page = int(directive[2])
+                else:
+                    values = json.loads("[" + directive[2] + "]")
+                continue
+            if not line.strip() or line.startswith("--"):
+                continue
+            in_batch = line.upper().startswith("BEGIN ")
+        lines.append(line)
+        if in_batch and not re.search(r"\bAPPLY\b|\bEND;", line.upper()):
+            continue
+        if line.rstrip().endswith(";"):
+            finish()
+    if lines:
+        raise ValueError(f"{path}: the last statement has no ';'")
+    return statements
