@@ -159,7 +159,9 @@ Result<void> read_startup(WireReader& reader, int version, StartupRequest& out) 
   if (!cql_version) {
     return fail(ErrorCode::kProtocol, "Missing value CQL_VERSION in STARTUP message");
   }
-  if (!cql_version->starts_with("3.")) {
+  // As Cassandra: anything from 3.0.0 up; the Rust driver says 4.0.0.
+  const bool is_old = cql_version->size() < 2 || (*cql_version)[0] < '3' || (*cql_version)[0] > '9';
+  if (is_old || (*cql_version)[1] != '.') {
     return fail(ErrorCode::kProtocol,
                 "CQL version {} is not supported by the binary protocol (supported version are >= "
                 "3.0.0)",
