@@ -20,8 +20,8 @@ rocksdb::Options common_options() {
   rocksdb::Options o;
   o.create_if_missing = true;
   o.paranoid_checks = true;
-  // A record cut short at the end of the log is what a power cut leaves. Damage before the end is no such thing: the
-  // store does not open, rather than forget what was acknowledged behind it.
+  // A record cut short at the end of the log is what a power cut leaves. Damage before the end is
+  // no such thing: the store does not open, rather than forget what was acknowledged behind it.
   o.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Recycled logs hold old records behind the new ones, which makes a torn end harder to tell.
   o.recycle_log_file_num = 0;

@@ -74,7 +74,7 @@ constexpr std::string_view kAccepted[] = {
     R"cql(SELECT v FROM gram.t WHERE k = // hi
  1)cql",
     R"cql(SELECT v FROM gram.t WHERE k = /* hi */ 1)cql",
-    R"cql(SELECT v --5 
+    R"cql(SELECT v --5
  FROM gram.t)cql",
     R"cql(SELECT v FROM gram.t WHERE k = 1 /**/ )cql",
     R"cql(SELECT v FROM gram.t WHERE (k = 1))cql",

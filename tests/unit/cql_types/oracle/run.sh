@@ -1,4 +1,5 @@
-#!/bin/bash
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs Oracle.java with Cassandra's jars (refcass fetch puts them into $REFCASS_HOME/lib).
 #   run.sh FOLDER [SEED] [PAIRS] [VALUES]     the recorded files: run.sh recorded 7 130 60
 set -e
