@@ -79,6 +79,23 @@ class Sum final : public Aggregator {
   Bytes sum_;
 };
 
+/// `sum` / `count` with the scale of the sum, half to even.
+Result<OptionalBytes> decimal_mean(BytesView sum, int64_t count) {
+  const BytesView unscaled = sum.substr(4);
+  const Bytes divisor = make_varint(count), zero = make_varint(0);
+  TETRAD_TRY(Bytes quotient, varint_arithmetic(ArithmeticOp::kDivide, unscaled, divisor));
+  TETRAD_TRY(Bytes rest, varint_arithmetic(ArithmeticOp::kRemainder, unscaled, divisor));
+  const bool negative = compare_varint(unscaled, zero) < 0;
+  if (negative) rest = varint_negate(rest);
+  TETRAD_TRY(const Bytes twice, varint_arithmetic(ArithmeticOp::kAdd, rest, rest));
+  const int half = compare_varint(twice, divisor);
+  if (half > 0 || (half == 0 && (varint_low_bits(quotient) & 1) != 0)) {
+    TETRAD_TRY(quotient, varint_arithmetic(negative ? ArithmeticOp::kSubtract : ArithmeticOp::kAdd,
+                                           quotient, make_varint(1)));
+  }
+  return Bytes(sum.substr(0, 4)) + quotient;
+}
+
 /// The mean in the argument's own type; sums never overflow.
 class Average final : public Aggregator {
  public:
@@ -123,7 +140,7 @@ class Average final : public Aggregator {
       }
       case TypeKind::kDecimal: {
         const Bytes sum = std::exchange(wide_, decimal_from_int64(0));
-        return calculate('/', *type_, sum, decimal_from_int64(divisor));
+        return decimal_mean(sum, divisor);
       }
       default:
         return make_integer(*type_, static_cast<int64_t>(std::exchange(integers_, 0) / divisor));

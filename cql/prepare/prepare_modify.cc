@@ -334,10 +334,12 @@ class ModifyPreparer {
       for (size_t j = 0; j < i; ++j) {
         const auto &a = assignments[j], &b = assignments[i];
         if (a.column.text != b.column.text) continue;
-        const bool elements = a.kind == Kind::kElement && b.kind == Kind::kElement;
-        const bool fields =
+        // Parts of a column go together, a whole value with nothing, a field with others only.
+        const bool whole = a.kind == Kind::kSet || b.kind == Kind::kSet;
+        const bool fields = a.kind == Kind::kField || b.kind == Kind::kField;
+        const bool other_fields =
             a.kind == Kind::kField && b.kind == Kind::kField && a.field->text != b.field->text;
-        if (!elements && !fields) {
+        if (whole || (fields && !other_fields)) {
           return fail(ErrorCode::kSyntax, "Multiple incompatible setting of column {}",
                       b.column.text);
         }
