@@ -65,11 +65,16 @@ JAVA = [
 ]
 
 
+# Cassandra lists the signatures of a function in the order of a hash table of that run: the list is compared as a set.
+SIGNATURES = re.compile(r"(?<=signatures: )(.*)(?=\))")
+
+
 def comparable(lines):
     out = []
     for line in lines:
         if line.startswith("error "):
             for pattern, replacement in JAVA:
                 line = pattern.sub(replacement, line)
+            line = SIGNATURES.sub(lambda found: ", ".join(sorted(re.split(r", (?=system\.|\w+\.\w+ : )", found[0]))), line)
         out.append(line)
     return out

@@ -3,15 +3,18 @@
 
 import argparse
 import os
-import re
+import queue
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from answers import Server, run_script
 from expected import comparable, read_differences, read_expected
 from scripts import read_script
+
+WORKERS = 4  # scripts at a time, each with a session and a keyspace of its own
 
 
 def main():
@@ -26,7 +29,7 @@ def main():
     counts = Counter()
     started = time.monotonic()
     port = int(os.environ.get("TETRAD_TEST_PORT", "9042"))
-    server = Server(options.hosts.split(","), port, options.protocol)
+    work, waiting = [], {}
     for path in sorted((here / "scripts").glob("*.cql")):
         if options.scripts and path.stem not in options.scripts:
             continue
@@ -37,9 +40,26 @@ def main():
             print(f"{path.stem}: the answers were recorded for another script; run tests/conformance/record {path.stem}")
             counts["failed"] += 1
             continue
-        before = Counter(counts)
+        work.append((path, statements, recorded))
+    idle = queue.SimpleQueue()
+    servers = [Server(options.hosts.split(","), port, options.protocol) for _ in range(WORKERS)]
+    for server in servers:
+        idle.put(server)
+
+    def answers_of(path, statements):
+        server = idle.get()
         script_started = time.monotonic()
-        answers = run_script(server, path.stem, statements)
+        try:
+            return run_script(server, path.stem, statements), time.monotonic() - script_started
+        finally:
+            idle.put(server)
+
+    pool = ThreadPoolExecutor(WORKERS)
+    for path, statements, _ in sorted(work, key=lambda item: -len(item[1])):  # the longest first
+        waiting[path.stem] = pool.submit(answers_of, path, statements)
+    for path, _, recorded in work:
+        before = Counter(counts)
+        answers, seconds = waiting[path.stem].result()
         for (text, wanted), got in zip(recorded, answers):
             if comparable(wanted) == comparable(got):
                 counts["passed"] += 1
@@ -52,8 +72,9 @@ def main():
                 show(path.stem, text, wanted, got)
         now = counts - before
         print(f"{path.stem}: {now['passed']} passed, {now['failed']} failed, {now['skipped']} listed"
-              f" ({time.monotonic() - script_started:.1f} s)", flush=True)
-    server.close()
+              f" ({seconds:.1f} s)", flush=True)
+    for server in servers:
+        server.close()
     if not options.scripts:
         for difference in differences:
             if not difference.met:
