@@ -9,8 +9,10 @@
 
 namespace tetrad::cql {
 
-/// -1, 0 or 1. An empty value sorts before all others. The values should be valid for the type;
-/// for bytes that are not, the order is some fixed order, and nothing is read past the end.
+/// -1, 0 or 1. An empty value sorts before all others. Collections with a count below zero are the
+/// empty one, as they are wherever they are read (Cassandra sorts them before it). The values
+/// should be valid for the type; for bytes that are not, the order is some fixed order, and nothing
+/// is read past the end.
 int compare(const DataType& type, BytesView a, BytesView b);
 
 /// Null first, then empty, then values.

