@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options: each one's default, bounds and refusals; file and command line; conf/tetrad.yaml.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "server/config/options.h"
+
+namespace tetrad::server {
+namespace {
+
+Result<CommandLine> read(std::vector<std::string> arguments) {
+  std::vector<const char*> argv = {"tetrad"};
+  for (const auto& argument : arguments) argv.push_back(argument.c_str());
+  return read_command_line(static_cast<int>(argv.size()), argv.data());
+}
+
+std::string flag(const OptionEntry& entry) {
+  std::string out = "--" + std::string(entry.name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::string value_text(const Options& options, const OptionEntry& entry) {
+  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return options.**text;
+  if (const auto* number = std::get_if<uint64_t Options::*>(&entry.target))
+    return std::to_string(options.**number);
+  return options.*std::get<bool Options::*>(entry.target) ? "true" : "false";
+}
+
+/// A file that goes with its test.
+class File {
+ public:
+  explicit File(const std::string& text)
+      : path_(std::filesystem::temp_directory_path() /
+              ("tetrad-config-" + std::to_string(getpid()) + ".yaml")) {
+    std::ofstream(path_) << text;
+  }
+  ~File() { std::filesystem::remove(path_); }
+  std::string path() const { return path_.string(); }
+
+ private:
+  const std::filesystem::path path_;
+};
+
+std::string refusal(const Result<CommandLine>& line) {
+  REQUIRE_FALSE(line);
+  CHECK(line.error().code == ErrorCode::kConfig);
+  CHECK(line.error().message.find('\n') == std::string::npos);
+  return line.error().message;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("without options every option has its default, which is within its own bounds") {
+  const auto line = read({});
+  REQUIRE(line);
+  CHECK_FALSE((line->show_help || line->show_version || line->print_config));
+  std::set<std::string_view> names;
+  for (const OptionEntry& entry : option_table()) {
+    CAPTURE(entry.name);
+    CHECK(names.insert(entry.name).second);
+    CHECK_FALSE(entry.sentence.empty());
+    CHECK(value_text(line->options, entry) == value_text(Options{}, entry));
+    const std::string value = value_text(Options{}, entry);
+    if (!value.empty()) CHECK(read({flag(entry), value}));
+  }
+}
+
+TEST_CASE("numbers: both bounds are taken, what is past them or no number is refused in one line") {
+  for (const OptionEntry& entry : option_table()) {
+    if (!std::holds_alternative<uint64_t Options::*>(entry.target)) continue;
+    CAPTURE(entry.name);
+    for (const uint64_t good : {entry.least, entry.most}) {
+      const auto line = read({flag(entry), std::to_string(good)});
+      REQUIRE(line);
+      CHECK(value_text(line->options, entry) == std::to_string(good));
+    }
+    std::vector<std::string> bad = {
+        std::to_string(entry.most + 1), "99999999999999999999", "x", "1x", "1.5", "0x10", " 1"};
+    if (entry.least > 0) bad.push_back(std::to_string(entry.least - 1));
+    for (const auto& value : bad) {
+      CAPTURE(value);
+      const std::string said = refusal(read({flag(entry) + "=" + value}));
+      CHECK(said == fmt::format("{}: '{}' is no whole number from {} to {}", entry.name, value,
+                                entry.least, entry.most));
+    }
+  }
+}
+
+TEST_CASE("texts and switches") {
+  for (const OptionEntry& entry : option_table()) {
+    CAPTURE(entry.name);
+    if (std::holds_alternative<std::string Options::*>(entry.target)) {
+      if (entry.choices.empty()) {
+        const auto line = read({flag(entry), "some text"});
+        REQUIRE(line);
+        CHECK(value_text(line->options, entry) == "some text");
+      }
+      for (const auto choice : entry.choices) {
+        const auto line = read({flag(entry), std::string(choice)});
+        REQUIRE(line);
+        CHECK(value_text(line->options, entry) == choice);
+      }
+      if (!entry.choices.empty()) {
+        const std::string said = refusal(read({flag(entry), "other"}));
+        CHECK(has(said, std::string(entry.name) + ": 'other' is none of "));
+        CHECK(has(said, std::string(entry.choices.front())));
+      }
+    } else if (std::holds_alternative<bool Options::*>(entry.target)) {
+      for (const auto& arguments : std::vector<std::vector<std::string>>{
+               {flag(entry)}, {flag(entry), "true"}, {flag(entry) + "=true"}}) {
+        const auto line = read(arguments);
+        REQUIRE(line);
+        CHECK(value_text(line->options, entry) == "true");
+      }
+      const auto off = read({flag(entry), "false"});
+      REQUIRE(off);
+      CHECK(value_text(off->options, entry) == "false");
+      CHECK(refusal(read({flag(entry) + "=yes"})) ==
+            fmt::format("{}: 'yes' is neither true nor false", entry.name));
+    }
+  }
+  CHECK(log_level_named("debug") == base::LogLevel::kDebug);
+  CHECK(log_level_named("info") == base::LogLevel::kInfo);
+  CHECK(log_level_named("warn") == base::LogLevel::kWarn);
+  CHECK(log_level_named("error") == base::LogLevel::kError);
+}
+
+TEST_CASE("what no option is called is refused by name") {
+  CHECK(has(refusal(read({"--no-such-option", "1"})), "--no-such-option"));
+  CHECK(has(refusal(read({"--native_port", "1"})), "--native_port"));
+  CHECK(has(refusal(read({"stray"})), "stray"));
+  CHECK_FALSE(read({"--native-port"}));
+  CHECK_FALSE(read({"--config"}));
+}
+
+TEST_CASE("the command line goes before the file, and the file before the defaults") {
+  const File file("native_port: 9142\nrack: \"r7\"\ninsecure_listen: true\nseeds: 127.0.0.1\n");
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"--config", file.path(), "--rack", "r8"}, {"--rack", "r8", "--config", file.path()}}) {
+    const auto line = read(arguments);
+    REQUIRE(line);
+    CHECK(line->options.native_port == 9142);
+    CHECK(line->options.rack == "r8");
+    CHECK(line->options.insecure_listen);
+    CHECK(line->options.seeds == "127.0.0.1");
+    CHECK(line->options.datacenter == "datacenter1");
+  }
+}
+
+TEST_CASE("files that are wrong are refused with their path and the option") {
+  const auto said = [](const std::string& text) {
+    const File file(text);
+    const std::string out = refusal(read({"--config", file.path()}));
+    CHECK(has(out, file.path()));
+    return out;
+  };
+  CHECK(has(said("no_such_option: 1\n"), "there is no option 'no_such_option'"));
+  CHECK(has(said("native_port: 99999\n"), "native_port: '99999' is no whole number"));
+  CHECK(has(said("native_port: [1, 2]\n"), "native_port: not a single value"));
+  CHECK(has(said("native_port:\n"), "native_port"));
+  CHECK(has(said("- native_port\n"), "not a list of"));
+  CHECK(has(said("just words\n"), "not a list of"));
+  CHECK(has(said("insecure_listen: perhaps\n"), "neither true nor false"));
+  said("native_port: \"unclosed\nrack: [\n");
+  said("? [a, b]\n: 1\n");
+  said("rack: !!binary \"%%%\"\n\t- x: y\n");
+  CHECK(has(refusal(read({"--config", "/no/such/file.yaml"})), "/no/such/file.yaml"));
+  const File empty("");
+  CHECK(read({"--config", empty.path()}));
+  const File comments("# nothing\n\n");
+  CHECK(read({"--config", comments.path()}));
+}
+
+TEST_CASE("conf/tetrad.yaml says every default, and reads back as the defaults") {
+  std::ifstream in(TETRAD_CONF_FILE);
+  std::stringstream text;
+  text << in.rdbuf();
+  CHECK(text.str() == default_config_text());  // else: tetrad --print-config > conf/tetrad.yaml
+  const auto line = read({"--config", TETRAD_CONF_FILE});
+  REQUIRE(line);
+  for (const OptionEntry& entry : option_table()) {
+    CAPTURE(entry.name);
+    CHECK(value_text(line->options, entry) == value_text(Options{}, entry));
+    CHECK(has(help_text(), flag(entry) + " (default "));
+    CHECK(has(help_text(), std::string(entry.sentence)));
+  }
+}
+
+TEST_CASE("--help, --version and --print-config are told apart") {
+  CHECK(read({"--help"})->show_help);
+  CHECK(read({"--version"})->show_version);
+  CHECK(read({"--print-config"})->print_config);
+  CHECK(has(help_text(), "--print-config"));
+}
+
+}  // namespace
+}  // namespace tetrad::server
