@@ -217,9 +217,7 @@ Result<Bytes> convert_number(const DataType& from, BytesView value, const DataTy
     case TypeKind::kVarint: {
       if (is_integer(from) || from.kind() == TypeKind::kVarint) return varint_of(from, value);
       if (from.kind() == TypeKind::kDecimal) return decimal_to_varint(value);
-      const double number = double_of(from, value);
-      if (!std::isfinite(number)) return failure("Infinite or NaN");
-      return varint_from_double(number);
+      return make_varint(saturated(double_of(from, value)));
     }
     default: {
       int64_t number = 0;
@@ -267,6 +265,29 @@ Result<OptionalBytes> calculate(char op, const DataType& type, BytesView left, B
   }
 }
 
+namespace {
+
+/// A number as an operand of an operator of `type`. Where that is decimal, numbers other than
+/// varint go through a double, as in Java's BigDecimal.valueOf(double): 7 becomes 7.0.
+Result<Bytes> operand(const DataType& from, BytesView value, const DataType& type) {
+  if (type.kind() == TypeKind::kDecimal && from.kind() != TypeKind::kDecimal &&
+      from.kind() != TypeKind::kVarint) {
+    return decimal_from_double(double_of(from, value));
+  }
+  return convert_number(from, value, type);
+}
+
+/// Half up, away from zero, to no decimal places.
+Result<OptionalBytes> rounded_decimal(BytesView value) {
+  const bool negative = compare_decimal(value, decimal_from_int64(0)) < 0;
+  TETRAD_TRY(const Bytes half, decimal_from_text(negative ? "-0.5" : "0.5"));
+  TETRAD_TRY(const Bytes shifted, decimal_arithmetic(ArithmeticOp::kAdd, value, half));
+  TETRAD_TRY(const Bytes integral, decimal_to_varint(shifted));
+  return decimal_from_varint(integral);
+}
+
+}  // namespace
+
 ScalarFunctionPtr find_operator(char op, const TypePtr& left, const TypePtr& right) {
   if (is_number(*left) && is_number(*right)) {
     const TypePtr& type = common_type(*left, *right);
@@ -275,8 +296,8 @@ ScalarFunctionPtr find_operator(char op, const TypePtr& left, const TypePtr& rig
         [op, left, right, type](const FunctionEnvironment&,
                                 FunctionArguments arguments) -> Result<OptionalBytes> {
           if (arguments[0]->empty() || arguments[1]->empty()) return std::nullopt;
-          TETRAD_TRY(const Bytes l, convert_number(*left, *arguments[0], *type));
-          TETRAD_TRY(const Bytes r, convert_number(*right, *arguments[1], *type));
+          TETRAD_TRY(const Bytes l, operand(*left, *arguments[0], *type));
+          TETRAD_TRY(const Bytes r, operand(*right, *arguments[1], *type));
           return calculate(op, *type, l, r);
         });
     function.name = std::string("_") + op;
@@ -378,6 +399,8 @@ void add_math_functions(FunctionTable& table) {
                                   if (is_integer(*type) || type->kind() == TypeKind::kVarint) {
                                     return Bytes(value);
                                   }
+                                  if (type->kind() == TypeKind::kDecimal)
+                                    return rounded_decimal(value);
                                   // Half up, towards positive infinity, as Java's Math.round.
                                   const double rounded = std::floor(double_of(*type, value) + 0.5);
                                   return convert_number(*double_type(), make_double(rounded),
@@ -387,6 +410,8 @@ void add_math_functions(FunctionTable& table) {
                                 if (!std::isfinite(result) && !is_floating(*type)) {
                                   return failure("Infinite or NaN");
                                 }
+                                if (type->kind() == TypeKind::kVarint)
+                                  return varint_from_double(result);
                                 return convert_number(*double_type(), make_double(result), *type);
                               }));
     }

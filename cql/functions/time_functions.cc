@@ -247,6 +247,13 @@ void add_time_functions(FunctionTable& table) {
                                    FunctionArguments arguments) -> Result<OptionalBytes> {
                               const auto ms = read_bigint(*arguments[0]);
                               if (!ms) return std::nullopt;
+                              TETRAD_TRY(const Duration d, duration_of(*arguments[1]));
+                              if (d.nanos % kNanosPerMs != 0) {
+                                return fail(
+                                    ErrorCode::kFunctionFailure,
+                                    "The duration must have a millisecond precision. Was: {}",
+                                    format_duration(d));
+                              }
                               TETRAD_TRY(const int64_t result, shifted(*ms, *arguments[1], sign));
                               return make_timestamp(result);
                             }));

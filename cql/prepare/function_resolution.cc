@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cql/functions/function_table.h"
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/constant.h"
 #include "cql/prepare/expression_parts.h"
@@ -239,6 +240,18 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
     }
   }
   if (!fits(function)) {
+    // null fits every operator; a timestamp's bytes read as those of bigint and of varint.
+    const auto many = [](const Raw& operand, const TypePtr& type) {
+      return type ? type->kind() == TypeKind::kTimestamp : operand.text() == "NULL";
+    };
+    const auto number = [](const TypePtr& type) { return type && is_number(*type); };
+    if ((many(left, left_type) && (many(right, right_type) || number(right_type))) ||
+        (number(left_type) && many(right, right_type))) {
+      return fail(ErrorCode::kInvalid,
+                  "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
+                  "example '(int) ?'",
+                  op, left.text(), right.text());
+    }
     return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
                 left.text(), right.text());
   }
@@ -261,7 +274,15 @@ Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Re
   }
   ScalarFunctionPtr function = type ? find_negation(type) : nullptr;
   if (!function) {
-    return fail(ErrorCode::kInvalid, "the '-' operation is not supported on {}", child.text());
+    std::string signatures;
+    for (const TypePtr& number : number_types()) {
+      signatures += fmt::format("{}system.\"_negate\" : ({}) -> {}", signatures.empty() ? "" : ", ",
+                                number->cql_text(), number->cql_text());
+    }
+    return fail(ErrorCode::kInvalid,
+                "Invalid call to function system._negate, none of its type signatures match (known "
+                "type signatures: {})",
+                signatures);
   }
   TETRAD_TRY(ExpressionPtr argument, build(child, {"[selection]", type, nullptr}));
   std::vector<ExpressionPtr> arguments;

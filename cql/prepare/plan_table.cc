@@ -40,11 +40,18 @@ Result<void> check_key_column(const std::string& keyspace, const std::string& na
 
 /// The directions of the clustering columns, ascending where nothing is said.
 Result<std::vector<bool>> clustering_directions(const std::vector<ast::ClusteringOrder>& orders,
-                                                const std::vector<ast::Identifier>& clustering) {
+                                                const std::vector<ast::Identifier>& clustering,
+                                                const std::string& table) {
   std::vector<bool> descending(clustering.size(), false);
   if (orders.empty()) return descending;
   std::string foreign;
+  std::set<std::string> seen;
   for (const auto& order : orders) {
+    if (!seen.insert(order.column.text).second) {
+      return fail(ErrorCode::kInvalid,
+                  "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{}'",
+                  order.column.text, table);
+    }
     const bool known = std::any_of(clustering.begin(), clustering.end(), [&](const auto& column) {
       return column.text == order.column.text;
     });
@@ -96,13 +103,12 @@ TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name) {
 Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
                                              const KeyspaceSchema& keyspace) {
   const std::string& table = statement.name.name.text;
-  const std::string qualified = keyspace.name + "." + table;
   std::vector<ColumnSchema> columns;
   std::set<std::string> names;
   for (const auto& definition : statement.columns) {
     if (!names.insert(definition.name.text).second) {
       return fail(ErrorCode::kInvalid, "Duplicate column '{}' declaration for table '{}'",
-                  definition.name.text, qualified);
+                  definition.name.text, table);
     }
     if (definition.mask)
       return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
@@ -114,15 +120,15 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
   }
   if (statement.primary_keys.empty()) {
     return fail(ErrorCode::kInvalid,
-                "No PRIMARY KEY specifed for table '{}' (exactly one required)", qualified);
+                "No PRIMARY KEY specifed for table '{}' (exactly one required)", table);
   }
   if (statement.primary_keys.size() > 1) {
     return fail(ErrorCode::kInvalid,
-                "Multiple PRIMARY KEY specified for table '{}' (exactly one required)", qualified);
+                "Multiple PRIMARY KEY specified for table '{}' (exactly one required)", table);
   }
   const ast::PrimaryKey& key = statement.primary_keys.front();
   TETRAD_TRY(const std::vector<bool> descending,
-             clustering_directions(statement.options.clustering_order, key.clustering));
+             clustering_directions(statement.options.clustering_order, key.clustering, table));
   std::set<std::string> key_names;
   const auto place = [&](const ast::Identifier& name, ColumnKind kind, size_t position,
                          bool desc) -> Result<void> {
@@ -275,7 +281,9 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
     }
     dropped_at_us = std::strtoll(literal->text.c_str(), nullptr, 10);
   }
+  std::set<std::string> named;
   for (const auto& name : action.columns) {
+    if (!named.insert(name.text).second) continue;  // named twice, dropped once
     const auto column = std::find_if(columns.begin(), columns.end(),
                                      [&](const auto& c) { return c.name == name.text; });
     if (column == columns.end()) {
@@ -303,8 +311,7 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
   for (const auto& [from, to] : action.renames) {
     const auto column = std::find_if(columns.begin(), columns.end(),
                                      [&](const auto& c) { return c.name == from.text; });
-    if (column == columns.end()) {
-      if (action.if_exists) continue;
+    if (column == columns.end()) {  // with IF EXISTS too, as Cassandra does
       return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", from.text,
                   table.qualified_name());
     }
@@ -430,8 +437,11 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     return fail(ErrorCode::kInvalid, "Cannot DROP COMPACT STORAGE on table {}.{}: it has none",
                 keyspace_name, name);
   }
+  if (!changed) {
+    out.nothing_to_do = true;
+    return out;
+  }
   out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
-  if (!changed) return out;
   table.version.value += 1;
   table.set_columns(std::move(columns));
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));

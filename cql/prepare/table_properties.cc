@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "cql/types/number.h"
+
 namespace tetrad::cql {
 namespace {
 
@@ -169,6 +171,11 @@ Result<void> check_compaction(Map& compaction) {
                   value->second, option);
     }
   }
+  if (const auto least = compaction.find("min_threshold");
+      least != compaction.end() && (least->second == "0" || least->second == "1")) {
+    return fail(ErrorCode::kConfig, "Min compaction threshold cannot be less than 2 (got {})",
+                least->second);
+  }
   if (name == "SizeTieredCompactionStrategy" || name == "LeveledCompactionStrategy" ||
       name == "TimeWindowCompactionStrategy") {
     compaction.try_emplace("max_threshold", "32");
@@ -250,7 +257,11 @@ Result<std::string> speculative_policy(std::string_view option, const std::strin
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (number.empty() || error != std::errc() || end != number.data() + number.size())
     return invalid();
-  if (suffix != "ms" && (value <= 0 || value >= 100)) return invalid();
+  if (suffix != "ms" && (value <= 0 || value >= 100)) {
+    return fail(ErrorCode::kConfig,
+                "Invalid value {} for PERCENTILE option '{}': must be between (0.0 and 100.0)",
+                text, option);
+  }
   return number + (suffix == "ms" ? "ms" : "p");
 }
 
@@ -281,8 +292,8 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
       if (!(options.bloom_filter_fp_chance > 6.71e-5 && options.bloom_filter_fp_chance <= 1.0)) {
         return fail(ErrorCode::kConfig,
                     "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to "
-                    "1.0 (got {:.1f})",
-                    options.bloom_filter_fp_chance);
+                    "1.0 (got {})",
+                    float_to_text(static_cast<float>(options.bloom_filter_fp_chance)));
       }
     } else if (name == "crc_check_chance") {
       TETRAD_TRY(const std::string text, simple_value(property));
@@ -291,7 +302,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
         return fail(ErrorCode::kConfig,
                     "crc_check_chance must be larger than or equal to 0 and smaller than or equal "
                     "to 1.0 (got {})",
-                    options.crc_check_chance);
+                    double_to_text(options.crc_check_chance));
       }
     } else if (name == "cdc") {
       TETRAD_TRY(const std::string text, simple_value(property));
@@ -314,7 +325,8 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
       TETRAD_TRY(const std::string text, simple_value(property));
       auto& target =
           name == "speculative_retry" ? options.speculative_retry : options.additional_write_policy;
-      TETRAD_TRY(target, speculative_policy(name, text));
+      // Cassandra names this option in the errors of both.
+      TETRAD_TRY(target, speculative_policy("speculative_retry", text));
     } else if (name == "read_repair") {
       TETRAD_TRY(std::string text, simple_value(property));
       text = lower(text);
