@@ -364,6 +364,7 @@ void NodeImpl::stop(const std::string& reason) {
   stop_began_us_ = reactor_.now_us();
   logger_.info("stopping reason={}", reason);
   if (listener_ != nullptr) listener_->stop();
+  connections_->draining = true;
   const auto open = connections_->open;
   for (const auto& connection : open) connection->drain();
   finish_stop();

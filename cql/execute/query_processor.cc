@@ -57,6 +57,12 @@ Result<WireValues> order_values(const QueryParameters& parameters, const Stateme
   return ordered;
 }
 
+/// The memory of a prepared statement: a plan is several times its text, and each marker has a
+/// specification and an expression.
+uint64_t estimated_bytes(const std::string& text, const Statement& statement) {
+  return 2048 + 4 * text.size() + 384 * statement.bind_variables().size();
+}
+
 std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
   return named ? std::string(*named) : client.keyspace;
 }
@@ -121,13 +127,15 @@ QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspac
     slot->text = std::string(text);
     by_use_.push_front(slot.get());
     slot->used = by_use_.begin();
-    prepared_bytes_ += slot->text.size();
   } else {
     by_use_.splice(by_use_.begin(), by_use_, slot->used);
   }
   Prepared& entry = *slot;
   entry.statement = std::move(statement);
   entry.checked_at = schema_->version();
+  prepared_bytes_ -= entry.bytes;
+  entry.bytes = estimated_bytes(entry.text, *entry.statement);
+  prepared_bytes_ += entry.bytes;
   while (by_use_.size() > 1 && (by_use_.size() > options_.prepared_statements_max ||
                                 prepared_bytes_ > options_.prepared_bytes_max)) {
     metrics_.prepared_evicted.add();
@@ -137,7 +145,7 @@ QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspac
 }
 
 void QueryProcessor::forget(Prepared& prepared) {
-  prepared_bytes_ -= prepared.text.size();
+  prepared_bytes_ -= prepared.bytes;
   by_use_.erase(prepared.used);
   const Bytes id = prepared.id;  // the map's key dies with the entry
   prepared_.erase(id);

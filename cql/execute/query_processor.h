@@ -28,8 +28,8 @@ namespace tetrad::cql {
 struct QueryProcessorOptions {
   QuerySettings settings;
   size_t prepared_statements_max = 10'000;
-  uint64_t prepared_bytes_max = 32u << 20;  // of statement texts
-  std::string node_address;                 // coordinator named in traces
+  uint64_t prepared_bytes_max = 128u << 20;  // of statements, estimated
+  std::string node_address;                  // coordinator named in traces
 };
 
 struct QueryMetrics {
@@ -63,6 +63,7 @@ class QueryProcessor {
     SchemaVersion checked_at;
     MetadataId announced_metadata;  // what PREPARE last told a client
     std::list<Prepared*>::iterator used;
+    uint64_t bytes = 0;  // estimated
   };
   struct Answer;
 

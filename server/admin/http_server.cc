@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
@@ -76,7 +77,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 class Server : public std::enable_shared_from_this<Server> {
  public:
   Server(asio::io_context& io, HttpServer::Handler handler)
-      : acceptor(io), handler_(std::move(handler)) {}
+      : acceptor(io), again(io), handler_(std::move(handler)) {}
   void accept() {
     acceptor.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
@@ -84,6 +85,13 @@ class Server : public std::enable_shared_from_this<Server> {
           if (!error && self->connections < kConnectionsMax) {
             ++self->connections;
             std::make_shared<Connection>(std::move(socket), self)->read();
+          }
+          if (error) {  // out of descriptors and the like: go on when some are free again
+            self->again.expires_after(std::chrono::milliseconds(100));
+            self->again.async_wait([self](const boost::system::error_code&) {
+              if (self->acceptor.is_open()) self->accept();
+            });
+            return;
           }
           self->accept();
         });
@@ -94,9 +102,11 @@ class Server : public std::enable_shared_from_this<Server> {
   void stop() {
     boost::system::error_code ignored;
     acceptor.close(ignored);
+    again.cancel();
     handler_ = nullptr;
   }
   tcp::acceptor acceptor;
+  asio::steady_timer again;
   size_t connections = 0;
 
  private:

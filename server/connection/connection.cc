@@ -9,6 +9,9 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr int kRequestsPerStepMax = 128;
+constexpr uint64_t kSmallAnswerBytes = 64u << 10;
+
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
   cql::ReplyHead head;
   head.version = std::clamp(envelope.version(), cql::kProtocolVersionMin, cql::kProtocolVersionMax);
@@ -48,7 +51,8 @@ void Connection::start() {
 }
 
 void Connection::read() {
-  if (reading_ || phase_ == Phase::kClosed || phase_ == Phase::kClosing || must_pause()) return;
+  if (reading_ || yielded_ || (phase_ != Phase::kNew && phase_ != Phase::kReady) || must_pause())
+    return;
   reading_ = true;
   const auto room = decoder_.writable();
   socket_.async_read_some(
@@ -58,6 +62,10 @@ void Connection::read() {
         if (self->phase_ == Phase::kClosed) return;
         if (error) {
           self->close();
+          return;
+        }
+        if (self->phase_ == Phase::kLingering) {
+          self->drop_input();
           return;
         }
         self->context_.metrics.bytes_in.add(size);
@@ -71,15 +79,45 @@ uint64_t Connection::unsent_bytes() const {
   return encoder_.pending_bytes() + wire_.size() - wire_sent_;
 }
 
-bool Connection::must_pause() const {
-  return in_flight_ >= context_.limits.requests_in_flight_max ||
-         unsent_bytes() > context_.limits.unsent_pause_bytes;
+void Connection::charge_answers() {
+  const uint64_t now =
+      phase_ == Phase::kClosed ? 0 : unsent_bytes() + in_flight_ * expected_answer_bytes_;
+  context_.answer_bytes += now - charged_bytes_;
+  charged_bytes_ = now;
+}
+
+bool Connection::must_pause() {
+  charge_answers();
+  paused_ = in_flight_ >= context_.limits.requests_in_flight_max ||
+            charged_bytes_ > context_.limits.unsent_pause_bytes ||
+            (charged_bytes_ > 0 && context_.answer_bytes > context_.limits.node_answer_bytes_pause);
+  return paused_;
+}
+
+/// Who is paused has a request in flight or bytes unsent: their ends call this.
+void Connection::go_on_if_paused() {
+  if (!paused_ || taking_ || must_pause()) return;
+  // What the decoder holds already waits in no socket: go on with it from the loop.
+  context_.reactor.post([self = shared_from_this()] {
+    self->take_requests();
+    self->read();
+  });
 }
 
 void Connection::take_requests() {
-  if (taking_) return;
+  if (taking_ || yielded_) return;
   taking_ = true;
-  while ((phase_ == Phase::kNew || phase_ == Phase::kReady) && !must_pause()) {
+  for (int taken = 0; (phase_ == Phase::kNew || phase_ == Phase::kReady) && !must_pause();
+       ++taken) {
+    if (taken == kRequestsPerStepMax) {  // other clients come in between
+      yielded_ = true;
+      context_.reactor.post([self = shared_from_this()] {
+        self->yielded_ = false;
+        self->take_requests();
+        self->read();
+      });
+      break;
+    }
     cql::Incoming incoming = decoder_.next();
     using Kind = cql::Incoming::Kind;
     if (incoming.kind == Kind::kNeedMore) break;
@@ -158,6 +196,16 @@ void Connection::take(cql::Envelope envelope) {
                            "Too many bytes of requests in flight on this node; try again"));
     return;
   }
+  // Clients of small answers are always served, new ones for longer than those of large answers.
+  const uint64_t pause = context_.limits.node_answer_bytes_pause;
+  if (last_answer_bytes_ > kSmallAnswerBytes &&
+      context_.answer_bytes > (answered_ ? 2 : 3) * pause) {
+    context_.metrics.overloaded.add();
+    refuse(envelope, Error(ErrorCode::kOverloaded,
+                           "Too many bytes of answers wait for slow clients of this node; try "
+                           "again"));
+    return;
+  }
   context_.request_bytes_in_flight += bytes;
   ++context_.requests_in_flight;
   ++in_flight_;
@@ -175,18 +223,17 @@ Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envel
 void Connection::request_done(uint64_t bytes) {
   context_.request_bytes_in_flight -= bytes;
   --context_.requests_in_flight;
-  const bool was_paused = must_pause();
   --in_flight_;
+  // Whatever appends calls schedule_flush() at once: so what is new is this answer.
+  const uint64_t size = encoder_.pending_bytes() - seen_bytes_;
+  last_answer_bytes_ = size;
+  answered_ = true;
+  expected_answer_bytes_ = size >= expected_answer_bytes_
+                               ? size
+                               : expected_answer_bytes_ - (expected_answer_bytes_ - size + 15) / 16;
+  charge_answers();
   schedule_flush();
-  if (was_paused && !taking_) go_on_later();
-}
-
-void Connection::go_on_later() {
-  // What the decoder holds already waits in no socket: go on with it from the loop.
-  context_.reactor.post([self = shared_from_this()] {
-    self->take_requests();
-    self->read();
-  });
+  go_on_if_paused();
 }
 
 void Connection::start_up(const cql::Envelope& envelope, const cql::StartupRequest& request) {
@@ -209,6 +256,7 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
 }
 
 void Connection::schedule_flush() {
+  seen_bytes_ = encoder_.pending_bytes();
   if (flush_scheduled_ || phase_ == Phase::kClosed) return;
   flush_scheduled_ = true;
   context_.reactor.at_turn_end([self = shared_from_this()] {
@@ -220,8 +268,8 @@ void Connection::schedule_flush() {
 void Connection::flush() {
   if (phase_ == Phase::kClosed || writing_) return;  // what is under way flushes again at its end
   if (!encoder_.empty()) {
-    const bool was_paused = must_pause();
     encoder_.finish_turn(wire_);
+    seen_bytes_ = 0;
     wire_sent_ = 0;
     // Nearly always the socket takes all of it: no second trip through the loop.
     boost::system::error_code error;
@@ -240,13 +288,44 @@ void Connection::flush() {
     wire_.clear();
     wire_sent_ = 0;
     if (wire_.capacity() > (256u << 10)) wire_ = Bytes();
-    if (was_paused && !must_pause()) go_on_later();
+    charge_answers();
+    go_on_if_paused();
   }
-  if (phase_ == Phase::kClosing && in_flight_ == 0) {
-    boost::system::error_code ignored;
-    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  if (phase_ == Phase::kClosing && in_flight_ == 0) linger();
+}
+
+void Connection::linger() {
+  phase_ = Phase::kLingering;
+  boost::system::error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  if (context_.draining) {
     close();
+    return;
   }
+  linger_timer_ =
+      context_.reactor.call_at(context_.reactor.now_us() + context_.limits.linger_us, [this] {
+        linger_timer_ = 0;
+        close();
+      });
+  if (!reading_) drop_input();
+}
+
+/// Until the client closes. A reset in place of this would take back what he has not read.
+void Connection::drop_input() {
+  decoder_.release_idle();
+  reading_ = true;
+  const auto room = decoder_.writable();
+  socket_.async_read_some(
+      asio::buffer(room.data(), room.size()),
+      [self = shared_from_this()](const boost::system::error_code& error, size_t) {
+        self->reading_ = false;
+        if (self->phase_ == Phase::kClosed) return;
+        if (error) {
+          self->close();
+        } else {
+          self->drop_input();
+        }
+      });
 }
 
 void Connection::write_more() {
@@ -278,46 +357,62 @@ void Connection::write_more() {
         self->writing_ = false;
         self->wire_.clear();
         self->wire_sent_ = 0;
+        self->charge_answers();
         self->flush();
-        self->take_requests();
-        self->read();
+        self->go_on_if_paused();
       });
 }
 
 void Connection::close_after_flush() {
-  if (phase_ == Phase::kClosed) return;
+  if (phase_ != Phase::kNew && phase_ != Phase::kReady) return;
   phase_ = Phase::kClosing;
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
   context_.events.remove(*this);
   schedule_flush();
 }
 
-void Connection::drain() { close_after_flush(); }
+void Connection::drain() {
+  if (phase_ == Phase::kLingering) {
+    close();
+  } else {
+    close_after_flush();
+  }
+}
 
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
   context_.metrics.closed.add();
+  charge_answers();
   context_.reactor.cancel(std::exchange(startup_timer_, 0));
   context_.reactor.cancel(std::exchange(stall_timer_, 0));
+  context_.reactor.cancel(std::exchange(linger_timer_, 0));
   context_.events.remove(*this);
   boost::system::error_code ignored;
   socket_.close(ignored);
   context_.open.erase(shared_from_this());
 }
 
+/// Events cannot wait as requests do. The hub walks over its sinks now, so the close comes later.
+void Connection::event_sent() {
+  schedule_flush();
+  if (unsent_bytes() > 2 * context_.limits.unsent_pause_bytes)
+    context_.reactor.post([self = shared_from_this()] { self->close(); });
+}
+
 void Connection::send_schema_event(const cql::SchemaChange& change) {
   cql::append_schema_event(encoder_.out(), version_, change);
-  schedule_flush();
+  event_sent();
 }
 
 void Connection::send_topology_event(cql::TopologyChange change, const cql::Inet& node) {
   cql::append_topology_event(encoder_.out(), version_, change, node);
-  schedule_flush();
+  event_sent();
 }
 
 void Connection::send_status_event(cql::StatusChange change, const cql::Inet& node) {
   cql::append_status_event(encoder_.out(), version_, change, node);
-  schedule_flush();
+  event_sent();
 }
 
 }  // namespace tetrad::server

@@ -3,9 +3,11 @@
 // one turn are taken together and all answers of a turn leave in one send. Belongs to its shard's
 // thread.
 //
-// Back-pressure: reading stops while too many requests are in flight or too many answer bytes wait
-// for a slow reader, so a connection's memory is bounded by its limits; a reader that takes nothing
-// for long is closed.
+// Back-pressure: reading stops while too many requests are in flight, or too many answer bytes wait
+// for a slow reader or are to be expected of the requests in flight (by the size of this client's
+// last answers). So a connection's memory is bounded by its limits, and that of all of them by the
+// node's: beyond it a connection gets one request at a time, far beyond it OVERLOADED. A reader
+// that takes nothing for long is closed.
 #pragma once
 
 #include <memory>
@@ -27,9 +29,11 @@ namespace tetrad::server {
 
 struct ConnectionLimits {
   cql::FrameLimits frame;
-  uint32_t requests_in_flight_max = 4096;   // per connection; then reading pauses
-  uint64_t unsent_pause_bytes = 4u << 20;   // reading pauses until the client has taken them
-  int64_t startup_timeout_us = 10'000'000;  // from accept to the end of STARTUP
+  uint32_t requests_in_flight_max = 4096;        // per connection; then reading pauses
+  uint64_t unsent_pause_bytes = 4u << 20;        // reading pauses until the client has taken them
+  uint64_t node_answer_bytes_pause = 64u << 20;  // of all connections: unsent and expected
+  int64_t startup_timeout_us = 10'000'000;       // from accept to the end of STARTUP
+  int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =
       60'000'000;  // a client that reads nothing for so long is closed
   uint64_t node_request_bytes_max =
@@ -54,6 +58,7 @@ struct ConnectionContext {
   ConnectionMetrics metrics;
   uint64_t request_bytes_in_flight = 0;
   uint64_t requests_in_flight = 0;
+  uint64_t answer_bytes = 0;  // of all connections: not sent yet, or expected
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
   base::TaskGroup tasks;  // last: goes first
@@ -76,7 +81,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void send_status_event(cql::StatusChange change, const cql::Inet& node) override;
 
  private:
-  enum class Phase : uint8_t { kNew, kReady, kClosing, kClosed };
+  /// kClosing: what is in flight is still answered. kLingering: the last word is out, what comes is
+  /// dropped, so that no reset takes the word from the client.
+  enum class Phase : uint8_t { kNew, kReady, kClosing, kLingering, kClosed };
 
   void read();
   void take_requests();
@@ -87,12 +94,16 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
                         cql::Request request);
   void request_done(uint64_t bytes);
   uint64_t unsent_bytes() const;
-  bool must_pause() const;
-  void go_on_later();
+  bool must_pause();
+  void charge_answers();
+  void go_on_if_paused();
+  void event_sent();
   void schedule_flush();
   void flush();
   void write_more();
   void close_after_flush();
+  void linger();
+  void drop_input();
 
   boost::asio::ip::tcp::socket socket_;
   ConnectionContext& context_;
@@ -100,13 +111,19 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::FrameEncoder encoder_;
   Bytes wire_;  // being sent
   size_t wire_sent_ = 0;
-  bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false;
+  bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
+       paused_ = false, yielded_ = false, answered_ = false;
   Phase phase_ = Phase::kNew;
   int version_ = 0;
   cql::RegisterRequest wanted_;
   cql::ClientState client_;
   uint32_t in_flight_ = 0;
-  base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0;
+  // What one more answer may take: high until this client's answers have shown otherwise.
+  uint64_t expected_answer_bytes_ = 128u << 10;
+  uint64_t last_answer_bytes_ = UINT64_MAX;
+  size_t seen_bytes_ = 0;       // of encoder_: what was there before the answer that comes next
+  uint64_t charged_bytes_ = 0;  // this connection's part of context_.answer_bytes
+  base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
 };
 
 }  // namespace tetrad::server

@@ -8,7 +8,9 @@
 namespace tetrad::server {
 namespace {
 
-constexpr int kHandlersPerTurnMax = 256;  // then the turn ends, so that replies never wait for long
+// Then the turn ends, so that replies never wait for long.
+constexpr int kHandlersPerTurnMax = 256;
+constexpr int64_t kTurnUsMax = 1'000;
 
 base::MonotonicUs monotonic_now_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -90,6 +92,7 @@ void AsioReactor::run() {
     context_.run_one();
     now_us_ = monotonic_now_us();
     for (int i = 1; i < kHandlersPerTurnMax && context_.poll_one() != 0; ++i) {
+      if (monotonic_now_us() - now_us_ > kTurnUsMax) break;
     }
     run_turn_end();
   }
