@@ -31,7 +31,7 @@ struct ConnectionLimits {
   cql::FrameLimits frame;
   uint32_t requests_in_flight_max = 4096;        // per connection; then reading pauses
   uint64_t unsent_pause_bytes = 4u << 20;        // reading pauses until the client has taken them
-  uint64_t node_answer_bytes_pause = 64u << 20;  // of all connections: unsent and expected
+  uint64_t node_answer_bytes_pause = 32u << 20;  // of all connections: unsent and expected
   int64_t startup_timeout_us = 10'000'000;       // from accept to the end of STARTUP
   int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =
