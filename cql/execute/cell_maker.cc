@@ -298,7 +298,10 @@ Result<void> CellMaker::check_key(const ColumnSchema& column, const BoundValue& 
   const std::string_view what = column.type->kind() == TypeKind::kList  ? "list index"
                                 : column.type->kind() == TypeKind::kMap ? "map key"
                                                                         : "set element";
-  if (key.is_unset()) return fail(ErrorCode::kInvalid, "Invalid unset value for {}", what);
+  if (key.is_unset()) {
+    const bool map = column.type->kind() == TypeKind::kMap;
+    return fail(ErrorCode::kInvalid, "Invalid unset {}{}", map ? "" : "value for ", what);
+  }
   if (column.type->kind() == TypeKind::kList) {
     return fail(ErrorCode::kInvalid, "Invalid null value for {}", what);
   }

@@ -255,7 +255,12 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& contex
     return fail(ErrorCode::kInvalid, "Cannot INSERT an unset JSON value");
   }
   if (text.is_null()) return fail(ErrorCode::kInvalid, "Got null for INSERT JSON values");
-  TETRAD_TRY(const auto members, split_json_object(text.bytes));
+  const auto split = split_json_object(text.bytes);
+  if (!split) {
+    return fail(ErrorCode::kInvalid, "Could not decode JSON string as a map: {}",
+                split.error().message);
+  }
+  const auto& members = *split;
   const auto& columns = table_->columns();
   std::vector<BoundValue> values(columns.size(),
                                  json_default_unset_ ? BoundValue::unset() : BoundValue::null());

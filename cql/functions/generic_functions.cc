@@ -61,7 +61,11 @@ Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
                pure_function({text_type()}, type,
                              [type](const FunctionEnvironment& environment,
                                     FunctionArguments values) -> Result<OptionalBytes> {
-                               return from_json(*type, *values[0], environment.now_ms);
+                               auto value = from_json(*type, *values[0], environment.now_ms);
+                               if (!value)
+                                 return fail(ErrorCode::kFunctionFailure, "{}",
+                                             value.error().message);
+                               return value;
                              }));
 }
 
@@ -100,7 +104,7 @@ Made make_collection_aggregate(std::string_view name, Types arguments, const Typ
   const bool numeric = name.ends_with("sum") || name.ends_with("avg");
   if (!type || (type->kind() != TypeKind::kList && type->kind() != TypeKind::kSet) ||
       (numeric && !is_number(*type->element()))) {
-    return wrong_argument(name, type, numeric ? "numeric set or list" : "set or list");
+    return wrong_argument(name, type, numeric ? "numeric set/list" : "set or list");
   }
   const AggregateFunctionPtr aggregate =
       find_aggregate(name.substr(std::string_view("collection_").size()), type->element());
@@ -250,8 +254,8 @@ Made make_similarity(std::string_view name, Types arguments, const TypePtr&) {
               return make_float(static_cast<float>((1 + dot) / 2));
             }
             if (aa == 0 || bb == 0) {
-              return fail(ErrorCode::kInvalid, "Function {} doesn't support all-zero vectors.",
-                          what);
+              return fail(ErrorCode::kInvalid,
+                          "Function system.{} doesn't support all-zero vectors.", what);
             }
             return make_float(static_cast<float>((1 + dot / std::sqrt(aa * bb)) / 2));
           }));

@@ -217,6 +217,17 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
   return out;
 }
 
+namespace {
+
+/// A user type, frozen or not, with its keyspace; another type as ever.
+std::string qualified_text(const DataType& type) {
+  if (type.kind() != TypeKind::kUdt) return type.cql_text();
+  const std::string name = fmt::format("{}.{}", type.keyspace(), type.name());
+  return type.is_multi_cell() ? name : "frozen<" + name + ">";
+}
+
+}  // namespace
+
 Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
   const std::string& name = statement.name.name.text;
@@ -250,7 +261,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
       return fail(ErrorCode::kInvalid,
                   "Cannot add new field {} of type {} to user type {}.{} as it would create a "
                   "circular reference",
-                  field, type->cql_text(), keyspace_name, name);
+                  field, qualified_text(*type), keyspace_name, name);
     }
     for (const auto& [table_name, table] : keyspace->tables) {
       for (const ColumnSchema& column : table->partition_key()) {

@@ -94,6 +94,18 @@ Result<const KeyspaceSchema*> keyspace_for_table(const ast::QualifiedName& name,
   return input.schema.keyspace(keyspace_name);
 }
 
+/// A user type that is not frozen cannot hold what is not.
+Result<void> check_nesting(const DataType& type) {
+  if (type.kind() != TypeKind::kUdt || !type.is_multi_cell()) return {};
+  for (const TypePtr& field : type.components()) {
+    if (field->is_multi_cell()) {
+      return fail(ErrorCode::kInvalid,
+                  "Non-frozen UDTs with nested non-frozen collections are not supported");
+    }
+  }
+  return {};
+}
+
 TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name) {
   if (keyspace == nullptr) return nullptr;
   const auto found = keyspace->tables.find(name);
@@ -115,6 +127,7 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
     ColumnSchema column;
     column.name = definition.name.text;
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
+    TETRAD_TRY_VOID(check_nesting(*column.type));
     column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
     columns.push_back(std::move(column));
   }
@@ -201,6 +214,7 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
     ColumnSchema column;
     column.name = name;
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
+    TETRAD_TRY_VOID(check_nesting(*column.type));
     column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
     if (definition.is_static && table.clustering().empty()) {
       return fail(ErrorCode::kInvalid,

@@ -177,10 +177,9 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
   TETRAD_TRY(ExpressionPtr source, build_selector(source_raw));
   const TypePtr& type = source->type();
   const std::string name = source_raw.text();
-  if (type->kind() == TypeKind::kList || type->kind() == TypeKind::kVector) {
+  if (type->kind() == TypeKind::kList) {
     return fail(ErrorCode::kInvalid,
-                "Element selection is only allowed on sets and maps, but {} is a {}", name,
-                type->kind() == TypeKind::kList ? "list" : "vector");
+                "Element selection is only allowed on sets and maps, but {} is a list", name);
   }
   if (type->kind() != TypeKind::kMap && type->kind() != TypeKind::kSet) {
     return fail(ErrorCode::kInvalid,

@@ -11,7 +11,7 @@ from cassandra import ConsistencyLevel, DriverException, OperationTimedOut, Prot
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.protocol import ErrorMessage, ProtocolHandler, ResultMessage
-from cassandra.query import UNSET_VALUE, SimpleStatement
+from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
 
 # --- types and values as text -----------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Server:
                     else:
                         values = [bound(column.type, value) for column, value in zip(prepared.column_metadata, values)]
                     statement_bound = self._bind(prepared, values)
-                except (KeyError, TypeError, ValueError) as error:
+                except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
                     raise ValueError(f"the script's values do not fit: {statement.text}: {error!r}") from error
                 self._run(statement_bound, values, statement.page, lines)
         except OperationTimedOut as error:
@@ -274,7 +274,7 @@ class Server:
     @staticmethod
     def _bind(prepared, values):
         """Binds without the driver's own checks of bytes: a value that is bytes already goes out as it is."""
-        ready = prepared.bind([UNSET_VALUE] * len(prepared.column_metadata))
+        ready = BoundStatement(prepared)
         if isinstance(values, dict):
             values = [values.get(column.name, UNSET_VALUE) for column in prepared.column_metadata]
         out = []

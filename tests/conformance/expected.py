@@ -69,12 +69,21 @@ JAVA = [
 SIGNATURES = re.compile(r"(?<=signatures: )(.*)(?=\))")
 
 
+# The words of the JSON parser after this, and the class of an exception before its text.
+JSON = re.compile(r"(?<=Could not decode JSON string as a map: ).*")
+
+
 def comparable(lines):
     out = []
+    # Where the last page was full an empty one may follow, with a warning of its own before it.
+    lines = [line for line, after in zip(lines, [*lines[1:], ""]) if line != "-- next page" or after.startswith("|")]
+    while len(lines) > 1 and lines[-1].startswith("warning: ") and lines[-1] in lines[:-1]:
+        lines.pop()
     for line in lines:
         if line.startswith("error "):
             for pattern, replacement in JAVA:
                 line = pattern.sub(replacement, line)
+            line = JSON.sub("", line).replace("error 0x1400 <class>: ", "error 0x1400 ")
             line = SIGNATURES.sub(lambda found: ", ".join(sorted(re.split(r", (?=system\.|\w+\.\w+ : )", found[0]))), line)
         out.append(line)
     return out
