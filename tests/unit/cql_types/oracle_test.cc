@@ -128,6 +128,9 @@ TEST_CASE("values compare as Cassandra compares them, and so do their encodings"
         const Bytes a = value_of(columns[1]), b = value_of(columns[2]);
         if (columns[3][0] == '!') return;
         if (has_negative_count(*type, a) || has_negative_count(*type, b)) return;
+        // Cassandra lets some broken text pass, and misreads lengths in vectors that are not the
+        // shortest; we refuse those.
+        if (!validate(*type, a) || !validate(*type, b)) return;
         const int expected = std::atoi(columns[3].c_str());
         const int order = compare(*type, a, b);
         if (order != expected) differences.add(line, "compare " + std::to_string(order));
