@@ -75,9 +75,8 @@ void Connection::read() {
       });
 }
 
-uint64_t Connection::unsent_bytes() const {
-  return encoder_.pending_bytes() + wire_.size() - wire_sent_;
-}
+/// What is being sent counts whole until all of it has gone: so long its memory is held.
+uint64_t Connection::unsent_bytes() const { return encoder_.pending_bytes() + wire_.size(); }
 
 void Connection::charge_answers() {
   const uint64_t now =
@@ -355,7 +354,7 @@ void Connection::write_more() {
           return;
         }
         self->writing_ = false;
-        self->wire_.clear();
+        self->wire_ = Bytes();  // a slow client's buffer is large: give it back
         self->wire_sent_ = 0;
         self->charge_answers();
         self->flush();
