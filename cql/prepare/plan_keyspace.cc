@@ -79,6 +79,14 @@ Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& key
     return fail(ErrorCode::kInvalid, "Unknown type {}.{}",
                 type.name.keyspace ? type.name.keyspace->text : keyspace.name, type.name.name.text);
   }
+  if (!out && type.kind != ast::CqlType::Kind::kUser) {  // somewhere inside
+    const std::string& message = out.error().message;
+    constexpr std::string_view kUnknown = "Unknown type ";
+    if (message.starts_with(kUnknown) && message.find('.') == std::string::npos) {
+      return fail(ErrorCode::kInvalid, "{}{}.{}", kUnknown, keyspace.name,
+                  message.substr(kUnknown.size()));
+    }
+  }
   return out;
 }
 
@@ -200,6 +208,9 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
     if (std::find(field_names.begin(), field_names.end(), field.name.text) != field_names.end()) {
       return fail(ErrorCode::kInvalid, "Duplicate field name '{}' in type '{}'", field.name.text,
                   name);
+    }
+    if (field.type.kind == ast::CqlType::Kind::kUser && !field.type.frozen) {  // known or not
+      return fail(ErrorCode::kInvalid, "A user type cannot contain non-frozen UDTs");
     }
     TETRAD_TRY(TypePtr type, resolve_type(field.type, *keyspace));
     if (type->references_counter())

@@ -368,6 +368,10 @@ class Restrictions::Builder {
       TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
       columns.push_back(column);
     }
+    if (columns.size() > key.size()) {
+      return fail(ErrorCode::kInvalid,
+                  "The token() function must contains only partition key components");
+    }
     const bool all_keys = columns.size() == key.size() &&
                           std::ranges::all_of(columns, [](const ColumnSchema* column) {
                             return column->kind == ColumnKind::kPartitionKey;

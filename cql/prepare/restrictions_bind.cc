@@ -424,8 +424,14 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         }
         for (const auto& [key, entry] : restriction.entries) {
           TETRAD_TRY(const BytesView k, value_of(key, column));
-          TETRAD_TRY(const BytesView v, value_of(entry, column));
-          test.entries_.emplace_back(k, v);
+          const auto v = value_of(entry, column);
+          if (!v) {
+            if (!v.error().message.starts_with("Unsupported null value"))
+              return std::unexpected(v.error());
+            return fail(ErrorCode::kInvalid, "Unsupported null map value for column {}",
+                        column.name);
+          }
+          test.entries_.emplace_back(k, *v);
         }
         break;
     }
