@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tetrad::base {
@@ -22,8 +23,17 @@ std::string to_hex(BytesView bytes);
 class Arena {
  public:
   Arena() = default;
-  Arena(Arena&&) noexcept = default;
-  Arena& operator=(Arena&&) noexcept = default;
+  Arena(Arena&& other) noexcept { *this = std::move(other); }
+  /// The other one is empty afterwards and may be used again.
+  Arena& operator=(Arena&& other) noexcept {
+    if (this == &other) return *this;
+    blocks_ = std::exchange(other.blocks_, {});
+    adopted_ = std::exchange(other.adopted_, {});
+    next_ = std::exchange(other.next_, nullptr);
+    left_ = std::exchange(other.left_, 0);
+    allocated_bytes_ = std::exchange(other.allocated_bytes_, 0);
+    return *this;
+  }
 
   BytesView copy(BytesView bytes) {
     char* to = allocate(bytes.size());

@@ -281,12 +281,16 @@ void Connection::flush() {
     context_.metrics.bytes_out.add(wire_sent_);
     if (wire_sent_ < wire_.size()) {
       writing_ = true;
+      encoder_.release_idle();  // a client that is slow now would keep the room of two turns
       write_more();
       return;
     }
     wire_.clear();
     wire_sent_ = 0;
-    if (wire_.capacity() > (256u << 10)) wire_ = Bytes();
+    if (wire_.capacity() > (256u << 10)) {
+      wire_ = Bytes();
+      encoder_.release_idle();
+    }
     charge_answers();
     go_on_if_paused();
   }

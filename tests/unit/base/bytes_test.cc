@@ -153,6 +153,18 @@ TEST_CASE("views of an arena stay, whatever comes after them") {
   CHECK(arena.allocated_bytes() == total);
 }
 
+TEST_CASE("an arena that was moved from is empty and shares no memory") {
+  Arena first;
+  first.copy("kept");
+  Arena second = std::move(first);
+  const BytesView anew = first.copy("anew");  // NOLINT: the moved-from one is the matter here
+  const BytesView more = second.copy("more");
+  CHECK(first.allocated_bytes() == 4);
+  CHECK(second.allocated_bytes() == 8);
+  CHECK(anew == "anew");
+  CHECK(more == "more");
+}
+
 TEST_CASE("randomness is that of its seed, and even") {
   Random a(42), b(42), c(43);
   std::set<uint64_t> seen;
