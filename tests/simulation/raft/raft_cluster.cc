@@ -574,11 +574,17 @@ void RaftCluster::demand_progress() {
   if (random_.one_in(3)) {
     Server* const leads = leader();
     deaf = place_of((leads != nullptr ? *leads : any_server()).id);
+    // While a change is under way a group needs the majorities of both configurations. A candidate
+    // whose log promotes a server may then lack just the vote of that server, when it is a learner
+    // by its own, better log: nobody wins until the deaf one is back. So no change under way here.
+    const std::vector<RaftServerId>& voters = servers_[deaf].core->configuration().voters;
     for (size_t place = 0; place < started_; ++place) {
       const RaftConfiguration& members = servers_[place].core->configuration();
       const bool enough = members.majority([&](RaftServerId id) { return id != id_of(deaf); });
-      if (!members.voters.empty() && !enough) deaf = kServersMax;
-      if (deaf == kServersMax) break;
+      if (members.voters != voters || !enough) {
+        deaf = kServersMax;
+        break;
+      }
     }
   }
   if (deaf != kServersMax) {
