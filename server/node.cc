@@ -205,7 +205,6 @@ cql::QueryProcessorOptions NodeImpl::query_options() const {
   out.settings.batch_warn_bytes = static_cast<uint32_t>(options_.batch_warn_kb << 10);
   out.settings.batch_fail_bytes = static_cast<uint32_t>(options_.batch_fail_kb << 10);
   out.prepared_statements_max = options_.prepared_statements_max;
-  out.node_address = options_.listen_address;
   return out;
 }
 

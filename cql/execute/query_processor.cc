@@ -180,6 +180,23 @@ Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
   return &entry;
 }
 
+ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
+                                           ClientState& client) {
+  ExecuteContext context{
+      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
+      {},       {},           0};
+  context.options.consistency = parameters.consistency;
+  if (parameters.serial_consistency)
+    context.options.serial_consistency = *parameters.serial_consistency;
+  context.options.timestamp_us = parameters.timestamp_us;
+  if (parameters.now_in_seconds)
+    context.options.now_in_seconds = static_cast<int32_t>(*parameters.now_in_seconds);
+  context.options.protocol_version = version;
+  context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
+                                            : reactor_.wall_time_us() / 1'000'000;
+  return context;
+}
+
 Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
     StatementPtr statement, const QueryParameters& parameters, int version, StatementHash hash,
     ClientState& client, std::vector<std::string>& warnings, bool executed) {
@@ -192,19 +209,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
     co_return fail(ErrorCode::kInvalid, "Invalid amount of bind variables");
   }
   const replication::MetaSnapshot meta = meta_.snapshot();
-  ExecuteContext context{
-      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
-      {},       {},           0};
-  context.options.consistency = parameters.consistency;
-  if (parameters.serial_consistency)
-    context.options.serial_consistency = *parameters.serial_consistency;
+  ExecuteContext context = context_for(parameters, version, client);
   context.options.page_size = parameters.page_size.value_or(-1);
-  context.options.timestamp_us = parameters.timestamp_us;
-  if (parameters.now_in_seconds)
-    context.options.now_in_seconds = static_cast<int32_t>(*parameters.now_in_seconds);
-  context.options.protocol_version = version;
-  context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
-                                            : reactor_.wall_time_us() / 1'000'000;
   if (parameters.paging_state) {
     TETRAD_CO_TRY(PagingState state,
                   decode_paging_state(*parameters.paging_state, hash, meta->secret));
@@ -305,18 +311,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
     entry.values.assign(values.begin(), values.end());
     entries.push_back(std::move(entry));
   }
-  ExecuteContext context{
-      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
-      {},       {},           0};
-  context.options.consistency = request.parameters.consistency;
-  if (request.parameters.serial_consistency) {
-    context.options.serial_consistency = *request.parameters.serial_consistency;
-  }
-  context.options.timestamp_us = request.parameters.timestamp_us;
-  context.options.protocol_version = envelope.version();
-  context.now_s = request.parameters.now_in_seconds
-                      ? static_cast<int64_t>(*request.parameters.now_in_seconds)
-                      : reactor_.wall_time_us() / 1'000'000;
+  ExecuteContext context = context_for(request.parameters, envelope.version(), client);
   auto result = co_await execute_protocol_batch(context, request.type, entries);
   warnings.insert(warnings.end(), std::make_move_iterator(context.warnings.begin()),
                   std::make_move_iterator(context.warnings.end()));

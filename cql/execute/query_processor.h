@@ -29,7 +29,6 @@ struct QueryProcessorOptions {
   QuerySettings settings;
   size_t prepared_statements_max = 10'000;
   uint64_t prepared_bytes_max = 128u << 20;  // of statements, estimated
-  std::string node_address;                  // coordinator named in traces
 };
 
 struct QueryMetrics {
@@ -81,6 +80,8 @@ class QueryProcessor {
                            StatementHash hash, ClientState& client,
                            std::vector<std::string>& warnings, bool executed);
 
+  /// What a statement of this request may touch, with all that the request says but its page.
+  ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client);
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
   Result<Prepared*> find_prepared(BytesView id);
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
