@@ -9,7 +9,6 @@
 #include <deque>
 #include <fstream>
 #include <memory>
-#include <random>
 #include <sstream>
 #include <unistd.h>
 
@@ -20,11 +19,11 @@
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
-#include "base/random.h"
 #include "cql/protocol/client.h"
 #include "cql/protocol/frame_decoder.h"
 #include "cql/protocol/frame_encoder.h"
-#include "cql/types/value.h"
+#include "tools/bench/latencies.h"
+#include "tools/bench/workloads.h"
 
 namespace {
 
@@ -38,11 +37,10 @@ struct Settings {
   int connections = 4, in_flight = 64;
   double seconds = 10, rate = 0;
   int runs = 1;
-  uint64_t rows = 1'000'000, partitions = 2'000;
-  int value_bytes = 256, replication_factor = 1;
+  bench::Scale scale;
+  int replication_factor = 1;
   std::string keyspace = "bench", level = "ONE";
   std::vector<int> pids;
-  uint64_t seed = 1;
   std::vector<std::string> workloads;
 };
 
@@ -51,66 +49,23 @@ struct Settings {
   std::exit(1);
 }
 
-/// Latencies in buckets of 1/32 of a power of two of microseconds: within 3 %.
-class Latencies {
- public:
-  void record(uint64_t us) {
-    ++buckets_[index_of(us)];
-    ++count_;
-    max_us_ = std::max(max_us_, us);
-  }
-  uint64_t percentile(double share) const {
-    uint64_t left = static_cast<uint64_t>(share * static_cast<double>(count_));
-    for (size_t i = 0; i < buckets_.size(); ++i) {
-      if (buckets_[i] > left) return value_of(i);
-      left -= buckets_[i];
-    }
-    return max_us_;
-  }
-  uint64_t count() const { return count_; }
-  uint64_t max_us() const { return max_us_; }
-
- private:
-  static size_t index_of(uint64_t us) {
-    if (us < 32) return us;
-    const int shift = 63 - __builtin_clzll(us) - 5;
-    return std::min<size_t>(static_cast<size_t>(shift + 1) * 32 + ((us >> shift) & 31),
-                            kBuckets - 1);
-  }
-  static uint64_t value_of(size_t index) {
-    if (index < 32) return index;
-    const size_t shift = index / 32 - 1;
-    return (32 + index % 32) << shift;
-  }
-  static constexpr size_t kBuckets = 32 * 40;
-  std::vector<uint64_t> buckets_ = std::vector<uint64_t>(kBuckets);
-  uint64_t count_ = 0, max_us_ = 0;
-};
-
-/// What is sent: made for each request by its number.
-struct Operation {
-  int statement = 0;
-  Bytes values[3];
-  int value_count = 0;
-};
-using MakeOperation = std::function<Operation(uint64_t)>;
-
 class Connection;
 
 struct Run {
   asio::io_context io;
   const Settings& settings;
   ConsistencyLevel level = ConsistencyLevel::kOne;
-  MakeOperation make;
-  uint64_t next = 0, end = UINT64_MAX;  // numbers of operations
+  const bench::Workload& workload;
+  bench::Operation operation;  // scratch
+  uint64_t next = 0;           // number of an operation
   Clock::time_point stop_at = Clock::time_point::max();
   bool stopping = false;
   uint64_t in_flight = 0, done = 0, errors = 0, rows = 0;
   std::string first_error;
-  Latencies latencies;
+  bench::Latencies latencies;
   std::vector<std::shared_ptr<Connection>> connections;
   std::deque<Clock::time_point> due;  // open loop: requests not sent yet
-  explicit Run(const Settings& s) : settings(s) {}
+  Run(const Settings& s, const bench::Workload& w) : settings(s), workload(w) {}
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -189,7 +144,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Takes the next operation; `due` is when it should have been sent.
   void send(Clock::time_point due) {
-    const Operation operation = run_->make(run_->next++);
+    bench::Operation& operation = run_->operation;
+    run_->workload.make(run_->next++, operation);
     ++run_->in_flight;
     int16_t stream;
     if (free_.empty()) {
@@ -200,16 +156,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
       free_.pop_back();
       sent_at_[static_cast<size_t>(stream)] = due;
     }
-    cql::WireValue values[3];
-    for (int i = 0; i < operation.value_count; ++i)
-      values[i] = cql::WireValue::of(operation.values[i]);
+    values_.clear();
+    for (const Bytes& value : operation.values) values_.push_back(cql::WireValue::of(value));
     cql::client::Parameters parameters;
     parameters.consistency = run_->level;
-    parameters.values = {values, static_cast<size_t>(operation.value_count)};
+    parameters.values = values_;
     parameters.skip_metadata = true;
     cql::client::append_execute(encoder_.out(), {kVersion, stream, false, {}},
-                                prepared_[static_cast<size_t>(operation.statement)], {},
-                                parameters);
+                                prepared_[operation.statement], {}, parameters);
   }
 
   void flush() {
@@ -277,11 +231,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (!run_->due.empty()) {
         send(run_->due.front());
         run_->due.pop_front();
-      } else if (run_->settings.rate == 0 && now < run_->stop_at && run_->next < run_->end) {
+      } else if (run_->settings.rate == 0 && now < run_->stop_at &&
+                 run_->next < run_->workload.count) {
         send(now);
       }
     }
-    if (run_->in_flight == 0 && (now >= run_->stop_at || run_->next >= run_->end)) {
+    if (run_->in_flight == 0 && (now >= run_->stop_at || run_->next >= run_->workload.count)) {
       for (const auto& connection : run_->connections) connection->close();
       run_->stopping = true;
     }
@@ -296,6 +251,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false, closed_ = false;
   Run* run_ = nullptr;
   std::vector<Bytes> prepared_;
+  std::vector<cql::WireValue> values_;  // scratch
   std::vector<Clock::time_point> sent_at_;
   std::vector<int16_t> free_;
 };
@@ -330,85 +286,8 @@ double resident_mb(const std::vector<int>& pids) {
   return out;
 }
 
-enum Statement { kInsertKv, kInsertTs, kInsertW, kGetKv, kGetTs, kRange };
-
-void prepare_all(Connection& connection, const std::string& ks) {
-  for (const char* table : {"kv", "ts", "w"}) {
-    connection.prepare(fmt::format("INSERT INTO {}.{} (pk, ck, v) VALUES (?, ?, ?)", ks, table));
-  }
-  connection.prepare(fmt::format("SELECT v FROM {}.kv WHERE pk = ? AND ck = ?", ks));
-  connection.prepare(fmt::format("SELECT v FROM {}.ts WHERE pk = ? AND ck = ?", ks));
-  connection.prepare(fmt::format("SELECT ck, v FROM {}.ts WHERE pk = ? LIMIT 100", ks));
-}
-
-uint64_t mixed(uint64_t a, uint64_t b) {
-  return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
-}
-
-Bytes random_value(uint64_t number, int size) {
-  base::Random random(number + 77);
-  Bytes out(static_cast<size_t>(size), '\0');
-  for (size_t i = 0; i < out.size(); i += 8) {
-    const uint64_t word = random.next();
-    std::memcpy(out.data() + i, &word, std::min<size_t>(8, out.size() - i));
-  }
-  return out;
-}
-
-Operation insert(int statement, uint64_t pk, uint64_t ck, uint64_t number, const Settings& s) {
-  Operation out{statement,
-                {cql::make_bigint(static_cast<int64_t>(pk)),
-                 cql::make_bigint(static_cast<int64_t>(ck)), random_value(number, s.value_bytes)},
-                3};
-  return out;
-}
-
-Operation select(int statement, uint64_t pk, uint64_t ck) {
-  return {
-      statement,
-      {cql::make_bigint(static_cast<int64_t>(pk)), cql::make_bigint(static_cast<int64_t>(ck)), {}},
-      2};
-}
-
-MakeOperation workload_named(const std::string& name, const Settings& s) {
-  const uint64_t seed = s.seed;
-  if (name == "load") {
-    return [s](uint64_t i) {
-      if (i < s.rows) return insert(kInsertKv, i, 0, i, s);
-      const uint64_t j = i - s.rows;
-      return insert(kInsertTs, j % s.partitions, j / s.partitions, i, s);
-    };
-  }
-  if (name == "write")
-    return [s, seed](uint64_t i) { return insert(kInsertW, mixed(i, seed) >> 1, 0, i, s); };
-  if (name == "read")
-    return [s, seed](uint64_t i) { return select(kGetKv, mixed(i, seed + 5) % s.rows, 0); };
-  if (name == "mix") {
-    return [s, seed](uint64_t i) {
-      const uint64_t pk = mixed(i, seed + 9) % s.rows;
-      return i % 2 == 0 ? select(kGetKv, pk, 0) : insert(kInsertKv, pk, 0, i, s);
-    };
-  }
-  if (name == "range") {
-    return [s, seed](uint64_t i) {
-      Operation out{
-          kRange,
-          {cql::make_bigint(static_cast<int64_t>(mixed(i, seed + 3) % s.partitions)), {}, {}},
-          1};
-      return out;
-    };
-  }
-  if (name == "cread") {
-    return [s, seed](uint64_t i) {
-      return select(kGetTs, mixed(i, seed + 4) % s.partitions, i % 100);
-    };
-  }
-  if (name == "cwrite") {
-    return [s, seed](uint64_t i) {
-      return insert(kInsertTs, mixed(i, seed + 6) % s.partitions, i % 100, i, s);
-    };
-  }
-  die("no workload '" + name + "': schema, load, write, read, mix, range, cread, cwrite");
+std::string in_keyspace(const std::string& statement, const Settings& s) {
+  return fmt::format(fmt::runtime(statement), s.keyspace);
 }
 
 void make_schema(const Settings& s) {
@@ -419,44 +298,35 @@ void make_schema(const Settings& s) {
       "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', "
       "'replication_factor': {}}}",
       s.keyspace, s.replication_factor));
-  for (const char* table : {"kv", "ts", "w"}) {
-    connection.query(fmt::format("DROP TABLE IF EXISTS {}.{}", s.keyspace, table));
-    connection.query(
-        fmt::format("CREATE TABLE {}.{} (pk bigint, ck bigint, v blob, PRIMARY KEY (pk, ck))",
-                    s.keyspace, table));
-  }
+  for (const std::string& statement : bench::schema_statements())
+    connection.query(in_keyspace(statement, s));
   connection.close();
 }
 
-void run_once(const Settings& s, const std::string& name, uint64_t number) {
-  Settings seeded = s;
-  seeded.seed = s.seed * 1000 + number;
-  Run run(s);
+void run_once(const Settings& s, const bench::Workload& workload) {
+  Run run(s, workload);
   for (int i = 0; i < 11; ++i) {
     if (base::name_of(static_cast<ConsistencyLevel>(i)) == s.level)
       run.level = static_cast<ConsistencyLevel>(i);
-  }
-  run.make = workload_named(name, seeded);
-  if (name == "load") {
-    run.end = s.rows + s.partitions * 100;
   }
   for (const auto& host : s.hosts) {
     for (int i = 0; i < s.connections; ++i) {
       auto connection = std::make_shared<Connection>(run.io, host, s.port);
       connection->connect();
-      prepare_all(*connection, s.keyspace);
+      for (const std::string& statement : workload.statements)
+        connection->prepare(in_keyspace(statement, s));
       run.connections.push_back(std::move(connection));
     }
   }
   const double cpu_before = cpu_seconds(s.pids);
   const auto begun = Clock::now();
-  if (run.end == UINT64_MAX)
+  if (workload.count == UINT64_MAX)
     run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
   for (const auto& connection : run.connections) connection->begin(run);
   asio::steady_timer pace(run.io);
   std::function<void()> tick;
   if (s.rate == 0) {
-    for (int i = 0; i < s.in_flight; ++i)
+    for (int i = 0; i < std::min(s.in_flight, workload.in_flight_max); ++i)
       run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
     for (const auto& connection : run.connections) connection->flush();
   } else {
@@ -496,7 +366,7 @@ void run_once(const Settings& s, const std::string& name, uint64_t number) {
   fmt::print(
       "{:<7} {:>9.0f} ops/s  p50 {:>7.2f}  p99 {:>7.2f}  p99.9 {:>7.2f}  max {:>7.1f} ms  rows/op "
       "{:>6.2f}  errors {}",
-      name, static_cast<double>(run.done) / seconds,
+      workload.name, static_cast<double>(run.done) / seconds,
       static_cast<double>(run.latencies.percentile(0.5)) / 1e3,
       static_cast<double>(run.latencies.percentile(0.99)) / 1e3,
       static_cast<double>(run.latencies.percentile(0.999)) / 1e3,
@@ -514,9 +384,11 @@ void run_once(const Settings& s, const std::string& name, uint64_t number) {
 
 int main(int argc, char** argv) {
   Settings s;
-  CLI::App app(
-      "tetrad-bench: load for a CQL server. Workloads: schema, load, write, read, mix, range, "
-      "cread, cwrite");
+  std::string help =
+      "tetrad-bench: load for a CQL server. Workloads:\n  schema  make the tables anew";
+  for (const bench::Workload& workload : bench::make_workloads(s.scale))
+    help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
+  CLI::App app(help);
   app.add_option("workloads", s.workloads, "What to run, in order")->required()->delimiter(',');
   app.add_option("--hosts", s.hosts, "Servers")->delimiter(',');
   app.add_option("--port", s.port, "Their native port");
@@ -525,19 +397,24 @@ int main(int argc, char** argv) {
   app.add_option("--rate", s.rate, "Requests per second (open loop); 0: closed loop");
   app.add_option("--seconds", s.seconds, "Length of a run");
   app.add_option("--runs", s.runs, "Runs of each workload");
-  app.add_option("--rows", s.rows, "Rows of table kv");
-  app.add_option("--partitions", s.partitions, "Partitions of 100 rows of table ts");
-  app.add_option("--value-bytes", s.value_bytes, "Size of a value");
+  app.add_option("--rows", s.scale.rows, "Rows of table kv");
+  app.add_option("--partitions", s.scale.partitions, "Partitions of 100 rows of table ts");
+  app.add_option("--value-bytes", s.scale.value_bytes, "Size of a value");
   app.add_option("--rf", s.replication_factor, "Replication factor of the keyspace");
   app.add_option("--keyspace", s.keyspace, "Keyspace");
   app.add_option("--consistency", s.level, "ONE, QUORUM, ...");
   app.add_option("--pids", s.pids, "Process ids of the servers, for their CPU time")
       ->delimiter(',');
-  app.add_option("--seed", s.seed, "Seed of the keys");
+  app.add_option("--seed", s.scale.seed, "Seed of the keys");
   CLI11_PARSE(app, argc, argv);
   if (s.connections < 1 || s.in_flight < 1 || s.in_flight > 32'000 || s.runs < 1 ||
-      s.partitions < 1 || s.rows < 1) {
+      s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
+  }
+  const auto known = bench::make_workloads(s.scale);
+  for (const auto& name : s.workloads) {
+    if (name != "schema" && std::ranges::find(known, name, &bench::Workload::name) == known.end())
+      die("no workload '" + name + "': see --help");
   }
   uint64_t number = static_cast<uint64_t>(Clock::now().time_since_epoch().count() % 100'000);
   for (const auto& name : s.workloads) {
@@ -545,7 +422,12 @@ int main(int argc, char** argv) {
       make_schema(s);
       continue;
     }
-    for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) run_once(s, name, ++number);
+    for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) {
+      bench::Scale seeded = s.scale;
+      seeded.seed = s.scale.seed * 1000 + ++number;
+      const auto workloads = bench::make_workloads(seeded);
+      run_once(s, *std::ranges::find(workloads, name, &bench::Workload::name));
+    }
   }
   return 0;
 }

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latencies of one run of the load generator.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace tetrad::bench {
+
+/// Buckets of 1/32 of a power of two of microseconds: within 3 %.
+class Latencies {
+ public:
+  void record(uint64_t us) {
+    ++buckets_[index_of(us)];
+    ++count_;
+    max_us_ = std::max(max_us_, us);
+  }
+  uint64_t percentile(double share) const {
+    uint64_t left = static_cast<uint64_t>(share * static_cast<double>(count_));
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      if (buckets_[i] > left) return value_of(i);
+      left -= buckets_[i];
+    }
+    return max_us_;
+  }
+  uint64_t max_us() const { return max_us_; }
+
+ private:
+  static size_t index_of(uint64_t us) {
+    if (us < 32) return us;
+    const int shift = 63 - __builtin_clzll(us) - 5;
+    return std::min<size_t>(static_cast<size_t>(shift + 1) * 32 + ((us >> shift) & 31),
+                            kBuckets - 1);
+  }
+  static uint64_t value_of(size_t index) {
+    if (index < 32) return index;
+    const size_t shift = index / 32 - 1;
+    return (32 + index % 32) << shift;
+  }
+  static constexpr size_t kBuckets = 32 * 40;
+  std::vector<uint64_t> buckets_ = std::vector<uint64_t>(kBuckets);
+  uint64_t count_ = 0, max_us_ = 0;
+};
+
+}  // namespace tetrad::bench

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/bench/workloads.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/byte_io.h"
+#include "base/random.h"
+#include "cql/types/value.h"
+
+namespace tetrad::bench {
+namespace {
+
+constexpr uint64_t kRowsOfPartition = 100;
+constexpr size_t kKeysOfIn = 100;
+constexpr int kWideColumns = 10;
+constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
+
+uint64_t mixed(uint64_t a, uint64_t b) {
+  return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
+}
+
+Bytes big(uint64_t value) { return cql::make_bigint(static_cast<int64_t>(value)); }
+
+Bytes random_value(uint64_t number, int size) {
+  base::Random random(number + 77);
+  Bytes out(static_cast<size_t>(size), '\0');
+  for (size_t i = 0; i < out.size(); i += 8) {
+    const uint64_t word = random.next();
+    std::memcpy(out.data() + i, &word, std::min<size_t>(8, out.size() - i));
+  }
+  return out;
+}
+
+void set_row(Operation& out, uint64_t pk, uint64_t ck, uint64_t number, const Scale& s) {
+  out.values = {big(pk), big(ck), random_value(number, s.value_bytes)};
+}
+
+constexpr const char* kInsert = "INSERT INTO {{}}.{} (pk, ck, v) VALUES (?, ?, ?)";
+constexpr const char* kSelect = "SELECT v FROM {{}}.{} WHERE pk = ? AND ck = ?";
+std::string insert_into(const char* table) { return fmt::format(fmt::runtime(kInsert), table); }
+std::string select_from(const char* table) { return fmt::format(fmt::runtime(kSelect), table); }
+
+std::string wide_columns(const char* format) {
+  std::string out;
+  for (int i = 0; i < kWideColumns; ++i) out += fmt::format(fmt::runtime(format), i);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> schema_statements() {
+  std::vector<std::string> out;
+  const auto table = [&out](const std::string& name, const std::string& columns) {
+    out.push_back("DROP TABLE IF EXISTS {}." + name);
+    out.push_back("CREATE TABLE {}." + name + " (" + columns + ")");
+  };
+  for (const char* name : {"kv", "ts", "w"})
+    table(name, "pk bigint, ck bigint, v blob, PRIMARY KEY (pk, ck)");
+  table("wide", "pk bigint PRIMARY KEY" + wide_columns(", c{} bigint"));
+  table("maps", "pk bigint PRIMARY KEY, m map<bigint, bigint>");
+  return out;
+}
+
+std::vector<Workload> make_workloads(const Scale& s) {
+  const uint64_t seed = s.seed;
+  const auto any_row = [s, seed](uint64_t i, uint64_t salt) {
+    return mixed(i, seed + salt) % s.rows;
+  };
+  const auto any_partition = [s, seed](uint64_t i, uint64_t salt) {
+    return mixed(i, seed + salt) % s.partitions;
+  };
+  std::vector<Workload> out;
+  out.push_back({"load",
+                 "fill kv (--rows) and ts (--partitions of 100 rows)",
+                 {insert_into("kv"), insert_into("ts")},
+                 [s](uint64_t i, Operation& o) {
+                   o.statement = i < s.rows ? 0 : 1;
+                   if (i < s.rows) return set_row(o, i, 0, i, s);
+                   const uint64_t j = i - s.rows;
+                   set_row(o, j % s.partitions, j / s.partitions, i, s);
+                 },
+                 s.rows + s.partitions * kRowsOfPartition});
+  out.push_back(
+      {"write",
+       "insert rows with new keys",
+       {insert_into("w")},
+       [s, seed](uint64_t i, Operation& o) { set_row(o, mixed(i, seed) >> 1, 0, i, s); }});
+  out.push_back({"read", "one row of kv", {select_from("kv")}, [any_row](uint64_t i, Operation& o) {
+                   o.values = {big(any_row(i, 5)), big(0)};
+                 }});
+  out.push_back({"mix",
+                 "read and overwrite rows of kv by turns",
+                 {select_from("kv"), insert_into("kv")},
+                 [s, any_row](uint64_t i, Operation& o) {
+                   const uint64_t pk = any_row(i, 9);
+                   o.statement = i % 2;
+                   if (o.statement == 0) {
+                     o.values = {big(pk), big(0)};
+                   } else {
+                     set_row(o, pk, 0, i, s);
+                   }
+                 }});
+  out.push_back(
+      {"range",
+       "100 rows of a partition of ts",
+       {"SELECT ck, v FROM {}.ts WHERE pk = ? LIMIT 100"},
+       [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 3))}; }});
+  out.push_back({"cread",
+                 "one row of a partition of ts",
+                 {select_from("ts")},
+                 [any_partition](uint64_t i, Operation& o) {
+                   o.values = {big(any_partition(i, 4)), big(i % kRowsOfPartition)};
+                 }});
+  out.push_back({"cwrite",
+                 "overwrite one row of a partition of ts",
+                 {insert_into("ts")},
+                 [s, any_partition](uint64_t i, Operation& o) {
+                   set_row(o, any_partition(i, 6), i % kRowsOfPartition, i, s);
+                 }});
+  out.push_back(
+      {"group",
+       "aggregates of a partition of ts in groups",
+       {"SELECT pk, ck, count(v), max(ck) FROM {}.ts WHERE pk = ? GROUP BY pk, ck"},
+       [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 7))}; }});
+  out.push_back({"in",
+                 "100 rows of kv by IN on the partition key",
+                 {"SELECT pk, v FROM {}.kv WHERE pk IN ?"},
+                 [any_row](uint64_t i, Operation& o) {
+                   Bytes keys;
+                   base::ByteWriter w(keys);
+                   w.u32(kKeysOfIn);
+                   for (uint64_t k = 0; k < kKeysOfIn; ++k) {
+                     w.u32(8);
+                     w.u64(any_row(i * kKeysOfIn + k, 11));
+                   }
+                   o.values = {std::move(keys)};
+                 }});
+  out.push_back({"map",
+                 "set one element of a map",
+                 {"UPDATE {}.maps SET m[?] = ? WHERE pk = ?"},
+                 [seed](uint64_t i, Operation& o) {
+                   o.values = {big(mixed(i, seed + 12) % kMapKeys), big(i),
+                               big(mixed(i, seed + 13) % kMapRows)};
+                 }});
+  out.push_back({"wwrite",
+                 "insert rows of 10 columns",
+                 {"INSERT INTO {}.wide (pk" + wide_columns(", c{}") + ") VALUES (?" +
+                  wide_columns(", ?") + ")"},
+                 [s](uint64_t i, Operation& o) {
+                   o.values = {big(i % s.rows)};
+                   for (uint64_t c = 0; c < kWideColumns; ++c) o.values.push_back(big(i + c));
+                 }});
+  out.push_back({"wread",
+                 "read rows of 10 columns (after wwrite)",
+                 {"SELECT * FROM {}.wide WHERE pk = ?"},
+                 [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 14))}; }});
+  out.push_back({"count",
+                 "count(*) over kv, one at a time",
+                 {"SELECT count(*) FROM {}.kv"},
+                 [](uint64_t, Operation& o) { o.values.clear(); },
+                 UINT64_MAX,
+                 1});
+  return out;
+}
+
+}  // namespace tetrad::bench
