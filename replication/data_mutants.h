@@ -11,6 +11,7 @@ struct DataMutants {
   bool hints_count = false;        // rule 1: a hint counts as an ack
   bool quorum_asks_one = false;    // rule 1: a QUORUM read asks one replica
   bool digests_ignored = false;    // a mismatch is not noticed
+  bool stale_stamp_acked = false;  // rule 28: a replica that has seen a later stamp is not heeded
   bool merge_not_written = false;  // rule 3: the merge is answered without being written back
 };
 inline DataMutants data_mutants;

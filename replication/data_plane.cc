@@ -5,10 +5,10 @@ namespace tetrad::replication {
 
 DataPlane::DataPlane(const NodeEnvironment& environment, ReplicationNode& node,
                      const DataPlaneOptions& options)
-    : replicas_(environment.reactor, node.rpc(), node.meta(), environment.stores,
+    : replicas_(environment.reactor, node.rpc(), node.meta(), node.clock(), environment.stores,
                 environment.logger.named("replica")),
       hints_(environment.log, options.hints),
-      coordinator_(environment.reactor, node.rpc(), node.meta(), replicas_, hints_,
+      coordinator_(environment.reactor, node.rpc(), node.meta(), replicas_, hints_, node.clock(),
                    options.coordinator, environment.logger.named("coordinator")),
       dispatcher_(environment.reactor, hints_, node.rpc(), node.meta(), options.hint_dispatch,
                   environment.logger.named("hints")) {}

@@ -86,6 +86,8 @@ class ReplicationNode {
   std::shared_ptr<MetaHub> hub() { return hub_; }
   RpcNode& rpc() { return rpc_; }
   Membership& membership() { return membership_; }
+  /// Shared by all shards.
+  HybridClock& clock() { return clock_; }
   const NodeOptions& options() const { return options_; }
 
  private:
@@ -97,6 +99,7 @@ class ReplicationNode {
   NodeEnvironment environment_;
   const NodeOptions options_;
   const Logger logger_;
+  HybridClock clock_;
   RpcNode rpc_;
   Membership membership_;
   MetaServiceImpl meta_;

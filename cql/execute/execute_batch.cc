@@ -159,7 +159,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   const replication::WriteOptions options{
       context.options.consistency, deadline,
       type == BatchType::kLogged ? base::WriteType::kBatch : base::WriteType::kUnloggedBatch,
-      &context.warnings};
+      &context.warnings, timestamp_us == now_us ? std::optional(now_us) : std::nullopt};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

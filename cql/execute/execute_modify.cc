@@ -376,7 +376,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   const replication::WriteOptions options{
       context.options.consistency, deadline,
       mutations.size() == 1 ? base::WriteType::kSimple : base::WriteType::kUnloggedBatch,
-      &context.warnings};
+      &context.warnings, moment.timestamp_us == now_us ? std::optional(now_us) : std::nullopt};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

@@ -3,6 +3,7 @@
 // per shard.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct WriteOptions {
   base::WriteType write_type = base::WriteType::kSimple;
   /// Gets sentences for the client; may be null; outlives the task.
   std::vector<std::string>* warnings = nullptr;
+  /// Set when the mutations carry this timestamp of next_timestamp_us(): it is raised before they
+  /// are acknowledged where a replica has seen a later one.
+  std::optional<int64_t> server_timestamp_us = {};
 };
 
 struct ReadOptions {

@@ -25,25 +25,28 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
   counter("failures", "Requests that replicas failed.", failures);
   counter("digest_mismatches", "Reads whose replicas differed.", digest_mismatches);
   counter("read_repairs", "Mutations that read repair wrote.", read_repairs);
+  counter("restamped", "Writes stamped anew because a replica had seen a later timestamp.",
+          restamped);
   counter("speculative_retries", "Reads that asked one replica more because an answer was late.",
           speculative_retries);
 }
 
 CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                                 ReplicaService& replicas, HintStore& hints,
+                                 ReplicaService& replicas, HintStore& hints, HybridClock& clock,
                                  CoordinatorOptions options, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       replicas_(replicas),
       hints_(hints),
+      clock_(clock),
       options_(options),
       logger_(std::move(logger)) {}
 
 CoordinatorImpl::~CoordinatorImpl() = default;
 
 int64_t CoordinatorImpl::next_timestamp_us() {
-  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, reactor_.wall_time_us());
+  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, clock_.now_us(reactor_.wall_time_us()));
   return last_timestamp_us_;
 }
 

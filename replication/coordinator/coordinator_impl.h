@@ -28,7 +28,7 @@ struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
   base::Counter unavailable, write_timeouts, read_timeouts, failures;
-  base::Counter digest_mismatches, read_repairs, speculative_retries;
+  base::Counter digest_mismatches, read_repairs, speculative_retries, restamped;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
@@ -36,7 +36,7 @@ class CoordinatorImpl final : public Coordinator {
  public:
   /// All references outlive it.
   CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, ReplicaService& replicas,
-                  HintStore& hints, CoordinatorOptions options, Logger logger);
+                  HintStore& hints, HybridClock& clock, CoordinatorOptions options, Logger logger);
   ~CoordinatorImpl() override;
 
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
@@ -52,16 +52,22 @@ class CoordinatorImpl final : public Coordinator {
   struct WriteOperation;
   struct Gathering;
 
-  /// `again` gets the mutations back when the error is kStaleEpoch.
+  struct Again;
+
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
-                                       WriteOptions options, std::vector<storage::Mutation>* again);
+                                       WriteOptions options, Again* again);
+  /// The timestamp to stamp anew with when a replica's mark is not below the one given.
+  std::optional<int64_t> timestamp_above(int64_t mark_us);
+  Result<void> restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
+                                       std::optional<int64_t>& server_timestamp_us);
   Result<std::shared_ptr<WriteOperation>> plan_write(std::vector<storage::Mutation>& mutations,
                                                      const WriteOptions& options,
                                                      const MetaState& state);
   void send_part(const std::shared_ptr<WriteOperation>& operation, size_t part,
                  const StoreAddress& replica, Bytes& encoded, base::Deadline deadline);
+  /// `result` holds the replica's mark if that is not below the server timestamp.
   void on_written(WriteOperation& operation, size_t part, const StoreAddress& replica,
-                  const Result<void>& result);
+                  const Result<std::optional<int64_t>>& result);
   Error write_error(const WriteOperation& operation, const WriteOptions& options) const;
   Result<void> check_room(const MetaState& state, const partitioner::Tablet& tablet,
                           const storage::Mutation& mutation) const;
@@ -94,6 +100,7 @@ class CoordinatorImpl final : public Coordinator {
   MetaService& meta_;
   ReplicaService& replicas_;
   HintStore& hints_;
+  HybridClock& clock_;
   const CoordinatorOptions options_;
   Logger logger_;
   CoordinatorMetrics metrics_;

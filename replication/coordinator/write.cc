@@ -9,11 +9,19 @@
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
+#include "replication/coordinator/restamp.h"
 #include "replication/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 #include "replication/tablets/split_runner.h"
 
 namespace tetrad::replication {
+
+/// What a write needs to be sent again: with a newer map, or with a later timestamp.
+struct CoordinatorImpl::Again {
+  std::vector<storage::Mutation> mutations;
+  /// After success: the highest mark that is not below the server timestamp.
+  std::optional<int64_t> mark_us;
+};
 
 /// One write on its way; shared by the callbacks of its replicas.
 struct CoordinatorImpl::WriteOperation {
@@ -39,6 +47,7 @@ struct CoordinatorImpl::WriteOperation {
   std::vector<Part> parts;
   size_t parts_pending = 0;
   size_t failed_part = 0;
+  std::optional<int64_t> server_timestamp_us, mark_us;
   bool decided = false;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   base::OneShot<bool> done;
@@ -141,11 +150,13 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
 }
 
 void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
-                                 const StoreAddress& replica, const Result<void>& result) {
+                                 const StoreAddress& replica,
+                                 const Result<std::optional<int64_t>>& result) {
   WriteOperation::Part& part = operation.parts[index];
   const bool in_old = part.contains(part.sets.old_set, replica);
   const bool in_new = part.contains(part.sets.new_set, replica);
   if (result) {
+    if (*result) operation.mark_us = std::max(operation.mark_us.value_or(**result), **result);
     if (in_old) part.old_tally->on_ack();
     if (in_new) part.new_tally->on_ack();
   } else {
@@ -176,19 +187,29 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
   const WriteOperation::Part& part = operation->parts[index];
   const std::weak_ptr<char> alive = alive_;
   if (replicas_.is_local(replica)) {
+    std::optional<int64_t> mark_us;
+    if (operation->server_timestamp_us)
+      mark_us =
+          replicas_.mark_not_below(replica.store, part.mutation, *operation->server_timestamp_us);
     replicas_.apply(replica.store, part.epoch, part.mutation, false, deadline,
-                    [this, alive, operation, index, replica](Result<void> result) {
-                      if (!alive.expired()) on_written(*operation, index, replica, result);
+                    [this, alive, operation, index, replica, mark_us](Result<void> result) {
+                      if (alive.expired()) return;
+                      if (result) {
+                        on_written(*operation, index, replica, mark_us);
+                      } else {
+                        on_written(*operation, index, replica, std::unexpected(result.error()));
+                      }
                     });
     return;
   }
   if (encoded.empty())
-    encoded = encode_mutate(part.epoch, part.mutation);  // once for all the others
+    encoded = encode_mutate(part.epoch, part.mutation,
+                            operation->server_timestamp_us);  // once for all the others
   rpc_.call(replica.host, replica.store, Verb::kMutate, encoded, deadline,
             [this, alive, operation, index, replica](Result<Bytes> answer) {
               if (alive.expired()) return;
               if (answer) {
-                on_written(*operation, index, replica, {});
+                on_written(*operation, index, replica, decode_mutate_answer(*answer));
               } else {
                 on_written(*operation, index, replica, std::unexpected(std::move(answer.error())));
               }
@@ -221,8 +242,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
 }
 
 Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
-                                                      WriteOptions options,
-                                                      std::vector<storage::Mutation>* again) {
+                                                      WriteOptions options, Again* again) {
   const MetaSnapshot state = meta_.snapshot();
 
   if (mutations.size() ==
@@ -240,7 +260,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
             tablet.replicas.front().store, tablet.epoch, mutations.front(), false, options.deadline,
             [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
         auto result = co_await applied;
-        if (!result && result.error().code == ErrorCode::kStaleEpoch) *again = std::move(mutations);
+        if (!result && result.error().code == ErrorCode::kStaleEpoch)
+          again->mutations = std::move(mutations);
         co_return result;
       }
     }
@@ -248,6 +269,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
 
   TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
                 plan_write(mutations, options, *state));
+  operation->server_timestamp_us = options.server_timestamp_us;
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;
@@ -266,12 +288,49 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     }
   }
   const bool succeeded = co_await operation->done;
-  if (succeeded) co_return Result<void>();
+  if (succeeded) {
+    if (operation->mark_us) {
+      again->mark_us = operation->mark_us;
+      for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
+    }
+    co_return Result<void>();
+  }
   if (operation->stale_epoch && !operation->stale_schema) {
-    for (const auto& part : operation->parts) again->push_back(part.mutation);
+    for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
     co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
   }
   co_return std::unexpected(write_error(*operation, options));
+}
+
+std::optional<int64_t> CoordinatorImpl::timestamp_above(int64_t mark_us) {
+  const int64_t wall_us = reactor_.wall_time_us();
+  if (!clock_.is_within_bound(mark_us, wall_us)) return std::nullopt;  // a client's, most likely
+  metrics_.restamped.add();
+  return std::max(mark_us + 1, next_timestamp_us());
+}
+
+/// What this shard's own stores have seen saves the others a second message.
+Result<void> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
+                                                      std::optional<int64_t>& server_timestamp_us) {
+  if (!server_timestamp_us || TETRAD_MUTANT(stale_stamp_acked)) return {};
+  const MetaSnapshot state = meta_.snapshot();
+  std::optional<int64_t> mark_us;
+  for (const storage::Mutation& mutation : mutations) {
+    const TableInfo* table = state->table(mutation.incarnation);
+    if (table == nullptr) return {};
+    for (const StoreAddress& replica : table->tablets.find(mutation.position).replicas) {
+      if (!replicas_.is_local(replica)) continue;
+      const auto mark = replicas_.mark_not_below(replica.store, mutation, *server_timestamp_us);
+      if (mark) mark_us = std::max(mark_us.value_or(*mark), *mark);
+    }
+  }
+  if (!mark_us) return {};
+  const auto later_us = timestamp_above(*mark_us);
+  if (!later_us) return {};
+  for (storage::Mutation& mutation : mutations)
+    TETRAD_TRY_VOID(restamp(mutation, *server_timestamp_us, *later_us));
+  server_timestamp_us = later_us;
+  return {};
 }
 
 Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
@@ -284,19 +343,31 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
                      mutation.size_bytes(), options_.mutation_bytes_max);
     }
   }
+  TETRAD_CO_TRY_VOID(restamp_above_own_marks(mutations, options.server_timestamp_us));
   const base::MonotonicUs started_us = reactor_.now_us();
   while (true) {
     const uint64_t seen = meta_.snapshot()->applied.value;
-    std::vector<storage::Mutation> again;
+    Again again;
     auto result = co_await write_to_replicas(std::move(mutations), options, &again);
     metrics_.write[static_cast<size_t>(options.level) % CoordinatorMetrics::kLevels].record(
         reactor_.now_us() - started_us);
-    if (result) co_return Result<void>();
+    if (result) {
+      if (!again.mark_us || TETRAD_MUTANT(stale_stamp_acked)) co_return Result<void>();
+      // Once is enough: every write acknowledged before this one began is on a replica that has
+      // answered now.
+      const int64_t stamp_us = *std::exchange(options.server_timestamp_us, {});
+      const auto later_us = timestamp_above(*again.mark_us);
+      if (!later_us) co_return Result<void>();
+      mutations = std::move(again.mutations);
+      for (storage::Mutation& mutation : mutations)
+        TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
+      continue;
+    }
     const ErrorCode code = result.error().code;
     if (code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
       // Applying twice is harmless; the newer map is on its way here.
       if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, 5'000);
-      mutations = std::move(again);
+      mutations = std::move(again.mutations);
       continue;
     }
     if (code == ErrorCode::kUnavailable) metrics_.unavailable.add();

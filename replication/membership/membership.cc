@@ -12,9 +12,9 @@ namespace {
 constexpr uint8_t kHeartbeatFormat = 1;
 }
 
-Membership::Membership(base::Reactor& reactor, RpcNode& rpc, MembershipOptions options,
-                       Logger logger)
-    : reactor_(reactor), rpc_(rpc), options_(options), logger_(std::move(logger)) {
+Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
+                       MembershipOptions options, Logger logger)
+    : reactor_(reactor), rpc_(rpc), clock_(clock), options_(options), logger_(std::move(logger)) {
   rpc_.handle(Verb::kHeartbeat, [this](const RpcContext& context, BytesView body,
                                        const RpcNode::Reply&) { on_message(context, body); });
 }
@@ -44,7 +44,7 @@ Bytes Membership::heartbeat() const {
   base::ByteWriter writer(body);
   writer.u8(kHeartbeatFormat);
   writer.u64(applied_.value);
-  writer.i64(reactor_.wall_time_us());
+  writer.i64(clock_.now_us(reactor_.wall_time_us()));
   writer.u64(options_.start_number);
   return body;
 }
@@ -75,9 +75,9 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   base::ByteReader in(body);
   const auto format = in.read_u8();
   const auto applied = in.read_u64();
-  const auto wall_us = in.read_i64();
+  const auto clock_us = in.read_i64();
   const auto start_number = in.read_u64();
-  if (!format || *format != kHeartbeatFormat || !applied || !wall_us || !start_number) return;
+  if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
@@ -89,7 +89,13 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     host.applied = MetaIndex();
   }
   host.applied = std::max(host.applied, MetaIndex{*applied});
-  newest_wall_us_ = std::max(newest_wall_us_, *wall_us);
+  const int64_t wall_us = reactor_.wall_time_us();
+  const bool followed = clock_.observe(*clock_us, wall_us);
+  if (!followed && !host.clock_refused) {
+    logger_.warn("the clock of a node is too far ahead and not followed host={} ahead_ms={}",
+                 context.from.to_string(), (*clock_us - wall_us) / 1000);
+  }
+  host.clock_refused = !followed;
   host.detector.heard(reactor_.now_us());
   const bool came_up = !host.live;
   host.live = true;

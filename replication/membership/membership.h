@@ -2,7 +2,7 @@
 // Who is heard of. Every node sends every other a heartbeat at a fixed interval, and at once when
 // somebody waits for what it tells.
 //
-//   heartbeat := u8 version (1), u64 applied metadata index, i64 wall clock (us since 1970),
+//   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program
 // Liveness is advisory: membership itself is metadata.
 #pragma once
@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/reactor.h"
 #include "replication/membership/failure_detector.h"
+#include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_state.h"
 #include "replication/rpc/rpc.h"
 
@@ -33,7 +34,9 @@ class Membership {
   /// After each heartbeat.
   using HeartbeatListener = std::function<void(HostId host)>;
 
-  Membership(base::Reactor& reactor, RpcNode& rpc, MembershipOptions options, Logger logger);
+  /// Heartbeats carry `clock` and feed it.
+  Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock, MembershipOptions options,
+             Logger logger);
   ~Membership();
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
@@ -53,8 +56,6 @@ class Membership {
   MetaIndex applied_of(HostId host) const;
   /// Live ones without self, ascending.
   std::vector<HostId> live_hosts() const;
-  /// The furthest wall clock that any node told.
-  int64_t newest_wall_us() const { return newest_wall_us_; }
 
  private:
   struct Host {
@@ -63,6 +64,7 @@ class Membership {
     bool live = false;
     MetaIndex applied;
     uint64_t start_number = 0;
+    bool clock_refused = false;  // said so once
   };
   void tick();
   void on_message(const RpcContext& context, BytesView body);
@@ -70,11 +72,11 @@ class Membership {
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
+  HybridClock& clock_;
   const MembershipOptions options_;
   const Logger logger_;
   std::map<HostId, Host> hosts_;
   MetaIndex applied_;
-  int64_t newest_wall_us_ = 0;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

@@ -6,17 +6,18 @@
 namespace tetrad::replication {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kReadVersion = 1;
+constexpr uint8_t kMutateVersion = 2;
 
-void put_head(base::ByteWriter& writer, SetEpoch epoch) {
-  writer.u8(kVersion);
+void put_head(base::ByteWriter& writer, uint8_t version, SetEpoch epoch) {
+  writer.u8(version);
   writer.varint(epoch.value);
 }
 
-Result<SetEpoch> take_head(base::ByteReader& reader) {
+Result<SetEpoch> take_head(base::ByteReader& reader, uint8_t known) {
   TETRAD_TRY(const uint8_t version, reader.read_u8());
-  if (version != kVersion)
-    return fail(ErrorCode::kCorruption, "a message of version {}, known is {}", version, kVersion);
+  if (version != known)
+    return fail(ErrorCode::kCorruption, "a message of version {}, known is {}", version, known);
   TETRAD_TRY(const uint64_t epoch, reader.read_varint());
   return SetEpoch{epoch};
 }
@@ -27,11 +28,13 @@ BytesView rest_of(const base::ByteReader& reader) {
 
 }  // namespace
 
-Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation) {
+Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
+                    std::optional<int64_t> server_timestamp_us) {
   Bytes out;
   out.reserve(mutation.size_bytes() + 64);
   base::ByteWriter writer(out);
-  put_head(writer, epoch);
+  put_head(writer, kMutateVersion, epoch);
+  writer.zigzag(server_timestamp_us.value_or(0));
   storage::encode_mutation(mutation, out);
   return out;
 }
@@ -39,15 +42,30 @@ Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation) {
 Result<MutateRequest> decode_mutate(BytesView body) {
   base::ByteReader reader(body);
   MutateRequest out;
-  TETRAD_TRY(out.epoch, take_head(reader));
+  TETRAD_TRY(out.epoch, take_head(reader, kMutateVersion));
+  TETRAD_TRY(const int64_t server_timestamp_us, reader.read_zigzag());
+  if (server_timestamp_us != 0) out.server_timestamp_us = server_timestamp_us;
   TETRAD_TRY(out.mutation, storage::decode_mutation(rest_of(reader)));
   return out;
+}
+
+Bytes encode_mutate_answer(std::optional<int64_t> mark_us) {
+  Bytes out;
+  if (mark_us) base::ByteWriter(out).i64(*mark_us);
+  return out;
+}
+
+Result<std::optional<int64_t>> decode_mutate_answer(BytesView body) {
+  if (body.empty()) return std::nullopt;
+  base::ByteReader reader(body);
+  TETRAD_TRY(const int64_t mark_us, reader.read_i64());
+  return mark_us;
 }
 
 Bytes encode_read(SetEpoch epoch, const storage::ReadCommand& command) {
   Bytes out;
   base::ByteWriter writer(out);
-  put_head(writer, epoch);
+  put_head(writer, kReadVersion, epoch);
   storage::encode_read_command(command, out);
   return out;
 }
@@ -55,7 +73,7 @@ Bytes encode_read(SetEpoch epoch, const storage::ReadCommand& command) {
 Result<ReadRequest> decode_read(BytesView body) {
   base::ByteReader reader(body);
   ReadRequest out;
-  TETRAD_TRY(out.epoch, take_head(reader));
+  TETRAD_TRY(out.epoch, take_head(reader, kReadVersion));
   TETRAD_TRY(out.command, storage::decode_read_command(rest_of(reader)));
   return out;
 }

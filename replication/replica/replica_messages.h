@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What coordinators and replicas say to each other.
 //
-//   mutate      := u8 version (1), varint set epoch, mutation to the end       answer: nothing
+//   mutate      := u8 version (2), varint set epoch, zigzag server timestamp (0: the client's own),
+//                  mutation to the end    answer: nothing, or the i64 mark that is not below it
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
 //   read digest := as read                                                     answer: u8 settled,
 //   16 bytes
 #pragma once
+
+#include <optional>
 
 #include "base/hash.h"
 #include "base/ids.h"
@@ -17,11 +20,19 @@ namespace tetrad::replication {
 
 struct MutateRequest {
   SetEpoch epoch;
+  /// The stamp a coordinator gave (rule 28): the replica answers with what it knows that is not
+  /// older.
+  std::optional<int64_t> server_timestamp_us;
   storage::Mutation mutation;
 };
-Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation);
+Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
+                    std::optional<int64_t> server_timestamp_us = {});
 /// Errors: kCorruption.
 Result<MutateRequest> decode_mutate(BytesView body);
+
+/// The answer to a mutation; `mark_us` when it is not below the server timestamp.
+Bytes encode_mutate_answer(std::optional<int64_t> mark_us);
+Result<std::optional<int64_t>> decode_mutate_answer(BytesView body);
 
 struct ReadRequest {
   SetEpoch epoch;

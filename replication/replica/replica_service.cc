@@ -12,9 +12,11 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 }  // namespace
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                               std::vector<storage::Store*> stores, Logger logger)
+                               HybridClock& clock, std::vector<storage::Store*> stores,
+                               Logger logger)
     : reactor_(reactor),
       meta_(meta),
+      clock_(clock),
       self_(rpc.self()),
       stores_(std::move(stores)),
       logger_(std::move(logger)) {
@@ -25,10 +27,15 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
         reply.error(request.error());
         return;
       }
+      std::optional<int64_t> mark_us;
+      if (const auto stamp_us = request->server_timestamp_us) {
+        mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
+        clock_.observe(*stamp_us, reactor_.wall_time_us());
+      }
       apply(context.store, request->epoch, request->mutation, merged, context.deadline,
-            [reply = std::move(reply)](Result<void> applied) mutable {
+            [reply = std::move(reply), mark_us](Result<void> applied) mutable {
               if (applied) {
-                reply.ok({});
+                reply.ok(encode_mutate_answer(mark_us));
               } else {
                 reply.error(applied.error());
               }
@@ -135,6 +142,16 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
   } else {
     stores_[store]->apply(mutation, std::move(done));
   }
+}
+
+std::optional<int64_t> ReplicaService::mark_not_below(uint32_t store,
+                                                      const storage::Mutation& mutation,
+                                                      int64_t server_timestamp_us) const {
+  if (store >= stores_.size() || stores_[store] == nullptr) return std::nullopt;
+  const int64_t mark_us =
+      stores_[store]->high_water_timestamp(mutation.incarnation, mutation.position);
+  if (mark_us < server_timestamp_us) return std::nullopt;
+  return mark_us;
 }
 
 void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand command,

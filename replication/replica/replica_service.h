@@ -8,11 +8,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/reactor.h"
+#include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
 #include "storage/engine/store.h"
@@ -28,8 +30,9 @@ class ReplicaService {
   using ApplyCallback = storage::Store::ApplyCallback;
   using ReadCallback = storage::Store::ReadCallback;
 
-  /// `stores` by number; null: another shard's. Registers its verbs; everything outlives it.
-  ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+  /// `stores` by number; null: another shard's. `clock` is told of server timestamps in messages.
+  /// Registers its verbs; everything outlives it.
+  ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                  std::vector<storage::Store*> stores, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
@@ -41,6 +44,10 @@ class ReplicaService {
   /// Errors: kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
   void apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation, bool merged,
              base::Deadline deadline, ApplyCallback done);
+  /// The bucket mark of the mutation's partition if it is not below `server_timestamp_us` (rule
+  /// 28). To be asked before apply(), which raises it.
+  std::optional<int64_t> mark_not_below(uint32_t store, const storage::Mutation& mutation,
+                                        int64_t server_timestamp_us) const;
   void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
             ReadCallback done);
 
@@ -57,6 +64,7 @@ class ReplicaService {
 
   base::Reactor& reactor_;
   MetaService& meta_;
+  HybridClock& clock_;
   const HostId self_;
   const std::vector<storage::Store*> stores_;
   Logger logger_;

@@ -58,6 +58,8 @@ class SimNode {
     return replication::make_endpoint(options_.address, options_.internode_port);
   }
   replication::NodeOptions& options() { return options_; }
+  /// How far the wall clock of a life may be off; each life's is another.
+  int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
   bool is_up() const { return life_ != nullptr; }
   bool is_ready() const { return life_ && life_->node->is_ready(); }
@@ -75,7 +77,9 @@ class SimNode {
     life_ = std::make_unique<Life>();
     Life& life = *life_;
     life.reactor = std::make_unique<SimReactor>(
-        world_, static_cast<int64_t>(world_.random().below(2'000'000)) - 1'000'000);
+        world_,
+        static_cast<int64_t>(world_.random().below(static_cast<uint64_t>(2 * clock_skew_max_us))) -
+            clock_skew_max_us);
     life.pool = std::make_unique<SimIoPool>(world_);
     life.random = std::make_unique<base::Random>(world_.random().next());
     life.transport = std::make_unique<SimTransport>(network_, endpoint());

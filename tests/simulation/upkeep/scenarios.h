@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scenarios of a simulated cluster's upkeep, and what they share. Each runs one seed and says what
+// went wrong, or nothing.
+#pragma once
+
+#include <string>
+
+#include "storage/row/row_record.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+struct ScenarioResult {
+  std::string wrong;   // "" when nothing is
+  uint64_t trace = 0;  // equal for equal steps
+};
+
+/// Clocks seconds apart, writes one after another through any coordinator: the last one wins (rule
+/// 28).
+ScenarioResult run_sequence(uint64_t seed);
+
+/// The one table of a scenario.
+Task<void> create_the_table(SimNode* node, bool* created);
+/// A mutation of one row with one cell; a deletion without a value.
+storage::Mutation row_change(TableIncarnation incarnation, const std::string& key,
+                             int64_t timestamp_us, const std::optional<std::string>& value,
+                             int64_t deletion_time_s);
+storage::ReadCommand row_read(TableIncarnation incarnation, const std::string& key, int64_t now_s);
+/// The value of the only live row of an answer; unset: none.
+std::optional<std::string> value_of(const storage::ReadResult& result);
+/// The first node at or after `from` that is ready; null: none.
+SimNode* ready_node(SimCluster& cluster, size_t from);
+
+}  // namespace tetrad::simulation

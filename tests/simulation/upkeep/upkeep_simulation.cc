@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cluster does by itself over time, under faults, seed by seed.
+// usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | --mutants
+// Every twentieth seed runs twice and must take the same steps. With --mutants each known mistake
+// is switched on and must be noticed.
+#include <cstring>
+
+#include "partitioner/token.h"
+#include "replication/data_mutants.h"
+#include "tests/simulation/upkeep/scenarios.h"
+
+namespace tetrad::simulation {
+
+Task<void> create_the_table(SimNode* node, bool* created) {
+  replication::SchemaChange change;
+  change.expected = node->state()->schema_version;
+  replication::SchemaChange::NewTable table;
+  table.id.value.octets[0] = 1;
+  table.keyspace = "ks";
+  table.name = "t";
+  change.new_tables.push_back(table);
+  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
+  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  *created = result.has_value();
+}
+
+storage::Mutation row_change(TableIncarnation incarnation, const std::string& key,
+                             int64_t timestamp_us, const std::optional<std::string>& value,
+                             int64_t deletion_time_s) {
+  storage::Mutation mutation;
+  mutation.incarnation = incarnation;
+  mutation.partition_key = key;
+  mutation.position = partitioner::position_of(key);
+  storage::RowRecord record;
+  if (value) {
+    record.liveness.timestamp_us = timestamp_us;
+    storage::Cell cell;
+    cell.column_id = 1;
+    cell.timestamp_us = timestamp_us;
+    cell.value = *value;
+    record.cells.push_back(cell);
+  } else {
+    record.deletion = {timestamp_us, deletion_time_s};
+  }
+  storage::RowChange row;
+  row.complete = value.has_value();
+  storage::encode_row_record(record, row.record);
+  mutation.rows.push_back(std::move(row));
+  return mutation;
+}
+
+storage::ReadCommand row_read(TableIncarnation incarnation, const std::string& key, int64_t now_s) {
+  storage::ReadCommand command;
+  command.incarnation = incarnation;
+  command.partition_key = key;
+  command.position = partitioner::position_of(key);
+  command.rows = {""};
+  command.now_s = now_s;
+  return command;
+}
+
+std::optional<std::string> value_of(const storage::ReadResult& result) {
+  for (const auto& partition : result.partitions) {
+    for (const auto& row : partition.rows) {
+      storage::RowRecordReader reader;
+      storage::Cell cell;
+      if (reader.open(row.record) && reader.next(cell)) return std::string(cell.value);
+    }
+  }
+  return std::nullopt;
+}
+
+SimNode* ready_node(SimCluster& cluster, size_t from) {
+  for (size_t i = 0; i < cluster.size(); ++i) {
+    SimNode& node = cluster[(from + i) % cluster.size()];
+    if (node.is_ready()) return &node;
+  }
+  return nullptr;
+}
+
+namespace {
+
+using replication::DataMutants;
+
+struct Scenario {
+  const char* name;
+  ScenarioResult (*run)(uint64_t seed);
+};
+constexpr Scenario kScenarios[] = {{"sequence", run_sequence}};
+
+struct Mutant {
+  const char* name;
+  bool DataMutants::*flag;
+  ScenarioResult (*run)(uint64_t seed);
+};
+constexpr Mutant kMutants[] = {
+    {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence}};
+
+int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
+  uint64_t passed = 0, failed = 0;
+  for (const Scenario& scenario : kScenarios) {
+    if (only != nullptr && std::strcmp(only, scenario.name) != 0) continue;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+      ScenarioResult result = scenario.run(seed);
+      if (result.wrong.empty() && seed % 20 == 0 && scenario.run(seed).trace != result.trace)
+        result.wrong = "the same seed took other steps";
+      (result.wrong.empty() ? passed : failed)++;
+      if (result.wrong.empty() && !verbose) continue;
+      std::printf("%s seed %llu: %s\n", scenario.name, static_cast<unsigned long long>(seed),
+                  result.wrong.empty() ? "ok" : result.wrong.c_str());
+      std::fflush(stdout);
+    }
+  }
+  std::printf("%llu passed, %llu failed\n", static_cast<unsigned long long>(passed),
+              static_cast<unsigned long long>(failed));
+  return failed == 0 ? 0 : 1;
+}
+
+int run_mutants() {
+  int passed = 0, failed = 0;
+  for (const Mutant& mutant : kMutants) {
+    replication::data_mutants = {};
+    replication::data_mutants.*mutant.flag = true;
+    uint64_t seed = 1;
+    std::string wrong;
+    for (; seed <= 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
+    std::printf("%-24s %s\n", mutant.name,
+                wrong.empty() ? "NOT CAUGHT"
+                              : fmt::format("caught at seed {}: {}", seed - 1, wrong).c_str());
+    std::fflush(stdout);
+    (wrong.empty() ? failed : passed)++;
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace tetrad::simulation
+
+int main(int argc, char** argv) {
+  uint64_t first = 1, last = 40;
+  const char* only = nullptr;
+  bool verbose = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--mutants") == 0) return tetrad::simulation::run_mutants();
+    if (std::strcmp(argv[i], "--verbose") == 0) {
+      verbose = true;
+    } else if (std::strcmp(argv[i], "--scenario") == 0 && i + 1 < argc) {
+      only = argv[++i];
+    } else if (std::strcmp(argv[i], "--seeds") == 0 && i + 1 < argc) {
+      unsigned long long a = 0, b = 0;
+      if (std::sscanf(argv[++i], "%llu..%llu", &a, &b) != 2) return 2;
+      first = a;
+      last = b;
+    } else {
+      std::fprintf(stderr,
+                   "usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | "
+                   "--mutants\n");
+      return 2;
+    }
+  }
+  return tetrad::simulation::run_all(first, last, only, verbose);
+}
