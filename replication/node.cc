@@ -74,6 +74,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       splits_(environment_.reactor, environment_.random, rpc_, meta_, logger_.named("tablets")),
       stream_(environment_.reactor, rpc_, meta_, environment_.stores, logger_.named("tablets")),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
+      leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
                  formation_options(options_, identity.host), logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
@@ -114,6 +115,7 @@ void ReplicationNode::start() {
   formation_.start();
   load_.start();
   moves_.start();
+  leaving_.start();
 }
 
 void ReplicationNode::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
@@ -128,7 +130,13 @@ void ReplicationNode::on_state(const MetaSnapshot& before, const MetaSnapshot& n
         if (store != nullptr) store->retire(now->retired[i]);
     }
   }
-  if (!ready_ && now->node(self()) != nullptr) {
+  const NodeInfo* own = now->node(self());
+  if (own != nullptr && own->state == NodeState::kRemoved) {
+    ready_ = false;
+    if (!std::exchange(removed_, true) && options_.removed) options_.removed();
+    return;
+  }
+  if (!ready_ && own != nullptr) {
     ready_ = true;
     if (options_.ready) options_.ready();
   }

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/reactor.h"
 #include "replication/membership/formation.h"
+#include "replication/membership/leaving_runner.h"
 #include "replication/membership/membership.h"
 #include "replication/meta/meta_front.h"
 #include "replication/meta/meta_service_impl.h"
@@ -60,10 +61,13 @@ struct NodeOptions {
   int64_t join_retry_us = 50'000;
   int64_t load_period_us = 1'000'000;
   MoveOptions moves;
+  LeavingOptions leaving;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
   /// Once, when this node is a member of a cluster and knows its state: clients may come.
   std::function<void()> ready;
+  /// Once, when this node has been taken out of its cluster: it serves nobody any more.
+  std::function<void()> removed;
 };
 
 class ReplicationNode {
@@ -107,10 +111,11 @@ class ReplicationNode {
   SplitRunner splits_;
   TabletStream stream_;
   MoveRunner moves_;
+  LeavingRunner leaving_;
   Formation formation_;
   std::shared_ptr<MetaHub> hub_;
   std::shared_ptr<void> subscription_;
-  bool ready_ = false;
+  bool ready_ = false, removed_ = false;
 };
 
 }  // namespace tetrad::replication

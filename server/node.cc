@@ -143,6 +143,7 @@ class NodeImpl final : public Node {
 
  private:
   void serve();
+  void leave();
   void stop(const std::string& reason);
   void finish_stop();
   void fatal(const Error& error);
@@ -191,7 +192,9 @@ replication::NodeOptions NodeImpl::node_options() {
   out.seeds = parse_seeds(options_);
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
   out.fatal = [this](const Error& error) { fatal(error); };
+  out.leaving.replace_after_us = out.voter_away_us;
   out.ready = [this] { serve(); };
+  out.removed = [this] { leave(); };
   return out;
 }
 
@@ -348,6 +351,20 @@ void NodeImpl::serve() {
   logger_.info("serving address={} native_port={} admin_port={} host_id={} data_directory={}",
                options_.listen_address, options_.native_port, options_.admin_port,
                node_->self().to_string(), options_.data_directory);
+}
+
+/// Out of the cluster: by the operator's order, or while it was away.
+void NodeImpl::leave() {
+  if (!serving_) {
+    fatal(Error(ErrorCode::kConfig,
+                fmt::format("host {} was removed from the cluster; wipe its data to join as a new "
+                            "node",
+                            node_->self().to_string())));
+    return;
+  }
+  logger_.warn("this node has left its cluster; its data is of no more use host_id={}",
+               node_->self().to_string());
+  stop("decommissioned");
 }
 
 void NodeImpl::fatal(const Error& error) {

@@ -18,6 +18,7 @@ constexpr int64_t kAnswerUs = 100'000;
 constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
+constexpr int64_t kLookAgainUs = 5'000'000;
 constexpr size_t kSecretBytes = 32;
 constexpr uint64_t kMembersMax = 65536;
 
@@ -217,7 +218,15 @@ Bytes Formation::join_request() const {
 
 /// True when one took this node in; an error is final.
 Task<Result<bool>> Formation::ask_seeds(bool join) {
-  const std::vector<Endpoint> seeds = other_seeds();
+  std::vector<Endpoint> seeds = other_seeds();
+  if (!join) {
+    for (const auto& [host, node] : meta_.snapshot()->nodes) {
+      if (host == identity_.host || node.state == NodeState::kRemoved) continue;
+      seeds.push_back(make_endpoint(node.address, node.internode_port));
+    }
+    std::sort(seeds.begin(), seeds.end());
+    seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
+  }
   for (const Endpoint& seed : seeds) {
     base::OneShot<Result<Bytes>> answered;
     const auto setter = answered.setter();
@@ -269,9 +278,14 @@ bool Formation::known_as_is() const {
   return known != nullptr && same_but_for_ring(*known, options_.self);
 }
 
-/// A node that came back elsewhere, or as another version, tells the cluster.
+/// A node that came back elsewhere, or as another version, tells the cluster. One that hears of no
+/// leader for long asks whether it has been removed.
 Task<void> Formation::keep_known() {
-  while (!known_as_is() || !meta_.driver()->core().leader()) {
+  while (true) {
+    if (known_as_is() && meta_.driver()->core().leader()) {
+      co_await base::sleep_for(reactor_, kLookAgainUs);
+      continue;
+    }
     Result<bool> asked = co_await ask_seeds(false);
     if (!asked) {
       options_.fatal(asked.error());

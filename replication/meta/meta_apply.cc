@@ -85,11 +85,33 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
   return {};
 }
 
+/// Whether a replica set names the host, also one of a change under way.
+bool is_named(const MetaState& state, HostId host) {
+  const auto names = [&](const std::vector<StoreAddress>& set) {
+    return std::any_of(set.begin(), set.end(), [&](const auto& r) { return r.host == host; });
+  };
+  for (const auto& [id, table] : state.tables)
+    for (const Tablet& tablet : table->tablets.tablets())
+      if (names(tablet.replicas) || names(tablet.new_replicas)) return true;
+  return false;
+}
+
 Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
   const auto known = state.nodes.find(body.host);
   if (known == state.nodes.end())
     return fail(ErrorCode::kNotFound, "no host {}", body.host.to_string());
-  known->second.state = body.state;
+  NodeState& now = known->second.state;
+  if (now == body.state) return {};
+  if (now == NodeState::kRemoved)
+    return fail(ErrorCode::kConflict, "host {} was removed", body.host.to_string());
+  for (const auto& [host, node] : state.nodes) {
+    if (body.state == NodeState::kLeaving && node.state == NodeState::kLeaving)
+      return fail(ErrorCode::kConflict, "host {} is leaving; one node leaves at a time",
+                  host.to_string());
+  }
+  if (body.state == NodeState::kRemoved && is_named(state, body.host))
+    return fail(ErrorCode::kConflict, "host {} still has replicas", body.host.to_string());
+  now = body.state;
   return {};
 }
 
@@ -232,6 +254,11 @@ Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
   if (tablet.epoch != body.expected)
     return fail(ErrorCode::kConflict, "physical partition {} is at epoch {}, not {}",
                 body.tablet.value, tablet.epoch.value, body.expected.value);
+  for (const StoreAddress& member : body.new_replicas) {
+    const NodeInfo* node = state.node(member.host);
+    if (node != nullptr && node->state == NodeState::kRemoved)
+      return fail(ErrorCode::kConflict, "host {} was removed", member.host.to_string());
+  }
   TETRAD_TRY_VOID(enter_stage(tablet, body));
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
   put_table(state, table);

@@ -17,6 +17,7 @@ constexpr int64_t kVoterPeriodUs = 100'000;
 constexpr uint8_t kHopsMax = 2;
 constexpr RaftIndex kPromotionLagMax = 16;
 constexpr size_t kRetiredMax = 4096;
+constexpr int64_t kTellRemovedUs = 2'000'000;  // a node hears of its own removal
 
 bool may_retry(ErrorCode code) {
   return code == ErrorCode::kNotLeader || code == ErrorCode::kTimedOut ||
@@ -219,15 +220,20 @@ void MetaServiceImpl::manage_voters() {
     voter_timer_ = 0;
     manage_voters();
   });
-  if (!is_leader() || state_->cluster_id.is_nil()) return;
+  if (!is_leader() || state_->cluster_id.is_nil()) {
+    removed_since_.clear();
+    return;
+  }
+  if (hand_over_if_leaving()) return;
   forget_retired();
   const RaftCore& core = driver_->core();
   const auto peers = core.peers();
   const auto away_ticks = static_cast<uint64_t>(options_.voter_away_us / options_.tick_us);
   std::vector<VoterCandidate> candidates;
   for (const auto& [host, node] : state_->nodes) {
-    if (node.state == NodeState::kRemoved) continue;
-    VoterCandidate candidate{host, node.data_center + "/" + node.rack, false, true};
+    if (node.state == NodeState::kRemoved && !still_to_be_told(host)) continue;
+    VoterCandidate candidate{host, node.data_center + "/" + node.rack};
+    candidate.leaving = node.state == NodeState::kLeaving || node.state == NodeState::kRemoved;
     for (const RaftPeerStatus& peer : peers) {
       if (peer.server != host) continue;
       candidate.away = peer.ticks_since_heard > away_ticks;
@@ -244,6 +250,41 @@ void MetaServiceImpl::manage_voters() {
     logger_.info("metadata group changes host={} change={}", change->server.to_string(),
                  static_cast<int>(change->kind));
   }
+}
+
+/// A leader on its way out gives the group to a voter that stays.
+bool MetaServiceImpl::hand_over_if_leaving() {
+  const NodeInfo* own = state_->node(self());
+  if (own == nullptr || own->state == NodeState::kNormal || own->state == NodeState::kJoining)
+    return false;
+  const RaftCore& core = driver_->core();
+  for (const RaftPeerStatus& peer : core.peers()) {
+    const NodeInfo* node = state_->node(peer.server);
+    if (!peer.voter || peer.server == self() || node == nullptr ||
+        node->state != NodeState::kNormal || peer.ticks_since_heard > core.options().election_ticks)
+      continue;
+    const auto handed_over = driver_->transfer_leadership(peer.server);
+    return handed_over.has_value();
+  }
+  return false;
+}
+
+bool MetaServiceImpl::still_to_be_told(HostId removed) {
+  const RaftCore& core = driver_->core();
+  if (!core.configuration().contains(removed)) {
+    removed_since_.erase(removed);
+    return false;
+  }
+  const auto since = removed_since_.try_emplace(removed, reactor_.now_us()).first;
+  return reactor_.now_us() - since->second < kTellRemovedUs &&
+         ticks_away(removed) <= core.options().election_ticks;
+}
+
+uint64_t MetaServiceImpl::ticks_away(HostId host) const {
+  if (!driver_) return 0;
+  for (const RaftPeerStatus& peer : driver_->core().peers())
+    if (peer.server == host) return peer.ticks_since_heard;
+  return 0;
 }
 
 /// The oldest half of a long list, once every node has told its stores: all of them are live and

@@ -64,6 +64,9 @@ class MetaServiceImpl final : public MetaService {
   /// What was last reported, and a number that rises with each report.
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
+  /// Ticks of this leader since it last heard of a member of the group; 0 when it does not lead.
+  uint64_t ticks_away(HostId host) const;
+  uint64_t ticks_of(int64_t us) const { return static_cast<uint64_t>(us / options_.tick_us); }
   /// Without self.
   std::vector<HostId> live_hosts() const { return membership_.live_hosts(); }
 
@@ -94,6 +97,8 @@ class MetaServiceImpl final : public MetaService {
   void notify(const MetaSnapshot& before, const MetaSnapshot& now);
   void wake();
   void manage_voters();
+  bool hand_over_if_leaving();
+  bool still_to_be_told(HostId removed);
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);
   bool all_live_applied(MetaIndex index) const;
@@ -116,6 +121,7 @@ class MetaServiceImpl final : public MetaService {
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
   uint64_t tablet_bytes_version_ = 0;
   bool forgetting_ = false;
+  std::map<HostId, base::MonotonicUs> removed_since_;  // as this leader has seen it
   uint64_t ask_round_ = 0;
   base::Reactor::TimerId voter_timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

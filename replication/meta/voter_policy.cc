@@ -33,28 +33,39 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
 
   std::map<std::string, int> voters_on_rack;
   const VoterCandidate* away_voter = nullptr;
+  const VoterCandidate* leaving_voter = nullptr;  // one that this leader may demote
+  size_t voters = 0;                              // that stay
   for (const HostId voter : configuration.voters) {
     const VoterCandidate* node = find(nodes, voter);
     if (node == nullptr) continue;
+    if (node->leaving) {
+      if (voter != self) leaving_voter = node;
+      continue;
+    }
+    ++voters;
     ++voters_on_rack[node->rack];
     if (node->away && away_voter == nullptr) away_voter = node;
   }
   const VoterCandidate* promotable = nullptr;
+  size_t staying = 0;
   for (const VoterCandidate& node : nodes) {
+    if (node.leaving) continue;
+    ++staying;
     // One that does not answer could cost the group its majority.
     if (node.away || !node.caught_up || !configuration.is_learner(node.host)) continue;
     if (promotable == nullptr || voters_on_rack[node.rack] < voters_on_rack[promotable->rack])
       promotable = &node;
   }
 
-  const size_t wanted = voters_wanted(nodes.size());
-  const size_t voters = configuration.voters.size();
+  const size_t wanted = voters_wanted(staying);
+  if (voters >= wanted && leaving_voter != nullptr)
+    return RaftMembershipChange{Kind::kDemote, leaving_voter->host};
   if (voters > wanted) {
     if (away_voter != nullptr) return RaftMembershipChange{Kind::kDemote, away_voter->host};
     const VoterCandidate* surplus = nullptr;
     for (const HostId voter : configuration.voters) {
       const VoterCandidate* node = find(nodes, voter);
-      if (node == nullptr || voter == self) continue;
+      if (node == nullptr || voter == self || node->leaving) continue;
       if (surplus == nullptr || voters_on_rack[node->rack] > voters_on_rack[surplus->rack])
         surplus = node;
     }

@@ -15,6 +15,7 @@ struct VoterCandidate {
   HostId host;
   std::string rack;       // with its data centre
   bool away = false;      // not heard of for long
+  bool leaving = false;   // on its way out: it votes no longer than it must
   bool caught_up = true;  // heard of just now, and its log is nearly the leader's
 };
 

@@ -2,6 +2,8 @@
 // Changes of members, driven by the leader.
 #include "replication/tablets/move_runner.h"
 
+#include <algorithm>
+
 #include "base/byte_io.h"
 #include "partitioner/placement.h"
 
@@ -66,7 +68,7 @@ void MoveRunner::tick() {
     return;
   }
   carry_on(state);
-  if (reactor_.now_us() >= nodes_since_us_ + options_.settle_us) begin_growth(state);
+  if (reactor_.now_us() >= nodes_since_us_ + options_.settle_us) begin_changes(state);
 }
 
 void MoveRunner::carry_on(const MetaSnapshot& state) {
@@ -148,21 +150,34 @@ void MoveRunner::evaluate(TabletId id) {
   propose(*table, {table->incarnation, id, tablet->epoch, *next, {}, false});
 }
 
-void MoveRunner::begin_growth(const MetaSnapshot& state) {
+void MoveRunner::begin_changes(const MetaSnapshot& state) {
   if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
   std::vector<partitioner::RingNode> nodes;
   for (const auto& [host, node] : state->nodes) {
     if (node.state == NodeState::kNormal)
       nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
   }
+  if (nodes.empty()) return;
   const partitioner::Ring ring(std::move(nodes));
   const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
+  const auto as_it_should_be = [&](const Tablet& tablet) {
+    return tablet.replicas.size() >= members_most &&
+           std::all_of(tablet.replicas.begin(), tablet.replicas.end(), [&](const auto& member) {
+             const NodeInfo* node = state->node(member.host);
+             return node != nullptr && node->state == NodeState::kNormal;
+           });
+  };
   const auto is_live = [this](HostId host) { return meta_.is_live(host); };
+  partitioner::StoreLoad load;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets())
+      for (const StoreAddress& member : all_members(tablet)) ++load[member];
+  }
   for (const auto& [id, table] : state->tables) {
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
-      if (tablet.replicas.size() >= members_most || changes_.contains(tablet.id)) continue;
-      auto members = grown_members(ring, tablet, is_live);
+      if (changes_.contains(tablet.id) || as_it_should_be(tablet)) continue;
+      auto members = wanted_members(ring, tablet, load, is_live);
       if (!members) continue;
       changes_[tablet.id].progress.epoch = tablet.epoch;
       metrics_.begun.add();
@@ -194,10 +209,10 @@ Task<void> MoveRunner::run_proposal(std::string name, ChangeTabletStage change) 
     co_return;
   }
   if (members != 0)
-    logger_.info("tablet grows table={} tablet={} members={}", name, id.value, members);
+    logger_.info("tablet changes members table={} tablet={} members={}", name, id.value, members);
   else if (stage == 0)
-    logger_.info("tablet {} table={} tablet={}", gives_up ? "stays as it was" : "has grown", name,
-                 id.value);
+    logger_.info("tablet {} table={} tablet={}",
+                 gives_up ? "stays as it was" : "has its new members", name, id.value);
   // At once, without waiting for the next round.
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(incarnation);

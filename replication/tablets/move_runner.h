@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries changes of members from stage to stage, on the node that leads the metadata group; begins
-// one for each tablet that has fewer members than there are nodes for. What it has learned is in
-// memory: a new leader asks again.
+// one for each tablet that has fewer members than there are nodes for, or one that leaves. What it
+// has learned is in memory: a new leader asks again.
 #pragma once
 
 #include <functional>
@@ -62,7 +62,7 @@ class MoveRunner {
   void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
   void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
   void evaluate(TabletId tablet);
-  void begin_growth(const MetaSnapshot& state);
+  void begin_changes(const MetaSnapshot& state);
   void propose(const TableInfo& table, ChangeTabletStage change);
   Task<void> run_proposal(std::string name, ChangeTabletStage change);
 

@@ -3,8 +3,10 @@
 #include "replication/tablets/tablet_move.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
-#include "partitioner/placement.h"
+#include "replication/data_mutants.h"
 
 namespace tetrad::replication {
 
@@ -48,7 +50,7 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   if (!quorum_confirmed(tablet.replicas, progress) ||
       !quorum_confirmed(tablet.new_replicas, progress))
     return std::nullopt;
-  if (tablet.stage == TabletStage::kStream) {
+  if (tablet.stage == TabletStage::kStream && !TETRAD_MUTANT(fill_not_awaited)) {
     for (const StoreAddress& member : added_members(tablet))
       if (!progress.filled.contains(member)) return std::nullopt;
   }
@@ -56,24 +58,38 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   return static_cast<TabletStage>(static_cast<int>(tablet.stage) + 1);
 }
 
-std::optional<std::vector<StoreAddress>> grown_members(const partitioner::Ring& ring,
-                                                       const Tablet& tablet,
-                                                       const std::function<bool(HostId)>& is_live) {
+std::optional<std::vector<StoreAddress>> wanted_members(
+    const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& load,
+    const std::function<bool(HostId)>& is_live) {
   if (tablet.stage != TabletStage::kNormal) return std::nullopt;
-  const partitioner::StoreLoad no_load;
-  const std::vector<StoreAddress> wanted =
-      partitioner::desired_replicas(ring, tablet, partitioner::kReplicasPerDataCenter, no_load);
-  if (wanted.size() <= tablet.replicas.size()) return std::nullopt;
-  const auto live = std::count_if(tablet.replicas.begin(), tablet.replicas.end(),
-                                  [&](const StoreAddress& member) { return is_live(member.host); });
-  if (static_cast<size_t>(live) < write_quorum(tablet.replicas.size())) return std::nullopt;
-  std::vector<StoreAddress> members = tablet.replicas;
-  for (const StoreAddress& member : wanted) {
-    if (members.size() >= wanted.size()) break;
-    if (has_host(members, member.host)) continue;
-    if (!is_live(member.host)) return std::nullopt;
+  std::map<HostId, std::string_view> data_center_of;
+  for (const partitioner::RingNode& node : ring.nodes())
+    data_center_of[node.host] = node.data_center;
+  const std::vector<StoreAddress> by_ring =
+      partitioner::desired_replicas(ring, tablet, partitioner::kReplicasPerDataCenter, load);
+  std::map<std::string_view, size_t> wanted, has;
+  for (const StoreAddress& member : by_ring) ++wanted[data_center_of[member.host]];
+  std::vector<StoreAddress> members;
+  for (const StoreAddress& member : tablet.replicas) {
+    const auto on_ring = data_center_of.find(member.host);
+    if (on_ring == data_center_of.end()) continue;
+    ++has[on_ring->second];
     members.push_back(member);
   }
+  for (const StoreAddress& member : by_ring) {
+    const std::string_view data_center = data_center_of[member.host];
+    if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
+    if (!is_live(member.host)) return std::nullopt;
+    ++has[data_center];
+    members.push_back(member);
+  }
+  if (members == tablet.replicas || members.empty()) return std::nullopt;
+  const auto quorum_lives = [&](const std::vector<StoreAddress>& set) {
+    const auto live = std::count_if(
+        set.begin(), set.end(), [&](const StoreAddress& member) { return is_live(member.host); });
+    return static_cast<size_t>(live) >= write_quorum(set.size());
+  };
+  if (!quorum_lives(tablet.replicas) || !quorum_lives(members)) return std::nullopt;
   return members;
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "partitioner/placement.h"
 #include "partitioner/topology.h"
 #include "replication/meta/meta_state.h"
 
@@ -36,11 +37,12 @@ std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
 std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& tablet,
                                                    const MoveProgress& progress);
 
-/// The members a tablet with too few should have: those it has, and more nodes up to
-/// min(4, nodes of its data centre). Unset: it has enough, a change is under way, too few of its
-/// members are live, or a node it would get is not.
-std::optional<std::vector<StoreAddress>> grown_members(const partitioner::Ring& ring,
-                                                       const partitioner::Tablet& tablet,
-                                                       const std::function<bool(HostId)>& is_live);
+/// The members a tablet should have if not those it has: without nodes that are not on the ring
+/// (they leave), and with more nodes up to min(4, nodes) in each data centre. Unset: it is as it
+/// should be, a change is under way, too few of either set are live, or a node it would get is not.
+std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
+                                                        const partitioner::Tablet& tablet,
+                                                        const partitioner::StoreLoad& load,
+                                                        const std::function<bool(HostId)>& is_live);
 
 }  // namespace tetrad::replication

@@ -6,6 +6,7 @@
 
 #include "base/byte_io.h"
 #include "base/sleep.h"
+#include "replication/data_mutants.h"
 
 namespace tetrad::replication {
 
@@ -155,7 +156,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
       co_return;
     }
     const std::vector<StoreAddress> sources = found->tablet.replicas;
-    const size_t wanted = read_quorum(sources.size());
+    const size_t wanted = TETRAD_MUTANT(fill_from_one) ? 1 : read_quorum(sources.size());
     for (const StoreAddress& source : sources) {
       if (done.size() >= wanted) break;
       if (!meta_.is_live(source.host) || std::find(done.begin(), done.end(), source) != done.end())

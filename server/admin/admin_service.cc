@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "partitioner/split_policy.h"
+#include "replication/membership/leaving.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -96,6 +97,12 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     tasks_.spawn(split(this, number, std::move(respond)));
     return;
   }
+  if (is_order("/remove-node")) {
+    const auto host = Uuid::parse(parameter("host"));
+    if (!host) return respond(error_response(400, "host is a host id, see `tetractl status`"));
+    return leave(HostId{*host}, true, std::move(respond));
+  }
+  if (is_order("/decommission")) return leave(parts_.node.self(), false, std::move(respond));
   if (is_order("/setting")) {
     const std::string name = parameter("name"), value = parameter("value");
     if (name != replication::kSettingPhysicalPartitionMb &&
@@ -115,6 +122,16 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     return;
   }
   respond(error_response(404, "there is nothing at " + request.method + " " + request.path));
+}
+
+/// Begins it; the metadata group moves the replicas and ends it.
+void AdminService::leave(HostId host, bool dead, HttpServer::Respond respond) {
+  const auto state = parts_.node.meta().snapshot();
+  const auto may = replication::check_leaving(
+      *state, host, dead, [this](HostId node) { return parts_.node.meta().is_live(node); });
+  if (!may) return respond(error_response(409, may.error().message));
+  tasks_.spawn(propose(this, replication::SetNodeState{host, replication::NodeState::kLeaving},
+                       std::move(respond)));
 }
 
 std::string AdminService::status() const {

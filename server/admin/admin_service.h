@@ -40,6 +40,7 @@ class AdminService {
   std::string table_stats() const;
   static Task<void> propose(AdminService* self, replication::MetaCommandBody body,
                             HttpServer::Respond respond);
+  void leave(HostId host, bool dead, HttpServer::Respond respond);
   static Task<void> split(AdminService* self, uint64_t tablet_id, HttpServer::Respond respond);
 
   Parts parts_;

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faults on real processes: four nodes on loopback addresses, writers and readers at QUORUM, kill -9 and restarts.
 # Every write that was acknowledged must be read again at QUORUM, at the end and after a restart of all nodes.
+import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -116,6 +118,81 @@ def with_retry(action, seconds=20):
             time.sleep(0.3)
 
 
+def tetractl(*words, timeout=120):
+    return subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[0], *words], capture_output=True, text=True, timeout=timeout)
+
+
+def nodes():
+    return {node["address"]: node for node in json.loads(tetractl("--json", "status").stdout)["nodes"]}
+
+
+def wait_for(condition, seconds):
+    deadline = time.time() + seconds
+    while time.time() < deadline:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def replica_sets():
+    partitions = json.loads(tetractl("--json", "partitions", "faults").stdout)
+    return {(tuple(sorted(p["replicas"])), p["state"]) for p in partitions}
+
+
+def read_all(hosts, acked, level, name):
+    cluster, session = connect(hosts)
+    select = session.prepare("SELECT v FROM faults.t WHERE pk = ? AND ck = ?")
+    select.consistency_level = level
+    wrong = []
+    for (pk, ck), number in sorted(acked.items()):
+        try:
+            row = session.execute(select, (pk, ck)).one()
+            if row is None or row.v < number:
+                wrong.append(((pk, ck), number, row))
+        except Exception as error:
+            wrong.append(((pk, ck), number, str(error)))
+    cluster.shutdown()
+    check(name, not wrong, str(wrong[:3]))
+
+
+def remove_nodes(acked):
+    # One dies for good and is removed; under load; its replicas are given up and everything is there.
+    alive = nodes()[HOSTS[3]]["host_id"]
+    refused = tetractl("remove-node", alive)
+    check("remove-node refuses a node that is alive", refused.returncode == 1 and "is alive" in refused.stderr, refused.stderr)
+    load = Load(HOSTS[:3], first_number=2_000_000)
+    load.start()
+    up("--kill", "4")
+    check("the killed node looks down", wait_for(lambda: not nodes()[HOSTS[3]]["live"], 20))
+    removed = tetractl("remove-node", alive)
+    check("remove-node takes out a dead node", removed.returncode == 0, removed.stdout + removed.stderr)
+    load.stop()
+    acked.update(load.acked)
+    check("meanwhile no request at the other three fails", not load.errors, "%d errors, first: %s" % (len(load.errors), load.errors[:3]))
+    check("it is in no list of nodes any more", HOSTS[3] not in nodes())
+    check("no physical partition names it", replica_sets() == {(tuple(HOSTS[:3]), "normal")}, str(replica_sets()))
+    read_all(HOSTS[:3], acked, ConsistencyLevel.QUORUM, "after remove-node every acknowledged write is there at QUORUM")
+    read_all(HOSTS[:3], acked, ConsistencyLevel.ALL, "after remove-node every acknowledged write is there at ALL")
+    back = up("--start", "4")
+    folder = TOP / "build/cluster" / FIRST / "node4"
+    log = (folder / "log.txt").read_text(errors="replace")
+    check("when it comes back it is refused and says why", back.returncode != 0 and "was removed from the cluster" in log, back.stdout + back.stderr)
+    # With empty folders it is a new node, and the sets have four members again.
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    again = up("--start", "4")
+    check("with its data wiped it joins as a new node", again.returncode == 0 and nodes()[HOSTS[3]]["host_id"] != alive, again.stderr)
+    check("the sets have four members again", wait_for(lambda: replica_sets() == {(tuple(HOSTS), "normal")}, 60), str(replica_sets()))
+    read_all(HOSTS, acked, ConsistencyLevel.ALL, "on four members every acknowledged write is there at ALL")
+    # It leaves while it lives.
+    left = subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[3], "decommission"], capture_output=True, text=True, timeout=120)
+    check("decommission: the node leaves and stops", left.returncode == 0 and wait_for(lambda: HOSTS[3] not in nodes(), 10), left.stdout + left.stderr)
+    read_all(HOSTS[:3], acked, ConsistencyLevel.ALL, "after decommission every acknowledged write is there at ALL")
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    again = up("--start", "4")
+    check("the sets have four members once more", again.returncode == 0 and wait_for(lambda: replica_sets() == {(tuple(HOSTS), "normal")}, 60), str(replica_sets()))
+
+
 def main():
     rng = random.Random(SEED)
     up("--wipe")
@@ -193,6 +270,8 @@ def main():
     acked.update(load.acked)
     check("random kills: no QUORUM read goes back", not load.stale, str(load.stale[:3]))
     verify(HOSTS, acked, "after %d random kills" % cycles)
+
+    remove_nodes(acked)
 
     # All at once.
     for node in range(1, 5):

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
@@ -104,6 +105,37 @@ void print_object(const json& object) {
   }
 }
 
+/// Prints how many replicas the leaving node still has until it is gone. Without a host id it is
+/// the node that is asked: it stops when it has left.
+int wait_until_gone(const Target& target, const std::string& host_id) {
+  std::string printed;
+  while (true) {
+    json body;
+    try {
+      body = json::parse(ask(target, http::verb::get, "/status").body);
+    } catch (const boost::system::system_error&) {
+      if (!host_id.empty()) throw;
+      fmt::print("the node has left the cluster and stopped\n");
+      return 0;
+    }
+    const std::string leaving = host_id.empty() ? body.at("self").get<std::string>() : host_id;
+    const json* found = nullptr;
+    for (const auto& node : body.at("nodes"))
+      if (node.at("host_id") == leaving) found = &node;
+    if (found == nullptr && !host_id.empty()) {
+      fmt::print("removed\n");
+      return 0;
+    }
+    if (found != nullptr) {
+      std::string line = fmt::format("replicas to move: {}", found->at("partitions").dump());
+      if (line != printed) fmt::print("{}\n", line);
+      std::fflush(stdout);
+      printed = std::move(line);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -119,7 +151,8 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("tetractl ") + TETRAD_VERSION);
   app.fallthrough();
 
-  std::string keyspace, table, level, name, value;
+  std::string keyspace, table, level, name, value, host_id;
+  bool no_wait = false;
   uint64_t partition = 0;
   auto* status = app.add_subcommand(
       "status", "Nodes, whether they are live, and what they hold; fails unless the node serves");
@@ -137,6 +170,14 @@ int main(int argc, char** argv) {
   auto* stats = app.add_subcommand("tablestats", "Sizes of tables and stores on the node");
   auto* log_level = app.add_subcommand("log-level", "Changes the least level that the node logs");
   log_level->add_option("level", level, "debug, info, warn or error")->required();
+  auto* remove_node = app.add_subcommand(
+      "remove-node",
+      "Takes a dead node out: its replicas are rebuilt on others, its id is retired");
+  remove_node->add_option("host_id", host_id, "Its host id, see status")->required();
+  auto* decommission = app.add_subcommand(
+      "decommission", "The node gives its replicas to others, leaves the cluster and stops");
+  for (auto* command : {remove_node, decommission})
+    command->add_flag("--no-wait", no_wait, "Begin it and return");
   auto* setting = app.add_subcommand("setting", "Changes a setting of the whole cluster");
   setting->add_option("name", name, "max_physical_partition_mb or max_logical_partition_mb")
       ->required();
@@ -158,13 +199,15 @@ int main(int argc, char** argv) {
   if (*partitions) path = "/partitions?keyspace=" + keyspace + "&table=" + table;
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
-  if (*flush || *compact || *split || *log_level || *setting) {
+  if (*flush || *compact || *split || *log_level || *setting || *remove_node || *decommission) {
     verb = http::verb::post;
-    path = *flush       ? "/flush"
-           : *compact   ? "/compact"
-           : *split     ? "/split?id=" + std::to_string(partition)
-           : *log_level ? "/log-level?level=" + level
-                        : "/setting?name=" + name + "&value=" + value;
+    path = *flush          ? "/flush"
+           : *compact      ? "/compact"
+           : *split        ? "/split?id=" + std::to_string(partition)
+           : *log_level    ? "/log-level?level=" + level
+           : *remove_node  ? "/remove-node?host=" + host_id
+           : *decommission ? "/decommission"
+                           : "/setting?name=" + name + "&value=" + value;
   }
   try {
     const Answer answer = ask(target, verb, path);
@@ -173,6 +216,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "tetractl: {}\n", body.value("error", answer.body));
       return 1;
     }
+    if ((*remove_node || *decommission) && !no_wait) return wait_until_gone(target, host_id);
     if (as_json) {
       fmt::print("{}", answer.body);
     } else if (*status) {

@@ -58,6 +58,7 @@ class SimNode {
     return replication::make_endpoint(options_.address, options_.internode_port);
   }
   replication::NodeOptions& options() { return options_; }
+  replication::DataPlaneOptions data_options;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
@@ -102,7 +103,7 @@ class SimNode {
     auto node = replication::ReplicationNode::make(environment, std::move(options));
     if (!node) throw std::runtime_error(node.error().message);
     life.node = std::move(*node);
-    auto data = replication::DataPlane::make(environment, *life.node, {});
+    auto data = replication::DataPlane::make(environment, *life.node, data_options);
     if (!data) throw std::runtime_error(data.error().message);
     life.data = std::move(*data);
     life.node->start();

@@ -86,7 +86,7 @@ struct Scenario {
   const char* name;
   ScenarioResult (*run)(uint64_t seed);
 };
-constexpr Scenario kScenarios[] = {{"sequence", run_sequence}};
+constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving}};
 
 struct Mutant {
   const char* name;
@@ -94,7 +94,10 @@ struct Mutant {
   ScenarioResult (*run)(uint64_t seed);
 };
 constexpr Mutant kMutants[] = {
-    {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence}};
+    {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence},
+    {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving},
+    {"fill_from_one", &DataMutants::fill_from_one, run_leaving},
+};
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
   uint64_t passed = 0, failed = 0;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/membership/leaving.h"
+
+#include <algorithm>
+
+#include "partitioner/topology.h"
+#include "replication/tablets/tablet_move.h"
+
+namespace tetrad::replication {
+namespace {
+
+bool names(const std::vector<StoreAddress>& set, HostId host) {
+  return std::any_of(set.begin(), set.end(),
+                     [&](const StoreAddress& member) { return member.host == host; });
+}
+
+/// Calls `look(table, tablet, set)` for every set of members that has the host.
+template <class Look>
+void for_sets_of(const MetaState& state, HostId host, Look look) {
+  for (const auto& [id, table] : state.tables) {
+    for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
+      for (const auto* set : {&tablet.replicas, &tablet.new_replicas})
+        if (names(*set, host)) look(*table, tablet, *set);
+    }
+  }
+}
+
+size_t live_in(const std::vector<StoreAddress>& set, const IsLive& is_live) {
+  return static_cast<size_t>(std::count_if(
+      set.begin(), set.end(), [&](const StoreAddress& member) { return is_live(member.host); }));
+}
+
+}  // namespace
+
+size_t replicas_on(const MetaState& state, HostId host) {
+  size_t count = 0;
+  for_sets_of(state, host, [&](const auto&, const auto&, const auto&) { ++count; });
+  return count;
+}
+
+Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const IsLive& is_live) {
+  const NodeInfo* node = state.node(host);
+  if (node == nullptr) return fail(ErrorCode::kNotFound, "there is no node {}", host.to_string());
+  if (node->state == NodeState::kRemoved)
+    return fail(ErrorCode::kConflict, "node {} has been removed already", host.to_string());
+  if (dead && is_live(host))
+    return fail(ErrorCode::kConflict,
+                "node {} ({}) is alive: `tetractl -h {} decommission` makes it leave, or stop it "
+                "first",
+                host.to_string(), node->address, node->address);
+  if (node->state == NodeState::kLeaving) return {};  // it goes on
+  size_t others = 0;
+  for (const auto& [other, info] : state.nodes) {
+    if (other == host) continue;
+    if (info.state == NodeState::kLeaving)
+      return fail(ErrorCode::kConflict, "node {} ({}) is leaving; one node leaves at a time",
+                  other.to_string(), info.address);
+    if (info.state == NodeState::kNormal) ++others;
+  }
+  if (others == 0)
+    return fail(ErrorCode::kConflict, "node {} is the only one of its cluster", host.to_string());
+  Result<void> result;
+  for_sets_of(state, host, [&](const TableInfo& table, const auto& tablet, const auto& set) {
+    const size_t alive = live_in(set, is_live), needed = write_quorum(set.size());
+    if (alive >= needed || !result) return;
+    result = fail(ErrorCode::kUnavailable,
+                  "physical partition {} of {}.{} has {} of {} replicas alive and needs {} to be "
+                  "rebuilt; start the others first",
+                  tablet.id.value, table.keyspace, table.name, alive, set.size(), needed);
+  });
+  return result;
+}
+
+std::optional<HostId> node_to_replace(const MetaState& state, const IsLive& is_live,
+                                      const std::function<uint64_t(HostId)>& ticks_away,
+                                      uint64_t ticks_max) {
+  size_t nodes = 0, down = 0;
+  std::optional<HostId> longest;
+  for (const auto& [host, node] : state.nodes) {
+    if (node.state == NodeState::kLeaving) return std::nullopt;
+    if (node.state != NodeState::kNormal) continue;
+    ++nodes;
+    if (is_live(host)) continue;
+    ++down;
+    if (ticks_away(host) >= ticks_max && (!longest || ticks_away(host) > ticks_away(*longest)))
+      longest = host;
+  }
+  if (!longest || down * 3 >= nodes) return std::nullopt;
+  const std::string& data_center = state.node(*longest)->data_center;
+  const auto spare = std::count_if(state.nodes.begin(), state.nodes.end(), [&](const auto& entry) {
+    return entry.first != *longest && entry.second.state == NodeState::kNormal &&
+           entry.second.data_center == data_center && is_live(entry.first);
+  });
+  // Sets that would only shrink are better off with a member that may come back.
+  if (spare < partitioner::kReplicasPerDataCenter) return std::nullopt;
+  if (!check_leaving(state, *longest, true, is_live)) return std::nullopt;
+  return longest;
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Nodes that go (design, section 7 and rule 30): which may, and when one that stays away is taken
+// out by itself. Pure. A node that leaves is kLeaving until its last replica has been rebuilt on
+// others, then kRemoved for ever: its host id is never taken in again.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::replication {
+
+using IsLive = std::function<bool(HostId)>;
+
+/// Replicas that name the host, also of changes under way.
+size_t replicas_on(const MetaState& state, HostId host);
+
+/// Whether an operator may take out a node that does not run (`dead`) or one that does. Errors:
+/// kNotFound, kConflict (another is leaving, or it is alive), kUnavailable (too few members of a
+/// tablet are alive to rebuild it), with sentences for the operator.
+Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const IsLive& is_live);
+
+/// The node to take out by itself: away for `ticks_max` ticks or longer, with W of every set it is
+/// in alive and another node to take each of its replicas. None while a third of the nodes or more
+/// look down, or while another one leaves.
+std::optional<HostId> node_to_replace(const MetaState& state, const IsLive& is_live,
+                                      const std::function<uint64_t(HostId)>& ticks_away,
+                                      uint64_t ticks_max);
+
+}  // namespace tetrad::replication

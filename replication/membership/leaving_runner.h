@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes nodes out, on the node that leads the metadata group: begins it for one that stays away too
+// long, and ends it for one whose last replica is elsewhere. MoveRunner moves the replicas.
+#pragma once
+
+#include "base/log.h"
+#include "base/task_group.h"
+#include "replication/membership/leaving.h"
+#include "replication/meta/meta_service_impl.h"
+
+namespace tetrad::replication {
+
+struct LeavingOptions {
+  int64_t period_us = 500'000;
+  /// 0: nodes are never replaced by themselves.
+  int64_t replace_after_us = int64_t{3600} * 1'000'000;
+};
+
+class LeavingRunner {
+ public:
+  LeavingRunner(base::Reactor& reactor, MetaServiceImpl& meta, LeavingOptions options,
+                Logger logger);
+  ~LeavingRunner();
+  LeavingRunner(const LeavingRunner&) = delete;
+  LeavingRunner& operator=(const LeavingRunner&) = delete;
+  void start();
+
+ private:
+  void look();
+  Task<void> set_state(HostId host, NodeState state);
+
+  base::Reactor& reactor_;
+  MetaServiceImpl& meta_;
+  const LeavingOptions options_;
+  const Logger logger_;
+  bool proposing_ = false;
+  base::Reactor::TimerId timer_ = 0;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which nodes may leave, which one is replaced by itself, and who votes meanwhile.
+#include "replication/membership/leaving.h"
+
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "replication/meta/voter_policy.h"
+#include "replication/tablets/tablet_move.h"
+
+namespace tetrad::replication {
+namespace {
+
+HostId host(uint8_t number) {
+  HostId id;
+  id.value.octets[15] = number;
+  return id;
+}
+
+/// `count` nodes and one table with one tablet on the first four of them.
+MetaState cluster_of(uint8_t count) {
+  MetaState state;
+  for (uint8_t i = 1; i <= count; ++i) {
+    NodeInfo node;
+    node.host = host(i);
+    node.address = "127.0.0." + std::to_string(i);
+    node.data_center = "dc";
+    node.state = NodeState::kNormal;
+    state.nodes[node.host] = node;
+  }
+  auto table = std::make_shared<TableInfo>();
+  table->keyspace = "ks";
+  table->name = "t";
+  partitioner::Tablet tablet;
+  tablet.id = TabletId{1};
+  tablet.range = {RingPosition::lowest(), RingPosition::highest()};
+  tablet.epoch = SetEpoch{1};
+  for (uint8_t i = 1; i <= std::min<uint8_t>(count, 4); ++i)
+    tablet.replicas.push_back({host(i), 0});
+  table->tablets = partitioner::TabletMap({tablet});
+  state.tables[table->id] = table;
+  return state;
+}
+
+IsLive all_but(std::set<HostId> down) {
+  return [down = std::move(down)](HostId node) { return !down.contains(node); };
+}
+
+}  // namespace
+
+TEST_CASE("a node may leave while W of every set it is in are alive, one at a time") {
+  MetaState state = cluster_of(5);
+  CHECK(check_leaving(state, host(9), true, all_but({})).error().code == ErrorCode::kNotFound);
+  CHECK(check_leaving(state, host(1), true, all_but({})).error().code == ErrorCode::kConflict);
+  CHECK(check_leaving(state, host(1), false, all_but({})));
+  CHECK(check_leaving(state, host(1), true, all_but({host(1)})));
+  const auto too_few = check_leaving(state, host(1), true, all_but({host(1), host(2)}));
+  REQUIRE_FALSE(too_few);
+  CHECK(too_few.error().code == ErrorCode::kUnavailable);
+  CHECK(too_few.error().message.find("2 of 4 replicas alive and needs 3") != std::string::npos);
+  // Not a member of any set: nothing to rebuild.
+  CHECK(check_leaving(state, host(5), true, all_but({host(5), host(2), host(3)})));
+  state.nodes[host(2)].state = NodeState::kLeaving;
+  CHECK(check_leaving(state, host(1), false, all_but({})).error().message.find("is leaving") !=
+        std::string::npos);
+  CHECK(check_leaving(state, host(2), false, all_but({})));
+  state.nodes[host(2)].state = NodeState::kRemoved;
+  CHECK_FALSE(check_leaving(state, host(2), true, all_but({host(2)})));
+  CHECK_FALSE(check_leaving(cluster_of(1), host(1), false, all_but({})));
+}
+
+TEST_CASE("a node that stays away is replaced only where others can take its replicas") {
+  const auto long_away = [](HostId) { return uint64_t{100}; };
+  CHECK(node_to_replace(cluster_of(5), all_but({host(1)}), long_away, 100) == host(1));
+  CHECK_FALSE(node_to_replace(cluster_of(5), all_but({host(1)}), long_away, 101));
+  CHECK_FALSE(node_to_replace(cluster_of(5), all_but({}), long_away, 100));
+  CHECK_FALSE(node_to_replace(cluster_of(4), all_but({host(1)}), long_away, 100));
+  CHECK_FALSE(node_to_replace(cluster_of(6), all_but({host(1), host(6)}), long_away, 100));
+  CHECK(node_to_replace(cluster_of(7), all_but({host(1), host(7)}), long_away, 100));
+  MetaState state = cluster_of(7);
+  state.nodes[host(6)].state = NodeState::kLeaving;
+  CHECK_FALSE(node_to_replace(state, all_but({host(1)}), long_away, 100));
+}
+
+TEST_CASE("a tablet's new members take the place of those that leave") {
+  const MetaState state = cluster_of(6);
+  std::vector<partitioner::RingNode> nodes;
+  for (uint8_t i = 2; i <= 6; ++i)
+    nodes.push_back({host(i), "dc", "r" + std::to_string(i), {int64_t{i} * 1000}, 1});
+  const partitioner::Ring ring(nodes);
+  const partitioner::Tablet tablet = state.tables.begin()->second->tablets.tablets()[0];
+  const auto members = wanted_members(ring, tablet, {}, all_but({host(1)}));
+  REQUIRE(members);
+  CHECK(members->size() == 4);
+  CHECK(std::vector<StoreAddress>(members->begin(), members->begin() + 3) ==
+        std::vector<StoreAddress>{{host(2), 0}, {host(3), 0}, {host(4), 0}});
+  CHECK((members->back().host == host(5) || members->back().host == host(6)));
+  CHECK_FALSE(wanted_members(ring, tablet, {}, all_but({host(1), host(2)})));
+  // With nobody to take its place the set shrinks.
+  const partitioner::Ring three({nodes[0], nodes[1], nodes[2]});
+  CHECK(wanted_members(three, tablet, {}, all_but({host(1)}))->size() == 3);
+}
+
+TEST_CASE("who leaves votes no longer than it must") {
+  for (uint8_t count = 2; count <= 6; ++count) {
+    for (uint8_t leader = 1; leader <= 2; ++leader) {
+      RaftConfiguration configuration;
+      std::vector<VoterCandidate> candidates;
+      for (uint8_t i = 1; i <= count; ++i) {
+        candidates.push_back({host(i), "r" + std::to_string(i)});
+        (i <= voters_wanted(count) ? configuration.voters : configuration.learners)
+            .push_back(host(i));
+      }
+      candidates[0].leaving = true;
+      // The leaving leader itself is never demoted; another one leads at last.
+      for (int round = 0; round < 20; ++round) {
+        const HostId self = round < 10 ? host(leader) : host(2);
+        const auto change = next_membership_change(configuration, candidates, self);
+        if (!change) continue;
+        CHECK_FALSE(
+            (change->server == self && change->kind != RaftMembershipChange::Kind::kPromote));
+        const auto next = change_membership(configuration, *change);
+        REQUIRE(next);
+        configuration = *next;
+      }
+      INFO("nodes=" << int{count} << " leader=" << int{leader});
+      CHECK_FALSE(configuration.is_voter(host(1)));
+      CHECK(configuration.voters.size() == voters_wanted(count - 1u));
+    }
+  }
+}
+
+}  // namespace tetrad::replication
