@@ -194,8 +194,8 @@ const std::vector<OptionEntry>& option_table() {
        1,
        1 << 24,
        {},
-       "Seconds that a node stays away before its voter seat in the metadata group goes to "
-       "another."},
+       "Seconds that a node stays away before others take its replicas and its vote in the "
+       "metadata group."},
       {"batch_warn_kb",
        &Options::batch_warn_kb,
        1,
