@@ -47,6 +47,12 @@ class SelectRun {
     const bool is_scan = partitions_.is_range;
     deadline_.at_us = context_.reactor.now_us() + (is_scan ? context_.settings.range_timeout_us
                                                            : context_.settings.read_timeout_us);
+    if (counts_in_place()) {
+      auto counted = co_await count_in_place();
+      if (!counted) co_return std::unexpected(std::move(counted).error());
+      exhausted_ = true;
+      done_ = true;
+    }
     while (!done_) {
       if (partitions_.is_range) {
         auto chunk = co_await read_one(range_command());
@@ -217,6 +223,23 @@ class SelectRun {
     } else if (after_->clustering_key && partition_with_rows_ == after_->partition_key) {
       command.partition_rows_done = 1;  // its static columns are no row of their own
     }
+  }
+
+  /// count(*) of one partition or of a range: the replicas count.
+  bool counts_in_place() const {
+    return statement_.counts_only_ && !filters_active_ && partition_limit_ < 0 &&
+           !statement_.table_->is_virtual &&
+           (partitions_.is_range || partitions_.partitions.size() == 1);
+  }
+  Task<Result<void>> count_in_place() {
+    ReadCommand command =
+        partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
+    command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
+    const replication::ReadOptions options{context_.options.consistency, deadline_};
+    auto rows = co_await context_.coordinator.count(std::move(command), options);
+    if (!rows) co_return std::unexpected(std::move(rows).error());
+    rows_counted_ = *rows;
+    co_return Result<void>();
   }
 
   Task<Result<ReadResult>> read_one(ReadCommand command) {

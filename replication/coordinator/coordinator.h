@@ -54,6 +54,11 @@ class Coordinator {
   virtual Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) = 0;
 
+  /// The number of live rows that read() would deliver without limits, counted where they are: no
+  /// row travels unless replicas differ, then these are repaired as by a read. Ranges of several
+  /// tablets are counted side by side. Limits of `command` are not looked at. Errors: as read().
+  virtual Task<Result<uint64_t>> count(storage::ReadCommand command, ReadOptions options) = 0;
+
   /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule
   /// 28): the timestamp of a statement that names none.
   virtual int64_t next_timestamp_us() = 0;

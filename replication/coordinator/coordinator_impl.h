@@ -44,6 +44,7 @@ class CoordinatorImpl final : public Coordinator {
                                          ReadOptions options) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
+  Task<Result<uint64_t>> count(storage::ReadCommand command, ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   const CoordinatorMetrics& metrics() const { return metrics_; }
@@ -80,6 +81,12 @@ class CoordinatorImpl final : public Coordinator {
   /// `command` lies inside one tablet of `table`.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);
+  Task<Result<uint64_t>> count_part(storage::ReadCommand command, ReadOptions options);
+  struct Counting;
+  Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, SetEpoch epoch,
+                                                     std::vector<StoreAddress> replicas,
+                                                     ReadOptions options);
+  static Task<void> count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting);
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, SetEpoch epoch,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
@@ -88,6 +95,8 @@ class CoordinatorImpl final : public Coordinator {
                                     base::Deadline deadline);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
+  /// Measures a finished read and counts its error.
+  void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
   /// Live members, those of this shard first; the others in the tablet's order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;

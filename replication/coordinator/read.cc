@@ -8,6 +8,7 @@
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
+#include "replication/coordinator/ring_walk.h"
 #include "replication/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 
@@ -48,6 +49,10 @@ namespace {
 
 bool same_end(const storage::ReadResult& a, const storage::ReadResult& b) {
   return a.exhausted == b.exhausted && (a.exhausted || a.complete_up_to == b.complete_up_to);
+}
+
+base::Hash128 digest_of_answer(const storage::ReadResult& result) {
+  return result.count ? result.count->digest : storage::digest_of(result);
 }
 
 }  // namespace
@@ -277,7 +282,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     command.live_only = required == 1;
     const SetEpoch epoch = tablet.epoch;
     const auto gathering = gather(command, epoch, live_members(set), static_cast<size_t>(required),
-                                  required > 1, options.deadline);
+                                  required > 1 && !command.count_only, options.deadline);
     const bool complete = co_await gathering->done;
     if (!complete) {
       Error error = read_error(*gathering, options.level);
@@ -291,15 +296,16 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     if (required == 1) co_return std::move(gathering->data.front().result);
 
     const storage::ReadResult& data = gathering->data.front().result;
-    const base::Hash128 digest = storage::digest_of(data);
+    const base::Hash128 digest = digest_of_answer(data);
     bool agree = true;
     for (const auto& [from, reply] : gathering->digest_replies) {
       agree = agree && reply.digest == digest && reply.exhausted == data.exhausted;
     }
     for (size_t i = 1; i < gathering->data.size(); ++i) {
-      agree = agree && storage::digest_of(gathering->data[i].result) == digest &&
+      agree = agree && digest_of_answer(gathering->data[i].result) == digest &&
               same_end(gathering->data[i].result, data);
     }
+    if (agree && command.count_only) co_return std::move(gathering->data.front().result);
     if (agree || TETRAD_MUTANT(digests_ignored)) {
       // One answer stands for all; the merge of one leaves what the client may see.
       std::vector<storage::ReplicaReply> one;
@@ -310,7 +316,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     std::vector<StoreAddress> answered;
     for (const auto& reply : gathering->data) answered.push_back(reply.from);
     for (const auto& [from, reply] : gathering->digest_replies) answered.push_back(from);
-    auto repaired = co_await read_and_repair(command, epoch, std::move(answered), options);
+    Result<storage::ReadResult> repaired = storage::ReadResult();
+    if (command.count_only) {
+      repaired = co_await count_and_repair(command, epoch, std::move(answered), options);
+    } else {
+      repaired = co_await read_and_repair(command, epoch, std::move(answered), options);
+    }
     if (!repaired && repaired.error().code == ErrorCode::kStaleEpoch &&
         reactor_.now_us() < options.deadline.at_us) {
       co_await base::sleep_for(reactor_, 5'000);
@@ -331,15 +342,18 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   } else {
     result = co_await read_partition(std::move(command), options);
   }
-  metrics_.read[static_cast<size_t>(options.level) % CoordinatorMetrics::kLevels].record(
-      reactor_.now_us() - started_us);
-  if (!result) {
-    const ErrorCode code = result.error().code;
-    if (code == ErrorCode::kUnavailable) metrics_.unavailable.add();
-    if (code == ErrorCode::kReadTimeout) metrics_.read_timeouts.add();
-    if (code == ErrorCode::kReadFailure) metrics_.failures.add();
-  }
+  record_read(options.level, started_us, result ? nullptr : &result.error());
   co_return result;
+}
+
+void CoordinatorImpl::record_read(ConsistencyLevel level, base::MonotonicUs started_us,
+                                  const Error* error) {
+  metrics_.read[static_cast<size_t>(level) % CoordinatorMetrics::kLevels].record(reactor_.now_us() -
+                                                                                 started_us);
+  if (error == nullptr) return;
+  if (error->code == ErrorCode::kUnavailable) metrics_.unavailable.add();
+  if (error->code == ErrorCode::kReadTimeout) metrics_.read_timeouts.add();
+  if (error->code == ErrorCode::kReadFailure) metrics_.failures.add();
 }
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_partition(storage::ReadCommand command,
@@ -353,16 +367,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
                                                               ReadOptions options) {
   storage::ReadResult out;
   const RingRange whole = command.range;
-  RingPosition from = whole.start;
-  if (command.resume_after) {
-    // The partition it stopped in may have more rows: its own position is still inside.
-    const RingPosition at = command.resume_after->position;
-    from = at.hash != 0 ? RingPosition{at.token, at.hash - 1}
-           : at.token != RingPosition::lowest().token
-               ? RingPosition{at.token - 1, RingPosition::highest().hash}
-               : RingPosition::lowest();
-    if (from < whole.start) from = whole.start;
-  }
+  RingPosition from = start_of(command);
   const uint64_t bytes_limit = command.bytes_limit;
   const uint32_t row_limit = command.row_limit;
   bool is_first = true;
@@ -370,13 +375,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
-    // The first position after `from` decides the tablet: ranges are (start, end].
-    const RingPosition next = from.hash != RingPosition::highest().hash
-                                  ? RingPosition{from.token, from.hash + 1}
-                                  : RingPosition{from.token + 1, 0};
-    const partitioner::Tablet& tablet = table->tablets.find(next);
     storage::ReadCommand part = command;
-    part.range = {from, std::min(whole.end, tablet.range.end)};
+    part.range = {from, std::min(whole.end, tablet_after(*table, from).range.end)};
     if (!is_first) {
       part.resume_after.reset();
       part.partition_rows_done = 0;

@@ -29,6 +29,7 @@ class Reader {
     } else {
       TETRAD_TRY_VOID(run_partition());
     }
+    if (command_.count_only) keep_count();
     return std::move(result_);
   }
 
@@ -68,6 +69,7 @@ class Reader {
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
+      rows_of_last_ = partition_live_;
     }
     return {};
   }
@@ -124,6 +126,7 @@ class Reader {
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
+      rows_of_last_ = partition_live_;
       return next;
     }
     // Moving backwards, or to single rows, may have led anywhere.
@@ -328,7 +331,8 @@ class Reader {
       last_key_.assign(clustering_key);
       return Next::kPageDone;
     }
-    rows_.push_back({result_.arena.copy(clustering_key), result_.arena.copy(shown)});
+    if (!counts_alone())
+      rows_.push_back({result_.arena.copy(clustering_key), result_.arena.copy(shown)});
     bytes_ += clustering_key.size() + shown.size();
     if (live) {
       ++partition_live_;
@@ -374,6 +378,7 @@ class Reader {
     const bool static_live = is_live(header_, command_.now_s);
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
     if (static_only) ++result_.live_row_count;
+    if (counts_alone()) return;
     PartitionData out{position_, {}, {}, {}, {}};
     if (command_.live_only) {
       if (rows_.empty() && !static_only) return;
@@ -390,6 +395,18 @@ class Reader {
     out.rows = std::move(rows_);
     rows_ = {};
     result_.partitions.push_back(std::move(out));
+  }
+
+  // ---- counting ----
+
+  /// Nobody compares what is counted: the rows need not be kept.
+  bool counts_alone() const { return command_.count_only && command_.live_only; }
+
+  void keep_count() {
+    result_.count = RowCount{rows_of_last_, {}};
+    if (!command_.live_only) result_.count->digest = digest_of(result_);
+    result_.partitions.clear();
+    result_.arena = base::Arena();
   }
 
   BytesView encoded(const RowRecord& record) {
@@ -442,6 +459,7 @@ class Reader {
   const TableContents contents_;
   ReadResult result_;
   uint64_t bytes_ = 0, examined_ = 0;
+  uint32_t rows_of_last_ = 0;
 
   // the partition being read
   RingPosition position_;

@@ -3,7 +3,7 @@
 // partition_reader.cc; here is what holds them together.
 //
 // A read is tried on the loop with what is in memory. If it needs a file, or looks at too much, it
-// is done again on the I/O pool over a snapshot taken at once.
+// is done again on the I/O pool over a snapshot taken at once. Counting a range goes there at once.
 #include <atomic>
 #include <set>
 
@@ -94,13 +94,16 @@ class RocksStore final : public Store {
     const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
                          !contents.range_tombstones;
     const bool fixed = options_.sync == CommitLogSync::kGroup && !one_get;
+    const bool scans = command.is_range && command.count_only;
     std::shared_ptr<HeldSnapshot> snapshot;
     if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
-    RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
-                          .memory_only = true,
-                          .steps_max = kInlineStepsMax});
-    auto result = read_partitions(view, command, contents);
-    if (!view.gave_up()) return done(std::move(result));
+    if (!scans) {
+      RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
+                            .memory_only = true,
+                            .steps_max = kInlineStepsMax});
+      auto result = read_partitions(view, command, contents);
+      if (!view.gave_up()) return done(std::move(result));
+    }
     if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
     in_pool<ReadResult>(
         0,

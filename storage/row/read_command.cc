@@ -8,7 +8,7 @@
 //                u32 row limit, u32 per partition limit, varint bytes limit, u32 rows done,
 //                zigzag now
 //   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
-//                varint count, partition*
+//                [u32 rows of the last partition, 16 bytes digest], varint count, partition*
 //   partition := position, bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, bytes record)*
@@ -30,11 +30,13 @@ constexpr uint8_t kReversed = 0x04;
 constexpr uint8_t kWantsStatic = 0x08;
 constexpr uint8_t kDistinct = 0x10;
 constexpr uint8_t kLiveOnly = 0x20;
-constexpr uint8_t kKnownCommandFlags = 0x3f;
+constexpr uint8_t kCountOnly = 0x40;
+constexpr uint8_t kKnownCommandFlags = 0x7f;
 
 constexpr uint8_t kExhausted = 0x01;
 constexpr uint8_t kSettled = 0x02;
-constexpr uint8_t kKnownResultFlags = 0x03;
+constexpr uint8_t kHasCount = 0x04;
+constexpr uint8_t kKnownResultFlags = 0x07;
 
 void write_position(base::ByteWriter& w, RingPosition position) {
   w.i64(position.token);
@@ -133,7 +135,8 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.u8(static_cast<uint8_t>(
       (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
       (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
-      (command.distinct_partitions ? kDistinct : 0) | (command.live_only ? kLiveOnly : 0)));
+      (command.distinct_partitions ? kDistinct : 0) | (command.live_only ? kLiveOnly : 0) |
+      (command.count_only ? kCountOnly : 0)));
   w.u32(command.incarnation.value);
   w.u64(command.schema_version.value);
   if (command.is_range) {
@@ -173,6 +176,7 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
   command.wants_static = (flags & kWantsStatic) != 0;
   command.distinct_partitions = (flags & kDistinct) != 0;
   command.live_only = (flags & kLiveOnly) != 0;
+  command.count_only = (flags & kCountOnly) != 0;
   TETRAD_TRY(command.incarnation.value, r.read_u32());
   TETRAD_TRY(command.schema_version.value, r.read_u64());
   if (command.is_range) {
@@ -199,9 +203,15 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
 void encode_read_result(const ReadResult& result, Bytes& out) {
   base::ByteWriter w(out);
   w.u8(kVersion);
-  w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0)));
+  w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0) |
+                            (result.count ? kHasCount : 0)));
   w.u32(result.live_row_count);
   if (!result.exhausted) write_place(w, result.complete_up_to);
+  if (result.count) {
+    w.u32(result.count->rows_of_last);
+    w.u64(result.count->digest.high);
+    w.u64(result.count->digest.low);
+  }
   w.varint(result.partitions.size());
   for (const PartitionData& partition : result.partitions) {
     write_position(w, partition.position);
@@ -237,6 +247,12 @@ Result<ReadResult> decode_read_result(Bytes encoded) {
   TETRAD_TRY(result.live_row_count, r.read_u32());
   if (!result.exhausted) {
     TETRAD_TRY(result.complete_up_to, read_place(r));
+  }
+  if ((flags & kHasCount) != 0) {
+    RowCount& count = result.count.emplace();
+    TETRAD_TRY(count.rows_of_last, r.read_u32());
+    TETRAD_TRY(count.digest.high, r.read_u64());
+    TETRAD_TRY(count.digest.low, r.read_u64());
   }
   TETRAD_TRY(const uint64_t count, read_count(r, kPartitionBytesMin));
   result.partitions.reserve(count);

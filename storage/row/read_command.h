@@ -53,6 +53,9 @@ struct ReadCommand {
   /// partition at once.
   bool distinct_partitions = false;
 
+  /// Rows are counted, not delivered: the answer has no partitions but a RowCount.
+  bool count_only = false;
+
   /// Live rows, counted after reconciliation; a partition with live static cells and no live row
   /// counts as one row.
   uint32_t row_limit = kNoLimit;
@@ -95,6 +98,16 @@ struct PartitionData {
   std::vector<RowData> rows;  // in the order of the read
 };
 
+/// What a read with count_only tells besides `live_row_count`.
+struct RowCount {
+  /// Live rows of the partition that the read stopped in, when it stopped inside one; without those
+  /// before `resume_after`.
+  uint32_t rows_of_last = 0;
+  /// digest_of() what would have been delivered; zero when the command is live_only.
+  base::Hash128 digest;
+  friend bool operator==(const RowCount&, const RowCount&) = default;
+};
+
 struct ReadResult {
   std::vector<PartitionData> partitions;  // ascending by (position, partition key)
   /// True: nothing is left after this. False: go on after `complete_up_to`.
@@ -104,6 +117,7 @@ struct ReadResult {
   /// members.
   bool settled = false;
   uint32_t live_row_count = 0;
+  std::optional<RowCount> count;  // when the command is count_only
   base::Arena arena;
 };
 

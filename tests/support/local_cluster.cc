@@ -44,6 +44,20 @@ Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
   co_return results;
 }
 
+Task<Result<uint64_t>> LocalCoordinator::count(storage::ReadCommand command,
+                                               replication::ReadOptions options) {
+  command.count_only = true;
+  uint64_t rows = 0;
+  while (true) {
+    auto result = co_await read(command, options);
+    if (!result) co_return std::unexpected(std::move(result).error());
+    rows += result->live_row_count;
+    if (result->exhausted) co_return rows;
+    command.resume_after = std::move(result->complete_up_to);
+    command.partition_rows_done = result->count->rows_of_last;
+  }
+}
+
 int64_t LocalCoordinator::next_timestamp_us() {
   last_timestamp_us_ = std::max(last_timestamp_us_ + 1, reactor_.wall_time_us());
   return last_timestamp_us_;

@@ -44,6 +44,8 @@ class LocalCoordinator final : public replication::Coordinator {
                                          replication::ReadOptions options) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
+  Task<Result<uint64_t>> count(storage::ReadCommand command,
+                               replication::ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   std::vector<storage::Mutation> written;  // what the last write() got

@@ -14,6 +14,27 @@ bool equal(const TombstoneSteps& a, const TombstoneSteps& b) {
   });
 }
 
+/// The same read that only counts gives the numbers of the one that delivers.
+void check_count(StoreRig& rig, ReadCommand command, const ReadResult& delivered) {
+  // A limit of bytes is of what is delivered.
+  if (command.live_only && command.bytes_limit < 1 << 20) return;
+  command.count_only = true;
+  const auto counted = rig.read(command);
+  REQUIRE(counted.has_value());
+  REQUIRE(counted->partitions.empty());
+  REQUIRE(counted->live_row_count == delivered.live_row_count);
+  REQUIRE(counted->exhausted == delivered.exhausted);
+  REQUIRE(counted->count.has_value());
+  if (!command.live_only) REQUIRE(counted->count->digest == digest_of(delivered));
+  if (delivered.exhausted) return;
+  REQUIRE(counted->complete_up_to == delivered.complete_up_to);
+  if (!command.live_only) return;
+  const bool inside =
+      delivered.complete_up_to.clustering_key && !delivered.partitions.empty() &&
+      delivered.partitions.back().partition_key == delivered.complete_up_to.partition_key;
+  REQUIRE(counted->count->rows_of_last == (inside ? delivered.partitions.back().rows.size() : 0));
+}
+
 /// Pages through a live read with random limits and compares with the model.
 void check_live(StoreRig& rig, const NaiveModel& model, ReadCommand command, RandomTraffic& t) {
   const std::vector<NaiveModel::Row> expected = model.live_rows(command);
@@ -28,6 +49,7 @@ void check_live(StoreRig& rig, const NaiveModel& model, ReadCommand command, Ran
     INFO((result ? "" : result.error().message));
     REQUIRE(result.has_value());
     REQUIRE(result->live_row_count <= command.row_limit);
+    check_count(rig, command, *result);
     const auto rows = rows_of(*result);
     REQUIRE(rows.size() == result->live_row_count);
     got.insert(got.end(), rows.begin(), rows.end());
@@ -56,6 +78,7 @@ void check_full(StoreRig& rig, const NaiveModel& model, ReadCommand command, Ran
     auto result = rig.read(command);
     INFO((result ? "" : result.error().message));
     REQUIRE(result.has_value());
+    check_count(rig, command, *result);
     for (const PartitionData& p : result->partitions) {
       const std::pair key(p.position, std::string(p.partition_key));
       if (!p.header.empty()) headers[key] = *decode_row_record(p.header);

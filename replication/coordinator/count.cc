@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting rows where they are: replicas answer with numbers and digests of what they counted.
+// Where these differ, the rows of that page are fetched, merged and repaired as by any read.
+#include "replication/consistency.h"
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/coordinator/ring_walk.h"
+
+namespace tetrad::replication {
+namespace {
+
+/// A page is one piece of work of a replica's I/O pool, some milliseconds.
+constexpr uint32_t kPageRows = 10'000;
+constexpr uint64_t kPageBytes = 8u << 20;
+/// When rows travel after all.
+constexpr uint32_t kRepairRows = 2'000;
+/// Tablets that one request counts at the same time.
+constexpr size_t kTabletsAtOnce = 8;
+
+}  // namespace
+
+/// One request's ranges and what is known of them.
+struct CoordinatorImpl::Counting {
+  storage::ReadCommand command;
+  ReadOptions options;
+  std::vector<RingRange> ranges;
+  size_t next = 0;  // range
+  size_t working = 0;
+  uint64_t rows = 0;
+  std::optional<Error> error;
+  base::OneShot<bool> done;
+};
+
+Task<Result<uint64_t>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
+  TETRAD_CO_TRY_VOID(check_read_level(options.level));
+  const base::MonotonicUs started_us = reactor_.now_us();
+  command.row_limit = kPageRows;
+  command.per_partition_limit = storage::ReadCommand::kNoLimit;
+  command.bytes_limit = kPageBytes;
+  command.reversed = false;
+  const auto counting = std::make_shared<Counting>();
+  counting->options = options;
+  if (command.is_range) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(command.incarnation);
+    if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    for (RingPosition from = command.range.start; from < command.range.end;) {
+      const RingPosition end = std::min(command.range.end, tablet_after(*table, from).range.end);
+      counting->ranges.push_back({from, end});
+      from = end;
+    }
+  } else {
+    counting->ranges.emplace_back();
+  }
+  counting->command = std::move(command);
+  const size_t workers = std::min(kTabletsAtOnce, counting->ranges.size());
+  counting->working = workers;
+  if (workers != 0) {
+    for (size_t i = 0; i < workers; ++i) tasks_.spawn(count_parts(this, counting));
+    co_await counting->done;
+  }
+  const Error* error = counting->error ? &*counting->error : nullptr;
+  record_read(options.level, started_us, error);
+  if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
+  co_return counting->rows;
+}
+
+/// Counts range after range until none is left or one has failed.
+Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting) {
+  while (counting->next < counting->ranges.size() && !counting->error) {
+    storage::ReadCommand part = counting->command;
+    part.range = counting->ranges[counting->next++];
+    auto rows = co_await self->count_part(std::move(part), counting->options);
+    if (rows) {
+      counting->rows += *rows;
+    } else if (!counting->error) {
+      counting->error = std::move(rows.error());
+    }
+  }
+  if (--counting->working == 0) counting->done.setter().set(true);
+}
+
+/// Page by page. The range was one tablet's when the count began; it may have been split since.
+Task<Result<uint64_t>> CoordinatorImpl::count_part(storage::ReadCommand command,
+                                                   ReadOptions options) {
+  const RingRange whole = command.range;
+  uint64_t rows = 0;
+  while (true) {
+    storage::ReadCommand page = command;
+    page.count_only = true;
+    RingPosition inside = command.position;
+    if (command.is_range) {
+      const RingPosition from = start_of(command);
+      const MetaSnapshot state = meta_.snapshot();
+      const TableInfo* table = state->table(command.incarnation);
+      if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+      page.range = {from, std::min(whole.end, tablet_after(*table, from).range.end)};
+      inside = page.range.end;
+    }
+    auto result = co_await read_tablet(std::move(page), inside, options);
+    if (!result) co_return std::unexpected(std::move(result.error()));
+    rows += result->live_row_count;
+    if (result->exhausted) {
+      if (!command.is_range || inside == whole.end) co_return rows;
+      command.range.start = inside;
+      command.resume_after.reset();
+      command.partition_rows_done = 0;
+      continue;
+    }
+    const storage::ReadPosition& place = result->complete_up_to;
+    const bool same_partition = command.resume_after && place.clustering_key &&
+                                command.resume_after->partition_key == place.partition_key;
+    const uint32_t before = same_partition ? command.partition_rows_done : 0;
+    command.partition_rows_done = before + result->count->rows_of_last;
+    command.resume_after = std::move(result->complete_up_to);
+    if (reactor_.now_us() >= options.deadline.at_us) {
+      const base::TimeoutDetail detail{options.level, 0, 1};
+      co_return std::unexpected(
+          Error(ErrorCode::kReadTimeout, "Operation timed out - the count took too long.", detail));
+    }
+  }
+}
+
+/// The page's replicas do not hold the same: their rows are merged and repaired, and those counted.
+Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
+    storage::ReadCommand command, SetEpoch epoch, std::vector<StoreAddress> replicas,
+    ReadOptions options) {
+  command.count_only = false;
+  command.row_limit = kRepairRows;
+  auto merged = co_await read_and_repair(std::move(command), epoch, std::move(replicas), options);
+  if (!merged) co_return merged;
+  storage::RowCount& count = merged->count.emplace();
+  if (!merged->exhausted && merged->complete_up_to.clustering_key && !merged->partitions.empty() &&
+      merged->partitions.back().partition_key == merged->complete_up_to.partition_key) {
+    count.rows_of_last = static_cast<uint32_t>(merged->partitions.back().rows.size());
+  }
+  co_return merged;
+}
+
+}  // namespace tetrad::replication
