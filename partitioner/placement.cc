@@ -72,11 +72,15 @@ uint64_t load_of(const StoreLoad& load, StoreAddress store) {
   return found == load.end() ? 0 : found->second;
 }
 
-StoreAddress least_loaded(const RingNode& node, const StoreLoad& load) {
+/// The node's store that has the fewest tablets of the table, and of those the fewest of all.
+StoreAddress least_loaded(const RingNode& node, const StoreLoad& of_table, const StoreLoad& load) {
   StoreAddress best{node.host, 0};
+  const auto loads = [&](const StoreAddress& store) {
+    return std::pair(load_of(of_table, store), load_of(load, store));
+  };
   for (uint32_t store = 1; store < node.store_count; ++store) {
     const StoreAddress candidate{node.host, store};
-    if (load_of(load, candidate) < load_of(load, best)) best = candidate;
+    if (loads(candidate) < loads(best)) best = candidate;
   }
   return best;
 }
@@ -102,6 +106,7 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
     cut_further(ends, count);
   }
   std::vector<Tablet> tablets;
+  StoreLoad of_table;
   RingPosition start = RingPosition::lowest();
   uint64_t id = options.first_tablet_id;
   for (const RingPosition end : ends) {
@@ -110,7 +115,8 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
     tablet.range = {start, end};
     tablet.epoch = SetEpoch{1};
     for (const size_t node : ring.replicas_of(end.token, options.replicas_max)) {
-      const StoreAddress store = least_loaded(ring.nodes()[node], load);
+      const StoreAddress store = least_loaded(ring.nodes()[node], of_table, load);
+      ++of_table[store];
       ++load[store];
       tablet.replicas.push_back(store);
     }
@@ -121,7 +127,8 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
 }
 
 std::vector<StoreAddress> desired_replicas(const Ring& ring, const Tablet& tablet,
-                                           uint32_t replicas_max, const StoreLoad& load) {
+                                           uint32_t replicas_max, const StoreLoad& of_table,
+                                           const StoreLoad& load) {
   std::vector<StoreAddress> kept, added;
   for (const size_t index : ring.replicas_of(tablet.range.end.token, replicas_max)) {
     const RingNode& node = ring.nodes()[index];
@@ -130,7 +137,7 @@ std::vector<StoreAddress> desired_replicas(const Ring& ring, const Tablet& table
     if (member != tablet.replicas.end())
       kept.push_back(*member);
     else
-      added.push_back(least_loaded(node, load));
+      added.push_back(least_loaded(node, of_table, load));
   }
   kept.insert(kept.end(), added.begin(), added.end());
   return kept;

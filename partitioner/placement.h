@@ -33,9 +33,10 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
                                         StoreLoad& load);
 
 /// The members `tablet` should have by the ring: nodes it is on keep their store, new ones get
-/// their least loaded one. Equal to tablet.replicas as a set when nothing is to do; members stay in
-/// front of new ones.
+/// the one that has the fewest tablets of the table (`of_table`), then of all. Equal to
+/// tablet.replicas as a set when nothing is to do; members stay in front of new ones.
 std::vector<StoreAddress> desired_replicas(const Ring& ring, const Tablet& tablet,
-                                           uint32_t replicas_max, const StoreLoad& load);
+                                           uint32_t replicas_max, const StoreLoad& of_table,
+                                           const StoreLoad& load);
 
 }  // namespace tetrad::partitioner

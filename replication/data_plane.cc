@@ -3,31 +3,46 @@
 
 namespace tetrad::replication {
 
-DataPlane::DataPlane(const NodeEnvironment& environment, ReplicationNode& node,
-                     const DataPlaneOptions& options)
-    : replicas_(environment.reactor, node.rpc(), node.meta(), node.clock(), environment.stores,
+namespace {
+
+/// The room for hints is the node's: each shard has its part.
+HintOptions hint_options(const DataPlaneOptions& options) {
+  HintOptions hints = options.hints;
+  hints.shard = options.shard;
+  hints.bytes_per_replica_max /= options.shard_count;
+  return hints;
+}
+
+}  // namespace
+
+DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
+                     HybridClock& clock, const DataPlaneOptions& options)
+    : replicas_(environment.reactor, rpc, meta, clock, environment.stores,
                 environment.logger.named("replica")),
-      hints_(environment.log, options.hints),
-      coordinator_(environment.reactor, node.rpc(), node.meta(), replicas_, hints_, node.clock(),
-                   options.coordinator, environment.logger.named("coordinator")),
-      dispatcher_(environment.reactor, hints_, node.rpc(), node.meta(), options.hint_dispatch,
+      hints_(environment.log, hint_options(options)),
+      coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock, options.coordinator,
+                   environment.logger.named("coordinator")),
+      dispatcher_(environment.reactor, hints_, rpc, meta, options.hint_dispatch,
                   environment.logger.named("hints")) {}
 
-Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment,
-                                                   ReplicationNode& node,
+Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
+                                                   MetaService& meta, HybridClock& clock,
                                                    DataPlaneOptions options) {
-  std::unique_ptr<DataPlane> plane(new DataPlane(environment, node, options));
+  std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
-  plane->coordinator_.metrics().register_in(environment.metrics, "");
+  const std::string labels = fmt::format("shard=\"{}\"", options.shard);
+  base::MetricsRegistry& metrics = environment.metrics;
+  plane->coordinator_.metrics().register_in(metrics, labels);
   HintStore& hints = plane->hints_;
-  environment.metrics.add("tetrad_replication_hints_stored_total",
-                          "Mutations kept for replicas that missed them.", "",
-                          hints.metrics().stored);
-  environment.metrics.add("tetrad_replication_hints_replayed_total",
-                          "Hints that their replicas took.", "", hints.metrics().replayed);
-  environment.metrics.add("tetrad_replication_hints_refused_total",
-                          "Hints that did not fit the limit.", "", hints.metrics().refused);
+  metrics.add("tetrad_replication_hints_stored_total",
+              "Mutations kept for replicas that missed them.", labels, hints.metrics().stored);
+  metrics.add("tetrad_replication_hints_replayed_total", "Hints that their replicas took.", labels,
+              hints.metrics().replayed);
+  metrics.add("tetrad_replication_hints_refused_total", "Hints that did not fit the limit.", labels,
+              hints.metrics().refused);
+  metrics.add_gauge("tetrad_replication_hints_pending", "Hints waiting for their replicas.", labels,
+                    [&hints] { return static_cast<double>(hints.pending_count()); });
   return plane;
 }
 

@@ -17,13 +17,16 @@ struct DataPlaneOptions {
   CoordinatorOptions coordinator;
   HintOptions hints;
   HintDispatchOptions hint_dispatch;
+  uint32_t shard = 0, shard_count = 1;
 };
 
 class DataPlane {
  public:
-  /// `node` and everything in `environment` outlive it. Errors: those of HintStore::open().
-  static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment,
-                                                 ReplicationNode& node, DataPlaneOptions options);
+  /// `rpc` and `meta` are the shard's own, `clock` the node's; they and everything in `environment`
+  /// outlive it. Errors: those of HintStore::open().
+  static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment, RpcNode& rpc,
+                                                 MetaService& meta, HybridClock& clock,
+                                                 DataPlaneOptions options);
 
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
@@ -31,7 +34,7 @@ class DataPlane {
   const ReplicaService& replicas() const { return replicas_; }
 
  private:
-  DataPlane(const NodeEnvironment& environment, ReplicationNode& node,
+  DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
             const DataPlaneOptions& options);
 
   ReplicaService replicas_;

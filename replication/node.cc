@@ -70,9 +70,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                   membership_options(options_, environment_.random), logger_.named("membership")),
       meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
             meta_options(options_), logger_.named("meta")),
-      load_(environment_.reactor, rpc_, meta_, environment_.stores, options_.load_period_us),
-      splits_(environment_.reactor, environment_.random, rpc_, meta_, logger_.named("tablets")),
-      stream_(environment_.reactor, rpc_, meta_, environment_.stores, logger_.named("tablets")),
+      tablets_(environment_.reactor, environment_.random, rpc_, meta_, environment_.stores,
+               options_.load_period_us, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
@@ -87,10 +86,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                 auto shared = std::make_shared<RpcNode::Reply>(std::move(reply));
                 meta_.sync_applied([shared] { shared->ok({}); });
               });
-  load_.on_measured(
-      [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
-  subscription_ = meta_.subscribe(
-      [this](const MetaSnapshot& before, const MetaSnapshot& now) { on_state(before, now); });
+  subscription_ =
+      meta_.subscribe([this](const MetaSnapshot&, const MetaSnapshot& now) { on_state(now); });
 }
 
 ReplicationNode::~ReplicationNode() { hub_->close(); }
@@ -99,13 +96,7 @@ void ReplicationNode::register_metrics() {
   constexpr const char* kShard = "shard=\"0\"";
   base::MetricsRegistry& metrics = environment_.metrics;
   rpc_.metrics().register_in(metrics, kShard);
-  metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
-              kShard, splits_.metrics().splits);
-  metrics.add("tetrad_replication_tablets_filled_total",
-              "Physical partitions this shard's stores became members of by streaming.", kShard,
-              stream_.metrics().tablets_filled);
-  metrics.add("tetrad_replication_streamed_bytes_total", "Bytes taken from streams.", kShard,
-              stream_.metrics().bytes_taken);
+  tablets_.register_in(metrics, kShard);
   metrics.add("tetrad_replication_tablet_changes_total",
               "Changes of members this node has begun as the leader of the metadata group.", "",
               moves_.metrics().begun);
@@ -113,23 +104,12 @@ void ReplicationNode::register_metrics() {
 
 void ReplicationNode::start() {
   formation_.start();
-  load_.start();
+  tablets_.start();
   moves_.start();
   leaving_.start();
 }
 
-void ReplicationNode::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
-  if (before != now) {
-    // What is in the list at the first state of this life is retired again: the node may have ended
-    // before its stores had taken note.
-    const size_t known = before->applied.value == 0 ? 0 : before->retired.size();
-    for (size_t i = 0; i < now->retired.size(); ++i) {
-      const bool is_old = i < known && before->retired[i] == now->retired[i];
-      if (is_old) continue;
-      for (storage::Store* store : environment_.stores)
-        if (store != nullptr) store->retire(now->retired[i]);
-    }
-  }
+void ReplicationNode::on_state(const MetaSnapshot& now) {
   const NodeInfo* own = now->node(self());
   if (own != nullptr && own->state == NodeState::kRemoved) {
     ready_ = false;

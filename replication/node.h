@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node's replication, wired together: messages, metadata group, membership, tablets. One
-// ReplicationNode per node, on shard 0. It may be destroyed at any moment: what runs then is
-// dropped, which is what a crash does; what was synced is in the local log and the stores.
+// ReplicationNode per node, on shard 0; the other shards have a ReplicationShard each (shard.h). It
+// may be destroyed at any moment: what runs then is dropped, which is what a crash does; what was
+// synced is in the local log and the stores.
 #pragma once
 
 #include <functional>
@@ -20,10 +21,8 @@
 #include "replication/meta/meta_front.h"
 #include "replication/meta/meta_service_impl.h"
 #include "replication/rpc/rpc.h"
-#include "replication/tablets/load_report.h"
 #include "replication/tablets/move_runner.h"
-#include "replication/tablets/split_runner.h"
-#include "replication/tablets/tablet_stream.h"
+#include "replication/tablets/shard_tablets.h"
 #include "storage/engine/local_log.h"
 #include "storage/engine/store.h"
 
@@ -50,7 +49,8 @@ struct NodeOptions {
   std::string version;
   std::vector<Endpoint> seeds;
   uint32_t store_count = 1;
-  /// Shards of this node; store s belongs to shard s % shard_count.
+  /// Shards of this node; store s belongs to shard s % shard_count. From shard 0 messages to the
+  /// others go by `forward`.
   uint32_t shard_count = 1;
   std::function<void(uint32_t shard, Bytes message)> forward;
 
@@ -96,7 +96,7 @@ class ReplicationNode {
 
  private:
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity);
-  void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
+  void on_state(const MetaSnapshot& now);
   void on_load(const RpcContext& context, BytesView body);
   void register_metrics();
 
@@ -107,9 +107,7 @@ class ReplicationNode {
   RpcNode rpc_;
   Membership membership_;
   MetaServiceImpl meta_;
-  LoadReporter load_;
-  SplitRunner splits_;
-  TabletStream stream_;
+  ShardTablets tablets_;
   MoveRunner moves_;
   LeavingRunner leaving_;
   Formation formation_;

@@ -12,18 +12,20 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/signal_set.hpp>
 
-#include "cql/execute/query_processor.h"
-#include "replication/data_plane.h"
 #include "replication/node.h"
-#include "replication/rpc/tcp_transport.h"
+#include "replication/rpc/shard_mailboxes.h"
 #include "server/admin/admin_service.h"
 #include "server/admin/http_server.h"
 #include "server/connection/listener.h"
-#include "server/runtime/asio_reactor.h"
+#include "server/runtime/cores.h"
 #include "server/runtime/thread_io_pool.h"
+#include "server/shard.h"
+#include "storage/engine/local_log_front.h"
 
 namespace tetrad::server {
 namespace {
+
+constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard
 
 uint64_t random_seed() {
   std::random_device device;
@@ -122,31 +124,41 @@ void raise_descriptor_limit() {
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger)
-      : options_(options),
-        logger_(std::move(logger)),
-        random_(random_seed()),
-        pool_(static_cast<int>(options.io_threads)),
-        signals_(reactor_.context()) {}
+      : options_(options), logger_(std::move(logger)), pool_(static_cast<int>(options.io_threads)) {
+    reactors_.push_back(std::make_unique<AsioReactor>());
+  }
 
   ~NodeImpl() override {
-    // Users before what they use; the pool's threads last post to a reactor that still exists.
+    // Users before what they use; the pool's threads last post to reactors that still exist.
+    join_shards();
     if (http_ != nullptr) http_->stop();
-    if (connections_ != nullptr) {
-      const auto open = connections_->open;
-      for (const auto& connection : open) connection->close();
-      connections_->tasks.destroy_all();
-    }
+    for (const auto& shard : shards_) shard->stop_serving();
+    admin_.reset();
+    for (const auto& shard : shards_) shard->data.reset();
+    for (const auto& shard : shards_) shard->replication.reset();
   }
 
   Result<void> open();
   Result<void> run() override;
 
  private:
+  Result<uint32_t> choose_shards();
+  Result<void> open_stores();
+  Result<void> open_transports();
+  Result<void> open_replication();
+  Result<void> open_admin();
+  ShardServing serving_options() const;
+  replication::NodeEnvironment environment_of(Shard& shard);
+  std::function<void(uint32_t, Bytes)> forward_from(uint32_t shard);
+  /// On the first shard's thread, as all that follows.
+  void shard_is_ready();
   void serve();
   void leave();
   void stop(const std::string& reason);
   void finish_stop();
+  void join_shards();
   void fatal(const Error& error);
+  uint64_t connections_open() const;
   std::string health() const;
   void register_metrics();
   replication::NodeOptions node_options();
@@ -157,27 +169,38 @@ class NodeImpl final : public Node {
   Logger logger_;
   DirectoryLock lock_;
   base::MetricsRegistry metrics_;
-  base::Random random_;
-  AsioReactor reactor_;
+  std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   ThreadIoPool pool_;
-  boost::asio::signal_set signals_;
+  std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
   std::unique_ptr<storage::LocalLog> log_;
-  std::unique_ptr<storage::Store> store_;
-  std::unique_ptr<replication::TcpTransport> transport_;
+  std::unique_ptr<replication::ShardMailboxes> mailboxes_;
+  std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
-  std::unique_ptr<replication::DataPlane> data_;
-  std::unique_ptr<cql::VirtualTables> virtual_tables_;
-  std::unique_ptr<cql::QueryProcessor> processor_;
-  std::unique_ptr<EventHub> events_;
-  std::unique_ptr<ConnectionContext> connections_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AdminService> admin_;
   std::unique_ptr<HttpServer> http_;
+  size_t shards_ready_ = 0;
   bool serving_ = false, stopping_ = false;
-  base::MonotonicUs opened_us_ = 0, stop_began_us_ = 0;
+  base::MonotonicUs stop_began_us_ = 0;
   std::optional<Error> fatal_error_;
 };
+
+/// As many as the node was first started with.
+Result<uint32_t> NodeImpl::choose_shards() {
+  TETRAD_TRY(const auto known, replication::load_store_count(*log_));
+  if (!known) {
+    return options_.shards != 0 ? static_cast<uint32_t>(options_.shards)
+                                : std::min(usable_cores(), static_cast<uint32_t>(kShardsMax));
+  }
+  if (options_.shards != 0 && options_.shards != *known) {
+    return fail(ErrorCode::kConfig,
+                "shards: {} is asked for, but this node was first started with {} and keeps that "
+                "number; leave the option out, or make it {}",
+                options_.shards, *known, *known);
+  }
+  return *known;
+}
 
 replication::NodeOptions NodeImpl::node_options() {
   replication::NodeOptions out;
@@ -191,9 +214,11 @@ replication::NodeOptions NodeImpl::node_options() {
   out.version = kProgramVersion;
   out.seeds = parse_seeds(options_);
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
+  out.shard_count = out.store_count = static_cast<uint32_t>(shards_.size());
+  out.forward = forward_from(0);
   out.fatal = [this](const Error& error) { fatal(error); };
   out.leaving.replace_after_us = out.voter_away_us;
-  out.ready = [this] { serve(); };
+  out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
   return out;
 }
@@ -208,125 +233,189 @@ cql::QueryProcessorOptions NodeImpl::query_options() const {
   out.settings.batch_warn_bytes = static_cast<uint32_t>(options_.batch_warn_kb << 10);
   out.settings.batch_fail_bytes = static_cast<uint32_t>(options_.batch_fail_kb << 10);
   out.prepared_statements_max = options_.prepared_statements_max;
+  if (shards_.size() > 1) {
+    out.prepared_texts =
+        std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);
+    out.prepared_bytes_max = std::max(out.prepared_bytes_max / shards_.size(), kPreparedBytesLeast);
+  }
   return out;
 }
 
+/// Memory of requests and answers is the node's: each shard has an even part, but enough for one
+/// request of the largest size if the node has.
 ConnectionLimits NodeImpl::connection_limits() const {
   ConnectionLimits out;
   out.frame.body_bytes_max = static_cast<uint32_t>(options_.native_frame_mb_max << 20);
+  const uint64_t request_bytes = request_memory_bytes(options_);
+  out.shard_request_bytes_max = std::max(
+      request_bytes / shards_.size(), std::min<uint64_t>(request_bytes, out.frame.body_bytes_max));
+  out.shard_answer_bytes_pause =
+      std::max(out.shard_answer_bytes_pause / shards_.size(), 2 * out.unsent_pause_bytes);
   out.requests_in_flight_max =
       static_cast<uint32_t>(options_.requests_in_flight_per_connection_max);
-  out.node_request_bytes_max = request_memory_bytes(options_);
   return out;
 }
 
-Result<void> NodeImpl::open() {
-  opened_us_ = reactor_.now_us();
-  TETRAD_TRY_VOID(check_listen_address(options_));
-  raise_descriptor_limit();
-  std::signal(SIGPIPE, SIG_IGN);
-  TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
+std::function<void(uint32_t, Bytes)> NodeImpl::forward_from(uint32_t shard) {
+  return [this, shard](uint32_t to, Bytes message) {
+    mailboxes_->send(shard, to, std::move(message));
+  };
+}
 
-  storage::StoreOptions store_options;
-  store_options.sync = options_.commit_log_sync == "group" ? storage::CommitLogSync::kGroup
-                                                           : storage::CommitLogSync::kPeriodic;
-  store_options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
-  store_options.block_cache_bytes = options_.block_cache_mb << 20;
-  store_options.write_buffer_bytes = options_.write_buffer_mb << 20;
-  store_options.background_threads = static_cast<uint32_t>(options_.background_threads);
-  store_factory_ = storage::make_rocks_store_factory(store_options, logger_.named("store"));
-  TETRAD_TRY(log_,
-             storage::open_rocks_local_log(options_.data_directory + "/log", reactor_, pool_));
-  TETRAD_TRY(store_, store_factory_->open(options_.data_directory + "/store-0", reactor_, pool_));
+replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
+  std::vector<storage::Store*> stores(shards_.size());
+  stores[shard.number] = shard.store.get();
+  return {shard.reactor,
+          pool_,
+          shard.random,
+          *shard.transport,
+          shard.number == 0 ? *log_ : *shard.log,
+          std::move(stores),
+          logger_,
+          metrics_};
+}
 
-  replication::TcpTransportOptions transport_options;
-  transport_options.listen_address = options_.listen_address;
-  transport_options.listen_port = static_cast<uint16_t>(options_.internode_port);
-  transport_options.reuse_port = false;
-  auto transport = replication::TcpTransport::open(reactor_.context(), reactor_, transport_options,
-                                                   logger_.named("rpc"));
-  if (!transport) {
-    return fail(ErrorCode::kConfig, "cannot listen for nodes on {}:{}: {}", options_.listen_address,
-                options_.internode_port, transport.error().message);
+Result<void> NodeImpl::open_stores() {
+  storage::StoreOptions options;
+  options.sync = options_.commit_log_sync == "group" ? storage::CommitLogSync::kGroup
+                                                     : storage::CommitLogSync::kPeriodic;
+  options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
+  options.block_cache_bytes = options_.block_cache_mb << 20;
+  options.write_buffer_bytes = options_.write_buffer_mb << 20;
+  // One store alone is bounded by its number of memtables.
+  if (shards_.size() > 1)
+    options.write_buffers_total_bytes =
+        options.write_buffer_bytes * std::max<uint64_t>(4, 2 * shards_.size());
+  options.background_threads = static_cast<uint32_t>(options_.background_threads);
+  store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"));
+  for (const auto& shard : shards_) {
+    const std::string directory =
+        fmt::format("{}/store-{}", options_.data_directory, shard->number);
+    TETRAD_TRY(shard->store, store_factory_->open(directory, shard->reactor, pool_));
+    if (shard->number != 0)
+      shard->log = storage::make_local_log_front(*log_, *reactors_[0], shard->reactor);
   }
-  transport_ = std::move(*transport);
+  return {};
+}
 
-  const replication::NodeEnvironment environment{reactor_, pool_,          random_, *transport_,
-                                                 *log_,    {store_.get()}, logger_, metrics_};
-  TETRAD_TRY(node_, replication::ReplicationNode::make(environment, node_options()));
-  replication::DataPlaneOptions data_options;
-  data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
-  TETRAD_TRY(data_, replication::DataPlane::make(environment, *node_, data_options));
+/// Every shard sends over connections of its own. Those that other nodes make come in on the first
+/// and are given to all in turn.
+Result<void> NodeImpl::open_transports() {
+  for (const auto& shard : shards_) {
+    replication::TcpTransportOptions options;
+    options.listen_address = options_.listen_address;
+    options.listen_port = static_cast<uint16_t>(options_.internode_port);
+    options.listen = shard->number == 0;
+    options.shard_count = static_cast<uint32_t>(shards_.size());
+    options.hand_over = [this](uint32_t to, int socket) {
+      Shard& other = *shards_[to];
+      other.reactor.post_from_any_thread(
+          [transport = other.transport.get(), socket] { transport->adopt(socket); });
+    };
+    auto transport = replication::TcpTransport::open(shard->reactor.context(), shard->reactor,
+                                                     std::move(options), logger_.named("rpc"));
+    if (!transport) {
+      return fail(ErrorCode::kConfig, "cannot listen for nodes on {}:{}: {}",
+                  options_.listen_address, options_.internode_port, transport.error().message);
+    }
+    shard->transport = std::move(*transport);
+  }
+  return {};
+}
 
-  cql::LocalNodeFacts facts;
-  facts.listen_address = options_.listen_address;
-  facts.native_port = static_cast<uint16_t>(options_.native_port);
-  facts.internode_port = static_cast<uint16_t>(options_.internode_port);
-  facts.tetrad_version = kProgramVersion;
-  virtual_tables_ = cql::make_system_tables(node_->meta(), facts);
-  processor_ =
-      std::make_unique<cql::QueryProcessor>(reactor_, random_, data_->coordinator(), node_->meta(),
-                                            *virtual_tables_, query_options(), logger_);
-  events_ = std::make_unique<EventHub>(node_->meta());
-  processor_->set_schema_listener(
-      [this](const cql::SchemaSnapshot* before, const cql::SchemaSnapshot& now) {
-        events_->schema_changed(before, now);
-      });
-  connections_ =
-      std::make_unique<ConnectionContext>(reactor_, *processor_, *events_, connection_limits(),
-                                          kProgramVersion, logger_.named("connection"));
+Result<void> NodeImpl::open_replication() {
+  std::vector<base::Reactor*> loops;
+  for (const auto& reactor : reactors_) loops.push_back(reactor.get());
+  mailboxes_ = std::make_unique<replication::ShardMailboxes>(std::move(loops));
+  TETRAD_TRY(node_,
+             replication::ReplicationNode::make(environment_of(*shards_[0]), node_options()));
+  const ShardServing serving = serving_options();
+  for (const auto& shard : shards_) {
+    if (shard->number != 0) {
+      replication::ShardOptions options;
+      options.shard = shard->number;
+      options.forward = forward_from(shard->number);
+      options.ready = [this] { reactors_[0]->post_from_any_thread([this] { shard_is_ready(); }); };
+      shard->replication = std::make_unique<replication::ReplicationShard>(
+          environment_of(*shard), *node_, std::move(options));
+    }
+    auto* const replication = shard->replication.get();
+    replication::RpcNode& rpc = replication == nullptr ? node_->rpc() : replication->rpc();
+    replication::MetaService& meta = replication == nullptr ? node_->meta() : replication->meta();
+    mailboxes_->deliver_to(shard->number,
+                           [&rpc](Bytes message) { rpc.receive_forwarded(std::move(message)); });
+    replication::DataPlaneOptions data_options;
+    data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
+    data_options.shard = shard->number;
+    data_options.shard_count = static_cast<uint32_t>(shards_.size());
+    TETRAD_TRY(shard->data, replication::DataPlane::make(environment_of(*shard), rpc, meta,
+                                                         node_->clock(), data_options));
+    shard->prepare_serving(meta, serving, logger_, metrics_);
+  }
+  return {};
+}
 
-  admin_ = std::make_unique<AdminService>(AdminService::Parts{reactor_,
-                                                              *node_,
-                                                              *data_,
-                                                              {store_.get()},
-                                                              metrics_,
-                                                              logger_,
-                                                              [this] { return health(); },
-                                                              kProgramVersion});
+ShardServing NodeImpl::serving_options() const {
+  ShardServing out;
+  out.facts.listen_address = options_.listen_address;
+  out.facts.native_port = static_cast<uint16_t>(options_.native_port);
+  out.facts.internode_port = static_cast<uint16_t>(options_.internode_port);
+  out.facts.tetrad_version = kProgramVersion;
+  out.traces = std::make_shared<cql::TraceSessions>();
+  out.query = query_options();
+  out.limits = connection_limits();
+  out.program_version = kProgramVersion;
+  return out;
+}
+
+Result<void> NodeImpl::open_admin() {
+  std::vector<AdminService::Shard> parts;
+  for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
+  admin_ = std::make_unique<AdminService>(AdminService::Parts{
+      *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion});
   TETRAD_TRY(http_,
-             HttpServer::open(reactor_.context(), options_.listen_address,
+             HttpServer::open(reactors_[0]->context(), options_.listen_address,
                               static_cast<uint16_t>(options_.admin_port),
                               [this](const HttpRequest& request, HttpServer::Respond respond) {
                                 admin_->handle(request, std::move(respond));
                               }));
+  return {};
+}
+
+Result<void> NodeImpl::open() {
+  TETRAD_TRY_VOID(check_listen_address(options_));
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);
+  TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
+  TETRAD_TRY(log_,
+             storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
+  TETRAD_TRY(const uint32_t shards, choose_shards());
+  for (uint32_t i = 0; i < shards; ++i) {
+    if (i != 0) reactors_.push_back(std::make_unique<AsioReactor>());
+    shards_.push_back(std::make_unique<Shard>(i, *reactors_[i], random_seed()));
+  }
+  TETRAD_TRY_VOID(open_stores());
+  TETRAD_TRY_VOID(open_transports());
+  TETRAD_TRY_VOID(open_replication());
+  TETRAD_TRY_VOID(open_admin());
   register_metrics();
   return {};
 }
 
 void NodeImpl::register_metrics() {
-  const ConnectionMetrics& c = connections_->metrics;
-  const auto counter = [this](const char* name, const char* help, const base::Counter& value) {
-    metrics_.add(fmt::format("tetrad_server_{}_total", name), help, "", value);
-  };
-  counter("connections_accepted", "Client connections accepted.", c.accepted);
-  counter("connections_closed", "Client connections closed.", c.closed);
-  counter("connections_refused", "Client connections refused (connections_max, descriptors).",
-          c.refused);
-  counter("requests", "Requests of clients.", c.requests);
-  counter("protocol_errors", "Frames that broke the protocol.", c.protocol_errors);
-  counter("overloaded", "Requests refused with OVERLOADED for memory.", c.overloaded);
-  counter("received_bytes", "Bytes received from clients.", c.bytes_in);
-  counter("sent_bytes", "Bytes sent to clients.", c.bytes_out);
-  metrics_.add_gauge("tetrad_server_connections_open", "Client connections open now.", "",
-                     [this] { return static_cast<double>(connections_->open.size()); });
-  metrics_.add_gauge("tetrad_server_requests_in_flight", "Requests being worked on.", "",
-                     [this] { return static_cast<double>(connections_->requests_in_flight); });
-  const cql::QueryMetrics& q = processor_->metrics();
-  const char* help = "Latency of client requests in this node.";
-  metrics_.add("tetrad_cql_request_seconds", help, "verb=\"query\"", q.query);
-  metrics_.add("tetrad_cql_request_seconds", help, "verb=\"prepare\"", q.prepare);
-  metrics_.add("tetrad_cql_request_seconds", help, "verb=\"execute\"", q.execute);
-  metrics_.add("tetrad_cql_request_seconds", help, "verb=\"batch\"", q.batch);
-  metrics_.add("tetrad_cql_errors_total", "Requests answered with an error.", "", q.errors);
-  metrics_.add("tetrad_cql_prepared_evicted_total", "Prepared statements dropped for room.", "",
-               q.prepared_evicted);
-  metrics_.add_gauge("tetrad_storage_disk_bytes", "Bytes of table files.", "store=\"0\"",
-                     [this] { return static_cast<double>(store_->statistics().disk_bytes); });
-  metrics_.add_gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.", "store=\"0\"",
-                     [this] { return static_cast<double>(store_->statistics().memtable_bytes); });
-  metrics_.add_gauge("tetrad_replication_hints_pending", "Hints waiting for their replicas.", "",
-                     [this] { return static_cast<double>(data_->hints().pending_count()); });
+  for (const auto& shard : shards_) {
+    const std::string store = fmt::format("store=\"{}\"", shard->number);
+    const auto gauge = [&](const char* name, const char* help,
+                           uint64_t storage::StoreStatistics::*figure) {
+      metrics_.add_gauge(name, help, store, [this, number = shard->number, figure] {
+        return static_cast<double>(admin_->statistics(number).*figure);
+      });
+    };
+    gauge("tetrad_storage_disk_bytes", "Bytes of table files.",
+          &storage::StoreStatistics::disk_bytes);
+    gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.",
+          &storage::StoreStatistics::memtable_bytes);
+  }
   metrics_.add_gauge(
       "tetrad_replication_metadata_index", "Index of the last metadata command applied.", "",
       [this] { return static_cast<double>(node_->meta().snapshot()->applied.value); });
@@ -337,9 +426,16 @@ std::string NodeImpl::health() const {
   return serving_ ? "serving" : "starting";
 }
 
+void NodeImpl::shard_is_ready() {
+  if (++shards_ready_ == shards_.size()) serve();
+}
+
 void NodeImpl::serve() {
   if (listener_ != nullptr || stopping_) return;
-  auto listener = Listener::open(reactor_.context(), *connections_, options_.listen_address,
+  std::vector<Listener::Shard> places;
+  for (const auto& shard : shards_)
+    places.push_back({shard->reactor.context(), *shard->connections});
+  auto listener = Listener::open(std::move(places), options_.listen_address,
                                  static_cast<uint16_t>(options_.native_port),
                                  static_cast<uint32_t>(options_.connections_max));
   if (!listener) {
@@ -348,9 +444,10 @@ void NodeImpl::serve() {
   }
   listener_ = std::move(*listener);
   serving_ = true;
-  logger_.info("serving address={} native_port={} admin_port={} host_id={} data_directory={}",
-               options_.listen_address, options_.native_port, options_.admin_port,
-               node_->self().to_string(), options_.data_directory);
+  logger_.info(
+      "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
+      options_.listen_address, options_.native_port, options_.admin_port, shards_.size(),
+      node_->self().to_string(), options_.data_directory);
 }
 
 /// Out of the cluster: by the operator's order, or while it was away.
@@ -377,40 +474,64 @@ void NodeImpl::fatal(const Error& error) {
 void NodeImpl::stop(const std::string& reason) {
   if (stopping_) return;
   stopping_ = true;
-  stop_began_us_ = reactor_.now_us();
+  stop_began_us_ = reactors_[0]->now_us();
   logger_.info("stopping reason={}", reason);
   if (listener_ != nullptr) listener_->stop();
-  connections_->draining = true;
-  const auto open = connections_->open;
-  for (const auto& connection : open) connection->drain();
+  shards_[0]->drain();
+  for (size_t i = 1; i < shards_.size(); ++i)
+    reactors_[i]->post_from_any_thread([shard = shards_[i].get()] { shard->drain(); });
   finish_stop();
+}
+
+uint64_t NodeImpl::connections_open() const {
+  uint64_t open = 0;
+  for (const auto& shard : shards_) open += shard->connections->metrics.open_now();
+  return open;
 }
 
 /// Waits for the requests in flight, for a second at most.
 void NodeImpl::finish_stop() {
   constexpr int64_t kDrainUs = 1'000'000;
-  if (!connections_->open.empty() && reactor_.now_us() < stop_began_us_ + kDrainUs &&
-      !fatal_error_) {
-    reactor_.call_at(reactor_.now_us() + 5'000, [this] { finish_stop(); });
+  AsioReactor& reactor = *reactors_[0];
+  if (connections_open() != 0 && reactor.now_us() < stop_began_us_ + kDrainUs && !fatal_error_) {
+    reactor.call_at(reactor.now_us() + 5'000, [this] { finish_stop(); });
     return;
   }
-  reactor_.stop();
+  join_shards();  // before the first one's last turn, which takes what they have handed over
+  reactor.stop();
+}
+
+void NodeImpl::join_shards() {
+  for (const auto& shard : shards_)
+    if (shard->thread.joinable()) shard->reactor.stop();
+  for (const auto& shard : shards_)
+    if (shard->thread.joinable()) shard->thread.join();
 }
 
 Result<void> NodeImpl::run() {
-  signals_.add(SIGTERM);
-  signals_.add(SIGINT);
-  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+  AsioReactor& reactor = *reactors_[0];
+  signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
+  signals_->async_wait([this](const boost::system::error_code& error, int signal) {
     if (!error) stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });
+  for (size_t i = 1; i < shards_.size(); ++i) {
+    Shard& shard = *shards_[i];
+    shard.replication->start();
+    shard.thread = std::thread([&shard] {
+      pthread_setname_np(pthread_self(), fmt::format("shard-{}", shard.number).c_str());
+      shard.reactor.run();
+    });
+  }
   node_->start();
-  reactor_.run();
-  if (auto closed = store_->close(); !closed)
-    logger_.error("store did not close error={}", closed.error().message);
+  reactor.run();
+  for (const auto& shard : shards_) {
+    if (auto closed = shard->store->close(); !closed)
+      logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
+  }
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);
-  logger_.info("stopped after_ms={}", (reactor_.now_us() - stop_began_us_) / 1000);
+  logger_.info("stopped after_ms={}", (reactor.now_us() - stop_began_us_) / 1000);
   return {};
 }
 

@@ -151,6 +151,18 @@ void QueryProcessor::forget(Prepared& prepared) {
   prepared_.erase(id);
 }
 
+QueryProcessor::Prepared* QueryProcessor::take_over(BytesView id) {
+  if (options_.prepared_texts == nullptr) return nullptr;
+  auto known = options_.prepared_texts->find(id);
+  if (!known) return nullptr;
+  auto statement = prepare_text(known->text, known->keyspace);
+  if (!statement) return nullptr;
+  Prepared& entry =
+      remember(Bytes(id), std::move(known->keyspace), known->text, std::move(*statement));
+  entry.announced_metadata = known->announced;
+  return &entry;
+}
+
 Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
   const auto found = prepared_.find(Bytes(id));
   const auto unprepared = [this, id] {
@@ -163,7 +175,10 @@ Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
                     base::to_hex(id)),
         base::UnpreparedDetail{std::string(id)}));
   };
-  if (found == prepared_.end()) return unprepared();
+  if (found == prepared_.end()) {
+    if (Prepared* const taken = take_over(id)) return taken;
+    return unprepared();
+  }
   Prepared& entry = *found->second;
   if (entry.checked_at != schema_->version()) {
     if (!entry.statement->is_current(*schema_)) {
@@ -256,6 +271,8 @@ Result<QueryProcessor::Answer> QueryProcessor::answer_prepare(const PrepareReque
   Prepared& entry = remember(answer.prepared_id, keyspace, request.text, statement);
   if (statement->result_metadata() != nullptr)
     entry.announced_metadata = statement->result_metadata()->encoded.id();
+  if (options_.prepared_texts != nullptr)
+    options_.prepared_texts->put(entry.id, {entry.keyspace, entry.text, entry.announced_metadata});
   answer.prepared = std::move(statement);
   return answer;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a request of the native protocol to its answer: QUERY, PREPARE, EXECUTE and BATCH. One per
-// shard. It keeps the shard's prepared statements, opens and seals paging states, and answers in
-// the client's version.
+// shard. It keeps the shard's prepared statements and takes over those of the node's other shards,
+// opens and seals paging states, and answers in the client's version.
 #pragma once
 
 #include <list>
@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "base/reactor.h"
 #include "base/task.h"
+#include "cql/execute/prepared_texts.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/frame.h"
 #include "cql/protocol/paging_state.h"
@@ -29,6 +30,8 @@ struct QueryProcessorOptions {
   QuerySettings settings;
   size_t prepared_statements_max = 10'000;
   uint64_t prepared_bytes_max = 128u << 20;  // of statements, estimated
+  /// What other shards of the node have prepared; null: there are none.
+  std::shared_ptr<PreparedTexts> prepared_texts;
 };
 
 struct QueryMetrics {
@@ -84,6 +87,8 @@ class QueryProcessor {
   ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client);
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
   Result<Prepared*> find_prepared(BytesView id);
+  /// One that another shard has prepared. Null: none has, or it does not prepare any more.
+  Prepared* take_over(BytesView id);
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
   void forget(Prepared& prepared);
   void take_schema(const replication::MetaSnapshot& snapshot);

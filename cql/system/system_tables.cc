@@ -58,17 +58,11 @@ const char* kind_text(ColumnKind kind) {
   return names[static_cast<int>(kind)];
 }
 
-struct TraceSession {
-  Uuid session;
-  std::string command, request, client;
-  int64_t started_at_us, duration_us;
-  std::vector<std::pair<std::string, std::string>> parameters;
-};
-
 class SystemTables final : public VirtualTables {
  public:
-  SystemTables(replication::MetaService& meta, LocalNodeFacts facts)
-      : meta_(meta), facts_(std::move(facts)) {
+  SystemTables(replication::MetaService& meta, LocalNodeFacts facts,
+               std::shared_ptr<TraceSessions> traces)
+      : meta_(meta), facts_(std::move(facts)), traces_(std::move(traces)) {
     define_system();
     define_schema();
     define_others();
@@ -93,13 +87,11 @@ class SystemTables final : public VirtualTables {
   void add_trace_session(const Uuid& session, std::string command, std::string request,
                          std::string client, int64_t started_at_us, int64_t duration_us,
                          std::vector<std::pair<std::string, std::string>> parameters) override {
-    constexpr size_t kSessionsMax = 1'000;
     for (auto& [name, value] : parameters) {
       if (value.size() > 1'000) value = value.substr(0, 1'000) + "…";
     }
-    traces_.push_back({session, std::move(command), std::move(request), std::move(client),
-                       started_at_us, duration_us, std::move(parameters)});
-    if (traces_.size() > kSessionsMax) traces_.pop_front();
+    traces_->add({session, std::move(command), std::move(request), std::move(client), started_at_us,
+                  duration_us, std::move(parameters)});
   }
 
  private:
@@ -580,7 +572,7 @@ class SystemTables final : public VirtualTables {
          {"started_at", "timestamp"}},
         [this](const SchemaSnapshot&) {
           Rows rows;
-          for (const TraceSession& trace : traces_) {
+          for (const TraceSession& trace : traces_->all()) {
             auto parameters = trace.parameters;
             std::sort(parameters.begin(), parameters.end());
             rows.push_back({uuid(trace.session), inet(trace.client), text(trace.command),
@@ -659,14 +651,15 @@ class SystemTables final : public VirtualTables {
   std::map<std::string, KeyspaceSchema> building_;
   std::vector<std::shared_ptr<const KeyspaceSchema>> keyspaces_;
   std::unordered_map<TableIncarnation, Source> sources_;
-  std::deque<TraceSession> traces_;
+  const std::shared_ptr<TraceSessions> traces_;
 };
 
 }  // namespace
 
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
-                                                  LocalNodeFacts facts) {
-  return std::make_unique<SystemTables>(meta, std::move(facts));
+                                                  LocalNodeFacts facts,
+                                                  std::shared_ptr<TraceSessions> traces) {
+  return std::make_unique<SystemTables>(meta, std::move(facts), std::move(traces));
 }
 
 }  // namespace tetrad::cql

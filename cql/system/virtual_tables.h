@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "cql/schema/schema_snapshot.h"
+#include "cql/system/trace_sessions.h"
 #include "replication/meta/meta_service.h"
 #include "storage/row/read_command.h"
 
@@ -46,8 +47,10 @@ struct LocalNodeFacts {
   std::string release_version = "5.0.0", cql_version = "3.4.7", tetrad_version;
 };
 
-/// `meta` outlives the object.
+/// One per shard, with the shard's `meta`, which outlives the object; `traces` are those of the
+/// node.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
-                                                  LocalNodeFacts facts);
+                                                  LocalNodeFacts facts,
+                                                  std::shared_ptr<TraceSessions> traces);
 
 }  // namespace tetrad::cql

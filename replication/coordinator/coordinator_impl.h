@@ -98,7 +98,8 @@ class CoordinatorImpl final : public Coordinator {
   /// Measures a finished read and counts its error.
   void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
-  /// Live members, those of this shard first; the others in the tablet's order.
+  /// Live members, that of this shard first, then that of this node; the others in the tablet's
+  /// order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;
   static Task<void> read_into(CoordinatorImpl* self, storage::ReadCommand command,
                               ReadOptions options,

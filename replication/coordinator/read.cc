@@ -65,7 +65,10 @@ std::vector<StoreAddress> CoordinatorImpl::live_members(
     if (replicas_.is_local(replica)) out.push_back(replica);
   }
   for (const StoreAddress& replica : set) {
-    if (!replicas_.is_local(replica) && meta_.is_live(replica.host)) out.push_back(replica);
+    if (!replicas_.is_local(replica) && replica.host == meta_.self()) out.push_back(replica);
+  }
+  for (const StoreAddress& replica : set) {
+    if (replica.host != meta_.self() && meta_.is_live(replica.host)) out.push_back(replica);
   }
   return out;
 }

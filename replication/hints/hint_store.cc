@@ -10,6 +10,7 @@ constexpr BytesView kPrefix = "hint/";
 constexpr BytesView kPrefixEnd = "hint0";  // '0' follows '/'
 constexpr uint8_t kVersion = 1;
 constexpr size_t kKeyBytes = 5 + 16 + 4 + 8;
+constexpr int kShardShift = 48;
 
 Bytes key_prefix(const StoreAddress& replica) {
   Bytes key(kPrefix);
@@ -30,21 +31,34 @@ Result<void> HintStore::open() {
     for (const auto& [key, value] : page) {
       if (key.size() != kKeyBytes)
         return fail(ErrorCode::kCorruption, "a hint's key of {} bytes", key.size());
+      const auto sequence = base::load_big_endian<uint64_t>(key.data() + 25);
+      if (sequence >> kShardShift != options_.shard) continue;
       StoreAddress replica;
       replica.host = HostId{Uuid::from_bytes(BytesView(key).substr(5, 16))};
       replica.store = base::load_big_endian<uint32_t>(key.data() + 21);
-      Pending& pending = pending_[replica];
+      Pending& pending = pending_of(replica);
       pending.bytes += key.size() + value.size();
-      ++pending.count;
-      pending.next_sequence = base::load_big_endian<uint64_t>(key.data() + 25) + 1;
+      count(pending, 1);
+      pending.next_sequence = sequence + 1;
     }
     from = page.back().first + '\0';
   }
 }
 
+HintStore::Pending& HintStore::pending_of(const StoreAddress& replica) {
+  const auto [found, is_new] = pending_.try_emplace(replica);
+  if (is_new) found->second.next_sequence = uint64_t{options_.shard} << kShardShift;
+  return found->second;
+}
+
+void HintStore::count(Pending& pending, int64_t hints) {
+  pending.count += static_cast<uint64_t>(hints);
+  pending_count_.store(pending_count() + static_cast<uint64_t>(hints), std::memory_order_relaxed);
+}
+
 void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutation,
                     int64_t now_us) {
-  Pending& pending = pending_[replica];
+  Pending& pending = pending_of(replica);
   Bytes key = key_prefix(replica);
   base::ByteWriter(key).u64(pending.next_sequence);
   Bytes value;
@@ -58,7 +72,7 @@ void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutati
     return;
   }
   pending.bytes += bytes;
-  ++pending.count;
+  count(pending, 1);
   ++pending.next_sequence;
   metrics_.stored.add();
   std::vector<storage::LocalLog::Operation> batch;
@@ -68,8 +82,10 @@ void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutati
 
 Result<std::vector<HintStore::Hint>> HintStore::oldest(const StoreAddress& replica,
                                                        size_t limit) const {
-  const Bytes start = key_prefix(replica);
-  TETRAD_TRY(const auto page, log_.scan(start, start + Bytes(9, '\xFF'), limit));
+  Bytes start = key_prefix(replica), end = start;
+  base::ByteWriter(start).u64(uint64_t{options_.shard} << kShardShift);
+  base::ByteWriter(end).u64(uint64_t{options_.shard + 1} << kShardShift);
+  TETRAD_TRY(const auto page, log_.scan(start, end, limit));
   std::vector<Hint> out;
   for (const auto& [key, value] : page) {
     base::ByteReader reader(value);
@@ -85,12 +101,12 @@ Result<std::vector<HintStore::Hint>> HintStore::oldest(const StoreAddress& repli
 }
 
 void HintStore::remove(const StoreAddress& replica, const Hint& hint) {
-  Pending& pending = pending_[replica];
+  Pending& pending = pending_of(replica);
   Bytes value;
   storage::encode_mutation(hint.mutation, value);
   const uint64_t bytes = hint.key.size() + value.size() + 9;
   pending.bytes -= std::min(pending.bytes, bytes);
-  if (pending.count > 0) --pending.count;
+  if (pending.count > 0) count(pending, -1);
   std::vector<storage::LocalLog::Operation> batch;
   batch.push_back({hint.key, std::nullopt});
   log_.write(std::move(batch), false, [](Result<void>) {});
@@ -107,12 +123,6 @@ std::vector<StoreAddress> HintStore::replicas() const {
 uint64_t HintStore::pending_bytes(const StoreAddress& replica) const {
   const auto found = pending_.find(replica);
   return found == pending_.end() ? 0 : found->second.bytes;
-}
-
-uint64_t HintStore::pending_count() const {
-  uint64_t count = 0;
-  for (const auto& [replica, pending] : pending_) count += pending.count;
-  return count;
 }
 
 }  // namespace tetrad::replication

@@ -2,10 +2,11 @@
 // Mutations that a replica missed, kept on disk by the coordinator until the replica takes them.
 // Bounded in bytes per replica and in age; what does not fit is left to repair.
 //
-//   key   := "hint/" 16 B host, u32 store, u64 sequence
+//   key   := "hint/" 16 B host, u32 store, u16 shard that keeps it, u48 sequence
 //   value := u8 version (1), i64 wall clock at creation (us), mutation
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@ namespace tetrad::replication {
 struct HintOptions {
   uint64_t bytes_per_replica_max = 256u << 20;
   int64_t age_max_us = int64_t{3} * 3600 * 1'000'000;
+  uint32_t shard = 0;  // whose hints these are
 };
 
 struct HintMetrics {
@@ -52,7 +54,8 @@ class HintStore {
 
   std::vector<StoreAddress> replicas() const;
   uint64_t pending_bytes(const StoreAddress& replica) const;
-  uint64_t pending_count() const;
+  /// Also from other threads.
+  uint64_t pending_count() const { return pending_count_.load(std::memory_order_relaxed); }
   HintMetrics& metrics() { return metrics_; }
 
  private:
@@ -61,7 +64,11 @@ class HintStore {
   };
   storage::LocalLog& log_;
   const HintOptions options_;
+  Pending& pending_of(const StoreAddress& replica);
+  void count(Pending& pending, int64_t hints);
+
   std::map<StoreAddress, Pending> pending_;
+  std::atomic<uint64_t> pending_count_{0};
   HintMetrics metrics_;
 };
 

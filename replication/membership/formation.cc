@@ -12,6 +12,7 @@ namespace {
 
 constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
+constexpr BytesView kStoresKey = "node/s";
 constexpr uint8_t kJoinFormat = 1;
 constexpr int64_t kAskUs = 300'000;  // a seed that is not up yet says nothing
 constexpr int64_t kAnswerUs = 100'000;
@@ -56,6 +57,17 @@ Result<JoinRequest> decode_join(BytesView body) {
 }
 
 }  // namespace
+
+Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log) {
+  TETRAD_TRY(const auto host, log.get(kHostKey));
+  if (!host) return std::nullopt;
+  TETRAD_TRY(const auto stores, log.get(kStoresKey));
+  if (!stores) return 1;
+  base::ByteReader in(*stores);
+  TETRAD_TRY(const uint32_t count, in.read_u32());
+  if (count == 0) return fail(ErrorCode::kCorruption, "a node of no stores");
+  return count;
+}
 
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random) {
   NodeIdentity identity;
@@ -156,6 +168,9 @@ Task<Result<void>> Formation::store_identity() {
   std::vector<storage::LocalLog::Operation> batch;
   batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
   batch.push_back({Bytes(kClusterKey), Bytes(identity_.cluster_id.view())});
+  Bytes stores;
+  base::ByteWriter(stores).u32(options_.self.store_count);
+  batch.push_back({Bytes(kStoresKey), std::move(stores)});
   base::OneShot<Result<void>> written;
   const auto setter = written.setter();
   storage::LocalLog::DoneCallback done = [setter](Result<void> result) {

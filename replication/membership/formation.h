@@ -4,6 +4,7 @@
 //
 //   "node/h"  16 B host id, made at the first start
 //   "node/c"  16 B cluster id, once the node has one
+//   "node/s"  u32 stores of the node, written with the other two; absent in older logs: 1
 //
 //   join   := u8 version (1), 16 B cluster id (nil: none yet), cluster name, node, u64 token seed
 //   answer := 16 B cluster id, varint count, (16 B host, endpoint)*
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +30,9 @@ struct NodeIdentity {
   Uuid cluster_id;      // nil: none yet
   bool stored = false;  // the host id is in the local log
 };
+/// The stores this node was first started with; unset: it has not been started yet. Errors: kIo,
+/// kCorruption.
+Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);
 /// Errors: kIo, kCorruption.
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
 

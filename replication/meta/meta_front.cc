@@ -21,6 +21,10 @@ std::shared_ptr<MetaHub> MetaHub::make(base::Reactor& main, MetaServiceImpl& ser
 }
 
 void MetaHub::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
   service_ = nullptr;
   subscription_.reset();
   if (timer_ != 0) main_.cancel(std::exchange(timer_, 0));
@@ -36,22 +40,57 @@ void MetaHub::tick() {
   });
 }
 
+void MetaHub::post_to_main(base::Callback callback) {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) main_.post_from_any_thread(std::move(callback));
+}
+
 uint64_t MetaHub::add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox) {
   uint64_t number;
   {
     const std::lock_guard lock(mutex_);
     number = next_number_++;
-    entries_.push_back({&reactor, std::move(mailbox), number});
+    entries_.push_back({&reactor, std::move(mailbox), number, MetaIndex()});
   }
-  main_.post_from_any_thread([weak = weak_from_this()] {
-    if (const auto alive = weak.lock()) alive->publish();
+  post_to_main([weak = weak_from_this()] {
+    const auto alive = weak.lock();
+    if (!alive) return;
+    alive->look_at_applied();
+    alive->publish();
   });
   return number;
 }
 
 void MetaHub::remove(uint64_t number) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.number == number; });
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.number == number; });
+  }
+  post_to_main([weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->look_at_applied();
+  });
+}
+
+/// On the front's thread.
+void MetaHub::taken(uint64_t number, MetaIndex applied) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : entries_)
+      if (entry.number == number) entry.applied = applied;
+  }
+  post_to_main([weak = weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->look_at_applied();
+  });
+}
+
+void MetaHub::look_at_applied() {
+  if (service_ == nullptr) return;
+  MetaIndex least{UINT64_MAX};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_) least = std::min(least, entry.applied);
+  }
+  service_->set_fronts_applied(least);
 }
 
 void MetaHub::publish() {
@@ -83,8 +122,8 @@ void MetaHub::answer(uint64_t front, base::Callback callback) {
 
 void MetaHub::change_schema(SchemaChange change, base::Deadline deadline, uint64_t front,
                             Done done) {
-  main_.post_from_any_thread([hub = shared_from_this(), change = std::move(change), deadline, front,
-                              done = std::move(done)]() mutable {
+  post_to_main([hub = shared_from_this(), change = std::move(change), deadline, front,
+                done = std::move(done)]() mutable {
     if (hub->service_ == nullptr) return;
     MetaHub& alive = *hub;
     alive.tasks_.spawn(
@@ -119,7 +158,13 @@ MetaFront::~MetaFront() {
 }
 
 void MetaFront::take(MetaSnapshot state, std::shared_ptr<const LivenessView> view) {
-  const MetaSnapshot before = std::exchange(state_, std::move(state));
+  const MetaSnapshot before = state_;
+  if (state_ != state) {
+    // A count of references of this shard's own: requests take a snapshot each, and a count that
+    // several threads change costs each of them the way to the others' caches.
+    const auto own = std::make_shared<const MetaSnapshot>(std::move(state));
+    state_ = MetaSnapshot(own, own->get());
+  }
   view_ = std::move(view);
   std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
   const auto listeners = listeners_;
@@ -127,6 +172,7 @@ void MetaFront::take(MetaSnapshot state, std::shared_ptr<const LivenessView> vie
   for (const auto& weak : listeners) {
     if (const auto listener = weak.lock()) (*listener)(before, now);
   }
+  if (before != now) hub_->taken(number_, now->applied);
 }
 
 std::shared_ptr<void> MetaFront::subscribe(Listener listener) {

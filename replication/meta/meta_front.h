@@ -26,7 +26,7 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
  public:
   /// On shard 0. `service` outlives close().
   static std::shared_ptr<MetaHub> make(base::Reactor& main, MetaServiceImpl& service);
-  /// On shard 0: nothing is asked of the service afterwards.
+  /// On shard 0: neither the service nor its reactor is used afterwards.
   void close();
 
  private:
@@ -39,12 +39,16 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
     base::Reactor* reactor;
     std::weak_ptr<Mailbox> mailbox;
     uint64_t number;
+    MetaIndex applied;  // what the front has taken
   };
   using Done = std::function<void(Result<void>, std::vector<std::string>)>;
 
   MetaHub(base::Reactor& main, MetaServiceImpl& service) : main_(main), service_(&service) {}
+  void post_to_main(base::Callback callback);
   uint64_t add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox);
   void remove(uint64_t number);
+  void taken(uint64_t number, MetaIndex applied);
+  void look_at_applied();
   void tick();
   void publish();
   void change_schema(SchemaChange change, base::Deadline deadline, uint64_t front, Done done);
@@ -60,6 +64,7 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> sizes_;
   base::TaskGroup tasks_;
   std::mutex mutex_;  // guards what follows; under it nothing is called but a reactor's post
+  bool closed_ = false;
   std::vector<Entry> entries_;
   uint64_t next_number_ = 1;
 };

@@ -3,6 +3,7 @@
 #include "replication/meta/meta_service_impl.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/sleep.h"
 #include "replication/meta/voter_policy.h"
@@ -108,7 +109,7 @@ void MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
     return;
   }
   MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
-  if (command->origin != self()) to_tell_.push_back(command->origin);
+  if (command->origin != self()) to_tell_.emplace_back(MetaIndex{index}, command->origin);
   const auto awaited = awaited_.extract(command->id);
   if (applied.state != state_) publish(std::move(applied.state));
   if (awaited) {
@@ -121,13 +122,29 @@ void MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
   }
 }
 
-void MetaServiceImpl::on_applied(RaftIndex index) {
-  membership_.set_applied(MetaIndex{index});
-  std::sort(to_tell_.begin(), to_tell_.end());
-  to_tell_.erase(std::unique(to_tell_.begin(), to_tell_.end()), to_tell_.end());
-  for (const HostId host : to_tell_) membership_.beat(host);
-  to_tell_.clear();
+MetaIndex MetaServiceImpl::applied_by_shards() const {
+  return fronts_applied_ < state_->applied ? fronts_applied_ : applied_index();
+}
+
+void MetaServiceImpl::set_fronts_applied(MetaIndex index) {
+  fronts_applied_ = index;
+  tell_applied();
+}
+
+void MetaServiceImpl::tell_applied() {
+  const MetaIndex applied = applied_by_shards();
+  membership_.set_applied(applied);
+  std::set<HostId> told;
+  std::erase_if(to_tell_, [&](const auto& waiting) {
+    if (applied < waiting.first) return false;
+    if (told.insert(waiting.second).second) membership_.beat(waiting.second);
+    return true;
+  });
   wake();
+}
+
+void MetaServiceImpl::on_applied(RaftIndex) {
+  tell_applied();
   if (is_leader()) {
     reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
       if (!alive.expired()) manage_voters();
@@ -445,7 +462,7 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
 bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
   for (const HostId host : membership_.live_hosts())
     if (membership_.applied_of(host) < index) return false;
-  return applied_index() >= index;
+  return applied_by_shards() >= index;
 }
 
 std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState& state,
@@ -474,7 +491,7 @@ std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState&
 bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index) const {
   return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
     const auto applied = std::count_if(hosts.begin(), hosts.end(), [&](HostId host) {
-      return host == self() ? applied_index() >= index : membership_.applied_of(host) >= index;
+      return host == self() ? applied_by_shards() >= index : membership_.applied_of(host) >= index;
     });
     return static_cast<size_t>(applied) >= hosts.size() / 2 + 1;
   });

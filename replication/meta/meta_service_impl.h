@@ -43,6 +43,9 @@ class MetaServiceImpl final : public MetaService {
   bool is_leader() const { return driver_ && driver_->core().ready_to_lead(); }
   /// Raft index up to which everything is applied here.
   MetaIndex applied_index() const;
+  /// Every front of another shard has this state (MetaHub tells). The node says of itself, and lets
+  /// schema changes end, when all of its shards have applied something.
+  void set_fronts_applied(MetaIndex index);
   /// `done` when a restart would not fall behind what is applied now.
   void sync_applied(std::function<void()> done);
   RaftDriver* driver() { return driver_.get(); }
@@ -101,6 +104,9 @@ class MetaServiceImpl final : public MetaService {
   bool still_to_be_told(HostId removed);
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);
+  /// Index up to which every shard of this node has applied everything.
+  MetaIndex applied_by_shards() const;
+  void tell_applied();
   bool all_live_applied(MetaIndex index) const;
   static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
                                                         const SchemaChange& change);
@@ -117,7 +123,8 @@ class MetaServiceImpl final : public MetaService {
   std::vector<std::weak_ptr<Listener>> listeners_;
   std::map<Uuid, std::vector<AnswerSetter>> awaited_;  // proposals of this leader, by command id
   std::vector<base::OneShot<bool>::Setter> waiting_;
-  std::vector<HostId> to_tell_;  // origins of commands of the batch being applied
+  std::vector<std::pair<MetaIndex, HostId>> to_tell_;  // who waits for what he proposed
+  MetaIndex fronts_applied_{UINT64_MAX};
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
   uint64_t tablet_bytes_version_ = 0;
   bool forgetting_ = false;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -299,6 +300,7 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   Result<void> listen() {
+    if (!options_.listen) return {};
     error_code error;
     const auto address = asio::ip::make_address(options_.listen_address, error);
     if (error)
@@ -307,10 +309,6 @@ class TcpTransportImpl final : public TcpTransport {
     const tcp::endpoint endpoint(address, options_.listen_port);
     acceptor_->open(endpoint.protocol(), error);
     if (!error) acceptor_->set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error && options_.reuse_port) {
-      const int on = 1;
-      ::setsockopt(acceptor_->native_handle(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-    }
     if (!error) acceptor_->bind(endpoint, error);
     if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
     if (error)
@@ -322,6 +320,19 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   uint16_t port() const override { return port_; }
+
+  void adopt(int native) override {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    ::getsockname(native, reinterpret_cast<sockaddr*>(&address), &size);
+    tcp::socket socket(io_);
+    error_code error;
+    socket.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), native, error);
+    if (error)
+      ::close(native);
+    else
+      take(std::move(socket));
+  }
 
   void send(const Endpoint& to, Bytes message) override {
     if (message.size() > kMessageBytesMax) return;
@@ -366,14 +377,23 @@ class TcpTransportImpl final : public TcpTransport {
         });
         return;
       }
-      if (shared->incoming.size() < options_.accepted_connections_max) {
-        set_socket_options(socket);
-        auto incoming = std::make_shared<Incoming>(std::move(socket), shared);
-        shared->incoming.insert(incoming);
-        incoming->read();
+      const uint32_t shard = next_shard_++ % options_.shard_count;
+      if (shard == 0) {
+        take(std::move(socket));
+      } else {
+        error_code ignored;
+        options_.hand_over(shard, socket.release(ignored));
       }
       accept();
     });
+  }
+
+  void take(tcp::socket socket) {
+    if (shared_->incoming.size() >= options_.accepted_connections_max) return;
+    set_socket_options(socket);
+    auto incoming = std::make_shared<Incoming>(std::move(socket), shared_);
+    shared_->incoming.insert(incoming);
+    incoming->read();
   }
 
   asio::io_context& io_;
@@ -383,6 +403,7 @@ class TcpTransportImpl final : public TcpTransport {
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<tcp::acceptor> acceptor_;
   uint16_t port_ = 0;
+  uint32_t next_shard_ = 0;
   std::unordered_map<Endpoint, std::shared_ptr<Outgoing>> peers_;
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;

@@ -5,6 +5,7 @@
 // half a second.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "base/log.h"
@@ -21,8 +22,12 @@ namespace tetrad::replication {
 struct TcpTransportOptions {
   std::string listen_address = "127.0.0.1";
   uint16_t listen_port = 7000;  // 0: any free one
-  /// Several shards listen on one port; the kernel spreads connections over them.
-  bool reuse_port = true;
+  /// False: connections come by adopt() only.
+  bool listen = true;
+  /// Connections are given to this shard (0) and the others in turn: to those by `hand_over`, whose
+  /// transport adopts the socket on its own thread.
+  uint32_t shard_count = 1;
+  std::function<void(uint32_t shard, int socket)> hand_over;
   uint64_t queue_bytes_max = uint64_t{64} << 20;  // per peer; what comes on top is dropped
   uint32_t accepted_connections_max = 1024;
   int64_t connect_timeout_us = 2'000'000;
@@ -36,6 +41,8 @@ class TcpTransport : public Transport {
                                                     base::Reactor& reactor,
                                                     TcpTransportOptions options, Logger logger);
   virtual uint16_t port() const = 0;
+  /// Reads from a connection that another shard's transport has accepted, and owns its socket.
+  virtual void adopt(int socket) = 0;
 };
 
 }  // namespace tetrad::replication

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/byte_io.h"
-#include "partitioner/placement.h"
 
 namespace tetrad::replication {
 
@@ -22,6 +21,11 @@ const Tablet* find_tablet(const TableInfo* table, TabletId id) {
   for (const Tablet& tablet : table->tablets.tablets())
     if (tablet.id == id) return &tablet;
   return nullptr;
+}
+
+void add_load(const TableInfo& table, partitioner::StoreLoad& load) {
+  for (const Tablet& tablet : table.tablets.tablets())
+    for (const StoreAddress& member : all_members(tablet)) ++load[member];
 }
 
 }  // namespace
@@ -159,6 +163,8 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   }
   if (nodes.empty()) return;
   const partitioner::Ring ring(std::move(nodes));
+  partitioner::StoreLoad load;
+  for (const auto& [id, table] : state->tables) add_load(*table, load);
   const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
   const auto as_it_should_be = [&](const Tablet& tablet) {
     return tablet.replicas.size() >= members_most &&
@@ -168,17 +174,19 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
            });
   };
   const auto is_live = [this](HostId host) { return meta_.is_live(host); };
-  partitioner::StoreLoad load;
   for (const auto& [id, table] : state->tables) {
-    for (const Tablet& tablet : table->tablets.tablets())
-      for (const StoreAddress& member : all_members(tablet)) ++load[member];
-  }
-  for (const auto& [id, table] : state->tables) {
+    partitioner::StoreLoad of_table;
+    add_load(*table, of_table);
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
       if (changes_.contains(tablet.id) || as_it_should_be(tablet)) continue;
-      auto members = wanted_members(ring, tablet, load, is_live);
+      auto members = wanted_members(ring, tablet, of_table, load, is_live);
       if (!members) continue;
+      for (const StoreAddress& member : *members) {
+        if (std::ranges::find(tablet.replicas, member) != tablet.replicas.end()) continue;
+        ++of_table[member];
+        ++load[member];
+      }
       changes_[tablet.id].progress.epoch = tablet.epoch;
       metrics_.begun.add();
       propose(*table, {table->incarnation, tablet.id, tablet.epoch, TabletStage::kWriteBoth,

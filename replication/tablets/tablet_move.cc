@@ -59,14 +59,14 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
 }
 
 std::optional<std::vector<StoreAddress>> wanted_members(
-    const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& load,
-    const std::function<bool(HostId)>& is_live) {
+    const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& of_table,
+    const partitioner::StoreLoad& load, const std::function<bool(HostId)>& is_live) {
   if (tablet.stage != TabletStage::kNormal) return std::nullopt;
   std::map<HostId, std::string_view> data_center_of;
   for (const partitioner::RingNode& node : ring.nodes())
     data_center_of[node.host] = node.data_center;
-  const std::vector<StoreAddress> by_ring =
-      partitioner::desired_replicas(ring, tablet, partitioner::kReplicasPerDataCenter, load);
+  const std::vector<StoreAddress> by_ring = partitioner::desired_replicas(
+      ring, tablet, partitioner::kReplicasPerDataCenter, of_table, load);
   std::map<std::string_view, size_t> wanted, has;
   for (const StoreAddress& member : by_ring) ++wanted[data_center_of[member.host]];
   std::vector<StoreAddress> members;

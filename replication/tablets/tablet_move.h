@@ -40,8 +40,11 @@ std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& ta
 /// The members a tablet should have if not those it has: without nodes that are not on the ring
 /// (they leave), and with more nodes up to min(4, nodes) in each data centre. Unset: it is as it
 /// should be, a change is under way, too few of either set are live, or a node it would get is not.
+/// `of_table` and `load` count the tablets of each store: a new member gets its node's store with
+/// the fewest.
 std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
                                                         const partitioner::Tablet& tablet,
+                                                        const partitioner::StoreLoad& of_table,
                                                         const partitioner::StoreLoad& load,
                                                         const std::function<bool(HostId)>& is_live);
 

@@ -46,7 +46,10 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     return;
   }
   if (request.path == "/metrics") {
-    respond({200, "text/plain; version=0.0.4", parts_.metrics.export_text()});
+    gather_figures(false, [this, respond = std::move(respond)](const AllFigures& figures) {
+      for (size_t i = 0; i < figures.size(); ++i) statistics_[i] = figures[i].statistics;
+      respond({200, "text/plain; version=0.0.4", parts_.metrics.export_text()});
+    });
     return;
   }
   const auto get = [&](const char* path) {
@@ -56,21 +59,32 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
   if (get("/ring")) return respond({200, "application/json", ring()});
   if (get("/partitions")) return respond({200, "application/json", partitions(request)});
   if (get("/describe-cluster")) return respond({200, "application/json", describe_cluster()});
-  if (get("/tablestats")) return respond({200, "application/json", table_stats()});
+  if (get("/tablestats")) {
+    gather_figures(true, [this, respond = std::move(respond)](const AllFigures& figures) {
+      respond({200, "application/json", table_stats(figures)});
+    });
+    return;
+  }
 
   const auto is_order = [&](const char* path) {
     return request.path == path && request.method == "POST";
   };
   if (is_order("/flush") || is_order("/compact")) {
     const auto round =
-        std::make_shared<StoreRound>(StoreRound{parts_.stores.size(), {}, std::move(respond)});
-    for (storage::Store* store : parts_.stores) {
-      auto done = [round](Result<void> result) { round->finish_one(result); };
-      if (request.path == "/flush") {
-        store->flush(std::move(done));
-      } else {
-        store->compact(std::move(done));
-      }
+        std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
+    for (const Shard& shard : parts_.shards) {
+      shard.reactor.post_from_any_thread(
+          [&store = shard.store, &main = reactor(), round, flush = request.path == "/flush"] {
+            auto done = [&main, round](Result<void> result) {
+              main.post_from_any_thread(
+                  [round, result = std::move(result)] { round->finish_one(result); });
+            };
+            if (flush) {
+              store.flush(std::move(done));
+            } else {
+              store.compact(std::move(done));
+            }
+          });
     }
     return;
   }
@@ -233,17 +247,49 @@ std::string AdminService::describe_cluster() const {
   return out.dump(2) + "\n";
 }
 
-std::string AdminService::table_stats() const {
+void AdminService::gather_figures(bool of_tables, std::function<void(const AllFigures&)> done) {
+  struct Round {
+    size_t left;
+    AllFigures figures;
+    std::function<void(const AllFigures&)> done;
+  };
+  const auto round = std::make_shared<Round>(
+      Round{parts_.shards.size(), AllFigures(parts_.shards.size()), std::move(done)});
+  const auto state = of_tables ? parts_.node.meta().snapshot() : nullptr;
+  for (size_t number = 0; number < parts_.shards.size(); ++number) {
+    const Shard& shard = parts_.shards[number];
+    const StoreAddress address{parts_.node.self(), static_cast<uint32_t>(number)};
+    shard.reactor.post_from_any_thread(
+        [&store = shard.store, &main = reactor(), round, state, address, number] {
+          StoreFigures figures{store.statistics(), {}};
+          if (state != nullptr) {
+            for (const auto& [id, table] : state->tables) {
+              for (const auto& tablet : table->tablets.tablets()) {
+                if (std::ranges::find(tablet.replicas, address) == tablet.replicas.end()) continue;
+                figures.bytes[id] += store.approximate_bytes(table->incarnation, tablet.range);
+              }
+            }
+          }
+          main.post_from_any_thread([round, figures = std::move(figures), number]() mutable {
+            round->figures[number] = std::move(figures);
+            if (--round->left == 0) round->done(round->figures);
+          });
+        });
+  }
+}
+
+std::string AdminService::table_stats(const AllFigures& figures) const {
   const auto state = parts_.node.meta().snapshot();
   json tables = json::array();
   for (const auto& [id, table] : state->tables) {
     uint64_t bytes = 0, here = 0;
     for (const auto& tablet : table->tablets.tablets()) {
-      for (const auto& replica : tablet.replicas) {
-        if (replica.host != parts_.node.self() || replica.store >= parts_.stores.size()) continue;
-        ++here;
-        bytes += parts_.stores[replica.store]->approximate_bytes(table->incarnation, tablet.range);
-      }
+      for (const auto& replica : tablet.replicas)
+        here += replica.host == parts_.node.self() ? 1 : 0;
+    }
+    for (const StoreFigures& store : figures) {
+      const auto found = store.bytes.find(id);
+      if (found != store.bytes.end()) bytes += found->second;
     }
     tables.push_back({{"keyspace", table->keyspace},
                       {"table", table->name},
@@ -252,8 +298,8 @@ std::string AdminService::table_stats() const {
                       {"bytes_here", bytes}});
   }
   json stores = json::array();
-  for (storage::Store* store : parts_.stores) {
-    const auto s = store->statistics();
+  for (const StoreFigures& store : figures) {
+    const auto& s = store.statistics;
     stores.push_back({{"disk_bytes", s.disk_bytes},
                       {"memtable_bytes", s.memtable_bytes},
                       {"cache_bytes", s.cache_bytes},
@@ -261,15 +307,15 @@ std::string AdminService::table_stats() const {
                       {"pending_compaction_bytes", s.pending_compaction_bytes},
                       {"writes_stopped", s.writes_stopped}});
   }
-  json out = {{"tables", tables},
-              {"stores", stores},
-              {"hints_pending", parts_.data.hints().pending_count()}};
+  uint64_t hints = 0;
+  for (const Shard& shard : parts_.shards) hints += shard.data.hints().pending_count();
+  json out = {{"tables", tables}, {"stores", stores}, {"hints_pending", hints}};
   return out.dump(2) + "\n";
 }
 
 Task<void> AdminService::propose(AdminService* self, replication::MetaCommandBody body,
                                  HttpServer::Respond respond) {
-  const base::Deadline deadline{self->parts_.reactor.now_us() + 10'000'000};
+  const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
   auto result = co_await self->parts_.node.meta_group().propose(std::move(body), deadline);
   respond(result ? json_response({{"ok", true}}) : error_response(500, result.error().message));
 }
@@ -290,24 +336,27 @@ Task<void> AdminService::split(AdminService* self, uint64_t tablet_id,
     respond(error_response(404, fmt::format("there is no partition {}", tablet_id)));
     co_return;
   }
-  storage::Store* store = nullptr;
+  const Shard* shard = nullptr;
   for (const auto& replica : tablet->replicas) {
-    if (replica.host == self->parts_.node.self() && replica.store < self->parts_.stores.size()) {
-      store = self->parts_.stores[replica.store];
-    }
+    if (replica.host == self->parts_.node.self() && replica.store < self->parts_.shards.size())
+      shard = &self->parts_.shards[replica.store];
   }
-  if (store == nullptr) {
+  if (shard == nullptr) {
     respond(error_response(
         409,
         "this node holds no replica of it; ask one of those that `tetractl partitions` names"));
     co_return;
   }
   base::OneShot<Result<std::vector<storage::SizeSample>>> sampled;
-  store->sample_sizes(
-      table->incarnation, tablet->range, 256,
-      [setter = sampled.setter()](Result<std::vector<storage::SizeSample>> samples) {
-        setter.set(std::move(samples));
-      });
+  shard->reactor.post_from_any_thread([&store = shard->store, &main = self->reactor(),
+                                       incarnation = table->incarnation, range = tablet->range,
+                                       setter = sampled.setter()] {
+    store.sample_sizes(
+        incarnation, range, 256, [&main, setter](Result<std::vector<storage::SizeSample>> samples) {
+          main.post_from_any_thread(
+              [setter, samples = std::move(samples)]() mutable { setter.set(std::move(samples)); });
+        });
+  });
   auto samples = co_await sampled;
   if (!samples) {
     respond(error_response(500, samples.error().message));

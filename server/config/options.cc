@@ -91,6 +91,13 @@ const std::vector<OptionEntry>& option_table() {
        0,
        {"debug", "info", "warn", "error"},
        "Least level that is logged."},
+      {"shards",
+       &Options::shards,
+       0,
+       kShardsMax,
+       {},
+       "Threads that serve, each with its own event loop, connections and store; 0: as many as "
+       "there are cores. Fixed when the node is first started: another number is refused later."},
       {"commit_log_sync",
        &Options::commit_log_sync,
        0,
@@ -116,7 +123,9 @@ const std::vector<OptionEntry>& option_table() {
        1,
        4'096,
        {},
-       "Size of one memtable in MiB; a store has up to four."},
+       "Size of one memtable in MiB; all stores of the node together have room for four, or for "
+       "two "
+       "each if there are more than two."},
       {"background_threads",
        &Options::background_threads,
        1,

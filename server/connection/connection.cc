@@ -87,9 +87,10 @@ void Connection::charge_answers() {
 
 bool Connection::must_pause() {
   charge_answers();
-  paused_ = in_flight_ >= context_.limits.requests_in_flight_max ||
-            charged_bytes_ > context_.limits.unsent_pause_bytes ||
-            (charged_bytes_ > 0 && context_.answer_bytes > context_.limits.node_answer_bytes_pause);
+  paused_ =
+      in_flight_ >= context_.limits.requests_in_flight_max ||
+      charged_bytes_ > context_.limits.unsent_pause_bytes ||
+      (charged_bytes_ > 0 && context_.answer_bytes > context_.limits.shard_answer_bytes_pause);
   return paused_;
 }
 
@@ -189,14 +190,14 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   const uint64_t bytes = envelope.body.size();
-  if (context_.request_bytes_in_flight + bytes > context_.limits.node_request_bytes_max) {
+  if (context_.request_bytes_in_flight + bytes > context_.limits.shard_request_bytes_max) {
     context_.metrics.overloaded.add();
     refuse(envelope, Error(ErrorCode::kOverloaded,
                            "Too many bytes of requests in flight on this node; try again"));
     return;
   }
   // Clients of small answers are always served, new ones for longer than those of large answers.
-  const uint64_t pause = context_.limits.node_answer_bytes_pause;
+  const uint64_t pause = context_.limits.shard_answer_bytes_pause;
   if (last_answer_bytes_ > kSmallAnswerBytes &&
       context_.answer_bytes > (answered_ ? 2 : 3) * pause) {
     context_.metrics.overloaded.add();
@@ -206,7 +207,7 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   context_.request_bytes_in_flight += bytes;
-  ++context_.requests_in_flight;
+  context_.metrics.requests_begun.add();
   ++in_flight_;
   context_.tasks.spawn(run(shared_from_this(), std::move(envelope), std::move(*decoded)));
 }
@@ -221,7 +222,7 @@ Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envel
 
 void Connection::request_done(uint64_t bytes) {
   context_.request_bytes_in_flight -= bytes;
-  --context_.requests_in_flight;
+  context_.metrics.requests_ended.add();
   --in_flight_;
   // Whatever appends calls schedule_flush() at once: so what is new is this answer.
   const uint64_t size = encoder_.pending_bytes() - seen_bytes_;

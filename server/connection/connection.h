@@ -29,20 +29,23 @@ namespace tetrad::server {
 
 struct ConnectionLimits {
   cql::FrameLimits frame;
-  uint32_t requests_in_flight_max = 4096;        // per connection; then reading pauses
-  uint64_t unsent_pause_bytes = 4u << 20;        // reading pauses until the client has taken them
-  uint64_t node_answer_bytes_pause = 32u << 20;  // of all connections: unsent and expected
-  int64_t startup_timeout_us = 10'000'000;       // from accept to the end of STARTUP
+  uint32_t requests_in_flight_max = 4096;         // per connection; then reading pauses
+  uint64_t unsent_pause_bytes = 4u << 20;         // reading pauses until the client has taken them
+  uint64_t shard_answer_bytes_pause = 32u << 20;  // of a shard's connections: unsent and expected
+  int64_t startup_timeout_us = 10'000'000;        // from accept to the end of STARTUP
   int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =
       60'000'000;  // a client that reads nothing for so long is closed
-  uint64_t node_request_bytes_max =
+  uint64_t shard_request_bytes_max =
       1u << 30;  // of all requests in flight on the shard; beyond it OVERLOADED
 };
 
 struct ConnectionMetrics {
   base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
-      bytes_out;
+      bytes_out, requests_begun, requests_ended;
+  // Also from other threads:
+  uint64_t open_now() const { return accepted.value() - closed.value(); }
+  uint64_t in_flight_now() const { return requests_begun.value() - requests_ended.value(); }
 };
 
 class Connection;
@@ -57,7 +60,6 @@ struct ConnectionContext {
   Logger logger;
   ConnectionMetrics metrics;
   uint64_t request_bytes_in_flight = 0;
-  uint64_t requests_in_flight = 0;
   uint64_t answer_bytes = 0;  // of all connections: not sent yet, or expected
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;

@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/connection/listener.h"
 
-#include <sys/socket.h>
+#include <unistd.h>
 
 namespace tetrad::server {
 namespace asio = boost::asio;
 
-Listener::Listener(asio::io_context& io, ConnectionContext& context, uint32_t connections_max)
-    : acceptor_(io), context_(context), connections_max_(connections_max) {}
+namespace {
 
-Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& io, ConnectionContext& context,
+/// On the shard's own thread.
+void adopt(const Listener::Shard& shard, const asio::ip::tcp& protocol, int native) {
+  asio::ip::tcp::socket socket(shard.io);
+  boost::system::error_code error;
+  if (!shard.context.draining) socket.assign(protocol, native, error);
+  if (socket.is_open()) {
+    std::make_shared<Connection>(std::move(socket), shard.context)->start();
+    return;
+  }
+  ::close(native);
+  shard.context.metrics.accepted.add();
+  shard.context.metrics.closed.add();
+}
+
+}  // namespace
+
+Listener::Listener(std::vector<Shard> shards, uint32_t connections_max)
+    : shards_(std::move(shards)),
+      given_(shards_.size()),
+      acceptor_(shards_.front().io),
+      connections_max_(connections_max) {}
+
+Result<std::unique_ptr<Listener>> Listener::open(std::vector<Shard> shards,
                                                  const std::string& address, uint16_t port,
                                                  uint32_t connections_max) {
-  auto listener = std::make_unique<Listener>(io, context, connections_max);
+  auto listener = std::make_unique<Listener>(std::move(shards), connections_max);
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);
@@ -34,22 +55,46 @@ void Listener::accept() {
   acceptor_.async_accept(
       [this](const boost::system::error_code& error, asio::ip::tcp::socket socket) {
         if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+        ConnectionContext& own = shards_.front().context;
         if (error) {  // out of descriptors and the like: go on when some are free again
-          context_.metrics.refused.add();
-          context_.reactor.call_at(context_.reactor.now_us() + 100'000, [this] {
+          own.metrics.refused.add();
+          own.reactor.call_at(own.reactor.now_us() + 100'000, [this] {
             if (acceptor_.is_open()) accept();
           });
           return;
         }
-        if (context_.open.size() >= connections_max_) {
-          context_.metrics.refused.add();
-          boost::system::error_code ignored;
-          socket.close(ignored);
-        } else {
-          std::make_shared<Connection>(std::move(socket), context_)->start();
-        }
+        place(std::move(socket));
         accept();
       });
+}
+
+uint64_t Listener::open_at(size_t shard) const {
+  return given_[shard] - shards_[shard].context.metrics.closed.value();
+}
+
+void Listener::place(asio::ip::tcp::socket socket) {
+  size_t least = 0;
+  uint64_t open = 0;
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    open += open_at(i);
+    if (open_at(i) < open_at(least)) least = i;
+  }
+  boost::system::error_code ignored;
+  if (open >= connections_max_) {
+    shards_.front().context.metrics.refused.add();
+    socket.close(ignored);
+    return;
+  }
+  ++given_[least];
+  const Shard& shard = shards_[least];
+  if (least == 0) {
+    std::make_shared<Connection>(std::move(socket), shard.context)->start();
+    return;
+  }
+  const asio::ip::tcp protocol = acceptor_.local_endpoint(ignored).protocol();
+  const int native = socket.release(ignored);
+  shard.context.reactor.post_from_any_thread(
+      [shard, protocol, native] { adopt(shard, protocol, native); });
 }
 
 void Listener::stop() {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts the clients of one shard. With several shards each has a listener on the same port
-// (SO_REUSEPORT).
+// Accepts the clients of a node, on shard 0, and gives each to the shard that has the fewest. Where
+// a connection is, it stays.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -14,19 +15,29 @@ namespace tetrad::server {
 
 class Listener {
  public:
-  /// Errors: kConfig with the address and the reason (in use, not of this machine).
-  static Result<std::unique_ptr<Listener>> open(boost::asio::io_context& io,
-                                                ConnectionContext& context,
+  /// A shard's loop and what its connections share; both outlive the listener.
+  struct Shard {
+    boost::asio::io_context& io;
+    ConnectionContext& context;
+  };
+
+  /// `shards` by number; the listener belongs to the thread of the first. Errors: kConfig with the
+  /// address and the reason (in use, not of this machine).
+  static Result<std::unique_ptr<Listener>> open(std::vector<Shard> shards,
                                                 const std::string& address, uint16_t port,
                                                 uint32_t connections_max);
-  Listener(boost::asio::io_context& io, ConnectionContext& context, uint32_t connections_max);
+  Listener(std::vector<Shard> shards, uint32_t connections_max);
   void stop();
 
  private:
+  /// Connections given to a shard and not closed yet, on their way to it among them.
+  uint64_t open_at(size_t shard) const;
   void accept();
+  void place(boost::asio::ip::tcp::socket socket);
 
+  const std::vector<Shard> shards_;
+  std::vector<uint64_t> given_;  // by shard
   boost::asio::ip::tcp::acceptor acceptor_;
-  ConnectionContext& context_;
   const uint32_t connections_max_;
 };
 

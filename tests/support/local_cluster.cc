@@ -125,7 +125,7 @@ LocalCluster::LocalCluster() : pool_(std::make_unique<InlinePool>()) {
   TETRAD_ASSERT(store.has_value());
   store_ = std::move(*store);
   coordinator = std::make_unique<LocalCoordinator>(reactor, *store_);
-  virtual_tables_ = cql::make_system_tables(meta, {});
+  virtual_tables_ = cql::make_system_tables(meta, {}, std::make_shared<cql::TraceSessions>());
   take_schema();
 }
 

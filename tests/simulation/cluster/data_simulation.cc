@@ -91,20 +91,22 @@ Task<void> run_operation(SimNode* node, TableIncarnation incarnation, Operation*
                          ConsistencyLevel level) {
   const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
   World* const world = &node->world();
+  // Through any of its shards.
+  const auto shard = static_cast<uint32_t>(operation->begun_us % node->shard_count());
+  replication::Coordinator* const coordinator = &node->data(shard).coordinator();
   if (operation->is_write) {
     std::vector<storage::Mutation> mutations;
     mutations.push_back(mutation_of(incarnation, *operation));
     replication::WriteOptions options;
     options.level = level;
     options.deadline = deadline;
-    auto result = co_await node->data().coordinator().write(std::move(mutations), options);
+    auto result = co_await coordinator->write(std::move(mutations), options);
     operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
   } else {
     replication::ReadOptions options;
     options.level = level;
     options.deadline = deadline;
-    auto result =
-        co_await node->data().coordinator().read(read_of(incarnation, operation->key), options);
+    auto result = co_await coordinator->read(read_of(incarnation, operation->key), options);
     const bool ok = result && take_answer(*result, *operation);
     operation->state = ok ? Operation::State::kOk : Operation::State::kFailed;
   }
@@ -127,7 +129,11 @@ Task<void> create_table(SimNode* node, bool* created) {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed) : random_(seed * 7919 + 1), cluster_(seed, 3 + seed % 4) {}
+  /// Half of the seeds have nodes of two shards.
+  explicit Simulation(uint64_t seed)
+      : random_(seed * 7919 + 1),
+        shards_(1 + seed / 4 % 2),
+        cluster_(seed, 3 + seed % 4, shards_, shards_) {}
 
   /// "" or what went wrong.
   std::string run() {
@@ -203,7 +209,7 @@ class Simulation {
         network.slow_one_in = 0;
         break;
       case 11:
-        if (cluster_.size() < 6 && random_.one_in(10)) cluster_.add().start();
+        if (cluster_.size() < 6 && random_.one_in(10)) cluster_.add(shards_, shards_).start();
         break;
       default:
         break;
@@ -331,6 +337,7 @@ class Simulation {
   }
 
   base::Random random_;
+  const uint32_t shards_;  // of each node
   SimCluster cluster_;
   TableIncarnation incarnation_;
   int64_t last_timestamp_ = 0;

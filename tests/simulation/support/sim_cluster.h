@@ -13,6 +13,9 @@
 #include "base/task_group.h"
 #include "replication/data_plane.h"
 #include "replication/node.h"
+#include "replication/rpc/shard_mailboxes.h"
+#include "replication/shard.h"
+#include "storage/engine/local_log_front.h"
 #include "storage/engine/memory_store.h"
 #include "tests/simulation/support/sim_network.h"
 #include "tests/simulation/support/sim_world.h"
@@ -63,10 +66,17 @@ class SimNode {
   int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
   bool is_up() const { return life_ != nullptr; }
-  bool is_ready() const { return life_ && life_->node->is_ready(); }
+  /// Every shard of it.
+  bool is_ready() const {
+    return life_ && life_->node->is_ready() && life_->shards_ready + 1 == options_.shard_count;
+  }
   replication::ReplicationNode& node() { return *life_->node; }
-  replication::DataPlane& data() { return *life_->data; }
-  base::Reactor& reactor() { return *life_->reactor; }
+  replication::DataPlane& data() { return *life_->shards.front()->data; }
+  /// Shards of one node run in the one thread of the world, each as events of its own.
+  uint32_t shard_count() const { return options_.shard_count; }
+  replication::DataPlane& data(uint32_t shard) { return *life_->shards.at(shard)->data; }
+  base::Reactor& reactor(uint32_t shard) { return *life_->shards.at(shard)->reactor; }
+  base::Reactor& reactor() { return reactor(0); }
   storage::Store& store(uint32_t number) { return *life_->stores.at(number); }
   replication::MetaSnapshot state() { return node().meta().snapshot(); }
   const std::optional<Error>& fatal() const { return fatal_; }
@@ -77,35 +87,41 @@ class SimNode {
     fatal_.reset();
     life_ = std::make_unique<Life>();
     Life& life = *life_;
-    life.reactor = std::make_unique<SimReactor>(
-        world_,
+    const auto skew_us =
         static_cast<int64_t>(world_.random().below(static_cast<uint64_t>(2 * clock_skew_max_us))) -
-            clock_skew_max_us);
+        clock_skew_max_us;
     life.pool = std::make_unique<SimIoPool>(world_);
-    life.random = std::make_unique<base::Random>(world_.random().next());
-    life.transport = std::make_unique<SimTransport>(network_, endpoint());
-    network_.listen(endpoint(), *life.transport, *life.reactor);
-    life.log = storage::make_memory_local_log(disk_, *life.reactor);
+    std::vector<base::Reactor*> reactors;
+    for (uint32_t i = 0; i < options_.shard_count; ++i) {
+      auto shard = std::make_unique<Shard>();
+      shard->reactor = std::make_unique<SimReactor>(world_, skew_us);
+      shard->random = std::make_unique<base::Random>(world_.random().next());
+      shard->transport = std::make_unique<SimTransport>(network_, endpoint());
+      reactors.push_back(shard->reactor.get());
+      life.shards.push_back(std::move(shard));
+    }
+    Shard& main = *life.shards.front();
+    network_.listen(endpoint(), *main.transport, *main.reactor);
+    life.mailboxes = std::make_unique<replication::ShardMailboxes>(reactors);
+    main.log = storage::make_memory_local_log(disk_, *main.reactor);
     life.factory = storage::make_memory_store_factory(disk_, storage::StoreOptions());
-    std::vector<storage::Store*> stores;
     for (uint32_t i = 0; i < options_.store_count; ++i) {
-      auto store = life.factory->open("store" + std::to_string(i), *life.reactor, *life.pool);
+      auto store = life.factory->open("store" + std::to_string(i),
+                                      *reactors[i % options_.shard_count], *life.pool);
       if (!store) throw std::runtime_error(store.error().message);
-      stores.push_back(store->get());
       life.stores.push_back(std::move(*store));
     }
     replication::NodeOptions options = options_;
     options.fatal = [this](const Error& error) { fatal_ = error; };
-    const Logger logger(std::make_shared<SimLogSink>(world_, endpoint()), "");
-    const replication::NodeEnvironment environment{*life.reactor,   *life.pool,  *life.random,
-                                                   *life.transport, *life.log,   std::move(stores),
-                                                   logger,          life.metrics};
-    auto node = replication::ReplicationNode::make(environment, std::move(options));
+    options.forward = forward_from(0);
+    auto node = replication::ReplicationNode::make(environment_of(0), std::move(options));
     if (!node) throw std::runtime_error(node.error().message);
     life.node = std::move(*node);
-    auto data = replication::DataPlane::make(environment, *life.node, data_options);
-    if (!data) throw std::runtime_error(data.error().message);
-    life.data = std::move(*data);
+    life.mailboxes->deliver_to(0, [rpc = &life.node->rpc()](Bytes message) {
+      rpc->receive_forwarded(std::move(message));
+    });
+    for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
+    make_data(0, life.node->rpc(), life.node->meta());
     life.node->start();
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
@@ -124,19 +140,77 @@ class SimNode {
   void spawn(Task<void> task) { life_->tasks.spawn(std::move(task)); }
 
  private:
-  struct Life {
-    base::MetricsRegistry metrics;
+  struct Shard {
     std::unique_ptr<SimReactor> reactor;
-    std::unique_ptr<SimIoPool> pool;
     std::unique_ptr<base::Random> random;
     std::unique_ptr<SimTransport> transport;
     std::unique_ptr<storage::LocalLog> log;
+    std::unique_ptr<replication::ReplicationShard> replication;  // null: the first
+    std::unique_ptr<replication::DataPlane> data;
+  };
+  struct Life {
+    ~Life() {  // users before what they use, over all shards
+      tasks.destroy_all();
+      for (auto& shard : shards) shard->data.reset();
+      for (auto& shard : shards) shard->replication.reset();
+      node.reset();
+    }
+    base::MetricsRegistry metrics;
+    std::unique_ptr<SimIoPool> pool;
+    std::vector<std::unique_ptr<Shard>> shards;
+    std::unique_ptr<replication::ShardMailboxes> mailboxes;
     std::unique_ptr<storage::StoreFactory> factory;
     std::vector<std::unique_ptr<storage::Store>> stores;
     std::unique_ptr<replication::ReplicationNode> node;
-    std::unique_ptr<replication::DataPlane> data;
-    base::TaskGroup tasks;  // destroyed before what they use
+    uint32_t shards_ready = 0;  // but the first
+    base::TaskGroup tasks;      // destroyed before what they use
   };
+
+  replication::NodeEnvironment environment_of(uint32_t shard) {
+    Shard& own = *life_->shards[shard];
+    std::vector<storage::Store*> stores;
+    for (uint32_t i = 0; i < options_.store_count; ++i)
+      stores.push_back(i % options_.shard_count == shard ? life_->stores[i].get() : nullptr);
+    return {*own.reactor,
+            *life_->pool,
+            *own.random,
+            *own.transport,
+            *own.log,
+            std::move(stores),
+            Logger(std::make_shared<SimLogSink>(world_, endpoint()), ""),
+            life_->metrics};
+  }
+  std::function<void(uint32_t, Bytes)> forward_from(uint32_t shard) {
+    return [mailboxes = life_->mailboxes.get(), shard](uint32_t to, Bytes message) {
+      mailboxes->send(shard, to, std::move(message));
+    };
+  }
+  void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta) {
+    replication::DataPlaneOptions options = data_options;
+    options.shard = shard;
+    options.shard_count = options_.shard_count;
+    auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
+                                             options);
+    if (!data) throw std::runtime_error(data.error().message);
+    life_->shards[shard]->data = std::move(*data);
+  }
+  void start_shard(uint32_t number) {
+    Life& life = *life_;
+    Shard& shard = *life.shards[number];
+    shard.log = storage::make_local_log_front(*life.shards[0]->log, *life.shards[0]->reactor,
+                                              *shard.reactor);
+    replication::ShardOptions options;
+    options.shard = number;
+    options.forward = forward_from(number);
+    options.ready = [&life] { ++life.shards_ready; };
+    shard.replication = std::make_unique<replication::ReplicationShard>(
+        environment_of(number), *life.node, std::move(options));
+    life.mailboxes->deliver_to(number, [rpc = &shard.replication->rpc()](Bytes message) {
+      rpc->receive_forwarded(std::move(message));
+    });
+    make_data(number, shard.replication->rpc(), shard.replication->meta());
+    shard.replication->start();
+  }
 
   World& world_;
   SimNetwork& network_;
@@ -149,9 +223,9 @@ class SimNode {
 /// Nodes 127.0.0.1, .2 and so on; the first is everybody's seed.
 class SimCluster {
  public:
-  explicit SimCluster(uint64_t seed, size_t nodes = 0, uint32_t stores = 1)
+  explicit SimCluster(uint64_t seed, size_t nodes = 0, uint32_t stores = 1, uint32_t shards = 1)
       : world_(seed), network_(world_) {
-    for (size_t i = 0; i < nodes; ++i) add(stores);
+    for (size_t i = 0; i < nodes; ++i) add(stores, shards);
   }
 
   World& world() { return world_; }
@@ -159,12 +233,13 @@ class SimCluster {
   size_t size() const { return nodes_.size(); }
   SimNode& operator[](size_t index) { return *nodes_.at(index); }
 
-  SimNode& add(uint32_t stores = 1) {
+  SimNode& add(uint32_t stores = 1, uint32_t shards = 1) {
     replication::NodeOptions options;
     const size_t number = nodes_.size() + 1;
     options.address = "127.0.0." + std::to_string(number);
     options.rack = "rack" + std::to_string(number);
     options.store_count = stores;
+    options.shard_count = shards;
     options.seeds = {replication::make_endpoint("127.0.0.1", 7000)};
     nodes_.push_back(std::make_unique<SimNode>(world_, network_, std::move(options)));
     return *nodes_.back();

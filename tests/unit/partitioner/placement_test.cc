@@ -87,6 +87,18 @@ TEST_CASE("with more nodes any token's ring owner is a member of its tablet") {
   }
 }
 
+TEST_CASE("a table lies on every store of a node, whatever other tables do") {
+  const Ring ring(ring_nodes(3, 3, 4));
+  StoreLoad load;
+  for (const auto& node : ring.nodes()) load[{node.host, 2}] = 100;
+  const auto tablets = place_table(ring, {}, load);
+  REQUIRE(tablets);
+  CHECK(tablets->size() == 4);
+  std::set<StoreAddress> used;
+  for (const Tablet& tablet : *tablets) used.insert(tablet.replicas.begin(), tablet.replicas.end());
+  CHECK(used.size() == 12);
+}
+
 TEST_CASE("members lie on distinct racks while there are any") {
   const Ring ring(ring_nodes(8, 4));
   for (const auto& [token, node] : ring.tokens()) {
@@ -123,7 +135,7 @@ TEST_CASE("a tablet that grows keeps its members and stores") {
   const auto tablets = place_table(Ring({nodes[0], nodes[1]}), {}, load);
   REQUIRE(tablets);
   for (const Tablet& tablet : *tablets) {
-    const auto wanted = desired_replicas(Ring(nodes), tablet, 4, load);
+    const auto wanted = desired_replicas(Ring(nodes), tablet, 4, load, load);
     REQUIRE(wanted.size() == 4);
     for (const StoreAddress& member : tablet.replicas)
       CHECK(std::count(wanted.begin(), wanted.begin() + 2, member) == 1);

@@ -140,11 +140,33 @@ TEST_CASE("a transport may be destroyed with everything under way") {
   loop.run_until([turns = 50]() mutable { return turns-- == 0; });
 }
 
+TEST_CASE("connections are given to the shards in turn") {
+  Loop loop;
+  TcpTransportOptions own;
+  own.listen = false;
+  auto second = loop.open(own);  // another shard's, here in the same thread
+  TcpTransportOptions options;
+  options.shard_count = 2;
+  options.hand_over = [&](uint32_t shard, int socket) {
+    CHECK(shard == 1);
+    second->adopt(socket);
+  };
+  auto first = loop.open(options);
+  int at_first = 0, at_second = 0;
+  first->set_receive_handler([&](const Bytes&) { ++at_first; });
+  second->set_receive_handler([&](const Bytes&) { ++at_second; });
+  std::vector<std::unique_ptr<TcpTransport>> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.push_back(loop.open(own));
+    peers.back()->send(at(*first), "hello");
+  }
+  CHECK(loop.run_until([&] { return at_first == 2 && at_second == 2; }));
+}
+
 TEST_CASE("a port that is taken and an address that is none are refused") {
   Loop loop;
   auto a = loop.open();
   TcpTransportOptions options;
-  options.reuse_port = false;
   options.listen_port = a->port();
   const auto taken = TcpTransport::open(loop.io, loop.reactor, options, Logger());
   REQUIRE_FALSE(taken.has_value());

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "storage/engine/local_log_front.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::storage {
@@ -149,6 +150,33 @@ TEST_CASE("a local log of another format is refused") {
   CHECK(opened.error().code == ErrorCode::kCorruption);
   { std::ofstream(rig.directory / "TETRAD_FORMAT") << "tetrad local log format 1\n"; }
   rig.open();
+}
+
+TEST_CASE("another shard writes through a front, a turn at a time") {
+  LogRig rig(true);
+  tests::ManualReactor shard;
+  auto front = make_local_log_front(*rig.log, rig.reactor, shard);
+  int written = 0;
+  const auto done = [&](const Result<void>& result) { written += result ? 1 : 100; };
+  front->write({{"a", "1"}}, false, done);
+  front->write({{"b", "2"}, {"a", std::nullopt}}, true, done);
+  rig.reactor.run_until_idle();
+  CHECK_FALSE(*front->get("b"));  // the shard's turn has not ended
+  shard.run_until_idle();
+  rig.reactor.run_until_idle();
+  CHECK(written == 0);  // the answer comes to the shard's own thread
+  shard.run_until_idle();
+  CHECK(written == 2);
+  CHECK(front->get("b")->value() == "2");
+  CHECK_FALSE(*front->get("a"));
+
+  front->write({{"c", "3"}}, false, done);
+  front->erase_range("a", "z", done);
+  shard.run_until_idle();
+  rig.reactor.run_until_idle();
+  shard.run_until_idle();
+  CHECK(written == 4);
+  CHECK(front->scan("a", "z", 10)->empty());
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/execute/prepared_texts.h"
+
+namespace tetrad::cql {
+
+void PreparedTexts::put(BytesView id, Entry entry) {
+  const std::lock_guard lock(mutex_);
+  const auto [found, is_new] = by_id_.try_emplace(Bytes(id));
+  if (is_new) {
+    by_use_.emplace_front();
+    by_use_.front().id = Bytes(id);
+    found->second = by_use_.begin();
+  } else {
+    bytes_ -= found->second->bytes();
+    by_use_.splice(by_use_.begin(), by_use_, found->second);
+  }
+  found->second->entry = std::move(entry);
+  bytes_ += found->second->bytes();
+  while (by_use_.size() > 1 && (by_use_.size() > count_max_ || bytes_ > bytes_max_)) {
+    bytes_ -= by_use_.back().bytes();
+    by_id_.erase(by_use_.back().id);
+    by_use_.pop_back();
+  }
+}
+
+std::optional<PreparedTexts::Entry> PreparedTexts::find(BytesView id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_id_.find(Bytes(id));
+  if (found == by_id_.end()) return std::nullopt;
+  by_use_.splice(by_use_.begin(), by_use_, found->second);
+  return found->second->entry;
+}
+
+}  // namespace tetrad::cql

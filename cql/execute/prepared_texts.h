@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was prepared on a node, for its shards: drivers prepare a statement once per node and
+// execute it on any connection. A shard that has not got a statement of its own looks here, and
+// prepares it from the text.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/bytes.h"
+#include "cql/protocol/result_metadata.h"
+
+namespace tetrad::cql {
+
+/// Thread-safe. Bounded: beyond its limits the statement that was prepared or looked for longest
+/// ago goes.
+class PreparedTexts {
+ public:
+  struct Entry {
+    std::string keyspace, text;
+    MetadataId announced{};  // of the result metadata, as PREPARE told it
+  };
+  PreparedTexts(size_t count_max, uint64_t bytes_max)
+      : count_max_(count_max), bytes_max_(bytes_max) {}
+
+  void put(BytesView id, Entry entry);
+  std::optional<Entry> find(BytesView id);
+
+ private:
+  struct Kept {
+    Bytes id;
+    Entry entry;
+    uint64_t bytes() const { return id.size() + entry.keyspace.size() + entry.text.size() + 256; }
+  };
+  const size_t count_max_;
+  const uint64_t bytes_max_;
+  std::mutex mutex_;        // guards what follows
+  std::list<Kept> by_use_;  // front: used last
+  std::unordered_map<Bytes, std::list<Kept>::iterator> by_id_;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace tetrad::cql

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/tablets/shard_tablets.h"
+
+namespace tetrad::replication {
+
+ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
+                           MetaService& meta, std::vector<storage::Store*> stores,
+                           int64_t load_period_us, const Logger& logger)
+    : stores_(std::move(stores)),
+      load_(reactor, rpc, meta, stores_, load_period_us),
+      splits_(reactor, random, rpc, meta, logger.named("tablets")),
+      stream_(reactor, rpc, meta, stores_, logger.named("tablets")) {
+  load_.on_measured(
+      [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
+  subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
+    if (before != now) retire(before, now);
+  });
+}
+
+/// What is in the list at the first state of this life is retired again: the node may have ended
+/// before its stores had taken note.
+void ShardTablets::retire(const MetaSnapshot& before, const MetaSnapshot& now) {
+  const size_t known = before->applied.value == 0 ? 0 : before->retired.size();
+  for (size_t i = 0; i < now->retired.size(); ++i) {
+    const bool is_old = i < known && before->retired[i] == now->retired[i];
+    if (is_old) continue;
+    for (storage::Store* store : stores_)
+      if (store != nullptr) store->retire(now->retired[i]);
+  }
+}
+
+void ShardTablets::register_in(base::MetricsRegistry& metrics, const std::string& labels) const {
+  metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
+              labels, splits_.metrics().splits);
+  metrics.add("tetrad_replication_tablets_filled_total",
+              "Physical partitions this shard's stores became members of by streaming.", labels,
+              stream_.metrics().tablets_filled);
+  metrics.add("tetrad_replication_streamed_bytes_total", "Bytes taken from streams.", labels,
+              stream_.metrics().bytes_taken);
+}
+
+}  // namespace tetrad::replication

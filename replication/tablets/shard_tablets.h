@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every shard does for the tablets of its stores: measures them, splits those that have grown,
+// takes part in changes of members, and has its stores clean up what was dropped.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "replication/tablets/load_report.h"
+#include "replication/tablets/split_runner.h"
+#include "replication/tablets/tablet_stream.h"
+
+namespace tetrad::replication {
+
+class ShardTablets {
+ public:
+  /// `stores` by number; null: another shard's. Everything outlives it.
+  ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
+               std::vector<storage::Store*> stores, int64_t load_period_us, const Logger& logger);
+  void start() { load_.start(); }
+  void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
+
+ private:
+  void retire(const MetaSnapshot& before, const MetaSnapshot& now);
+
+  const std::vector<storage::Store*> stores_;
+  LoadReporter load_;
+  SplitRunner splits_;
+  TabletStream stream_;
+  std::shared_ptr<void> subscription_;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/shard.h"
+
+namespace tetrad::server {
+
+void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& serving,
+                            const Logger& logger, base::MetricsRegistry& metrics) {
+  virtual_tables = cql::make_system_tables(meta, serving.facts, serving.traces);
+  processor = std::make_unique<cql::QueryProcessor>(reactor, random, data->coordinator(), meta,
+                                                    *virtual_tables, serving.query, logger);
+  events = std::make_unique<EventHub>(meta);
+  processor->set_schema_listener(
+      [hub = events.get()](const cql::SchemaSnapshot* before, const cql::SchemaSnapshot& now) {
+        hub->schema_changed(before, now);
+      });
+  connections =
+      std::make_unique<ConnectionContext>(reactor, *processor, *events, serving.limits,
+                                          serving.program_version, logger.named("connection"));
+  register_metrics(metrics);
+}
+
+void Shard::register_metrics(base::MetricsRegistry& metrics) {
+  const std::string shard = fmt::format("shard=\"{}\"", number);
+  const ConnectionMetrics& c = connections->metrics;
+  const auto counter = [&](const char* name, const char* help, const base::Counter& value) {
+    metrics.add(fmt::format("tetrad_server_{}_total", name), help, shard, value);
+  };
+  counter("connections_accepted", "Client connections accepted.", c.accepted);
+  counter("connections_closed", "Client connections closed.", c.closed);
+  counter("connections_refused", "Client connections refused (connections_max, descriptors).",
+          c.refused);
+  counter("requests", "Requests of clients.", c.requests);
+  counter("protocol_errors", "Frames that broke the protocol.", c.protocol_errors);
+  counter("overloaded", "Requests refused with OVERLOADED for memory.", c.overloaded);
+  counter("received_bytes", "Bytes received from clients.", c.bytes_in);
+  counter("sent_bytes", "Bytes sent to clients.", c.bytes_out);
+  metrics.add_gauge("tetrad_server_connections_open", "Client connections open now.", shard,
+                    [&c] { return static_cast<double>(c.open_now()); });
+  metrics.add_gauge("tetrad_server_requests_in_flight", "Requests being worked on.", shard,
+                    [&c] { return static_cast<double>(c.in_flight_now()); });
+  const cql::QueryMetrics& q = processor->metrics();
+  const auto latency = [&](const char* verb, const base::LatencyHistogram& histogram) {
+    metrics.add("tetrad_cql_request_seconds", "Latency of client requests in this node.",
+                fmt::format("{},verb=\"{}\"", shard, verb), histogram);
+  };
+  latency("query", q.query);
+  latency("prepare", q.prepare);
+  latency("execute", q.execute);
+  latency("batch", q.batch);
+  metrics.add("tetrad_cql_errors_total", "Requests answered with an error.", shard, q.errors);
+  metrics.add("tetrad_cql_prepared_evicted_total", "Prepared statements dropped for room.", shard,
+              q.prepared_evicted);
+}
+
+void Shard::drain() {
+  connections->draining = true;
+  const auto open = connections->open;
+  for (const auto& connection : open) connection->drain();
+}
+
+void Shard::stop_serving() {
+  if (connections == nullptr) return;
+  const auto open = connections->open;
+  for (const auto& connection : open) connection->close();
+  connections->tasks.destroy_all();
+}
+
+}  // namespace tetrad::server

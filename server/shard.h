@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A shard: one thread's part of a node, with its event loop, its store, its connections and all
+// that a request passes between the two. Shards are made and ended by the node, on the main thread,
+// while none of them runs; the main thread then runs the first.
+#pragma once
+
+#include <memory>
+#include <thread>
+
+#include "base/random.h"
+#include "cql/execute/query_processor.h"
+#include "replication/data_plane.h"
+#include "replication/rpc/tcp_transport.h"
+#include "replication/shard.h"
+#include "server/connection/connection.h"
+#include "server/runtime/asio_reactor.h"
+#include "storage/engine/local_log.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::server {
+
+/// What a shard serves clients with.
+struct ShardServing {
+  cql::LocalNodeFacts facts;
+  std::shared_ptr<cql::TraceSessions> traces;
+  cql::QueryProcessorOptions query;
+  ConnectionLimits limits;
+  std::string program_version;
+};
+
+struct Shard {
+  Shard(uint32_t number_of_it, AsioReactor& its_reactor, uint64_t seed)
+      : number(number_of_it), reactor(its_reactor), random(seed) {}
+  ~Shard() { stop_serving(); }
+
+  /// Needs `data`. `meta` is the shard's own.
+  void prepare_serving(replication::MetaService& meta, const ShardServing& serving,
+                       const Logger& logger, base::MetricsRegistry& metrics);
+  /// Requests in flight are still answered, then the connections close. On the shard's thread.
+  void drain();
+  /// Closes what is open, and drops what still runs.
+  void stop_serving();
+
+  const uint32_t number;
+  AsioReactor& reactor;
+  base::Random random;
+  std::unique_ptr<storage::LocalLog> log;  // the first shard's is the log itself
+  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<replication::TcpTransport> transport;
+  std::unique_ptr<replication::ReplicationShard> replication;  // null: the first shard
+  std::unique_ptr<replication::DataPlane> data;
+  std::unique_ptr<cql::VirtualTables> virtual_tables;
+  std::unique_ptr<cql::QueryProcessor> processor;
+  std::unique_ptr<EventHub> events;
+  std::unique_ptr<ConnectionContext> connections;
+  std::thread thread;  // not of the first
+
+ private:
+  void register_metrics(base::MetricsRegistry& metrics);
+};
+
+}  // namespace tetrad::server
