@@ -11,8 +11,8 @@ namespace tetrad::server {
 /// one.
 uint32_t usable_cores();
 
-/// What a control group's `cpu.max` ("max 100000", "150000 100000") allows, rounded up; 0: no limit,
-/// or not readable.
+/// What a control group's `cpu.max` ("max 100000", "150000 100000") allows, rounded up; 0: no
+/// limit, or not readable.
 uint32_t cores_of_cpu_max(std::string_view text);
 
 }  // namespace tetrad::server

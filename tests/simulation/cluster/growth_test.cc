@@ -107,7 +107,8 @@ size_t copies_of(SimCluster& cluster, const std::string& key) {
 TEST_CASE("replica sets grow from one to four members while writes go on, and lose none") {
   for (uint64_t seed = 1; seed <= seed_count(8); ++seed) {
     INFO("seed=" << seed);
-    SimCluster cluster(seed, 4, 2);
+    const uint32_t shards = 1 + seed / 4 % 2;
+    SimCluster cluster(seed, 4, 2, shards);
     base::Random& random = cluster.world().random();
     cluster[0].start();
     REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
@@ -146,6 +147,10 @@ TEST_CASE("replica sets grow from one to four members while writes go on, and lo
     cluster.world().run_for(1'000'000);
     CHECK(acknowledged.size() > 200);
     for (const std::string& key : acknowledged) CHECK(copies_of(cluster, key) >= 3);
+    std::set<StoreAddress> used;  // every store of every node
+    for (const auto& tablet : the_table(cluster, 0).tablets.tablets())
+      used.insert(tablet.replicas.begin(), tablet.replicas.end());
+    CHECK(used.size() == 8);
   }
 }
 

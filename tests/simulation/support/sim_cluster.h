@@ -75,6 +75,11 @@ class SimNode {
   /// Shards of one node run in the one thread of the world, each as events of its own.
   uint32_t shard_count() const { return options_.shard_count; }
   replication::DataPlane& data(uint32_t shard) { return *life_->shards.at(shard)->data; }
+  replication::MetaService& meta(uint32_t shard) {
+    auto* const other = life_->shards.at(shard)->replication.get();
+    return other == nullptr ? static_cast<replication::MetaService&>(life_->node->meta())
+                            : other->meta();
+  }
   base::Reactor& reactor(uint32_t shard) { return *life_->shards.at(shard)->reactor; }
   base::Reactor& reactor() { return reactor(0); }
   storage::Store& store(uint32_t number) { return *life_->stores.at(number); }
