@@ -166,7 +166,7 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     operation.stale_schema |= code == ErrorCode::kStaleSchema;
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
     if (code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
-        !replicas_.is_local(replica)) {
+        replica.host != rpc_.self()) {
       hints_.add(replica, part.mutation, reactor_.wall_time_us());
     }
     if (TETRAD_MUTANT(hints_count)) {
