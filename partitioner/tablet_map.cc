@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tablets of one table.
 //
-//   map     := u8 version (1), varint map version, varint count, tablet*
-//   tablet  := varint id, varint epoch, u8 stage, u8 flags (1: full), i64 end token, u64 end hash,
+//   map     := u8 version (2), varint map version, varint count, tablet*
+//   tablet  := varint id, varint epoch, u8 stage, u8 flags (1: full), zigzag repaired at, i64 end
+//   token, u64 end hash,
 //              stores, stores (the new ones)
 //   stores  := varint count, (16 B host, varint store)*
 // A tablet starts where the one before it ends.
@@ -16,7 +17,7 @@ namespace tetrad::partitioner {
 
 namespace {
 
-constexpr uint8_t kMapFormat = 1;
+constexpr uint8_t kMapFormat = 2;
 constexpr uint64_t kReplicasMax = 256;
 
 bool covers_ring(const std::vector<Tablet>& tablets) {
@@ -61,6 +62,7 @@ Result<Tablet> decode_tablet(base::ByteReader& in, RingPosition start) {
   tablet.stage = static_cast<TabletStage>(stage);
   TETRAD_TRY(const uint8_t flags, in.read_u8());
   tablet.full = (flags & 1) != 0;
+  TETRAD_TRY(tablet.repaired_us, in.read_zigzag());
   tablet.range.start = start;
   TETRAD_TRY(tablet.range.end.token, in.read_i64());
   TETRAD_TRY(tablet.range.end.hash, in.read_u64());
@@ -121,6 +123,7 @@ void encode_tablet_map(const TabletMap& map, Bytes& out) {
     writer.varint(tablet.epoch.value);
     writer.u8(static_cast<uint8_t>(tablet.stage));
     writer.u8(tablet.full ? 1 : 0);
+    writer.zigzag(tablet.repaired_us);
     writer.i64(tablet.range.end.token);
     writer.u64(tablet.range.end.hash);
     encode_stores(tablet.replicas, writer);

@@ -29,7 +29,9 @@ struct Tablet {
       replicas;  // the old set while a change is under way; the first is preferred
   std::vector<StoreAddress> new_replicas;  // the whole new set while stage != kNormal, else empty
   TabletStage stage = TabletStage::kNormal;
-  SetEpoch epoch;     // rises with every change of members or stage; never by a split
+  SetEpoch epoch;  // rises with every change of members or stage; never by a split
+  /// When the last repair that all members finished began (wall clock, us); 0: none. Never lowered.
+  int64_t repaired_us = 0;
   bool full = false;  // a single logical partition at its size limit: inserts are refused
 };
 

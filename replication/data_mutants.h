@@ -14,7 +14,8 @@ struct DataMutants {
   bool stale_stamp_acked = false;  // rule 28: a replica that has seen a later stamp is not heeded
   bool fill_not_awaited = false;   // rule 9: reads go to the new set before it is filled
   bool fill_from_one = false;      // rule 10: a new member is built from one old one
-  bool merge_not_written = false;  // rule 3: the merge is answered without being written back
+  bool repair_reads_nothing = false;  // rule 18: the horizon rises without a repair
+  bool merge_not_written = false;     // rule 3: the merge is answered without being written back
 };
 inline DataMutants data_mutants;
 #define TETRAD_MUTANT(name) (::tetrad::replication::data_mutants.name)

@@ -23,7 +23,11 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock, options.coordinator,
                    environment.logger.named("coordinator")),
       dispatcher_(environment.reactor, hints_, rpc, meta, options.hint_dispatch,
-                  environment.logger.named("hints")) {}
+                  environment.logger.named("hints")),
+      repairs_(
+          environment.reactor, environment.random, rpc, meta, coordinator_,
+          [this](const StoreAddress& replica) { return replicas_.is_local(replica); },
+          options.repair, environment.logger.named("repair")) {}
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
@@ -31,6 +35,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
+  plane->repairs_.start();
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);
   base::MetricsRegistry& metrics = environment.metrics;
   plane->coordinator_.metrics().register_in(metrics, labels);
@@ -43,6 +48,15 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
               hints.metrics().refused);
   metrics.add_gauge("tetrad_replication_hints_pending", "Hints waiting for their replicas.", labels,
                     [&hints] { return static_cast<double>(hints.pending_count()); });
+  const RepairMetrics& repairs = plane->repairs_.metrics();
+  metrics.add("tetrad_replication_repaired_tablets_total",
+              "Physical partitions whose members were all compared and made equal.", labels,
+              repairs.tablets);
+  metrics.add("tetrad_replication_repair_pages_total",
+              "Pages of physical partitions that repair has compared.", labels, repairs.pages);
+  metrics.add("tetrad_replication_repairs_failed_total",
+              "Repairs that ended early, to be tried again: a member was down or the set changed.",
+              labels, repairs.failed);
   return plane;
 }
 

@@ -9,6 +9,7 @@
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
 #include "replication/node.h"
+#include "replication/repair/repair_runner.h"
 #include "replication/replica/replica_service.h"
 
 namespace tetrad::replication {
@@ -17,6 +18,7 @@ struct DataPlaneOptions {
   CoordinatorOptions coordinator;
   HintOptions hints;
   HintDispatchOptions hint_dispatch;
+  RepairOptions repair;
   uint32_t shard = 0, shard_count = 1;
 };
 
@@ -32,6 +34,7 @@ class DataPlane {
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
   HintStore& hints() { return hints_; }
   const ReplicaService& replicas() const { return replicas_; }
+  RepairRunner& repairs() { return repairs_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
@@ -41,6 +44,7 @@ class DataPlane {
   HintStore hints_;
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;
+  RepairRunner repairs_;
 };
 
 }  // namespace tetrad::replication

@@ -597,6 +597,7 @@ class SystemTables final : public VirtualTables {
             {"id", "bigint", "ck"},
             {"range_start", "bigint"},
             {"range_end", "bigint"},
+            {"repaired_at", "timestamp"},
             {"replicas", "frozen<list<text>>"},
             {"size_bytes", "bigint"},
             {"state", "text"}},
@@ -616,8 +617,9 @@ class SystemTables final : public VirtualTables {
                  rows.push_back(
                      {text(table->keyspace), text(table->name),
                       big(static_cast<int64_t>(tablet.id.value)), big(tablet.range.start.token),
-                      big(tablet.range.end.token), text_list(replicas),
-                      big(static_cast<int64_t>(meta_.tablet_bytes(tablet.id))),
+                      big(tablet.range.end.token),
+                      tablet.repaired_us == 0 ? std::nullopt : big(tablet.repaired_us / 1000),
+                      text_list(replicas), big(static_cast<int64_t>(meta_.tablet_bytes(tablet.id))),
                       text(tablet.full ? "full" : stages[static_cast<int>(tablet.stage)])});
                }
              }

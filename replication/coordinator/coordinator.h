@@ -30,6 +30,7 @@ struct WriteOptions {
 struct ReadOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
+  bool background = false;  // no client's: not counted among the requests
 };
 
 class Coordinator {

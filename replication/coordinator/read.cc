@@ -345,7 +345,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   } else {
     result = co_await read_partition(std::move(command), options);
   }
-  record_read(options.level, started_us, result ? nullptr : &result.error());
+  if (!options.background)
+    record_read(options.level, started_us, result ? nullptr : &result.error());
   co_return result;
 }
 

@@ -2,6 +2,7 @@
 #include "replication/hints/hint_dispatcher.h"
 
 #include "base/sleep.h"
+#include "replication/repair/purge_horizon.h"
 #include "replication/replica/replica_messages.h"
 
 namespace tetrad::replication {
@@ -19,8 +20,29 @@ HintDispatcher::~HintDispatcher() { reactor_.cancel(timer_); }
 
 void HintDispatcher::start() { look(); }
 
+namespace {
+
+/// A page of hints for a node that never comes back.
+void drop_hints(HintStore& store, const StoreAddress& replica) {
+  constexpr size_t kPage = 1'000;
+  const auto page = store.oldest(replica, kPage);
+  if (!page) return;
+  for (const HintStore::Hint& hint : *page) {
+    store.metrics().dropped.add();
+    store.remove(replica, hint);
+  }
+}
+
+}  // namespace
+
 void HintDispatcher::look() {
+  const MetaSnapshot state = meta_.snapshot();
   for (const StoreAddress& replica : store_.replicas()) {
+    const NodeInfo* node = state->node(replica.host);
+    if (node != nullptr && node->state == NodeState::kRemoved) {
+      drop_hints(store_, replica);
+      continue;
+    }
     if (meta_.is_live(replica.host) && under_way_.insert(replica).second)
       tasks_.spawn(replay(replica));
   }
@@ -31,10 +53,13 @@ namespace {
 
 /// The epoch the tablet has now: old hints are as good as new writes of the same set. None: the
 /// table is gone.
-std::optional<SetEpoch> current_epoch(const MetaState& state, const storage::Mutation& mutation) {
-  const TableInfo* table = state.table(mutation.incarnation);
+/// Or a repair has passed since the hint was made (rule 18): what was acknowledged is there.
+std::optional<SetEpoch> current_epoch(const MetaState& state, const HintStore::Hint& hint) {
+  const TableInfo* table = state.table(hint.mutation.incarnation);
   if (table == nullptr) return std::nullopt;
-  return table->tablets.find(mutation.position).epoch;
+  const partitioner::Tablet& tablet = table->tablets.find(hint.mutation.position);
+  if (hint.created_us < purge_horizon_us(tablet)) return std::nullopt;
+  return tablet.epoch;
 }
 
 }  // namespace
@@ -65,7 +90,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     const base::Deadline deadline{reactor_.now_us() + options_.timeout_us};
     for (size_t i = 0; i < page->size(); ++i) {
       const HintStore::Hint& hint = (*page)[i];
-      const auto epoch = current_epoch(*state, hint.mutation);
+      const auto epoch = current_epoch(*state, hint);
       if (!epoch || store_.is_expired(hint, reactor_.wall_time_us())) {
         store_.metrics().dropped.add();
         finished(i, true);

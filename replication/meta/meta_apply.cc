@@ -150,6 +150,7 @@ Result<void> truncate_table(MetaState& state, TableId id) {
     tablet.new_replicas.clear();
     tablet.epoch = SetEpoch{1};
     tablet.full = false;
+    tablet.repaired_us = 0;
   }
   table->tablets = TabletMap(std::move(tablets));
   put_table(state, std::move(table));
@@ -269,6 +270,18 @@ Result<void> apply(MetaState& state, const SetTabletFull& body, MetaIndex) {
   TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
   TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
   tablet.full = body.full;
+  TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+  put_table(state, table);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const SetTabletRepaired& body, MetaIndex) {
+  TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
+  TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
+  if (tablet.epoch != body.epoch || tablet.range != body.range ||
+      tablet.stage != TabletStage::kNormal)
+    return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
+  tablet.repaired_us = std::max(tablet.repaired_us, body.repaired_us);
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
   put_table(state, table);
   return {};

@@ -22,6 +22,7 @@ enum class CommandType : uint8_t {
   kSetTabletFull = 7,
   kSetSetting = 8,
   kForgetRetired = 9,
+  kSetTabletRepaired = 10,
 };
 
 Result<Uuid> read_uuid(ByteReader& in) {
@@ -269,6 +270,27 @@ Result<SetTabletFull> read_set_tablet_full(ByteReader& in) {
   return body;
 }
 
+CommandType write_body(const SetTabletRepaired& body, ByteWriter& out) {
+  out.varint(body.incarnation.value);
+  out.varint(body.tablet.value);
+  out.varint(body.epoch.value);
+  write_position(body.range.start, out);
+  write_position(body.range.end, out);
+  out.zigzag(body.repaired_us);
+  return CommandType::kSetTabletRepaired;
+}
+
+Result<SetTabletRepaired> read_set_tablet_repaired(ByteReader& in) {
+  SetTabletRepaired body;
+  TETRAD_TRY(body.incarnation.value, read_u32(in));
+  TETRAD_TRY(body.tablet.value, in.read_varint());
+  TETRAD_TRY(body.epoch.value, in.read_varint());
+  TETRAD_TRY(body.range.start, read_position(in));
+  TETRAD_TRY(body.range.end, read_position(in));
+  TETRAD_TRY(body.repaired_us, in.read_zigzag());
+  return body;
+}
+
 CommandType write_body(const SetSetting& body, ByteWriter& out) {
   out.bytes(body.name);
   write_optional(body.value, out);
@@ -334,6 +356,10 @@ Result<void> read_body(CommandType type, ByteReader& in, MetaCommand& command) {
     }
     case CommandType::kForgetRetired: {
       TETRAD_TRY(command.body, read_forget_retired(in));
+      return {};
+    }
+    case CommandType::kSetTabletRepaired: {
+      TETRAD_TRY(command.body, read_set_tablet_repaired(in));
       return {};
     }
   }

@@ -58,6 +58,16 @@ struct SetTabletFull {
   bool full = false;
 };
 
+/// All members of the epoch have been repaired over the range, by a repair that began at
+/// `repaired_us`. Refused with kConflict when the tablet is no longer as it was.
+struct SetTabletRepaired {
+  TableIncarnation incarnation;
+  TabletId tablet;
+  SetEpoch epoch;
+  RingRange range;
+  int64_t repaired_us = 0;
+};
+
 struct SetSetting {
   std::string name;
   std::optional<std::string> value;
@@ -72,7 +82,7 @@ struct MetaCommand {
   Uuid id;
   HostId origin;  // who waits for it
   std::variant<BootstrapCluster, PutNode, SetNodeState, SchemaChange, SplitTablet,
-               ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired>
+               ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired, SetTabletRepaired>
       body;
 };
 

@@ -111,6 +111,19 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     tasks_.spawn(split(this, number, std::move(respond)));
     return;
   }
+  if (is_order("/repair")) {
+    parts_.shards.front().data.repairs().repair_now(
+        parameter("keyspace"), parameter("table"),
+        [respond = std::move(respond)](const replication::RepairRunner::Summary& summary) {
+          if (summary.failed != 0) {
+            return respond(error_response(
+                500, fmt::format("{} physical partitions repaired, {} not: {}", summary.repaired,
+                                 summary.failed, summary.first_error)));
+          }
+          respond(json_response({{"repaired", summary.repaired}}));
+        });
+    return;
+  }
   if (is_order("/remove-node")) {
     const auto host = Uuid::parse(parameter("host"));
     if (!host) return respond(error_response(400, "host is a host id, see `tetractl status`"));

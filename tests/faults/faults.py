@@ -184,6 +184,13 @@ def remove_nodes(acked):
     check("with its data wiped it joins as a new node", again.returncode == 0 and nodes()[HOSTS[3]]["host_id"] != alive, again.stderr)
     check("the sets have four members again", wait_for(lambda: replica_sets() == {(tuple(HOSTS), "normal")}, 60), str(replica_sets()))
     read_all(HOSTS, acked, ConsistencyLevel.ALL, "on four members every acknowledged write is there at ALL")
+    # Background repair has been here, or comes when it is told to.
+    repaired = tetractl("repair", "faults")
+    check("tetractl repair compares all replicas", repaired.returncode == 0, repaired.stdout + repaired.stderr)
+    cluster, session = connect(HOSTS)
+    times = [row.repaired_at for row in session.execute("SELECT repaired_at FROM tetrad.partitions WHERE keyspace_name = 'faults'")]
+    check("and the time is told", len(times) > 0 and None not in times, str(times))
+    cluster.shutdown()
     # It leaves while it lives.
     left = subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[3], "decommission"], capture_output=True, text=True, timeout=120)
     check("decommission: the node leaves and stops", left.returncode == 0 and wait_for(lambda: HOSTS[3] not in nodes(), 10), left.stdout + left.stderr)

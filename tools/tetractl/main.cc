@@ -170,6 +170,11 @@ int main(int argc, char** argv) {
   auto* stats = app.add_subcommand("tablestats", "Sizes of tables and stores on the node");
   auto* log_level = app.add_subcommand("log-level", "Changes the least level that the node logs");
   log_level->add_option("level", level, "debug, info, warn or error")->required();
+  auto* repair = app.add_subcommand(
+      "repair",
+      "Compares all replicas now and makes them equal; it happens by itself all the time");
+  repair->add_option("keyspace", keyspace, "Only of this keyspace");
+  repair->add_option("table", table, "Only of this table");
   auto* remove_node = app.add_subcommand(
       "remove-node",
       "Takes a dead node out: its replicas are rebuilt on others, its id is retired");
@@ -199,12 +204,14 @@ int main(int argc, char** argv) {
   if (*partitions) path = "/partitions?keyspace=" + keyspace + "&table=" + table;
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
-  if (*flush || *compact || *split || *log_level || *setting || *remove_node || *decommission) {
+  if (*flush || *compact || *split || *log_level || *setting || *repair || *remove_node ||
+      *decommission) {
     verb = http::verb::post;
     path = *flush          ? "/flush"
            : *compact      ? "/compact"
            : *split        ? "/split?id=" + std::to_string(partition)
            : *log_level    ? "/log-level?level=" + level
+           : *repair       ? "/repair?keyspace=" + keyspace + "&table=" + table
            : *remove_node  ? "/remove-node?host=" + host_id
            : *decommission ? "/decommission"
                            : "/setting?name=" + name + "&value=" + value;

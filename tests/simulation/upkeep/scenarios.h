@@ -22,6 +22,9 @@ ScenarioResult run_sequence(uint64_t seed);
 /// A node dies for good or is told to leave: its replicas are rebuilt on others.
 ScenarioResult run_leaving(uint64_t seed);
 
+/// What replicas missed comes to them by repair alone.
+ScenarioResult run_repair(uint64_t seed);
+
 /// The one table of a scenario.
 Task<void> create_the_table(SimNode* node, bool* created);
 /// A mutation of one row with one cell; a deletion without a value.

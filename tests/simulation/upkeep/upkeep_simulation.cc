@@ -86,7 +86,8 @@ struct Scenario {
   const char* name;
   ScenarioResult (*run)(uint64_t seed);
 };
-constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving}};
+constexpr Scenario kScenarios[] = {
+    {"sequence", run_sequence}, {"leaving", run_leaving}, {"repair", run_repair}};
 
 struct Mutant {
   const char* name;
@@ -97,6 +98,7 @@ constexpr Mutant kMutants[] = {
     {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence},
     {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving},
     {"fill_from_one", &DataMutants::fill_from_one, run_leaving},
+    {"repair_reads_nothing", &DataMutants::repair_reads_nothing, run_repair},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {

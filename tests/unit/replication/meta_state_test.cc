@@ -108,6 +108,46 @@ TEST_CASE("nodes keep their tokens for ever") {
   CHECK(group.apply(PutNode{moved, 1}).error().code == ErrorCode::kConfig);
 }
 
+TEST_CASE("a node goes in order: one at a time, and not while it has replicas") {
+  Group group;
+  group.form(3);
+  group.create(1);
+  CHECK(group.apply(SetNodeState{host_number(1), NodeState::kRemoved}).error().code ==
+        ErrorCode::kConflict);
+  REQUIRE(group.apply(SetNodeState{host_number(1), NodeState::kLeaving}));
+  CHECK(group.apply(SetNodeState{host_number(2), NodeState::kLeaving}).error().code ==
+        ErrorCode::kConflict);
+  REQUIRE(group.apply(SetNodeState{host_number(1), NodeState::kLeaving}));
+}
+
+TEST_CASE("a repair counts for the members and the range it was of, and never goes back") {
+  Group group;
+  group.form(3);
+  group.create(1);
+  const auto table = group.state->tables.begin()->second;
+  const partitioner::Tablet tablet = table->tablets.tablets().front();
+  SetTabletRepaired repaired{table->incarnation, tablet.id, tablet.epoch, tablet.range, 500};
+  REQUIRE(group.apply(repaired));
+  const auto repaired_us = [&] {
+    return group.state->tables.begin()->second->tablets.tablets().front().repaired_us;
+  };
+  CHECK(repaired_us() == 500);
+  repaired.repaired_us = 400;
+  REQUIRE(group.apply(repaired));
+  CHECK(repaired_us() == 500);
+  SetTabletRepaired other = repaired;
+  other.epoch = SetEpoch{tablet.epoch.value + 1};
+  CHECK(group.apply(other).error().code == ErrorCode::kConflict);
+  other = repaired;
+  other.range.end = RingPosition{7, 7};
+  CHECK(group.apply(other).error().code == ErrorCode::kConflict);
+  Bytes bytes;
+  encode_meta_state(*group.state, bytes);
+  const auto decoded = decode_meta_state(bytes);
+  REQUIRE(decoded);
+  CHECK((*decoded)->tables.begin()->second->tablets.tablets().front().repaired_us == 500);
+}
+
 TEST_CASE("a schema change at another version is refused and changes nothing") {
   Group group;
   group.form(2);

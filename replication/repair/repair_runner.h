@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Background repair (design, section 7 and rule 18): every tablet is read from all of its members,
+// page by page and paced, by digests of the merged form; where they differ, what a member lacks is
+// written to it. Nobody has to ask for it. The runner of a tablet is the shard of its first live
+// member. When all members of one epoch were read to the end, the metadata group notes it: what the
+// tablet's members hold from before the purge horizon is equal from then on.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/task_group.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/meta/meta_service.h"
+#include "replication/rpc/rpc.h"
+
+namespace tetrad::replication {
+
+struct RepairOptions {
+  int64_t look_every_us = 1'000'000;
+  /// A tablet is repaired again so long after its last repair began.
+  int64_t period_us = int64_t{3600} * 1'000'000;
+  /// After one that failed (a member is down, the set changed).
+  int64_t retry_us = 60'000'000;
+  uint64_t page_bytes = 256 << 10;
+  /// Between two pages: about 10 MB/s at most.
+  int64_t pause_us = 25'000;
+  int64_t page_timeout_us = 10'000'000;
+};
+
+struct RepairMetrics {
+  base::Counter tablets, pages, failed;
+};
+
+class RepairRunner {
+ public:
+  struct Summary {
+    uint64_t repaired = 0, failed = 0;
+    std::string first_error;
+  };
+  using Done = std::function<void(Summary)>;
+
+  /// Everything outlives it. `is_own`: whether a replica's store is of this shard.
+  RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
+               Coordinator& coordinator, std::function<bool(const StoreAddress&)> is_own,
+               RepairOptions options, Logger logger);
+  ~RepairRunner();
+  RepairRunner(const RepairRunner&) = delete;
+  RepairRunner& operator=(const RepairRunner&) = delete;
+  void start();
+
+  /// Repairs every tablet of the tables named ("": all) at once, whoever's turn it is.
+  void repair_now(std::string keyspace, std::string table, Done done);
+
+  const RepairMetrics& metrics() const { return metrics_; }
+
+ private:
+  struct Target {
+    TableIncarnation incarnation;
+    partitioner::Tablet tablet;
+  };
+  void look();
+  std::optional<Target> next_due();
+  Task<void> run_due(Target target);
+  Task<void> run_all(std::vector<Target> targets, Done done);
+  Task<Result<void>> repair(Target target);
+
+  base::Reactor& reactor_;
+  base::Random& random_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  Coordinator& coordinator_;
+  const std::function<bool(const StoreAddress&)> is_own_;
+  const RepairOptions options_;
+  const Logger logger_;
+  RepairMetrics metrics_;
+  std::map<TabletId, base::MonotonicUs> not_before_us_;
+  bool busy_ = false;
+  base::Reactor::TimerId timer_ = 0;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication
