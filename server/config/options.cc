@@ -123,9 +123,8 @@ const std::vector<OptionEntry>& option_table() {
        1,
        4'096,
        {},
-       "Size of one memtable in MiB; all stores of the node together have room for four, or for "
-       "two "
-       "each if there are more than two."},
+       "MiB of rows that a store holds in memory before they go to a file; all stores of the node "
+       "together have room for four such, or for two each if there are more than two."},
       {"background_threads",
        &Options::background_threads,
        1,

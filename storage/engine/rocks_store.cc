@@ -26,6 +26,9 @@ namespace {
 
 /// A read that looks at more keys goes to the I/O pool: about a third of a millisecond.
 constexpr uint64_t kInlineStepsMax = 2'000;
+/// A read that joins more merge operands writes the value back (rule 19).
+constexpr size_t kReadOperandsMax = 8;
+constexpr int64_t kFilterClockUs = 500'000;
 
 std::unexpected<Error> retired_error(TableIncarnation incarnation) {
   return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
@@ -97,21 +100,34 @@ class RocksStore final : public Store {
     const bool scans = command.is_range && command.count_only;
     std::shared_ptr<HeldSnapshot> snapshot;
     if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
+    const uint64_t seen = turn_.written_through();
     if (!scans) {
       RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                             .memory_only = true,
-                            .steps_max = kInlineStepsMax});
+                            .steps_max = kInlineStepsMax,
+                            .operands_max = kReadOperandsMax});
       auto result = read_partitions(view, command, contents);
-      if (!view.gave_up()) return done(std::move(result));
+      if (!view.gave_up()) {
+        write_back(view.take_merged(), seen);
+        return done(std::move(result));
+      }
     }
     if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
+    const auto merged = std::make_shared<std::vector<MergedValue>>();
     in_pool<ReadResult>(
         0,
-        [snapshot = std::move(snapshot), command = std::move(command), contents] {
-          RocksView files(snapshot->database().db(), {.snapshot = snapshot->get()});
-          return read_partitions(files, command, contents);
+        [snapshot = std::move(snapshot), command = std::move(command), contents, merged] {
+          RocksView files(snapshot->database().db(),
+                          {.snapshot = snapshot->get(), .operands_max = kReadOperandsMax});
+          auto from_files = read_partitions(files, command, contents);
+          *merged = files.take_merged();
+          return from_files;
         },
-        std::move(done));
+        [this, alive = alive_, merged, seen,
+         done = std::move(done)](Result<ReadResult> from_files) mutable {
+          if (*alive) write_back(std::move(*merged), seen);
+          done(std::move(from_files));
+        });
   }
 
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
@@ -220,6 +236,16 @@ class RocksStore final : public Store {
     return !state_.retired.empty() && state_.retired.contains(incarnation.value);
   }
 
+  /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
+  void write_back(std::vector<MergedValue> values, uint64_t seen) {
+    if (values.empty() || closed_) return;
+    std::erase_if(values, [this](const MergedValue& value) {
+      const auto place = decode_storage_key(value.key);
+      return !place || is_retired(place->incarnation);
+    });
+    turn_.write_back(values, seen);
+  }
+
   TableContents contents_of(TableIncarnation incarnation) const {
     if (state_.contents_unknown) return {};
     const auto table = state_.tables.find(incarnation.value);
@@ -229,7 +255,10 @@ class RocksStore final : public Store {
   void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
     if (closed_) return done(closed_error());
     if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
-    state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
+    if (reactor_.now_us() >= filter_due_us_) {
+      filter_due_us_ = reactor_.now_us() + kFilterClockUs;
+      state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
+    }
     turn_.add(mutation, may_put, std::move(done));
   }
 
@@ -285,6 +314,7 @@ class RocksStore final : public Store {
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
   bool closed_ = false;
+  base::MonotonicUs filter_due_us_ = 0;  // when the filter is told the time again
   WriteTurn turn_;
 };
 

@@ -8,6 +8,8 @@
 namespace tetrad::storage {
 namespace {
 
+constexpr size_t kMergedBytesMax = 64 << 10;  // of one read; compaction does the rest
+
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
@@ -36,10 +38,8 @@ class RocksIterator final : public KeyIterator {
     rocksdb::ReadOptions read = read_options(view.options_);
     read.iterate_upper_bound = &upper_;
     if (bounds_.reversed) read.iterate_lower_bound = &lower_;
-    // Bloom filters of prefixes hold for forward reads of one partition.
-    const bool by_prefix = bounds_.one_partition && !bounds_.reversed;
-    read.total_order_seek = !by_prefix;
-    read.prefix_same_as_start = by_prefix;
+    // Bloom filters of prefixes hold for forward reads of one partition; the bound ends them.
+    read.total_order_seek = !bounds_.one_partition || bounds_.reversed;
     it_.reset(view.db_.NewIterator(read));
   }
 
@@ -85,7 +85,11 @@ class RocksIterator final : public KeyIterator {
   }
   void settle() {
     valid_ = it_->Valid();
-    if (!valid_ && it_->status().IsIncomplete()) view_.gave_up_ = true;
+    if (valid_) {
+      view_.see(key(), value());
+    } else if (it_->status().IsIncomplete()) {
+      view_.gave_up_ = true;
+    }
   }
 
   RocksView& view_;
@@ -101,6 +105,15 @@ RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
 }
 RocksView::~RocksView() = default;
 
+void RocksView::see(BytesView key, BytesView value) {
+  if (watch_.take_operands() <= options_.operands_max) [[likely]]
+    return;
+  const size_t bytes = key.size() + value.size();
+  if (merged_bytes_ + bytes > kMergedBytesMax) return;
+  merged_bytes_ += bytes;
+  merged_.push_back({Bytes(key), Bytes(value)});
+}
+
 Result<std::optional<BytesView>> RocksView::get(BytesView key) {
   if (!take_step()) {
     gave_up_ = true;
@@ -109,7 +122,10 @@ Result<std::optional<BytesView>> RocksView::get(BytesView key) {
   state_->value.Reset();
   const rocksdb::Status status =
       db_.Get(state_->read, db_.DefaultColumnFamily(), slice_of(key), &state_->value);
-  if (status.ok()) return view_of(state_->value);
+  if (status.ok()) {
+    see(key, view_of(state_->value));
+    return view_of(state_->value);
+  }
   if (status.IsNotFound()) return std::nullopt;
   if (status.IsIncomplete()) gave_up_ = true;
   return std::unexpected(error_of(status, "reading"));

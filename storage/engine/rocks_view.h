@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "storage/engine/partition_reader.h"
+#include "storage/engine/row_merge_operator.h"
 
 namespace rocksdb {
 class DB;
@@ -18,8 +20,15 @@ struct RocksViewOptions {
   /// Give up instead of reading a file, or after so many steps: the loop is not blocked.
   bool memory_only = false;
   uint64_t steps_max = UINT64_MAX;
+  /// Values of more merge operands are remembered.
+  size_t operands_max = SIZE_MAX;
   /// False for bulk reads, which would push everything else out of the cache.
   bool fill_cache = true;
+};
+
+/// A key that is worth being written as one value again, with that value.
+struct MergedValue {
+  Bytes key, value;
 };
 
 class RocksView final : public KeyView {
@@ -30,16 +39,24 @@ class RocksView final : public KeyView {
   std::unique_ptr<KeyIterator> iterate(Bounds bounds) override;
   /// The view gave up: read again with memory_only off, on the I/O pool.
   bool gave_up() const { return gave_up_; }
+  /// What of the values read took too many operands to join (rule 19); at most so much as may be
+  /// written beside the turn's work.
+  std::vector<MergedValue> take_merged() { return std::move(merged_); }
 
  private:
   friend class RocksIterator;
   struct State;  // rocksdb's read options and pinned value
   bool take_step() { return ++steps_ <= options_.steps_max; }
+  /// A value has been read.
+  void see(BytesView key, BytesView value);
 
   rocksdb::DB& db_;
   const RocksViewOptions options_;
   uint64_t steps_ = 0;
   bool gave_up_ = false;
+  MergeWatch watch_;
+  std::vector<MergedValue> merged_;
+  size_t merged_bytes_ = 0;
   std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/engine/row_merge_operator.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <rocksdb/merge_operator.h>
@@ -10,7 +11,14 @@
 namespace tetrad::storage {
 namespace {
 
+thread_local MergeWatch* watch = nullptr;
+
 BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+}  // namespace
+
+MergeWatch::MergeWatch() : outer_(std::exchange(watch, this)) {}
+MergeWatch::~MergeWatch() { watch = outer_; }
 
 class RowMergeOperator final : public rocksdb::MergeOperator {
  public:
@@ -18,6 +26,7 @@ class RowMergeOperator final : public rocksdb::MergeOperator {
   const char* Name() const override { return "tetrad.row.1"; }  // on disk: never rename
 
   bool FullMergeV2(const MergeOperationInput& in, MergeOperationOutput* out) const override {
+    if (watch != nullptr) watch->operands_ = std::max(watch->operands_, in.operand_list.size());
     if (in.existing_value == nullptr && in.operand_list.size() == 1) {
       out->existing_operand = in.operand_list.front();
       return true;
@@ -54,8 +63,6 @@ class RowMergeOperator final : public rocksdb::MergeOperator {
   }
   const std::shared_ptr<MergeReport> report_;
 };
-
-}  // namespace
 
 std::shared_ptr<rocksdb::MergeOperator> make_row_merge_operator(
     std::shared_ptr<MergeReport> report) {

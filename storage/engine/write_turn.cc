@@ -6,6 +6,7 @@
 
 #include "base/byte_io.h"
 #include "storage/engine/rocks_status.h"
+#include "storage/engine/storage_mutants.h"
 #include "storage/engine/value_merge.h"
 
 namespace tetrad::storage {
@@ -40,6 +41,7 @@ Bytes schema_version_key(TableIncarnation incarnation) { return store_key("schem
 struct WriteTurn::Batch {
   rocksdb::WriteBatch writes;
   std::vector<Store::ApplyCallback> done;
+  uint64_t last_number = 0;  // of its mutations
 
   uint64_t bytes() const { return writes.GetDataSize(); }
   bool empty() const { return writes.Count() == 0 && done.empty(); }
@@ -64,7 +66,8 @@ WriteTurn::WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& rea
       tables_(tables),
       logger_(std::move(logger)),
       alive_(std::make_shared<bool>(true)),
-      current_(std::make_unique<Batch>()) {}
+      current_(std::make_unique<Batch>()),
+      last_number_(kBucketCount) {}
 
 WriteTurn::~WriteTurn() {
   *alive_ = false;
@@ -154,10 +157,31 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
       ++figures_.merges;
     }
   }
+  current_->last_number = last_number_[bucket] = next_number_++;
   marks_.raise(bucket, facts->latest_us);
   if (facts->has_deletion) marks_.see_row_tombstone(bucket);
   current_->done.push_back(std::move(done));
   begin_turn();
+}
+
+void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen) {
+  if (failure_ || behind()) return;
+  bool any = false;
+  for (const auto& [key, value] : values) {
+    const auto place = decode_storage_key(key);
+    if (!place) continue;
+    // What came since is behind this value in the log or will be: the Put would hide it.
+    const bool written_since = last_number_[bucket_of(place->incarnation, place->position)] > seen;
+    if (written_since && !TETRAD_STORAGE_MUTANT(writes_back_blindly)) continue;
+    current_->writes.Put(slice_of(key), slice_of(value));
+    ++figures_.written_back;
+    any = true;
+  }
+  if (any) begin_turn();
+}
+
+void WriteTurn::see_written(const Batch& batch) {
+  written_through_ = std::max(written_through_, batch.last_number);
 }
 
 void WriteTurn::add_retired(TableIncarnation incarnation) {
@@ -216,6 +240,7 @@ void WriteTurn::write_parked() {
     }
     if (!status.ok()) return take_failure(error_of(status, "writing"));
     queued_bytes_ -= batch.bytes();
+    see_written(batch);
     const std::unique_ptr<Batch> written = std::move(parked_.front());
     parked_.pop_front();
     unsynced_ = true;
@@ -287,6 +312,7 @@ void WriteTurn::group_written(const std::shared_ptr<GroupJob>& job) {
     take_failure(error_of(job->status, "writing"));
     return complete(*job->batch, {});
   }
+  see_written(*job->batch);
   const std::shared_ptr<bool> alive = alive_;
   complete(*job->batch, {});
   if (*alive) write_group();

@@ -19,6 +19,7 @@
 #include "storage/engine/bucket_marks.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/rocks_database.h"
+#include "storage/engine/rocks_view.h"
 #include "storage/engine/store.h"
 
 namespace rocksdb {
@@ -41,7 +42,7 @@ Bytes schema_version_key(TableIncarnation incarnation);
 class WriteTurn {
  public:
   struct Figures {
-    uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0;
+    uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0, written_back = 0;
   };
 
   /// All references outlive this. `lane` of the I/O pool is this store's alone.
@@ -54,6 +55,11 @@ class WriteTurn {
 
   /// `may_put`: rule 14 may be used.
   void add(const Mutation& mutation, bool may_put, Store::ApplyCallback done);
+  /// Everything written so far has a lower number.
+  uint64_t written_through() const { return written_through_; }
+  /// Puts values that a read has joined, of what was written up to `seen`; not where a write came
+  /// since (rule 19).
+  void write_back(const std::vector<MergedValue>& values, uint64_t seen);
   void add_retired(TableIncarnation incarnation);
   /// Runs `then` when everything added so far has been written (or has failed).
   void after_writes(base::Callback then);
@@ -76,6 +82,8 @@ class WriteTurn {
   void start_sync();
   void complete(Batch& batch, const Result<void>& result);
   void take_failure(Error error);
+  /// The batch is in RocksDB: reads see it.
+  void see_written(const Batch& batch);
   Result<RecordFacts> look_at(const Mutation& mutation);
 
   const std::shared_ptr<RocksDatabase> database_;
@@ -91,7 +99,10 @@ class WriteTurn {
   std::unique_ptr<Batch> current_;
   std::deque<std::unique_ptr<Batch>> parked_;
   std::shared_ptr<GroupJob> in_flight_;
-  uint64_t queued_bytes_ = 0;  // of parked and in-flight batches
+  uint64_t next_number_ = 1;           // of a mutation, in the order of add()
+  uint64_t written_through_ = 0;       // reads see all mutations up to this one
+  std::vector<uint64_t> last_number_;  // by bucket: of its newest mutation
+  uint64_t queued_bytes_ = 0;          // of parked and in-flight batches
   bool turn_begun_ = false;
   bool unsynced_ = false, syncing_ = false;
   base::Reactor::TimerId sync_timer_ = 0, retry_timer_ = 0;

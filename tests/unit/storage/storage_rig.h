@@ -113,10 +113,13 @@ struct StoreRig {
   tests::ManualReactor reactor;
   tests::InlineIoPool pool;
   std::shared_ptr<StoreFactory> factory;
-  std::string directory = "/tetrad/store-0";
+  std::string directory;
   std::unique_ptr<Store> store;
 
-  explicit StoreRig(std::shared_ptr<StoreFactory> f) : factory(std::move(f)) { open(); }
+  explicit StoreRig(std::shared_ptr<StoreFactory> f, std::string folder = "/tetrad/store-0")
+      : factory(std::move(f)), directory(std::move(folder)) {
+    open();
+  }
   ~StoreRig() { crash(); }
 
   void open() {
