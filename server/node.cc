@@ -415,6 +415,9 @@ void NodeImpl::register_metrics() {
           &storage::StoreStatistics::disk_bytes);
     gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.",
           &storage::StoreStatistics::memtable_bytes);
+    gauge("tetrad_storage_values_written_back",
+          "Values stored as one after reads that had to join too many versions.",
+          &storage::StoreStatistics::values_written_back);
   }
   metrics_.add_gauge(
       "tetrad_replication_metadata_index", "Index of the last metadata command applied.", "",

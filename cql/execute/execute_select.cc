@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/byte_io.h"
 #include "cql/execute/row_materializer.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/statement_environment.h"
@@ -21,6 +22,7 @@ namespace {
 
 using storage::PartitionData;
 using storage::ReadCommand;
+using storage::ReadEnd;
 using storage::ReadResult;
 
 constexpr uint32_t kChunkRows = 5000;
@@ -29,10 +31,28 @@ constexpr size_t kPartitionsAtOnce = 32;
 /// What one answer may hold; more needs paging.
 constexpr size_t kResultBytesMax = 256u << 20;
 
+/// Where a row stands.
+struct RowPlace {
+  RingPosition position;
+  BytesView partition_key;
+  const BytesView* clustering_key;  // null: of the partition's static columns
+};
+
+/// How far a run is; a chunk that could not be read to its end is taken back by it.
+struct SelectProgress {
+  bool done_ = false;
+  int64_t rows_left_ = -1, page_left_ = -1;
+  Bytes current_partition_;
+  Bytes partition_with_rows_;  // the last one that gave a live row
+  bool started_ = false, partition_has_rows_ = false;
+  int64_t partition_rows_done_ = 0;
+  Bytes page_end_;  // where a full page ends
+};
+
 }  // namespace
 
 /// One execution of a SELECT.
-class SelectRun {
+class SelectRun : private SelectProgress {
  public:
   SelectRun(const SelectStatement& statement, ExecuteContext& context,
             std::span<const BoundValue> values)
@@ -257,6 +277,11 @@ class SelectRun {
     if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual) {
       ReadCommand command = partition_command(all[next_partition_]);
       set_resume(command);
+      if (const auto end = read_here(command)) {
+        if (!*end) co_return std::unexpected(end->error());
+        step_partition(**end);
+        co_return Result<void>();
+      }
       auto chunk = co_await read_one(std::move(command));
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
       TETRAD_CO_TRY_VOID(take(*chunk));
@@ -279,7 +304,26 @@ class SelectRun {
     co_return Result<void>();
   }
 
-  void step_partition(const ReadResult& chunk) {
+  /// Rows straight from the store to the page, if it can at once. Unset: as if nothing had been
+  /// asked.
+  std::optional<Result<ReadEnd>> read_here(ReadCommand& command) {
+    if (statement_.is_aggregate_ || filters_active_ || sorts_ || statement_.table_->is_virtual)
+      return std::nullopt;
+    const SelectProgress before = *this;
+    const size_t cells_before = result_.cells.size();
+    const uint32_t rows_before = result_.row_count;
+    Stream stream(*this);
+    const replication::ReadOptions options{context_.options.consistency, deadline_};
+    auto end = context_.coordinator.read_here(command, options, stream);
+    if (end) return end;
+    static_cast<SelectProgress&>(*this) = before;
+    result_.cells.resize(cells_before);
+    result_.row_count = rows_before;
+    result_.next_position.reset();
+    return std::nullopt;
+  }
+
+  void step_partition(const ReadEnd& chunk) {
     if (done_) return;
     const bool limit_reached =
         !statement_.is_aggregate_ &&
@@ -296,27 +340,42 @@ class SelectRun {
 
   // --- rows ---
 
+  void begin_partition(BytesView partition_key, bool has_rows) {
+    if (BytesView(current_partition_) != partition_key || !started_) {
+      if (!started_ && current_partition_ == partition_key && context_.options.paging_position) {
+        // The partition that the last page ended in: it has given rows.
+        partition_has_rows_ = true;
+      } else {
+        partition_rows_done_ = 0;
+        partition_has_rows_ = false;
+      }
+      current_partition_.assign(partition_key);
+      started_ = true;
+    }
+    if (has_rows) partition_with_rows_.assign(partition_key);
+  }
+
+  /// What rows are read and evaluated with: of one chunk.
+  struct Evaluation {
+    explicit Evaluation(SelectRun& run)
+        : rows(run.statement_.layout_, arena, run.context_.now_s), context{run.evaluation_.bound,
+                                                                           arena,
+                                                                           run.functions_,
+                                                                           run.context_.now_s,
+                                                                           &rows.row(),
+                                                                           {}} {}
+    base::Arena arena;
+    RowMaterializer rows;
+    EvalContext context;
+  };
+
   Result<void> take(const ReadResult& chunk) {
     if (statement_.counts_only_) return count(chunk);
-    base::Arena arena;
-    EvalContext evaluation{evaluation_.bound, arena, functions_, context_.now_s, nullptr, {}};
-    RowMaterializer rows(statement_.layout_, arena, context_.now_s);
-    evaluation.row = &rows.row();
+    Evaluation evaluation(*this);
+    RowMaterializer& rows = evaluation.rows;
     for (size_t p = 0; p < chunk.partitions.size(); ++p) {
       const PartitionData& partition = chunk.partitions[p];
-      if (BytesView(current_partition_) != partition.partition_key || !started_) {
-        if (!started_ && current_partition_ == partition.partition_key &&
-            context_.options.paging_position) {
-          // The partition that the last page ended in: it has given rows.
-          partition_has_rows_ = true;
-        } else {
-          partition_rows_done_ = 0;
-          partition_has_rows_ = false;
-        }
-        current_partition_.assign(partition.partition_key);
-        started_ = true;
-      }
-      if (!partition.rows.empty()) partition_with_rows_.assign(partition.partition_key);
+      begin_partition(partition.partition_key, !partition.rows.empty());
       TETRAD_TRY_VOID(rows.start_partition(partition));
       last_chunk_partition_ = p + 1 == chunk.partitions.size();
       if (partition.rows.empty()) {
@@ -327,8 +386,9 @@ class SelectRun {
           continue;
         }
         rows.clear_row();
-        is_last_row_ = last_chunk_partition_;
-        TETRAD_TRY_VOID(take_row(chunk, partition, nullptr, evaluation));
+        is_last_row_ = last_chunk_partition_ && chunk.exhausted;
+        TETRAD_TRY_VOID(
+            take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
         if (done_) return {};
         continue;
       }
@@ -336,14 +396,51 @@ class SelectRun {
         TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
         if (!live) continue;
         partition_has_rows_ = true;
-        is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size();
-        TETRAD_TRY_VOID(take_row(chunk, partition, &partition.rows[r], evaluation));
+        is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
+        TETRAD_TRY_VOID(take_row(
+            {partition.position, partition.partition_key, &partition.rows[r].clustering_key},
+            evaluation.context));
         if (done_) return {};
         if (statement_.distinct_) break;
       }
     }
     return {};
   }
+
+  /// Takes rows where the store finds them. No filters and no groups: nobody asks whether a row is
+  /// the last one.
+  class Stream final : public storage::RowSink {
+   public:
+    explicit Stream(SelectRun& run) : run_(run), evaluation_(run) {}
+
+    Result<void> begin_partition(RingPosition position, BytesView partition_key,
+                                 const storage::RowRecord& header, bool rows_follow) override {
+      if (run_.done_) return {};
+      place_ = {position, partition_key, nullptr};
+      run_.begin_partition(partition_key, rows_follow);
+      RowMaterializer& rows = evaluation_.rows;
+      TETRAD_TRY_VOID(rows.start_partition(partition_key, &header));
+      if (rows_follow || !run_.statement_.static_only_rows_ || !rows.has_live_static() ||
+          run_.partition_has_rows_)
+        return {};
+      rows.clear_row();
+      return run_.take_row(place_, evaluation_.context);
+    }
+
+    Result<void> take_row(BytesView clustering_key, const storage::RowRecord& row) override {
+      if (run_.done_ || (run_.statement_.distinct_ && place_.clustering_key != nullptr)) return {};
+      TETRAD_TRY(const bool live, evaluation_.rows.read_row(clustering_key, row));
+      if (!live) return {};
+      run_.partition_has_rows_ = true;
+      place_.clustering_key = &clustering_key;
+      return run_.take_row(place_, evaluation_.context);
+    }
+
+   private:
+    SelectRun& run_;
+    Evaluation evaluation_;
+    RowPlace place_{};
+  };
 
   /// count(*): nobody looks into the rows.
   Result<void> count(const ReadResult& chunk) {
@@ -363,12 +460,11 @@ class SelectRun {
     return {};
   }
 
-  Result<void> take_row(const ReadResult& chunk, const PartitionData& partition,
-                        const storage::RowData* row, EvalContext& evaluation) {
+  Result<void> take_row(const RowPlace& place, EvalContext& evaluation) {
     for (const BoundFilter& filter : filters_) {
       if (!filter.matches(*evaluation.row)) return {};
     }
-    if (statement_.is_aggregate_) return take_grouped(partition, row, evaluation);
+    if (statement_.is_aggregate_) return take_grouped(place, evaluation);
     if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
     if (page_left_ == 0) {
       result_.next_position = std::move(page_end_);
@@ -376,7 +472,7 @@ class SelectRun {
       return {};
     }
     if (sorts_) {
-      TETRAD_TRY(Bytes key, sort_key(row));
+      TETRAD_TRY(Bytes key, sort_key(place));
       Bytes cells;
       std::swap(cells, result_.cells);
       TETRAD_TRY_VOID(write(evaluation));
@@ -395,11 +491,11 @@ class SelectRun {
       return {};
     }
     if (page_left_ > 0 && --page_left_ == 0) {
-      page_end_ = encode_position(position_of(partition, row));
+      page_end_ = encode_position(position_of(place));
       // Without filters the next page is only promised when its first row has been seen; with them
       // that could take the rest of the table.
       const bool last_of_all =
-          is_last_row_ && chunk.exhausted &&
+          is_last_row_ &&
           (partitions_.is_range || next_partition_ + 1 >= partitions_.partitions.size());
       if (filters_active_) {
         done_ = true;
@@ -416,11 +512,10 @@ class SelectRun {
                 kResultBytesMax);
   }
 
-  storage::ReadPosition position_of(const PartitionData& partition,
-                                    const storage::RowData* row) const {
-    storage::ReadPosition position{partition.position, Bytes(partition.partition_key), {}};
-    if (row != nullptr && !statement_.distinct_)
-      position.clustering_key = Bytes(row->clustering_key);
+  storage::ReadPosition position_of(const RowPlace& place) const {
+    storage::ReadPosition position{place.position, Bytes(place.partition_key), {}};
+    if (place.clustering_key != nullptr && !statement_.distinct_)
+      position.clustering_key = Bytes(*place.clustering_key);
     return position;
   }
 
@@ -430,23 +525,22 @@ class SelectRun {
   }
 
   /// The first columns of the clustering key, which ORDER BY names.
-  Result<Bytes> sort_key(const storage::RowData* row) const {
-    if (row == nullptr) return Bytes();
-    BytesView rest = row->clustering_key;
+  Result<Bytes> sort_key(const RowPlace& place) const {
+    if (place.clustering_key == nullptr) return Bytes();
+    BytesView rest = *place.clustering_key;
     for (size_t i = 0; i < statement_.order_columns_; ++i) {
       const ColumnSchema& column = statement_.table_->clustering()[i];
       TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
     }
-    return Bytes(row->clustering_key.substr(0, row->clustering_key.size() - rest.size()));
+    return Bytes(place.clustering_key->substr(0, place.clustering_key->size() - rest.size()));
   }
 
   // --- groups ---
 
-  Result<void> take_grouped(const PartitionData& partition, const storage::RowData* row,
-                            EvalContext& evaluation) {
+  Result<void> take_grouped(const RowPlace& place, EvalContext& evaluation) {
     bool new_partition = false;
     if (statement_.is_grouped_) {
-      new_partition = !group_open_ || group_partition_ != partition.partition_key;
+      new_partition = !group_open_ || group_partition_ != place.partition_key;
       bool new_group = new_partition;
       std::vector<OptionalBytes> key;
       for (const ExpressionPtr& expression : statement_.group_by_) {
@@ -457,8 +551,8 @@ class SelectRun {
       if (new_group) {
         TETRAD_TRY_VOID(end_groups());
         if (done_) return {};
-        if (new_partition) groups_of_partition_ = first_page_groups(partition);
-        group_partition_.assign(partition.partition_key);
+        if (new_partition) groups_of_partition_ = first_page_groups(place);
+        group_partition_.assign(place.partition_key);
         group_key_ = std::move(key);
         group_open_ = true;
         group_skipped_ = partition_limit_ >= 0 && groups_of_partition_ >= partition_limit_;
@@ -477,7 +571,7 @@ class SelectRun {
           keep_first_row(*evaluation.row);
         }
       }
-      last_row_ = position_of(partition, row);
+      last_row_ = position_of(place);
       last_groups_ = groups_of_partition_;
       if (group_skipped_) return {};
     } else if (!group_open_) {
@@ -497,18 +591,18 @@ class SelectRun {
   }
 
   /// Groups of this partition that earlier pages gave.
-  int64_t first_page_groups(const PartitionData& partition) {
+  int64_t first_page_groups(const RowPlace& place) {
     if (!resumed_ && context_.options.paging_position) {
       resumed_ = true;
-      if (current_partition_ == partition.partition_key && resume_partition_matches(partition)) {
+      if (current_partition_ == place.partition_key && resume_partition_matches(place)) {
         return partition_rows_done_;
       }
     }
     return 0;
   }
-  bool resume_partition_matches(const PartitionData& partition) const {
+  bool resume_partition_matches(const RowPlace& place) const {
     const auto from = decode_select_position(*context_.options.paging_position);
-    return from && from->after.partition_key == partition.partition_key;
+    return from && from->after.partition_key == place.partition_key;
   }
 
   /// Columns that are not aggregated show the group's first row.
@@ -559,18 +653,35 @@ class SelectRun {
 
   // --- writing ---
 
+  /// The cells of a row of columns, appended at once.
+  void append_plain(const RowView& row) {
+    Bytes& cells = result_.cells;
+    size_t bytes = 0;
+    for (const int32_t slot : statement_.plain_slots_) {
+      const OptionalView& value = row.values[static_cast<size_t>(slot)];
+      bytes += sizeof(int32_t) + (value ? value->size() : 0);
+    }
+    const size_t start = cells.size();
+    if (start + bytes > cells.capacity()) cells.reserve(std::max(start + bytes, 4 * start));
+    cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
+      char* to = all + start;
+      for (const int32_t slot : statement_.plain_slots_) {
+        const OptionalView& value = row.values[static_cast<size_t>(slot)];
+        base::store_big_endian(to, value ? static_cast<int32_t>(value->size()) : int32_t{-1});
+        to += sizeof(int32_t);
+        if (!value || value->empty()) continue;
+        std::memcpy(to, value->data(), value->size());
+        to += value->size();
+      }
+      return size;
+    });
+  }
+
   Result<void> write(EvalContext& evaluation) {
     Bytes& cells = result_.cells;
     ++result_.row_count;
     if (!statement_.plain_slots_.empty()) {
-      for (const int32_t slot : statement_.plain_slots_) {
-        const OptionalView& value = evaluation.row->values[static_cast<size_t>(slot)];
-        if (value) {
-          append_cell(cells, *value);
-        } else {
-          append_null_cell(cells);
-        }
-      }
+      append_plain(*evaluation.row);
       return {};
     }
     std::string json;
@@ -631,16 +742,12 @@ class SelectRun {
   bool filters_active_ = false;
   base::Deadline deadline_;
 
-  bool nothing_ = false, done_ = false, exhausted_ = false, sorts_ = false;
-  int64_t rows_left_ = -1, page_size_ = -1, page_left_ = -1, partition_limit_ = -1;
+  bool nothing_ = false, exhausted_ = false, sorts_ = false;
+  int64_t page_size_ = -1, partition_limit_ = -1;
   size_t next_partition_ = 0;
   std::optional<storage::ReadPosition> after_;
-  Bytes current_partition_;
-  Bytes partition_with_rows_;  // the last one that gave a live row
-  bool started_ = false, partition_has_rows_ = false, resumed_ = false;
-  Bytes page_end_;  // where a full page ends
+  bool resumed_ = false;
   bool last_chunk_partition_ = false, is_last_row_ = false;
-  int64_t partition_rows_done_ = 0;
 
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   uint64_t rows_counted_ = 0;

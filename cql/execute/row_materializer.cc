@@ -23,13 +23,20 @@ RowMaterializer::RowMaterializer(const RowLayout& layout, base::Arena& arena, in
 }
 
 Result<void> RowMaterializer::start_partition(const storage::PartitionData& partition) {
+  if (partition.header.empty()) return start_partition(partition.partition_key, nullptr);
+  TETRAD_TRY_VOID(storage::decode_row_record_into(partition.header, record_));
+  return start_partition(partition.partition_key, &record_);
+}
+
+Result<void> RowMaterializer::start_partition(BytesView partition_key,
+                                              const storage::RowRecord* header) {
   if (layout_.partition_slots.size() == 1) {
     if (const int32_t slot = layout_.partition_slots[0]; slot >= 0) {
-      row_.values[static_cast<size_t>(slot)] = partition.partition_key;
+      row_.values[static_cast<size_t>(slot)] = partition_key;
     }
   } else {
-    TETRAD_TRY(const auto components, partitioner::split_partition_key(
-                                          partition.partition_key, layout_.partition_slots.size()));
+    TETRAD_TRY(const auto components,
+               partitioner::split_partition_key(partition_key, layout_.partition_slots.size()));
     for (size_t i = 0; i < components.size(); ++i) {
       if (const int32_t slot = layout_.partition_slots[i]; slot >= 0) {
         row_.values[static_cast<size_t>(slot)] = components[i];
@@ -38,8 +45,8 @@ Result<void> RowMaterializer::start_partition(const storage::PartitionData& part
   }
   has_live_static_ = false;
   for (const int32_t slot : layout_.static_slots) row_.values[static_cast<size_t>(slot)].reset();
-  if (partition.header.empty()) return {};
-  TETRAD_TRY(has_live_static_, read_cells(partition.header, layout_.static_slots, true));
+  if (header == nullptr) return {};
+  TETRAD_TRY(has_live_static_, read_cells(*header, layout_.static_slots, true));
   return {};
 }
 
@@ -56,42 +63,54 @@ void RowMaterializer::clear_row() {
   }
 }
 
-Result<bool> RowMaterializer::read_row(const storage::RowData& data) {
+Result<bool> RowMaterializer::read_row(const storage::RowData& row) {
+  TETRAD_TRY_VOID(storage::decode_row_record_into(row.record, record_));
+  return read_row(row.clustering_key, record_);
+}
+
+Result<bool> RowMaterializer::read_row(BytesView clustering_key, const storage::RowRecord& record) {
   const auto clustering = layout_.table->clustering();
-  BytesView key = data.clustering_key;
+  BytesView key = clustering_key;
+  key_values_.clear();
   for (size_t i = 0; i < layout_.clustering_read_count; ++i) {
     const int32_t slot = layout_.clustering_slots[i];
     if (slot < 0) {
       TETRAD_TRY_VOID(skip_ordered(key, *clustering[i].type, clustering[i].descending));
       continue;
     }
-    scratch_.clear();
+    const size_t start = key_values_.size();
     TETRAD_TRY(const bool present,
-               decode_ordered_to(scratch_, key, *clustering[i].type, clustering[i].descending));
+               decode_ordered_to(key_values_, key, *clustering[i].type, clustering[i].descending));
     auto& value = row_.values[static_cast<size_t>(slot)];
-    if (present) {
-      value = arena_.copy(scratch_);
+    if (present) {  // where it is, is said when all of them are there
+      value = BytesView(nullptr, key_values_.size() - start);
     } else {
       value.reset();
     }
   }
+  const char* at = key_values_.data();
+  for (size_t i = 0; i < layout_.clustering_read_count; ++i) {
+    const int32_t slot = layout_.clustering_slots[i];
+    if (slot < 0) continue;
+    auto& value = row_.values[static_cast<size_t>(slot)];
+    if (!value) continue;
+    value = BytesView(at, value->size());
+    at += value->size();
+  }
   for (const int32_t slot : layout_.regular_slots) row_.values[static_cast<size_t>(slot)].reset();
-  return read_cells(data.record, layout_.regular_slots, false);
+  return read_cells(record, layout_.regular_slots, false);
 }
 
-Result<bool> RowMaterializer::read_cells(BytesView record, const std::vector<int32_t>& slots,
-                                         bool is_static) {
+Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
+                                         const std::vector<int32_t>& slots, bool is_static) {
   if (layout_.wants_times) {
     for (const int32_t slot : slots) {
       row_.times[static_cast<size_t>(slot)] = {};
       row_.elements[static_cast<size_t>(slot)].clear();
     }
   }
-  storage::RowRecordReader reader;
-  TETRAD_TRY_VOID(reader.open(record));
-  bool live = !is_static && reader.liveness().live_at(now_s_);
-  storage::Cell cell;
-  while (reader.next(cell)) {
+  bool live = !is_static && record.liveness.live_at(now_s_);
+  for (const storage::Cell& cell : record.cells) {
     if (!cell.live_at(now_s_)) continue;
     if (cell.column_id == storage::kKeyCellColumnId) {
       if (is_static || layout_.clustering_read_count == 0) continue;
@@ -123,7 +142,6 @@ Result<bool> RowMaterializer::read_cells(BytesView record, const std::vector<int
       parts_[at].push_back({cell.path, cell.value, times});
     }
   }
-  TETRAD_TRY_VOID(reader.status());
   if (!parts_.empty()) {
     for (const int32_t slot : slots) {
       if (!parts_[static_cast<size_t>(slot)].empty()) TETRAD_TRY_VOID(finish_collection(slot));

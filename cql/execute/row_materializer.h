@@ -8,25 +8,28 @@
 
 namespace tetrad::cql {
 
-/// Used for one page; the rows' values live in the arena, the answer of the read, or until the next
-/// row is read.
+/// Used for one page; the rows' values live in the arena, in what was read, or until the next row
+/// is read.
 class RowMaterializer {
  public:
   RowMaterializer(const RowLayout& layout, base::Arena& arena, int64_t now_s);
 
   /// Sets the partition key and the static columns. Errors: kCorruption.
   Result<void> start_partition(const storage::PartitionData& partition);
+  Result<void> start_partition(BytesView partition_key, const storage::RowRecord* header);
   /// Whether the partition has a live static cell.
   bool has_live_static() const { return has_live_static_; }
   /// Sets clustering and regular columns. Returns whether the row is live.
   Result<bool> read_row(const storage::RowData& row);
+  Result<bool> read_row(BytesView clustering_key, const storage::RowRecord& record);
   /// The row of a partition that has static columns only.
   void clear_row();
 
   const RowView& row() const { return row_; }
 
  private:
-  Result<bool> read_cells(BytesView record, const std::vector<int32_t>& slots, bool is_static);
+  Result<bool> read_cells(const storage::RowRecord& record, const std::vector<int32_t>& slots,
+                          bool is_static);
   Result<void> finish_collection(int32_t slot);
 
   struct Part {
@@ -39,7 +42,9 @@ class RowMaterializer {
   RowView row_;
   bool has_live_static_ = false;
   std::vector<std::vector<Part>> parts_;  // by slot, of columns of many cells
+  storage::RowRecord record_;             // scratch
   Bytes scratch_;
+  Bytes key_values_;  // of the row's clustering columns
 };
 
 }  // namespace tetrad::cql

@@ -51,6 +51,13 @@ class Coordinator {
   virtual Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                                  ReadOptions options) = 0;
 
+  /// As read() of one logical partition when the level asks for one replica, this shard has it, and
+  /// all of it is in memory: the rows go to the sink within this call. Unset: it is otherwise; what
+  /// the sink got counts for nothing, and read() answers.
+  virtual std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
+                                                            ReadOptions options,
+                                                            storage::RowSink& sink) = 0;
+
   /// Reads several partitions at once (IN); answers in the order of the commands.
   virtual Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) = 0;

@@ -42,6 +42,9 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          ReadOptions options) override;
+  std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
+                                                    ReadOptions options,
+                                                    storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
   Task<Result<uint64_t>> count(storage::ReadCommand command, ReadOptions options) override;
@@ -95,6 +98,8 @@ class CoordinatorImpl final : public Coordinator {
                                     base::Deadline deadline);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
+  /// What a client is told of a failed read of the only replica.
+  Error own_read_error(const Error& error, ConsistencyLevel level) const;
   /// Measures a finished read and counts its error.
   void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;

@@ -267,17 +267,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
                        setter.set(std::move(result));
                      });
       auto result = co_await answer;
-      if (!result && result.error().code == ErrorCode::kStaleSchema) {
-        co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
-      }
-      if (!result && (result.error().code == ErrorCode::kCorruption ||
-                      result.error().code == ErrorCode::kIo)) {
-        logger_.error("a read failed error={}", result.error().message);
-        base::FailureDetail detail{options.level, 0, 1, {}, base::WriteType::kSimple, false};
-        co_return std::unexpected(Error(ErrorCode::kReadFailure,
-                                        "Operation failed - received 0 responses and 1 failures",
-                                        detail));
-      }
+      if (!result) co_return std::unexpected(own_read_error(result.error(), options.level));
       co_return result;
     }
 
@@ -332,6 +322,37 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     }
     co_return repaired;
   }
+}
+
+Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level) const {
+  if (error.code == ErrorCode::kStaleSchema)
+    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return error;
+  logger_.error("a read failed error={}", error.message);
+  base::FailureDetail detail{level, 0, 1, {}, base::WriteType::kSimple, false};
+  return Error(ErrorCode::kReadFailure, "Operation failed - received 0 responses and 1 failures",
+               detail);
+}
+
+std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::ReadCommand& command,
+                                                                   ReadOptions options,
+                                                                   storage::RowSink& sink) {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(command.incarnation);
+  if (table == nullptr) return std::nullopt;
+  const partitioner::Tablet& tablet = table->tablets.find(command.position);
+  const std::vector<StoreAddress>& set = read_set(tablet);
+  if (required_replies(options.level, static_cast<int>(set.size())) != 1) return std::nullopt;
+  const auto own = std::find_if(set.begin(), set.end(), [this](const StoreAddress& replica) {
+    return replicas_.is_local(replica);
+  });
+  if (own == set.end()) return std::nullopt;
+  command.live_only = true;
+  auto end = replicas_.read_here(own->store, command, sink);
+  if (!end) return std::nullopt;
+  record_read(options.level, reactor_.now_us(), *end ? nullptr : &end->error());
+  if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
+  return end;
 }
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand command,

@@ -51,6 +51,15 @@ class ReplicaService {
   void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
             ReadCallback done);
 
+  /// As Store::read_here(); for the coordinator of this shard, whose map is this node's own.
+  std::optional<Result<storage::ReadEnd>> read_here(uint32_t store,
+                                                    const storage::ReadCommand& command,
+                                                    storage::RowSink& sink) {
+    auto end = stores_[store]->read_here(command, sink);
+    if (end) metrics_.reads.add();
+    return end;
+  }
+
   const ReplicaMetrics& metrics() const { return metrics_; }
 
  private:

@@ -11,6 +11,9 @@ namespace asio = boost::asio;
 
 constexpr int kRequestsPerStepMax = 128;
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
+constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
+constexpr size_t kSpareRoomsMax = 4;        // of the shard
+constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
 
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
   cql::ReplyHead head;
@@ -206,6 +209,7 @@ void Connection::take(cql::Envelope envelope) {
                            "again"));
     return;
   }
+  take_room();
   context_.request_bytes_in_flight += bytes;
   context_.metrics.requests_begun.add();
   ++in_flight_;
@@ -255,6 +259,23 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   schedule_flush();
 }
 
+/// Who fills large buffers turn after turn need not make a new one each time.
+void Connection::take_room() {
+  if (last_turn_bytes_ <= kRoomKept || !encoder_.empty() || context_.spare_rooms.empty()) return;
+  encoder_.out() = std::move(context_.spare_rooms.back());
+  context_.spare_rooms.pop_back();
+}
+
+/// What is large goes back: a connection keeps the room of small turns only.
+void Connection::give_room() {
+  Bytes room = std::move(wire_);
+  wire_ = Bytes();
+  encoder_.release_idle();
+  if (context_.spare_rooms.size() >= kSpareRoomsMax || room.capacity() > kSpareRoomMax) return;
+  room.clear();
+  context_.spare_rooms.push_back(std::move(room));
+}
+
 void Connection::schedule_flush() {
   seen_bytes_ = encoder_.pending_bytes();
   if (flush_scheduled_ || phase_ == Phase::kClosed) return;
@@ -268,6 +289,7 @@ void Connection::schedule_flush() {
 void Connection::flush() {
   if (phase_ == Phase::kClosed || writing_) return;  // what is under way flushes again at its end
   if (!encoder_.empty()) {
+    last_turn_bytes_ = encoder_.pending_bytes();
     encoder_.finish_turn(wire_);
     seen_bytes_ = 0;
     wire_sent_ = 0;
@@ -288,10 +310,7 @@ void Connection::flush() {
     }
     wire_.clear();
     wire_sent_ = 0;
-    if (wire_.capacity() > (256u << 10)) {
-      wire_ = Bytes();
-      encoder_.release_idle();
-    }
+    if (wire_.capacity() > kRoomKept) give_room();
     charge_answers();
     go_on_if_paused();
   }

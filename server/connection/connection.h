@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -63,6 +64,9 @@ struct ConnectionContext {
   uint64_t answer_bytes = 0;  // of all connections: not sent yet, or expected
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
+  /// Large buffers that were sent empty: the next turn of large answers fills one of them,
+  /// whoever's it is.
+  std::vector<Bytes> spare_rooms;
   base::TaskGroup tasks;  // last: goes first
 };
 
@@ -100,6 +104,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void charge_answers();
   void go_on_if_paused();
   void event_sent();
+  void take_room();
+  void give_room();
   void schedule_flush();
   void flush();
   void write_more();
@@ -113,6 +119,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::FrameEncoder encoder_;
   Bytes wire_;  // being sent
   size_t wire_sent_ = 0;
+  size_t last_turn_bytes_ = 0;
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
        paused_ = false, yielded_ = false, answered_ = false;
   Phase phase_ = Phase::kNew;

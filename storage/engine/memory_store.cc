@@ -113,6 +113,12 @@ class MemoryStore final : public Store {
     done(read_partitions(view, command, TableContents{}));
   }
 
+  std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
+    if (is_retired(command.incarnation)) return retired_error(command.incarnation);
+    MapView view(area_.data);
+    return read_partitions_into(view, command, TableContents{}, sink);
+  }
+
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
     MapView view(area_.data);
     uint64_t bytes = 0;

@@ -3,11 +3,12 @@
 //
 // Of one partition: its header, then its range tombstones (as a step function over clustering
 // keys), then its rows slice by slice. A row is shown less what these hide. Most rows have neither
-// tombstones nor TTL: their bytes are copied as they are stored.
+// tombstones nor TTL: their bytes are delivered as they are stored.
 #include "storage/engine/partition_reader.h"
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 #include "storage/row/storage_key.h"
@@ -20,18 +21,23 @@ enum class Next { kGoOn, kPartitionDone, kPageDone };
 
 class Reader {
  public:
-  Reader(KeyView& view, const ReadCommand& command, const TableContents& contents)
-      : view_(view), command_(command), contents_(contents) {}
+  /// `sink`: gets the rows in place of the result; the command is then live_only.
+  Reader(KeyView& view, const ReadCommand& command, const TableContents& contents,
+         RowSink* sink = nullptr)
+      : view_(view), command_(command), contents_(contents), sink_(sink) {
+    TETRAD_ASSERT(sink == nullptr || (command.live_only && !command.count_only));
+  }
 
-  Result<ReadResult> run() {
+  Result<void> run() {
     if (command_.is_range) {
       TETRAD_TRY_VOID(run_range());
     } else {
       TETRAD_TRY_VOID(run_partition());
     }
     if (command_.count_only) keep_count();
-    return std::move(result_);
+    return {};
   }
+  ReadResult& result() { return result_; }
 
  private:
   // ---- one partition ----
@@ -61,11 +67,12 @@ class Reader {
         KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRow, slices_start())),
                                Bytes(key_of(KeyKind::kRow, slices_end())), true, command_.reversed};
         const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
+        bounds_are_slice_ = command_.clustering_ranges.size() <= 1;
         TETRAD_TRY(next, read_slices(*it, false));
         TETRAD_TRY_VOID(it->status());
       }
     }
-    end_partition(next);
+    TETRAD_TRY_VOID(end_partition(next));
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
@@ -122,7 +129,7 @@ class Reader {
       }
     }
     TETRAD_TRY_VOID(it.status());
-    end_partition(next);
+    TETRAD_TRY_VOID(end_partition(next));
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
@@ -156,6 +163,7 @@ class Reader {
     partition_arena_ = base::Arena();
     resume_key_.reset();
     rows_.clear();
+    begun_in_sink_ = false;
     partition_live_ = 0;
     const bool resumed =
         command_.resume_after && command_.resume_after->clustering_key &&
@@ -273,9 +281,9 @@ class Reader {
     if (!in_place) it.seek(key_of(KeyKind::kRow, start));
     for (; it.valid(); it.next()) {
       const BytesView key = it.key();
-      if (!is_row_here(key)) break;
+      if (!bounds_are_slice_ && !is_row_here(key)) break;
       const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
-      if (clustering_key >= end) break;
+      if (!bounds_are_slice_ && clustering_key >= end) break;
       TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
       if (next != Next::kGoOn) return next;
     }
@@ -309,31 +317,25 @@ class Reader {
     const Deletion cover = steps_.empty()
                                ? header_.deletion
                                : later_of(header_.deletion, deletion_at(steps_, clustering_key));
+    TETRAD_TRY_VOID(decode_row_record_into(value, row_));
     bool live = false;
-    TETRAD_TRY(const bool as_stored, shown_as_stored(value, cover, live));
-    BytesView shown = value;
+    const bool as_stored = is_shown_as_stored(cover, live);
     if (!as_stored) {
-      TETRAD_TRY(RowRecord record, decode_row_record(value));
-      drop_hidden(record);
-      hide(record, cover);
-      live = is_live(record, command_.now_s);
+      drop_hidden(row_);
+      hide(row_, cover);
+      live = is_live(row_, command_.now_s);
       if (command_.live_only) {
-        keep_live(record, command_.now_s);
+        keep_live(row_, command_.now_s);
       } else {
-        drop_expired_values(record, command_.now_s);
+        drop_expired_values(row_, command_.now_s);
       }
-      record_.clear();
-      if (!record.empty()) encode_row_record(record, record_);
-      shown = record_;
     }
-    if (shown.empty() || (command_.live_only && !live)) {
+    if (row_.empty() || (command_.live_only && !live)) {
       if (examined_ < kReadKeysExaminedMax) return Next::kGoOn;
       last_key_.assign(clustering_key);
       return Next::kPageDone;
     }
-    if (!counts_alone())
-      rows_.push_back({result_.arena.copy(clustering_key), result_.arena.copy(shown)});
-    bytes_ += clustering_key.size() + shown.size();
+    TETRAD_TRY_VOID(deliver(clustering_key, value, as_stored));
     if (live) {
       ++partition_live_;
       ++result_.live_row_count;
@@ -346,18 +348,48 @@ class Reader {
     return Next::kPageDone;
   }
 
-  /// Whether the stored bytes are already what this read shows; then `live` says whether the row
-  /// is.
-  Result<bool> shown_as_stored(BytesView value, const Deletion& cover, bool& live) const {
-    RowRecordReader reader;
-    TETRAD_TRY_VOID(reader.open(value));
-    const Liveness& marker = reader.liveness();
-    if (reader.deletion().present() || marker.ttl_s != 0) return false;
+  /// row_ as it is shown; `stored`: its bytes if nothing was taken from it.
+  Result<void> deliver(BytesView clustering_key, BytesView stored, bool as_stored) {
+    bytes_ += clustering_key.size();
+    if (sink_ != nullptr) {
+      bytes_ += stored.size();
+      TETRAD_TRY_VOID(begin_in_sink(true));
+      return sink_->take_row(clustering_key, row_);
+    }
+    if (counts_alone()) {
+      bytes_ += stored.size();
+      return {};
+    }
+    BytesView shown = stored;
+    if (!as_stored) {
+      record_.clear();
+      encode_row_record(row_, record_);
+      shown = record_;
+    }
+    bytes_ += shown.size();
+    rows_.push_back({result_.arena.copy(clustering_key), result_.arena.copy(shown)});
+    return {};
+  }
+
+  Result<void> begin_in_sink(bool rows_follow) {
+    if (begun_in_sink_) return {};
+    begun_in_sink_ = true;
+    const Deletion deletion = header_.deletion;
+    keep_live(header_, command_.now_s);
+    const Result<void> begun =
+        sink_->begin_partition(position_, partition_key_, header_, rows_follow);
+    header_.deletion = deletion;  // it hides more rows
+    return begun;
+  }
+
+  /// Whether row_ is already what this read shows; then `live` says whether the row is.
+  bool is_shown_as_stored(const Deletion& cover, bool& live) const {
+    const Liveness& marker = row_.liveness;
+    if (row_.deletion.present() || marker.ttl_s != 0) return false;
     if (marker.present() && cover.hides(marker.timestamp_us)) return false;
     live = marker.present();
-    bool as_stored = marker.present() || reader.cells_left() > 0;
-    Cell cell;
-    while (reader.next(cell)) {
+    bool as_stored = true;
+    for (const Cell& cell : row_.cells) {
       if (cell.kind == CellKind::kValue) {
         as_stored &= cell.ttl_s == 0;
         live |= cell.column_id != kKeyCellColumnId;
@@ -366,35 +398,36 @@ class Reader {
       }
       as_stored &= !cover.hides(cell.timestamp_us);
     }
-    TETRAD_TRY_VOID(reader.status());
     return as_stored;
   }
 
   // ---- what a partition delivers besides rows ----
 
   /// `how`: done, or cut after last_key_.
-  void end_partition(Next how) {
+  Result<void> end_partition(Next how) {
     const bool cut = how == Next::kPageDone;
     const bool static_live = is_live(header_, command_.now_s);
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
     if (static_only) ++result_.live_row_count;
-    if (counts_alone()) return;
+    if (counts_alone()) return {};
+    if (sink_ != nullptr) return static_only ? begin_in_sink(false) : Result<void>();
     PartitionData out{position_, {}, {}, {}, {}};
     if (command_.live_only) {
-      if (rows_.empty() && !static_only) return;
+      if (rows_.empty() && !static_only) return {};
       keep_live(header_, command_.now_s);
       out.header = header_.cells.empty() ? BytesView() : encoded(header_);
     } else {
       drop_expired_values(header_, command_.now_s);
       if (!header_.empty()) out.header = encoded(header_);
       out.range_tombstones = shown_tombstones(cut);
-      if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return;
+      if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return {};
     }
     out.partition_key = result_.arena.copy(partition_key_);
     bytes_ += partition_key_.size() + out.header.size();
     out.rows = std::move(rows_);
     rows_ = {};
     result_.partitions.push_back(std::move(out));
+    return {};
   }
 
   // ---- counting ----
@@ -457,6 +490,7 @@ class Reader {
   KeyView& view_;
   const ReadCommand& command_;
   const TableContents contents_;
+  RowSink* const sink_;
   ReadResult result_;
   uint64_t bytes_ = 0, examined_ = 0;
   uint32_t rows_of_last_ = 0;
@@ -471,9 +505,12 @@ class Reader {
   base::Arena partition_arena_;  // of header_ and steps_
   std::optional<BytesView> resume_key_;
   std::vector<RowData> rows_;
+  bool begun_in_sink_ = false;
+  bool bounds_are_slice_ = false;  // the iterator gives rows of the one slice only
   uint32_t partition_live_ = 0, rows_done_ = 0, rows_left_ = 0;
   Bytes last_key_;
 
+  RowRecord row_;                      // scratch: the row being looked at
   Bytes key_, record_, resume_start_;  // scratch
 };
 
@@ -481,7 +518,16 @@ class Reader {
 
 Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
                                    const TableContents& contents) {
-  return Reader(view, command, contents).run();
+  Reader reader(view, command, contents);
+  TETRAD_TRY_VOID(reader.run());
+  return std::move(reader.result());
+}
+
+Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
+                                     const TableContents& contents, RowSink& sink) {
+  Reader reader(view, command, contents, &sink);
+  TETRAD_TRY_VOID(reader.run());
+  return ReadEnd(std::move(reader.result()));
 }
 
 }  // namespace tetrad::storage

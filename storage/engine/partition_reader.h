@@ -56,6 +56,11 @@ inline constexpr uint64_t kReadKeysExaminedMax = 1'000'000;
 Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
                                    const TableContents& contents);
 
+/// As read_partitions() of a command that is live_only; the rows go to the sink. After an error
+/// what it got counts for nothing.
+Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
+                                     const TableContents& contents, RowSink& sink);
+
 /// Everything stored of a range, as Store::export_range describes.
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
                                       SchemaVersion schema_version, const RingRange& range,

@@ -26,8 +26,6 @@ namespace {
 
 /// A read that looks at more keys goes to the I/O pool: about a third of a millisecond.
 constexpr uint64_t kInlineStepsMax = 2'000;
-/// A read that joins more merge operands writes the value back (rule 19).
-constexpr size_t kReadOperandsMax = 8;
 constexpr int64_t kFilterClockUs = 500'000;
 
 std::unexpected<Error> retired_error(TableIncarnation incarnation) {
@@ -93,10 +91,7 @@ class RocksStore final : public Store {
     if (closed_) return done(closed_error());
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     const TableContents contents = contents_of(command.incarnation);
-    // In group mode another thread writes while this one reads.
-    const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
-                         !contents.range_tombstones;
-    const bool fixed = options_.sync == CommitLogSync::kGroup && !one_get;
+    const bool fixed = needs_snapshot(command, contents);
     const bool scans = command.is_range && command.count_only;
     std::shared_ptr<HeldSnapshot> snapshot;
     if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
@@ -105,7 +100,7 @@ class RocksStore final : public Store {
       RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
                             .memory_only = true,
                             .steps_max = kInlineStepsMax,
-                            .operands_max = kReadOperandsMax});
+                            .operands_max = options_.read_operands_max});
       auto result = read_partitions(view, command, contents);
       if (!view.gave_up()) {
         write_back(view.take_merged(), seen);
@@ -116,9 +111,10 @@ class RocksStore final : public Store {
     const auto merged = std::make_shared<std::vector<MergedValue>>();
     in_pool<ReadResult>(
         0,
-        [snapshot = std::move(snapshot), command = std::move(command), contents, merged] {
+        [snapshot = std::move(snapshot), command = std::move(command), contents, merged,
+         operands_max = options_.read_operands_max] {
           RocksView files(snapshot->database().db(),
-                          {.snapshot = snapshot->get(), .operands_max = kReadOperandsMax});
+                          {.snapshot = snapshot->get(), .operands_max = operands_max});
           auto from_files = read_partitions(files, command, contents);
           *merged = files.take_merged();
           return from_files;
@@ -128,6 +124,20 @@ class RocksStore final : public Store {
           if (*alive) write_back(std::move(*merged), seen);
           done(std::move(from_files));
         });
+  }
+
+  std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
+    if (closed_) return closed_error();
+    if (is_retired(command.incarnation)) return retired_error(command.incarnation);
+    const TableContents contents = contents_of(command.incarnation);
+    if (needs_snapshot(command, contents)) return std::nullopt;
+    RocksView view(db(), {.memory_only = true,
+                          .steps_max = kInlineStepsMax,
+                          .operands_max = options_.read_operands_max});
+    auto end = read_partitions_into(view, command, contents, sink);
+    if (view.gave_up()) return std::nullopt;
+    write_back(view.take_merged(), turn_.written_through());
+    return end;
   }
 
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
@@ -214,6 +224,7 @@ class RocksStore final : public Store {
         figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
     statistics.writes_stopped =
         turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
+    statistics.values_written_back = turn_.figures().written_back;
     return statistics;
   }
 
@@ -244,6 +255,13 @@ class RocksStore final : public Store {
       return !place || is_retired(place->incarnation);
     });
     turn_.write_back(values, seen);
+  }
+
+  /// In group mode another thread writes while this one reads.
+  bool needs_snapshot(const ReadCommand& command, const TableContents& contents) const {
+    const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
+                         !contents.range_tombstones;
+    return options_.sync == CommitLogSync::kGroup && !one_get;
   }
 
   TableContents contents_of(TableIncarnation incarnation) const {

@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
   bool writes_stopped = false;
+  uint64_t values_written_back = 0;  // after reads that had to join too many versions (rule 19)
 };
 
 class Store {
@@ -55,6 +57,10 @@ class Store {
   /// Errors: kCorruption, kIo, kStaleSchema when the incarnation is retired, kCancelled when the
   /// store was closed meanwhile.
   virtual void read(ReadCommand command, ReadCallback done) = 0;
+
+  /// As read() of a command that is live_only, at once and without a copy. Unset: it would take
+  /// longer than this call may; what the sink got counts for nothing, and read() answers.
+  virtual std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) = 0;
 
   /// Bytes on disk and in memory of a range of a table; an estimate, cheap.
   virtual uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) = 0;
@@ -94,11 +100,12 @@ struct StoreOptions {
   CommitLogSync sync = CommitLogSync::kPeriodic;
   int64_t sync_period_us = 100'000;
   uint64_t block_cache_bytes = 256u << 20;  // shared by the stores of a node
-  uint64_t write_buffer_bytes = 64u << 20;  // per memtable
+  uint64_t write_buffer_bytes = 64u << 20;  // of rows in memory before they go to a file
   uint64_t write_buffers_total_bytes = 0;   // of all stores of a node; 0: four memtables per store
   uint32_t background_threads = 1;          // of all stores of a node
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
-  bool in_memory_files = false;                // tests: RocksDB over an in-memory file system
+  uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
+  bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
 };
 
 /// Opens the stores of one node: they share cache, write buffer budget and background threads.

@@ -108,17 +108,33 @@ struct RowCount {
   friend bool operator==(const RowCount&, const RowCount&) = default;
 };
 
-struct ReadResult {
-  std::vector<PartitionData> partitions;  // ascending by (position, partition key)
+/// Where an answer ends.
+struct ReadEnd {
   /// True: nothing is left after this. False: go on after `complete_up_to`.
   bool exhausted = true;
   ReadPosition complete_up_to;
+  uint32_t live_row_count = 0;
+};
+
+struct ReadResult : ReadEnd {
+  std::vector<PartitionData> partitions;  // ascending by (position, partition key)
   /// Rule 3 of the design: all that this replica holds of what it returned is known to be on W
   /// members.
   bool settled = false;
-  uint32_t live_row_count = 0;
   std::optional<RowCount> count;  // when the command is count_only
   base::Arena arena;
+};
+
+/// Takes live rows where they are found, decoded once and not copied: views are good during the
+/// call.
+class RowSink {
+ public:
+  virtual ~RowSink() = default;
+  /// A partition that has something to show: rows that follow, or only `header`, its live static
+  /// cells.
+  virtual Result<void> begin_partition(RingPosition position, BytesView partition_key,
+                                       const RowRecord& header, bool rows_follow) = 0;
+  virtual Result<void> take_row(BytesView clustering_key, const RowRecord& row) = 0;
 };
 
 void encode_read_result(const ReadResult& result, Bytes& out);

@@ -281,16 +281,21 @@ Result<void> check_row_record(BytesView encoded) {
   return reader.status();
 }
 
-Result<RowRecord> decode_row_record(BytesView encoded) {
+Result<void> decode_row_record_into(BytesView encoded, RowRecord& record) {
+  record.cells.clear();
   RowRecordReader reader;
   TETRAD_TRY_VOID(reader.open(encoded));
-  RowRecord record;
   record.liveness = reader.liveness();
   record.deletion = reader.deletion();
   record.cells.reserve(reader.cells_left());
   Cell cell;
   while (reader.next(cell)) record.cells.push_back(cell);
-  TETRAD_TRY_VOID(reader.status());
+  return reader.status();
+}
+
+Result<RowRecord> decode_row_record(BytesView encoded) {
+  RowRecord record;
+  TETRAD_TRY_VOID(decode_row_record_into(encoded, record));
   return record;
 }
 

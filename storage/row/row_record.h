@@ -104,6 +104,8 @@ void encode_row_record(const RowRecord& record, Bytes& out);
 
 /// Errors: kCorruption. The result's views point into `encoded`.
 Result<RowRecord> decode_row_record(BytesView encoded);
+/// As decode_row_record(), into a record that is used again and again.
+Result<void> decode_row_record_into(BytesView encoded, RowRecord& record);
 
 /// Whether it decodes, without building anything.
 Result<void> check_row_record(BytesView encoded);

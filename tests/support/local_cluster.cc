@@ -33,6 +33,15 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
   co_return result;
 }
 
+std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(storage::ReadCommand& command,
+                                                                    replication::ReadOptions,
+                                                                    storage::RowSink& sink) {
+  command.live_only = true;
+  auto end = store_.read_here(command, sink);
+  if (++reads_here % 2 == 0) return std::nullopt;
+  return end;
+}
+
 Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
     std::vector<storage::ReadCommand> commands, replication::ReadOptions options) {
   std::vector<storage::ReadResult> results;

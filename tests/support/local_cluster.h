@@ -42,6 +42,9 @@ class LocalCoordinator final : public replication::Coordinator {
                            replication::WriteOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          replication::ReadOptions options) override;
+  std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
+                                                    replication::ReadOptions options,
+                                                    storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
   Task<Result<uint64_t>> count(storage::ReadCommand command,
@@ -50,6 +53,8 @@ class LocalCoordinator final : public replication::Coordinator {
 
   std::vector<storage::Mutation> written;  // what the last write() got
   uint64_t reads = 0;
+  /// Every other one falls through after the sink has got something: the statement must not notice.
+  uint64_t reads_here = 0;
 
  private:
   ManualReactor& reactor_;

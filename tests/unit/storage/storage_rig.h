@@ -109,6 +109,24 @@ inline std::string keys_of(const ReadResult& result) {
   return text;
 }
 
+/// What a sink gets, as the result that read() gives.
+struct CollectingSink final : RowSink {
+  ReadResult result;
+  Result<void> begin_partition(RingPosition position, BytesView partition_key,
+                               const RowRecord& header, bool) override {
+    PartitionData& p = result.partitions.emplace_back();
+    p.position = position;
+    p.partition_key = result.arena.copy(partition_key);
+    if (!header.cells.empty()) p.header = result.arena.copy(encoded(header));
+    return {};
+  }
+  Result<void> take_row(BytesView clustering_key, const RowRecord& row) override {
+    result.partitions.back().rows.push_back(
+        {result.arena.copy(clustering_key), result.arena.copy(encoded(row))});
+    return {};
+  }
+};
+
 struct StoreRig {
   tests::ManualReactor reactor;
   tests::InlineIoPool pool;
@@ -149,6 +167,15 @@ struct StoreRig {
     store->read(command, [&](Result<ReadResult> r) { answer = std::move(r); });
     REQUIRE(reactor.run_until([&] { return answer.has_value(); }));
     return std::move(*answer);
+  }
+  /// As read(), through read_here() if the store can.
+  Result<ReadResult> read_here(const ReadCommand& command) {
+    CollectingSink sink;
+    auto end = store->read_here(command, sink);
+    if (!end) return read(command);
+    if (!*end) return std::unexpected(end->error());
+    static_cast<ReadEnd&>(sink.result) = std::move(**end);
+    return std::move(sink.result);
   }
   std::string read_keys(const ReadCommand& command) {
     const auto result = read(command);

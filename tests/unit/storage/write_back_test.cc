@@ -34,6 +34,8 @@ std::string value_of(const Result<ReadResult>& result, size_t row = 0) {
   return std::string(record->cells.at(0).value);
 }
 
+uint64_t written_back(StoreRig& rig) { return rig.store->statistics().values_written_back; }
+
 StoreOptions sync_options(CommitLogSync sync) {
   StoreOptions options = small_options();
   options.sync = sync;
@@ -45,14 +47,17 @@ TEST_CASE("a read of more than eight versions leaves one") {
     StoreRig rig(rocks_factory(sync_options(sync)));
     update_often(rig, "a", 8);
     CHECK(value_of(rig.read(one_row("a"))) == "v8");
+    CHECK(written_back(rig) == 0);
     update_often(rig, "b", 9);
     CHECK(value_of(rig.read(one_row("b"))) == "v9");
+    CHECK(written_back(rig) == 1);
     rig.reactor.run_until_idle();
     // Now it is one value, and an older version does not come through it.
     REQUIRE(rig.apply(update("b", 5, "older")).has_value());
-    CHECK(value_of(rig.read(one_row("b"))) == "v9");
+    CHECK(value_of(rig.read_here(one_row("b"))) == "v9");
     REQUIRE(rig.apply(update("b", 10, "newer")).has_value());
     CHECK(value_of(rig.read(one_row("b"))) == "newer");
+    CHECK(written_back(rig) == 1);
     rig.close();
     rig.open();
     CHECK(value_of(rig.read(one_row("b"))) == "newer");
@@ -65,10 +70,13 @@ TEST_CASE("slices and reads for the page write back too") {
   update_often(rig, "a", 9);
   update_often(rig, "b", 9);
   CHECK(rig.read_keys(partition_read(1, "p")) == "p/a p/b");
+  CHECK(written_back(rig) == 2);
   update_often(rig, "c", 9);
-  CHECK(value_of(rig.read(one_row("c"))) == "v9");
+  CHECK(value_of(rig.read_here(one_row("c"))) == "v9");
+  CHECK(written_back(rig) == 3);
   rig.reactor.run_until_idle();
   CHECK(rig.read_keys(partition_read(1, "p")) == "p/a p/b p/c");
+  CHECK(written_back(rig) == 3);
 }
 
 /// A write that waits in the turn's batch when another row's reader looks.
