@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "replication/data_mutants.h"
+#include "base/data_mutants.h"
 
 namespace tetrad::replication {
 namespace {
@@ -34,6 +34,7 @@ int number_of(ConsistencyLevel level, int replica_count) {
 
 int required_acks(ConsistencyLevel level, int replica_count) {
   if (TETRAD_MUTANT(write_acks_one)) return 1;
+  if (TETRAD_MUTANT(floor_skipped)) return number_of(level, replica_count);
   return std::max(number_of(level, replica_count), write_quorum(replica_count));
 }
 

@@ -93,9 +93,12 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, SetEpoch epoch,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
+  /// `both_sets`: the level's number of each of this tablet's sets; null: any `need` of the
+  /// candidates.
   std::shared_ptr<Gathering> gather(const storage::ReadCommand& command, SetEpoch epoch,
                                     std::vector<StoreAddress> candidates, size_t need, bool digests,
-                                    base::Deadline deadline);
+                                    base::Deadline deadline, const partitioner::Tablet* both_sets,
+                                    ConsistencyLevel level);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
   /// What a client is told of a failed read of the only replica.

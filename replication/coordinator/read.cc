@@ -4,12 +4,12 @@
 // later quorum read goes back.
 #include <algorithm>
 
+#include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/ring_walk.h"
-#include "replication/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 
 namespace tetrad::replication {
@@ -25,6 +25,17 @@ struct CoordinatorImpl::Gathering {
   base::Deadline deadline;
   Bytes encoded;
 
+  /// While two sets are read each has its own number; none: any `need` replies.
+  struct Quorum {
+    std::vector<StoreAddress> set;
+    size_t need;
+    bool has(const StoreAddress& replica) const {
+      return std::find(set.begin(), set.end(), replica) != set.end();
+    }
+  };
+  std::vector<Quorum> quorums;
+  std::vector<StoreAddress> failed_replicas;
+
   std::vector<storage::ReplicaReply> data;
   std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
@@ -38,7 +49,31 @@ struct CoordinatorImpl::Gathering {
     if (speculation != 0) reactor->cancel(speculation);
   }
   size_t replies() const { return data.size() + digest_replies.size(); }
-  bool complete() const { return replies() >= need && !data.empty(); }
+  size_t replies_of(const Quorum& quorum) const {
+    const auto from_data = std::count_if(data.begin(), data.end(),
+                                         [&](const auto& reply) { return quorum.has(reply.from); });
+    const auto digests_of =
+        std::count_if(digest_replies.begin(), digest_replies.end(),
+                      [&](const auto& reply) { return quorum.has(reply.first); });
+    return static_cast<size_t>(from_data + digests_of);
+  }
+  bool complete() const {
+    if (data.empty()) return false;
+    if (quorums.empty()) return replies() >= need;
+    return std::all_of(quorums.begin(), quorums.end(),
+                       [this](const Quorum& quorum) { return replies_of(quorum) >= quorum.need; });
+  }
+  /// Not even with all replies that may still come.
+  bool too_few() const {
+    if (quorums.empty()) return asked - failed < need;
+    return std::any_of(quorums.begin(), quorums.end(), [this](const Quorum& quorum) {
+      const auto left = std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) {
+        return quorum.has(c) && std::find(failed_replicas.begin(), failed_replicas.end(), c) ==
+                                    failed_replicas.end();
+      });
+      return static_cast<size_t>(left) < quorum.need;
+    });
+  }
   void finish(bool success) {
     if (speculation != 0) reactor->cancel(std::exchange(speculation, 0));
     done.setter().set(success);
@@ -80,9 +115,10 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
   ++g.asked;
   if (!digest) ++g.data_asked;
   const std::weak_ptr<char> alive = alive_;
-  const auto failed = [this, gathering, digest](const Error& error) {
+  const auto failed = [this, gathering, digest, replica](const Error& error) {
     Gathering& now = *gathering;
     ++now.failed;
+    now.failed_replicas.push_back(replica);
     if (!digest) ++now.data_failed;
     now.timed_out |= error.code == ErrorCode::kTimedOut;
     now.stale_schema |= error.code == ErrorCode::kStaleSchema;
@@ -96,9 +132,8 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
       ask(gathering, digest);
       return;
     }
-    const bool too_few = now.asked - now.failed < now.need;
     const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
-    if (refused || too_few || no_data) now.finish(false);
+    if (refused || now.too_few() || no_data) now.finish(false);
   };
   if (replicas_.is_local(replica)) {
     replicas_.read(replica.store, g.epoch, g.command, g.deadline,
@@ -146,8 +181,15 @@ void CoordinatorImpl::on_reply(Gathering& gathering) {
 
 std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
     const storage::ReadCommand& command, SetEpoch epoch, std::vector<StoreAddress> candidates,
-    size_t need, bool digests, base::Deadline deadline) {
+    size_t need, bool digests, base::Deadline deadline, const partitioner::Tablet* both_sets,
+    ConsistencyLevel level) {
   auto gathering = std::make_shared<Gathering>();
+  if (both_sets != nullptr) {
+    for (const auto* set : {&both_sets->replicas, &both_sets->new_replicas})
+      gathering->quorums.push_back(
+          {*set, static_cast<size_t>(required_replies(level, static_cast<int>(set->size())))});
+    need = candidates.size();
+  }
   gathering->command = command;
   gathering->epoch = epoch;
   gathering->candidates = std::move(candidates);
@@ -201,7 +243,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
     ReadOptions options) {
   metrics_.digest_mismatches.add();
   const size_t need = replicas.size();
-  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options.deadline);
+  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options.deadline,
+                                nullptr, options.level);
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
   TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, gathering->data));
@@ -259,7 +302,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const std::vector<StoreAddress>& set = read_set(tablet);
     const int required = required_replies(options.level, static_cast<int>(set.size()));
 
-    if (required == 1 && set.size() == 1 && replicas_.is_local(set.front())) {
+    const bool both = reads_both_sets(tablet) && options.level != ConsistencyLevel::kOne &&
+                      options.level != ConsistencyLevel::kLocalOne &&
+                      !TETRAD_MUTANT(reads_new_only);
+    const bool alone = required == 1 && !both;
+
+    if (alone && set.size() == 1 && replicas_.is_local(set.front())) {
       command.live_only = true;
       base::OneShot<Result<storage::ReadResult>> answer;
       replicas_.read(set.front().store, tablet.epoch, std::move(command), options.deadline,
@@ -272,10 +320,21 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     }
 
     TETRAD_CO_TRY_VOID(check_enough(set, options.level, required));
-    command.live_only = required == 1;
+    std::vector<StoreAddress> candidates = live_members(set);
+    if (both) {
+      const auto count = static_cast<int>(tablet.replicas.size());
+      TETRAD_CO_TRY_VOID(
+          check_enough(tablet.replicas, options.level, required_replies(options.level, count)));
+      for (const StoreAddress& replica : live_members(tablet.replicas)) {
+        if (std::find(candidates.begin(), candidates.end(), replica) == candidates.end())
+          candidates.push_back(replica);
+      }
+    }
+    command.live_only = alone;
     const SetEpoch epoch = tablet.epoch;
-    const auto gathering = gather(command, epoch, live_members(set), static_cast<size_t>(required),
-                                  required > 1 && !command.count_only, options.deadline);
+    const auto gathering = gather(command, epoch, std::move(candidates),
+                                  static_cast<size_t>(required), !alone && !command.count_only,
+                                  options.deadline, both ? &tablet : nullptr, options.level);
     const bool complete = co_await gathering->done;
     if (!complete) {
       Error error = read_error(*gathering, options.level);
@@ -286,7 +345,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       if (error.code == ErrorCode::kStaleEpoch) error.code = ErrorCode::kServerError;
       co_return std::unexpected(std::move(error));
     }
-    if (required == 1) co_return std::move(gathering->data.front().result);
+    if (alone) co_return std::move(gathering->data.front().result);
 
     const storage::ReadResult& data = gathering->data.front().result;
     const base::Hash128 digest = digest_of_answer(data);
@@ -411,6 +470,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     part.bytes_limit =
         bytes_limit - std::min<uint64_t>(bytes_limit - 1, out.arena.allocated_bytes());
     const RingPosition end = part.range.end;
+    if (TETRAD_MUTANT(split_edge_lost) && end < whole.end) --part.range.end.hash;
+    if (TETRAD_MUTANT(split_edge_twice) && !is_first) --part.range.start.hash;
     auto result = co_await read_tablet(std::move(part), end, options);
     if (!result) co_return std::unexpected(std::move(result.error()));
     is_first = false;

@@ -29,6 +29,13 @@ inline WriteSets write_sets(const partitioner::Tablet& tablet) {
   return {tablet.replicas, {}};
 }
 
+/// Where a read goes. While the stage is "read new" others may still read the old set (the stage
+/// before is in use too), so that a quorum read takes a quorum of each: what it has answered is
+/// then seen by either.
+inline bool reads_both_sets(const partitioner::Tablet& tablet) {
+  return tablet.stage == partitioner::TabletStage::kReadNew;
+}
+
 inline const std::vector<StoreAddress>& read_set(const partitioner::Tablet& tablet) {
   using partitioner::TabletStage;
   const bool reads_new =

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/restamp.h"
-#include "replication/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 #include "replication/tablets/split_runner.h"
 
@@ -34,6 +35,11 @@ struct CoordinatorImpl::WriteOperation {
 
     bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) const {
       return std::find(set.begin(), set.end(), replica) != set.end();
+    }
+    /// A known mistake: one set of all.
+    void mix_sets() {
+      for (const StoreAddress& replica : std::exchange(sets.new_set, {}))
+        if (!contains(sets.old_set, replica)) sets.old_set.push_back(replica);
     }
     WriteTally::Verdict verdict() const {
       const auto first = old_tally->verdict();
@@ -89,6 +95,17 @@ bool adds_data(const storage::Mutation& mutation) {
                      [&](const auto& row) { return has_value(row.record); });
 }
 
+/// A known mistake: a record's timestamps, which hang on one, rise by one.
+[[maybe_unused]] void shift_timestamps(Bytes& record) {
+  base::ByteReader reader(BytesView(record).substr(1));
+  const auto timestamp = reader.read_zigzag();
+  if (!timestamp) return;
+  Bytes later(1, record[0]);
+  base::ByteWriter(later).zigzag(*timestamp + 1);
+  later.append(reader.position(), reader.remaining());
+  record = std::move(later);
+}
+
 }  // namespace
 
 Result<void> CoordinatorImpl::check_room(const MetaState& state, const partitioner::Tablet& tablet,
@@ -124,11 +141,15 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     TETRAD_TRY_VOID(check_room(state, tablet, mutation));
     WriteOperation::Part part;
     part.sets = write_sets(tablet);
+    if (TETRAD_MUTANT(pending_writes_old)) part.sets.new_set.clear();
+    if (TETRAD_MUTANT(pending_writes_new) && !part.sets.new_set.empty())
+      part.sets = {std::move(part.sets.new_set), {}};
     part.epoch = tablet.epoch;
     const auto count = static_cast<int>(part.sets.old_set.size());
     const int required = required_acks(options.level, count);
     TETRAD_TRY_VOID(check_enough(part.sets.old_set, options.level, required));
-    part.old_tally.emplace(count, required);
+    if (TETRAD_MUTANT(tallies_mixed)) part.mix_sets();
+    part.old_tally.emplace(static_cast<int>(part.sets.old_set.size()), required);
     if (!part.sets.new_set.empty()) {
       const auto new_count = static_cast<int>(part.sets.new_set.size());
       const int new_required = write_quorum(new_count);
@@ -184,7 +205,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
 void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation, size_t index,
                                 const StoreAddress& replica, Bytes& encoded,
                                 base::Deadline deadline) {
-  const WriteOperation::Part& part = operation->parts[index];
+  WriteOperation::Part& part = operation->parts[index];
+  if (TETRAD_MUTANT(replicas_stamp)) {
+    for (storage::RowChange& row : part.mutation.rows) shift_timestamps(row.record);
+    encoded.clear();
+  }
   const std::weak_ptr<char> alive = alive_;
   if (replicas_.is_local(replica)) {
     std::optional<int64_t> mark_us;

@@ -139,6 +139,14 @@ Task<void> Formation::run() {
     Result<void> founded = co_await found();
     begun = std::move(founded);
   } else {
+    // Before it is told to anybody: a node that ends while it joins comes back as the same one.
+    if (!identity_.stored) {
+      Result<void> kept = co_await store_identity();
+      if (!kept) {
+        options_.fatal(kept.error());
+        co_return;
+      }
+    }
     const base::MonotonicUs found_at_us = reactor_.now_us() + options_.look_for_others_us;
     while (!meta_.started()) {
       Result<bool> taken_in = co_await ask_seeds(true);

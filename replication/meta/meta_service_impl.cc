@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/meta/voter_policy.h"
 
@@ -504,6 +505,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   Result<MetaIndex> proposed = co_await propose(std::move(body), deadline);
   if (!proposed) co_return std::unexpected<Error>(proposed.error());
   const MetaIndex index = *proposed;
+  if (TETRAD_MUTANT(truncate_not_awaited)) co_return Result<void>();
   const base::MonotonicUs limit_us =
       std::min(deadline.at_us, reactor_.now_us() + options_.schema_agreement_us);
   std::function<bool()> everybody = [this, index] { return all_live_applied(index); };

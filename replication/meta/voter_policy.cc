@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/data_mutants.h"
+
 namespace tetrad::replication {
 
 namespace {
@@ -57,7 +59,7 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
       promotable = &node;
   }
 
-  const size_t wanted = voters_wanted(staying);
+  const size_t wanted = TETRAD_MUTANT(voters_even) && staying > 1 ? 2 : voters_wanted(staying);
   if (voters >= wanted && leaving_voter != nullptr)
     return RaftMembershipChange{Kind::kDemote, leaving_voter->host};
   if (voters > wanted) {

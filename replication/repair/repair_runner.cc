@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
 #include "base/sleep.h"
-#include "replication/data_mutants.h"
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
 

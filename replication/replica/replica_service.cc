@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/replica/replica_service.h"
 
+#include "base/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 
 namespace tetrad::replication {
@@ -83,10 +84,11 @@ ReplicaService::Standing ReplicaService::standing(TableIncarnation incarnation,
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(incarnation);
   if (table == nullptr) {
+    if (TETRAD_MUTANT(old_incarnation_accepted)) return Standing::kCurrent;
     return incarnation.value >= state->next_incarnation ? Standing::kAhead : Standing::kStaleSchema;
   }
   const partitioner::Tablet& tablet = table->tablets.find(position);
-  if (epoch < tablet.epoch) return Standing::kStaleEpoch;
+  if (epoch < tablet.epoch && !TETRAD_MUTANT(old_epoch_accepted)) return Standing::kStaleEpoch;
   return tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent;
 }
 
@@ -136,6 +138,22 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     done(std::unexpected(refusal(now)));
     return;
   }
+  if (TETRAD_MUTANT(limits_at_replica)) {
+    const MetaSnapshot state = meta_.snapshot();
+    if (state->table(mutation.incarnation)->tablets.find(mutation.position).full)
+      return done(fail(ErrorCode::kInvalid, "the tablet is full"));
+  }
+  if (TETRAD_MUTANT(batch_torn) && mutation.rows.size() > 1) {
+    storage::Mutation first = mutation, rest = mutation;
+    first.rows.resize(1);
+    rest.rows.erase(rest.rows.begin());
+    stores_[store]->apply(first, [this, store, epoch, rest, merged, deadline,
+                                  done = std::move(done)](Result<void> applied) mutable {
+      if (!applied) return done(std::move(applied));
+      apply(store, epoch, rest, merged, deadline, std::move(done));
+    });
+    return;
+  }
   metrics_.mutations.add();
   if (merged) {
     stores_[store]->apply_merged(mutation, std::move(done));
@@ -180,6 +198,7 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     return;
   }
   metrics_.reads.add();
+  if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
   stores_[store]->read(std::move(command), std::move(done));
 }
 

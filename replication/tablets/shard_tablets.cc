@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/tablets/shard_tablets.h"
 
+#include "base/data_mutants.h"
+
 namespace tetrad::replication {
 
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
@@ -20,6 +22,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
 /// What is in the list at the first state of this life is retired again: the node may have ended
 /// before its stores had taken note.
 void ShardTablets::retire(const MetaSnapshot& before, const MetaSnapshot& now) {
+  if (TETRAD_MUTANT(old_incarnation_accepted)) return;
   const size_t known = before->applied.value == 0 ? 0 : before->retired.size();
   for (size_t i = 0; i < now->retired.size(); ++i) {
     const bool is_old = i < known && before->retired[i] == now->retired[i];

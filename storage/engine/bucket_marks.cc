@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 
 namespace tetrad::storage {
 namespace {
@@ -41,6 +42,12 @@ Result<RecordFacts> facts_of(BytesView record) {
   TETRAD_TRY_VOID(reader.status());
   if (marker.present()) facts.floor_us = floor;
   return facts;
+}
+
+bool BucketMarks::may_put(uint16_t bucket, const RecordFacts& facts) const {
+  const bool newer = facts.floor_us > marks_[bucket] || TETRAD_MUTANT(put_below_mark);
+  const bool clear = !row_tombstones_[bucket] || TETRAD_MUTANT(put_over_tombstone);
+  return facts.floor_us != kNoTimestamp && !facts.has_deletion && newer && clear;
 }
 
 void BucketMarks::raise_all_to_the_end() {

@@ -38,10 +38,7 @@ class BucketMarks {
   void raise_all_to_the_end();
 
   /// May a complete record replace what is stored of its row?
-  bool may_put(uint16_t bucket, const RecordFacts& facts) const {
-    return facts.floor_us != kNoTimestamp && !facts.has_deletion &&
-           facts.floor_us > marks_[bucket] && !row_tombstones_[bucket];
-  }
+  bool may_put(uint16_t bucket, const RecordFacts& facts) const;
 
   /// For table properties: exact while few buckets are used, else by groups of 256 buckets.
   Bytes encode_marks() const;

@@ -9,6 +9,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/data_mutants.h"
+#include "storage/engine/tombstone_filter.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 #include "storage/row/storage_key.h"
@@ -309,6 +311,16 @@ class Reader {
            key.starts_with(prefix_);
   }
 
+  /// A value goes only long after its end: who reads or repairs with a clock that is behind still
+  /// needs it.
+  void drop_long_expired(RowRecord& record) const {
+    if (TETRAD_MUTANT(expired_forgotten))
+      std::erase_if(record.cells, [&](const Cell& cell) {
+        return cell.kind == CellKind::kValue && !cell.live_at(command_.now_s);
+      });
+    drop_expired_values(record, command_.now_s - kExpiredValueMargin_s);
+  }
+
   // ---- a row ----
 
   /// Delivers what is to be shown of a row, if anything, and counts it.
@@ -322,12 +334,12 @@ class Reader {
     const bool as_stored = is_shown_as_stored(cover, live);
     if (!as_stored) {
       drop_hidden(row_);
-      hide(row_, cover);
+      if (!TETRAD_MUTANT(digest_keeps_hidden) || command_.live_only) hide(row_, cover);
       live = is_live(row_, command_.now_s);
       if (command_.live_only) {
         keep_live(row_, command_.now_s);
       } else {
-        drop_expired_values(row_, command_.now_s);
+        drop_long_expired(row_);
       }
     }
     if (row_.empty() || (command_.live_only && !live)) {
@@ -417,7 +429,7 @@ class Reader {
       keep_live(header_, command_.now_s);
       out.header = header_.cells.empty() ? BytesView() : encoded(header_);
     } else {
-      drop_expired_values(header_, command_.now_s);
+      drop_long_expired(header_);
       if (!header_.empty()) out.header = encoded(header_);
       out.range_tombstones = shown_tombstones(cut);
       if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return {};
@@ -461,6 +473,7 @@ class Reader {
       last_key_.assign(rows_.back().clustering_key);
       cut = true;
     }
+    if (TETRAD_MUTANT(tombstones_uncut)) cut = false;
     if (cut && command_.reversed) from = last_key_;
     if (cut && !command_.reversed) to = last_key_ + '\0';
     // Bounds may be temporaries: what is added is copied.

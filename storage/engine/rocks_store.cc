@@ -13,6 +13,7 @@
 #include <rocksdb/options.h>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/rocks_view.h"
@@ -244,7 +245,8 @@ class RocksStore final : public Store {
  private:
   rocksdb::DB& db() { return state_.database->db(); }
   bool is_retired(TableIncarnation incarnation) const {
-    return !state_.retired.empty() && state_.retired.contains(incarnation.value);
+    return !state_.retired.empty() && state_.retired.contains(incarnation.value) &&
+           !TETRAD_MUTANT(retired_readable);
   }
 
   /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
@@ -373,7 +375,7 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
       state.contents_unknown = true;
     }
   }
-  state.marks = std::move(summary.marks);
+  if (!TETRAD_MUTANT(marks_not_restored)) state.marks = std::move(summary.marks);
   for (const auto& [incarnation, counts] : summary.tables) {
     TableContents& contents = state.tables[incarnation].contents;
     contents.headers |= counts.headers > 0;

@@ -5,6 +5,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/storage_mutants.h"
 #include "storage/engine/value_merge.h"
@@ -122,8 +123,11 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
   }
   const uint16_t bucket = bucket_of(mutation.incarnation, mutation.position);
   // A row of an older schema version may lack a column that is stored already.
-  may_put = may_put && mutation.schema_version.value == table.schema_version &&
-            strictly_ascending(mutation.rows);
+  const bool merged = !may_put;
+  const bool known_version =
+      mutation.schema_version.value == table.schema_version || TETRAD_MUTANT(put_other_version);
+  may_put =
+      (may_put || TETRAD_MUTANT(ingest_put)) && known_version && strictly_ascending(mutation.rows);
 
   key_.clear();
   append_partition_prefix(key_, mutation.incarnation, mutation.position, mutation.partition_key);
@@ -158,7 +162,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
     }
   }
   current_->last_number = last_number_[bucket] = next_number_++;
-  marks_.raise(bucket, facts->latest_us);
+  if (!merged || !TETRAD_MUTANT(ingest_keeps_marks)) marks_.raise(bucket, facts->latest_us);
   if (facts->has_deletion) marks_.see_row_tombstone(bucket);
   current_->done.push_back(std::move(done));
   begin_turn();

@@ -6,6 +6,7 @@
 // at the per-partition limit: then its last row is how far it goes there.
 #include <algorithm>
 
+#include "base/data_mutants.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 #include "storage/row/storage_key.h"
@@ -36,7 +37,7 @@ class Merger {
 
   Result<MergedRead> run() {
     for (const ReplicaReply& reply : replies_)
-      if (!reply.result.exhausted &&
+      if (!reply.result.exhausted && !uncut(reply.result) &&
           (!cut_ || compare_places(reply.result.complete_up_to, *cut_) < 0))
         cut_ = reply.result.complete_up_to;
     while (!stopped_) {
@@ -55,6 +56,10 @@ class Merger {
   }
 
  private:
+  bool uncut(const ReadResult& reply) const {
+    return TETRAD_MUTANT(merge_uncut) ||
+           (TETRAD_MUTANT(full_reply_uncut) && reply.live_row_count >= command_.row_limit);
+  }
   bool before(BytesView a, BytesView b) const { return command_.reversed ? a > b : a < b; }
 
   int compare_places(const ReadPosition& a, const ReadPosition& b) const {

@@ -6,6 +6,7 @@
 #include <queue>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "storage/row/reconcile.h"
 
 namespace tetrad::storage {
@@ -31,6 +32,8 @@ void append_step(TombstoneSteps& steps, BytesView start, BytesView end, const De
 }  // namespace
 
 void reduce_tombstone_set(std::vector<TombstoneEnd>& set) {
+  if (TETRAD_MUTANT(tombstone_start_unique) && set.size() > 1)
+    set.erase(set.begin(), set.end() - 1);
   // Longest first, of equal length the latest first: an element stays if it is later than all
   // before it.
   std::sort(set.begin(), set.end(), [](const TombstoneEnd& a, const TombstoneEnd& b) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/data_mutants.h"
+
 namespace tetrad::storage {
 namespace {
 
@@ -12,8 +14,8 @@ namespace {
 /// associative.
 bool wins_tie(const Cell& a, const Cell& b) {
   const bool a_value = a.kind == CellKind::kValue, b_value = b.kind == CellKind::kValue;
-  if (a_value != b_value) return !a_value;
-  if (!a_value) return a.expiry_s >= b.expiry_s;
+  if (a_value != b_value) return TETRAD_MUTANT(tombstone_loses_tie) ? a_value : !a_value;
+  if (!a_value) return TETRAD_MUTANT(deletion_time_ignored) || a.expiry_s >= b.expiry_s;
   const bool a_ttl = a.ttl_s > 0, b_ttl = b.ttl_s > 0;
   if (a_ttl != b_ttl) return a_ttl;
   if (a_ttl && a.expiry_s != b.expiry_s) return a.expiry_s > b.expiry_s;
@@ -51,7 +53,7 @@ class HiddenTest {
 
 Deletion later_of(const Deletion& a, const Deletion& b) {
   if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
-  return a.deletion_time_s >= b.deletion_time_s ? a : b;
+  return TETRAD_MUTANT(deletion_time_ignored) || a.deletion_time_s >= b.deletion_time_s ? a : b;
 }
 
 Liveness reconcile_liveness(const Liveness& a, const Liveness& b) {

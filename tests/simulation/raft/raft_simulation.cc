@@ -180,7 +180,7 @@ int simulate(const std::vector<std::string_view>& arguments) {
       ++count;
       if (find_mutant(each, seeds)) ++found;
     }
-    std::printf("%zu of %zu mutants found\n", found, count);
+    std::printf("%zu passed, %zu failed\n", found, count - found);
     return found == count ? 0 : 1;
   }
   std::signal(SIGABRT, say_seed_on_abort);

@@ -141,6 +141,18 @@ class SimNode {
     life_.reset();
     disk_ = std::make_shared<storage::MemoryDisk>();
   }
+  /// What a store holds, also of a node that is down.
+  Result<storage::ReadResult> peek(uint32_t number, storage::ReadCommand command) {
+    SimReactor reactor(world_, 0);
+    SimIoPool pool(world_);
+    const auto factory = storage::make_memory_store_factory(disk_, storage::StoreOptions());
+    auto store = factory->open("store" + std::to_string(number), reactor, pool);
+    if (!store) return std::unexpected(store.error());
+    Result<storage::ReadResult> answer = fail(ErrorCode::kServerError, "no answer");
+    (*store)->read(std::move(command),
+                   [&](Result<storage::ReadResult> result) { answer = std::move(result); });
+    return answer;
+  }
   /// Runs a task until the node's life ends.
   void spawn(Task<void> task) { life_->tasks.spawn(std::move(task)); }
 

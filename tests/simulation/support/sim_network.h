@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "replication/rpc/envelope.h"
 #include "replication/rpc/transport.h"
 #include "tests/simulation/support/sim_world.h"
 
@@ -57,12 +58,27 @@ class SimNetwork {
     return cuts_.contains({from, to});
   }
   uint64_t delivered() const { return delivered_; }
+  /// A node that hears nothing of the metadata group: its state falls behind, all else goes on.
+  void set_deaf(const replication::Endpoint& node, bool deaf) {
+    if (deaf) {
+      deaf_.insert(node);
+    } else {
+      deaf_.erase(node);
+    }
+  }
+  void hear_all() { deaf_.clear(); }
 
  private:
   friend class SimTransport;
+  bool is_lost(const replication::Endpoint& to, BytesView message) {
+    if (world_.random().below(1'000'000) < options.lost_in_million) return true;
+    if (!deaf_.contains(to)) return false;
+    const auto decoded = replication::decode_envelope(message);
+    return decoded && decoded->envelope.verb == replication::Verb::kRaft;
+  }
   void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
     base::Random& random = world_.random();
-    if (is_cut(from, to) || random.below(1'000'000) < options.lost_in_million) return;
+    if (is_cut(from, to) || is_lost(to, message)) return;
     int64_t delay_us = options.delay_min_us +
                        static_cast<int64_t>(random.below(
                            static_cast<uint64_t>(options.delay_max_us - options.delay_min_us + 1)));
@@ -98,6 +114,7 @@ class SimNetwork {
  private:
   World& world_;
   std::set<std::pair<replication::Endpoint, replication::Endpoint>> cuts_;
+  std::set<replication::Endpoint> deaf_;
   std::map<replication::Endpoint, Listening> listening_;
   uint64_t delivered_ = 0;
 };

@@ -5,8 +5,8 @@
 // is switched on and must be noticed.
 #include <cstring>
 
+#include "base/data_mutants.h"
 #include "partitioner/token.h"
-#include "replication/data_mutants.h"
 #include "tests/simulation/upkeep/scenarios.h"
 
 namespace tetrad::simulation {
@@ -80,7 +80,7 @@ SimNode* ready_node(SimCluster& cluster, size_t from) {
 
 namespace {
 
-using replication::DataMutants;
+using base::DataMutants;
 
 struct Scenario {
   const char* name;
@@ -124,8 +124,8 @@ int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
 int run_mutants() {
   int passed = 0, failed = 0;
   for (const Mutant& mutant : kMutants) {
-    replication::data_mutants = {};
-    replication::data_mutants.*mutant.flag = true;
+    base::data_mutants = {};
+    base::data_mutants.*mutant.flag = true;
     uint64_t seed = 1;
     std::string wrong;
     for (; seed <= 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;

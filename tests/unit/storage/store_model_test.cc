@@ -3,6 +3,7 @@
 // shape with random limits and paging, flush, compact, reopen, crash.
 #include <catch2/catch.hpp>
 
+#include "storage/engine/tombstone_filter.h"
 #include "tests/unit/storage/naive_model.h"
 
 namespace tetrad::storage {
@@ -103,12 +104,12 @@ void check_full(StoreRig& rig, const NaiveModel& model, ReadCommand command, Ran
         in ? model.partition(key.first, key.second) : NaiveModel::Partition();
     RowRecord header = expected.header;
     if (!command.wants_static) header = record_of({}, {}, header.deletion);
-    drop_expired_values(header, command.now_s);
+    drop_expired_values(header, command.now_s - kExpiredValueMargin_s);
     REQUIRE(headers[key] == header);
     std::map<std::string, RowRecord> wanted;
     for (const auto& [clustering, record] : expected.rows) {
       RowRecord r = record;
-      drop_expired_values(r, command.now_s);
+      drop_expired_values(r, command.now_s - kExpiredValueMargin_s);
       if (!r.empty()) wanted.emplace(clustering, r);
     }
     REQUIRE(rows[key] == wanted);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Known mistakes of the data plane, to be switched on one at a time by the simulation, which must
+// catch each (tests/simulation/README.md). Exists in tests only: without TETRAD_DATA_MUTANTS every
+// switch is the constant false. Only .cc files may ask for a switch: a header's inline function
+// would be compiled both ways.
+#pragma once
+
+namespace tetrad::base {
+
+struct DataMutants {
+  // Quorums and reads.
+  bool write_acks_one = false;         // rule 1: a write is acknowledged by one replica
+  bool floor_skipped = false;          // rule 1: the level's number alone, without the floor W
+  bool hints_count = false;            // rule 1: a hint counts as an ack
+  bool quorum_asks_one = false;        // rule 1: a QUORUM read asks one replica
+  bool digests_ignored = false;        // rule 3: a mismatch is not noticed
+  bool merge_not_written = false;      // rule 3: the merge is answered without being written back
+  bool merge_uncut = false;            // rule 5: the merge goes on past where a reply ends
+  bool full_reply_uncut = false;       // rule 5: a reply that reached its LIMIT counts as complete
+  bool tombstones_uncut = false;       // rule 5: range tombstones reach past the end of a reply
+  bool digest_keeps_hidden = false;    // rule 6: what a tombstone hides is in the digest
+  bool replica_takes_own_now = false;  // rule 6: a replica's own clock decides what is expired
+
+  // Changes of members.
+  bool old_epoch_accepted = false;     // rule 8: a replica takes requests of an epoch that is over
+  bool confirmations_skipped = false;  // rule 8: a stage is left without W confirmations
+  bool stage_skipped = false;          // rule 9: from "write both" to "read new"
+  bool fill_not_awaited = false;       // rule 9: new members are read before they are filled
+  bool pending_writes_old = false;     // rule 9: meanwhile writes go to the old set only
+  bool pending_writes_new = false;     // rule 9: to the new set only
+  bool tallies_mixed = false;          // rule 9: acks of either set count for the old one
+  bool reads_new_only = false;         // rule 9: "read new" forgets those who still read old
+  bool fill_from_one = false;          // rule 10: a new member is filled from one old one
+  bool source_not_closed = false;      // rule 10: a source gives before it has closed the stage
+  bool split_edge_lost = false;        // rule 12: a scan leaves out the last place of a tablet
+  bool split_edge_twice = false;       // rule 12: a scan takes the last place of a tablet twice
+  bool limits_at_replica = false;      // rule 13: a replica refuses a mutation of a full tablet
+
+  // The store.
+  bool put_below_mark = false;          // rule 14: Put although not newer than the bucket's mark
+  bool put_over_tombstone = false;      // rule 14: Put although the bucket saw a row tombstone
+  bool put_other_version = false;       // rule 14: Put of another schema version's columns
+  bool ingest_put = false;              // rule 15: what is streamed or repaired is Put
+  bool ingest_keeps_marks = false;      // rule 15: what is streamed or repaired raises no mark
+  bool marks_not_restored = false;      // rule 15: a restart forgets the marks
+  bool tombstone_loses_tie = false;     // rule 16: a value wins over a tombstone of its timestamp
+  bool deletion_time_ignored = false;   // rule 16: of equal tombstones the first one stays
+  bool tombstone_start_unique = false;  // rule 17: one range tombstone per start bound
+  bool expired_forgotten = false;       // rule 17: an expired cell leaves nothing behind
+  bool retired_readable = false;        // rule 22: a store reads an incarnation that is gone
+  bool repair_reads_nothing = false;    // rule 18: the horizon rises without a repair
+
+  // Batches, metadata.
+  bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
+  bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own
+  bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
+  bool truncate_not_awaited = false;      // rule 29: TRUNCATE answers before W members know
+  bool stale_stamp_acked = false;  // rule 28: a replica that has seen a later stamp is not heeded
+  bool voters_even = false;        // rule 30: two voters
+};
+
+#ifdef TETRAD_DATA_MUTANTS
+inline DataMutants data_mutants;
+#define TETRAD_MUTANT(name) (::tetrad::base::data_mutants.name)
+#else
+#define TETRAD_MUTANT(name) false
+#endif
+
+}  // namespace tetrad::base

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/cluster/data_cluster.h"
+
+#include "partitioner/token.h"
+#include "replication/coordinator/replica_sets.h"
+
+namespace tetrad::simulation {
+namespace {
+
+constexpr int64_t kOperationUs = 2'000'000;
+constexpr int kPagesMax = 6;
+
+int64_t wall_s(SimNode& node) { return node.reactor().wall_time_us() / 1'000'000; }
+
+/// Through any of its shards.
+replication::Coordinator* coordinator_of(SimNode* node, const Operation& operation) {
+  const auto shard = static_cast<uint32_t>(operation.begun_us % node->shard_count());
+  return &node->data(shard).coordinator();
+}
+
+Task<void> run_write(SimNode* node, Operation* operation) {
+  std::vector<storage::Mutation> mutations;
+  mutations.push_back(operation->mutation);
+  replication::WriteOptions options;
+  options.level = operation->level;
+  options.deadline = {node->reactor().now_us() + kOperationUs};
+  World* const world = &node->world();
+  auto result = co_await coordinator_of(node, *operation)->write(std::move(mutations), options);
+  operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
+  operation->ended_us = world->now_us();
+}
+
+/// Pages; each is a read of its own in the history.
+Task<void> run_read(SimNode* node, Operation* operation, History* history) {
+  for (int page = 0; page < kPagesMax; ++page) {
+    replication::ReadOptions options;
+    options.level = operation->level;
+    options.deadline = {node->reactor().now_us() + kOperationUs};
+    World* const world = &node->world();
+    auto result = co_await coordinator_of(node, *operation)->read(operation->command, options);
+    operation->ended_us = world->now_us();
+    operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
+    if (!result) co_return;
+    take_result(*result, *operation);
+    if (result->exhausted || !operation->wrong.empty()) co_return;
+    auto next = std::make_unique<Operation>();
+    next->level = operation->level;
+    next->incarnation = operation->incarnation;
+    next->key = operation->key;
+    next->command = operation->command;
+    next->command.resume_after = result->complete_up_to;
+    next->begun_us = world->now_us();
+    // Rows of the partition the page ends in, for the limit of a partition.
+    const auto& before = operation->command.resume_after;
+    const auto& place = result->complete_up_to;
+    uint32_t rows = before && before->clustering_key && before->partition_key == place.partition_key
+                        ? operation->command.partition_rows_done
+                        : 0;
+    for (const auto& partition : result->partitions)
+      if (partition.partition_key == place.partition_key)
+        rows += static_cast<uint32_t>(partition.rows.size());
+    next->command.partition_rows_done = place.clustering_key ? rows : 0;
+    operation = &history->add(std::move(next));
+  }
+  operation->state = Operation::State::kFailed;  // the last page was not asked for
+}
+
+Task<void> change_schema(SimNode* node, replication::SchemaChange change,
+                         std::optional<base::MonotonicUs>* done) {
+  const base::Deadline deadline{node->reactor().now_us() + 10'000'000};
+  World* const world = &node->world();
+  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  if (result) *done = world->now_us();
+}
+
+Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
+  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
+  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
+  (void)result;
+}
+
+/// Of each place of a partition the newest that a store holds there, be it value or deletion.
+PartitionOf<int64_t> newest_held(const storage::ReadResult& result) {
+  PartitionOf<int64_t> newest{};
+  if (result.partitions.empty()) return newest;
+  const storage::PartitionData& partition = result.partitions.front();
+  const auto raise = [&](int row, int64_t timestamp) {
+    for (auto& place : newest[static_cast<size_t>(row)]) place = std::max(place, timestamp);
+  };
+  const auto take = [&](int row, BytesView record) {
+    storage::RowRecordReader reader;
+    if (record.empty() || !reader.open(record)) return;
+    raise(row, reader.deletion().timestamp_us);
+    auto& places = newest[static_cast<size_t>(row)];
+    places[0] = std::max(places[0], reader.liveness().timestamp_us);
+    storage::Cell cell;
+    while (reader.next(cell)) {
+      const uint32_t column =
+          row == kStatic ? cell.column_id - kStaticColumnId + 1 : cell.column_id;
+      if (column < kColumns) places[column] = std::max(places[column], cell.timestamp_us);
+    }
+  };
+  for (const auto& row : partition.rows) take(row.clustering_key[0] - 'a', row.record);
+  take(kStatic, partition.header);
+  storage::RowRecordReader header;
+  if (!partition.header.empty() && header.open(partition.header))
+    for (int row = 0; row <= kRows; ++row) raise(row, header.deletion().timestamp_us);
+  for (int row = 0; row < kRows; ++row)
+    for (const auto& step : partition.range_tombstones)
+      if (step.start <= clustering_of(row) && clustering_of(row) < step.end)
+        raise(row, step.deletion.timestamp_us);
+  return newest;
+}
+
+}  // namespace
+
+DataCluster::DataCluster(uint64_t seed)
+    : profile_{.grows = seed % 4 == 0,
+               .whole_reads = seed % 3 == 0,
+               .truncates = seed % 5 == 1,
+               .fills_up = seed % 3 == 1},
+      random_(seed * 7919 + 1),
+      shards_(1 + seed / 4 % 2),
+      cluster_(seed, seed % 4 == 0 ? 1 : 2 + seed % 5, shards_, shards_) {}
+
+uint64_t DataCluster::trace() {
+  return cluster_.world().event_count() * 31 + cluster_.network().delivered();
+}
+
+std::string DataCluster::run() {
+  if (!cluster_.form(30'000'000)) return "the cluster does not form";
+  if (auto wrong = make_table(); !wrong.empty()) return wrong;
+  newest_state();
+  const int steps = (profile_.grows ? 150 : 60) + static_cast<int>(random_.below(60));
+  const int truncate_at = profile_.truncates ? static_cast<int>(random_.below(50)) : -1;
+  for (int step = 0; step < steps; ++step) {
+    fault();
+    if (random_.one_in(8)) change_tablets();
+    if (step == truncate_at) truncate();
+    for (int n = 0; n < 3; ++n) start_operation();
+    cluster_.world().run_for(static_cast<int64_t>(random_.below(150'000)));
+    if (truncate_begun_us_) history_.truncated(*truncate_begun_us_, truncated_us_);
+    newest_state();
+    if (step % 8 == 0)
+      if (auto wrong = check_members(); !wrong.empty()) return "under faults: " + wrong;
+  }
+  if (profile_.fills_up) change_tablets();
+  heal();
+  if (auto wrong = check_history(); !wrong.empty()) return "under faults: " + wrong;
+  if (auto wrong = check_end(); !wrong.empty()) return "at the end: " + wrong;
+  return "";
+}
+
+std::string DataCluster::make_table() {
+  replication::SchemaChange change;
+  change.expected = cluster_[0].state()->schema_version;
+  replication::SchemaChange::NewTable table;
+  table.id.value.octets[0] = 1;
+  table.keyspace = "ks";
+  table.name = "t";
+  table.max_partition_mb = 1;
+  change.new_tables.push_back(table);
+  std::optional<base::MonotonicUs> done;
+  cluster_[0].spawn(change_schema(&cluster_[0], std::move(change), &done));
+  if (!cluster_.world().run_until([&] { return done.has_value(); }, 10'000'000))
+    return "the table is not made";
+  return "";
+}
+
+size_t DataCluster::up_count() {
+  size_t up = 0;
+  for (size_t i = 0; i < cluster_.size(); ++i) up += cluster_[i].is_up() ? 1 : 0;
+  return up;
+}
+
+SimNode* DataCluster::random_ready_node() {
+  SimNode& node = cluster_[random_.below(cluster_.size())];
+  return node.is_ready() ? &node : nullptr;
+}
+
+const replication::MetaSnapshot& DataCluster::newest_state() {
+  for (size_t i = 0; i < cluster_.size(); ++i) {
+    if (!cluster_[i].is_ready()) continue;
+    node_of_host_[cluster_[i].node().self()] = i;
+    auto state = cluster_[i].state();
+    if (!newest_ || newest_->applied < state->applied) newest_ = std::move(state);
+  }
+  return newest_;
+}
+
+std::optional<TableIncarnation> DataCluster::incarnation(SimNode& node) {
+  const auto state = node.state();
+  if (state->tables.empty()) return std::nullopt;
+  return state->tables.begin()->second->incarnation;
+}
+
+// ---- faults ----
+
+void DataCluster::fault() {
+  SimNetwork& network = cluster_.network();
+  const size_t victim = random_.below(cluster_.size());
+  const uint64_t join_one_in = profile_.grows ? 2 : 10;
+  const size_t nodes_most = profile_.grows ? 4 : 6;
+  switch (random_.below(18)) {
+    case 0:
+      if (cluster_[victim].is_up() && up_count() == cluster_.size()) cluster_[victim].kill();
+      break;
+    case 1:
+    case 2:
+      for (size_t i = 0; i < cluster_.size(); ++i) {
+        if (!cluster_[i].is_up()) cluster_[i].start();
+      }
+      break;
+    case 3:
+      cluster_.isolate(victim);
+      break;
+    case 4: {
+      const size_t other = random_.below(cluster_.size());
+      if (other != victim) {  // one way only
+        network.cut(cluster_[victim].endpoint(), cluster_[other].endpoint());
+      }
+      break;
+    }
+    case 5:
+    case 6:
+      network.mend_all();
+      break;
+    case 7:
+      network.options.lost_in_million = static_cast<uint32_t>(random_.below(100'000));
+      break;
+    case 8:
+      network.options.lost_in_million = 0;
+      break;
+    case 9:
+      network.options.slow_one_in = static_cast<uint32_t>(2 + random_.below(30));
+      break;
+    case 10:
+      network.options.slow_one_in = 0;
+      break;
+    case 11:
+    case 12:
+      if (cluster_.size() < nodes_most && random_.one_in(join_one_in))
+        cluster_.add(shards_, shards_).start();
+      break;
+    case 13:
+      network.set_deaf(cluster_[victim].endpoint(), true);
+      break;
+    case 14:
+      if (random_.one_in(3)) network.hear_all();
+      break;
+    default:
+      break;
+  }
+}
+
+/// A split at the place of a key; or tablets marked as full.
+void DataCluster::change_tablets() {
+  SimNode* const via = random_ready_node();
+  if (via == nullptr) return;
+  const auto state = via->state();
+  if (state->tables.empty()) return;
+  const auto& table = *state->tables.begin()->second;
+  const RingPosition at =
+      partitioner::position_of(key_text(static_cast<int>(random_.below(kKeys))));
+  const partitioner::Tablet& tablet = table.tablets.find(at);
+  if (profile_.fills_up && random_.one_in(2)) {
+    for (const partitioner::Tablet& each : table.tablets.tablets())
+      via->spawn(propose(via, replication::SetTabletFull{table.incarnation, each.id, true}));
+    return;
+  }
+  via->spawn(
+      propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
+}
+
+void DataCluster::truncate() {
+  SimNode* const via = random_ready_node();
+  if (via == nullptr || via->state()->tables.empty()) return;
+  truncate_begun_us_ = cluster_.world().now_us();
+  replication::SchemaChange change;
+  change.expected = via->state()->schema_version;
+  change.truncated_tables.push_back(via->state()->tables.begin()->first);
+  via->spawn(change_schema(via, std::move(change), &truncated_us_));
+}
+
+void DataCluster::heal() {
+  cluster_.network().mend_all();
+  cluster_.network().hear_all();
+  cluster_.network().options = NetworkOptions();
+  for (size_t i = 0; i < cluster_.size(); ++i) {
+    if (!cluster_[i].is_up()) cluster_[i].start();
+  }
+  cluster_.world().run_for(15'000'000);
+}
+
+// ---- clients ----
+
+std::unique_ptr<Operation> DataCluster::new_operation(SimNode& via, ConsistencyLevel level) {
+  auto operation = std::make_unique<Operation>();
+  operation->level = level;
+  operation->incarnation = incarnation(via).value_or(TableIncarnation{});
+  operation->begun_us = cluster_.world().now_us();
+  operation->command.now_s = wall_s(via);
+  return operation;
+}
+
+void DataCluster::start_operation() {
+  static constexpr ConsistencyLevel kWriteLevels[] = {
+      ConsistencyLevel::kQuorum, ConsistencyLevel::kQuorum, ConsistencyLevel::kQuorum,
+      ConsistencyLevel::kOne,    ConsistencyLevel::kAny,    ConsistencyLevel::kAll};
+  static constexpr ConsistencyLevel kReadLevels[] = {
+      ConsistencyLevel::kQuorum, ConsistencyLevel::kQuorum, ConsistencyLevel::kQuorum,
+      ConsistencyLevel::kQuorum, ConsistencyLevel::kOne,    ConsistencyLevel::kAll};
+  SimNode* const via = random_ready_node();
+  if (via == nullptr || !incarnation(*via)) return;
+  const bool writes = random_.below(5) < 3;
+  auto operation = new_operation(*via, (writes ? kWriteLevels : kReadLevels)[random_.below(6)]);
+  if (writes) {
+    make_write(random_, static_cast<int>(random_.below(kKeys)), ++last_timestamp_, wall_s(*via),
+               *operation);
+    Operation& added = history_.add(std::move(operation));
+    via->spawn(run_write(via, &added));
+  } else {
+    make_read(random_, profile_.whole_reads, *operation);
+    Operation& added = history_.add(std::move(operation));
+    via->spawn(run_read(via, &added, &history_));
+  }
+}
+
+// ---- checks ----
+
+std::string DataCluster::check_history() const {
+  for (const auto& operation : history_.operations()) {
+    if (operation->is_write || operation->state != Operation::State::kOk) continue;
+    if (auto wrong = history_.check(*operation, profile_.whole_reads); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string DataCluster::check_members() {
+  const replication::MetaSnapshot state = newest_state();
+  if (!state || state->tables.empty()) return "";
+  const auto& table = *state->tables.begin()->second;
+  for (int key = 0; key < kKeys; ++key) {
+    const auto lasting = history_.lasting(key);
+    if (lasting.empty()) continue;
+    storage::ReadCommand command;
+    command.incarnation = table.incarnation;
+    command.partition_key = key_text(key);
+    command.position = partitioner::position_of(command.partition_key);
+    command.live_only = false;
+    const auto& members = replication::read_set(table.tablets.find(command.position));
+    std::vector<PartitionOf<int64_t>> held;
+    for (const StoreAddress& member : members) {
+      const auto node = node_of_host_.find(member.host);
+      if (node == node_of_host_.end()) return "";  // not up yet since it became a member
+      const auto result = cluster_[node->second].peek(member.store, command);
+      held.push_back(result ? newest_held(*result) : PartitionOf<int64_t>{});
+    }
+    const size_t wanted = members.size() / 2 + 1;
+    for (const Operation* write : lasting) {
+      for (size_t row = 0; row <= kRows; ++row) {
+        for (size_t column = 0; column < kColumns; ++column) {
+          if (write->effects[row][column] == Operation::Effect::kNone) continue;
+          if (row == kStatic && column != 1) continue;
+          size_t copies = 0;
+          for (const auto& one : held) copies += one[row][column] >= write->timestamp ? 1 : 0;
+          if (copies < wanted)
+            return fmt::format(
+                "the write {} of {} row {}, begun {}, acknowledged {}, incarnation {}, is on {} of "
+                "{} members",
+                write->timestamp, key_text(key), row, write->begun_us, write->ended_us,
+                write->incarnation.value, copies, members.size());
+        }
+      }
+    }
+  }
+  return "";
+}
+
+std::string DataCluster::finish(Operation& operation, SimNode& via, const char* what) {
+  if (operation.is_write) {
+    via.spawn(run_write(&via, &operation));
+  } else {
+    via.spawn(run_read(&via, &operation, &history_));
+  }
+  cluster_.world().run_until([&] { return operation.state != Operation::State::kPending; },
+                             5'000'000);
+  if (operation.state != Operation::State::kOk)
+    return fmt::format("{} of {} fails", what, key_text(operation.key));
+  return operation.is_write ? "" : history_.check(operation, profile_.whole_reads);
+}
+
+std::string DataCluster::check_settled_cluster() {
+  const size_t members = std::min<size_t>(4, cluster_.size());
+  const auto settled = [&] {
+    const replication::MetaSnapshot state = newest_state();
+    if (!state || state->nodes.size() != cluster_.size() || state->tables.empty()) return false;
+    for (const auto& tablet : state->tables.begin()->second->tablets.tablets()) {
+      if (tablet.stage != partitioner::TabletStage::kNormal || tablet.replicas.size() != members)
+        return false;
+    }
+    for (size_t i = 0; i < cluster_.size(); ++i) {
+      if (!cluster_[i].is_ready() || cluster_[i].state()->applied != state->applied) return false;
+    }
+    return true;
+  };
+  if (!cluster_.world().run_until(settled, 60'000'000)) return "not settled: " + describe();
+  cluster_.world().run_for(3'000'000);
+  const auto leader = cluster_.leader();
+  if (!leader) return "the metadata group has no leader";
+  const auto& raft = cluster_[*leader].node().meta_group().driver()->core();
+  if (raft.configuration().voters.size() % 2 == 0)
+    return fmt::format("{} voters", raft.configuration().voters.size());
+  return "";
+}
+
+std::string DataCluster::describe() {
+  std::string text;
+  for (size_t i = 0; i < cluster_.size(); ++i) {
+    text += fmt::format("node {} {}", i + 1, cluster_[i].is_ready() ? "ready" : "not ready");
+    if (cluster_[i].is_ready()) text += fmt::format(" at {}", cluster_[i].state()->applied.value);
+    if (cluster_[i].fatal()) text += " fatal: " + cluster_[i].fatal()->message;
+    text += "; ";
+  }
+  const replication::MetaSnapshot state = newest_state();
+  if (!state || state->tables.empty()) return text;
+  text += fmt::format("{} nodes; ", state->nodes.size());
+  for (const auto& tablet : state->tables.begin()->second->tablets.tablets())
+    text += fmt::format("tablet {} stage {} members {}; ", tablet.id.value,
+                        static_cast<int>(tablet.stage), tablet.replicas.size());
+  return text;
+}
+
+uint64_t DataCluster::digest_mismatches() {
+  uint64_t count = 0;
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    for (uint32_t shard = 0; shard < cluster_[i].shard_count(); ++shard)
+      count += cluster_[i].data(shard).coordinator_impl().metrics().digest_mismatches.value();
+  return count;
+}
+
+/// Reads at ALL give what they must, and make the replicas equal.
+std::string DataCluster::check_reads_at_end() {
+  for (int key = 0; key < kKeys; ++key) {
+    PartitionOf<int64_t> first{};
+    uint64_t mismatches = 0;
+    int64_t now_s = 0;
+    for (const auto level :
+         {ConsistencyLevel::kAll, ConsistencyLevel::kAll, ConsistencyLevel::kOne}) {
+      SimNode& via = cluster_[random_.below(cluster_.size())];
+      auto read = new_operation(via, level);
+      make_read(random_, true, *read);
+      read->key = key;
+      read->command.partition_key = key_text(key);
+      read->command.position = partitioner::position_of(read->command.partition_key);
+      if (now_s != 0) read->command.now_s = now_s;
+      Operation& added = history_.add(std::move(read));
+      if (auto wrong = finish(added, via, "a read"); !wrong.empty()) return wrong;
+      const auto& seen = added.seen[static_cast<size_t>(key)];
+      if (now_s == 0) {
+        first = seen;
+        now_s = added.command.now_s;
+        mismatches = digest_mismatches();
+      } else if (seen != first) {
+        return fmt::format("{} differs between replicas after a read at ALL", key_text(key));
+      }
+    }
+    if (digest_mismatches() != mismatches)
+      return fmt::format("digests of {} differ after a read at ALL", key_text(key));
+  }
+  return "";
+}
+
+std::string DataCluster::check_writes_at_end() {
+  for (size_t i = 0; i < cluster_.size(); ++i) {
+    SimNode& via = cluster_[i];
+    const auto state = via.state();
+    for (const auto& tablet : state->tables.begin()->second->tablets.tablets()) {
+      if (!tablet.full) continue;
+      const auto table = state->tables.begin()->second->incarnation;
+      via.spawn(propose(&via, replication::SetTabletFull{table, tablet.id, false}));
+    }
+    cluster_.world().run_for(1'000'000);
+    auto write = new_operation(via, ConsistencyLevel::kQuorum);
+    make_write(random_, static_cast<int>(i), ++last_timestamp_, wall_s(via), *write);
+    Operation& added = history_.add(std::move(write));
+    if (auto wrong = finish(added, via, "a quorum write"); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string DataCluster::check_end() {
+  if (auto wrong = check_settled_cluster(); !wrong.empty()) return wrong;
+  if (auto wrong = check_members(); !wrong.empty()) return wrong;
+  if (auto wrong = check_reads_at_end(); !wrong.empty()) return wrong;
+  if (auto wrong = check_writes_at_end(); !wrong.empty()) return wrong;
+  return check_members();
+}
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// One seed of the data simulation: a cluster of real nodes, clients, faults, and the checks of what
+// came of it. data_simulation.cc says what is checked.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tests/simulation/cluster/history.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+class DataCluster {
+ public:
+  explicit DataCluster(uint64_t seed);
+
+  /// "" or what went wrong.
+  std::string run();
+  /// The same for the same seed.
+  uint64_t trace();
+  size_t acknowledged() const { return history_.acknowledged(); }
+
+ private:
+  /// What a seed is about.
+  struct Profile {
+    bool grows = false;        // one node at first, others join under load
+    bool whole_reads = false;  // whole partitions only: rows of a mutation are seen together
+    bool truncates = false;
+    bool fills_up = false;  // tablets are marked as full before the end
+  };
+
+  std::string make_table();
+  void fault();
+  void change_tablets();
+  void truncate();
+  void start_operation();
+  void heal();
+  std::string check_history() const;
+  /// Every acknowledged write is on W members of its tablet.
+  std::string check_members();
+  std::string check_end();
+  std::string check_settled_cluster();
+  std::string check_reads_at_end();
+  std::string check_writes_at_end();
+  std::string finish(Operation& operation, SimNode& via, const char* what);
+
+  size_t up_count();
+  SimNode* random_ready_node();
+  /// The newest that any node has had.
+  const replication::MetaSnapshot& newest_state();
+  std::optional<TableIncarnation> incarnation(SimNode& node);
+  std::unique_ptr<Operation> new_operation(SimNode& via, ConsistencyLevel level);
+  std::string describe();
+  uint64_t digest_mismatches();
+
+  const Profile profile_;
+  base::Random random_;
+  const uint32_t shards_;  // of each node
+  SimCluster cluster_;
+  History history_;
+  std::map<HostId, size_t> node_of_host_;
+  replication::MetaSnapshot newest_;
+  int64_t last_timestamp_ = 0;
+  std::optional<base::MonotonicUs> truncate_begun_us_, truncated_us_;
+};
+
+}  // namespace tetrad::simulation
