@@ -139,13 +139,12 @@ Task<void> Formation::run() {
     Result<void> founded = co_await found();
     begun = std::move(founded);
   } else {
-    // Before it is told to anybody: a node that ends while it joins comes back as the same one.
+    // On its way to the disk before anybody is told: a node that ends while it joins comes back as
+    // the same one. A failure is met again when the cluster's id is stored.
     if (!identity_.stored) {
-      Result<void> kept = co_await store_identity();
-      if (!kept) {
-        options_.fatal(kept.error());
-        co_return;
-      }
+      std::vector<storage::LocalLog::Operation> batch;
+      batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
+      log_.write(std::move(batch), true, [](const Result<void>&) {});
     }
     const base::MonotonicUs found_at_us = reactor_.now_us() + options_.look_for_others_us;
     while (!meta_.started()) {

@@ -378,7 +378,7 @@ std::string History::check_place(const Operation& read, int key, int row, int co
   if (saw != 0) {
     for (const Operation* write : writes_[k]) {
       if (write->timestamp != saw) continue;
-      if (write->effects[i][j] != Effect::kValue || write->begun_us >= read.ended_us) break;
+      if (write->effects[i][j] != Effect::kValue || write->begun_us > read.ended_us) break;
       if (write->expiry_s != 0 && write->expiry_s <= read.command.now_s)
         return fmt::format("a read of {} saw {} after it had expired", place(), saw);
       if (quorum && must_be_gone(*write, read))
@@ -392,7 +392,7 @@ std::string History::check_place(const Operation& read, int key, int row, int co
   }
   if (floor == 0) return "";
   for (const Operation* write : writes_[k]) {
-    if (write->timestamp < floor || write->begun_us >= read.ended_us) continue;
+    if (write->timestamp < floor || write->begun_us > read.ended_us) continue;
     const Effect effect = write->effects[i][j];
     const bool expired =
         effect == Effect::kValue && write->expiry_s != 0 && write->expiry_s <= read.command.now_s;
