@@ -207,6 +207,10 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   BoundValue key;
   if (operation.key) {
     TETRAD_TRY(key, operation.key->evaluate(context_));
+    if (key.is_unset() && operation.kind == Operation::Kind::kRemoveElement &&
+        column.type->kind() == TypeKind::kSet) {
+      return false;  // as Cassandra: nothing is taken away
+    }
     TETRAD_TRY_VOID(check_key(column, key));
   }
   BoundValue value;

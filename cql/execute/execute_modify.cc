@@ -189,6 +189,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
   }
   TETRAD_TRY(const int32_t ttl_s, kind_ == Kind::kUpdate ? ttl(context) : Result<int32_t>(0));
   TETRAD_TRY(BoundPartitions partitions, where_.bind_partitions(context, product_max));
+  TETRAD_TRY_VOID(partitions.check_keys());
   TETRAD_TRY(const BoundClustering clustering, where_.bind_clustering(context, product_max));
   CellMaker maker(context, moment, ttl_s, ids);
   for (PartitionTarget& target : partitions.partitions) {
@@ -252,7 +253,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
 Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& context) const {
   TETRAD_TRY(const BoundValue text, json_->evaluate(context));
   if (text.is_unset()) {
-    return fail(ErrorCode::kInvalid, "Cannot INSERT an unset JSON value");
+    return fail(ErrorCode::kInvalid, "Could not decode JSON string as a map: it is unset");
   }
   if (text.is_null()) return fail(ErrorCode::kInvalid, "Got null for INSERT JSON values");
   const auto split = split_json_object(text.bytes);
@@ -277,11 +278,6 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& contex
     }
     BoundValue& bound = values[static_cast<size_t>(column - columns.data())];
     bound = *value ? BoundValue::of(context.arena.copy(**value)) : BoundValue::null();
-  }
-  // Key columns are never unset: an absent one is an error of its own.
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (table_->columns()[i].is_primary_key() && values[i].is_unset())
-      values[i] = BoundValue::null();
   }
   return values;
 }

@@ -121,15 +121,31 @@ class SelectRun : private SelectProgress {
     TETRAD_TRY(const auto limit, limit_value(s.limit_));
     TETRAD_TRY(const auto partition_limit, limit_value(s.per_partition_limit_));
     rows_left_ = limit.value_or(-1);
-    partition_limit_ = partition_limit.value_or(-1);
+    partition_limit_ = s.distinct_ ? 1 : partition_limit.value_or(-1);
     page_size_ = context_.options.page_size > 0 ? context_.options.page_size : -1;
     if (s.is_aggregate_ && !s.is_grouped_) {
       page_size_ = -1;
       rows_left_ = -1;  // there is one row
     }
+    const uint32_t product_max = context_.settings.in_cartesian_product_max;
+    TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
+    TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
+    TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
+    filters_active_ = !filters_.empty();
+    nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
+               (!partitions_.is_range && partitions_.partitions.empty());
+    if (!clustering_.nothing) TETRAD_TRY_VOID(partitions_.check_keys());
+    if (s.is_aggregate_) {
+      if (!s.where_.has_partition_key()) {
+        context_.warnings.push_back("Aggregation query used without partition key");
+      } else if (s.where_.has_partition_key_in() && !s.where_.on_token()) {
+        context_.warnings.push_back(
+            "Aggregation query used on multiple partition keys (IN restriction)");
+      }
+    }
     if (s.order_columns_ != 0 && s.where_.has_partition_key_in()) {
       sorts_ = true;
-      if (context_.options.page_size > 0) {
+      if (context_.options.page_size > 0 && (s.is_aggregate_ || !nothing_)) {
         return fail(ErrorCode::kInvalid,
                     "Cannot page queries with both ORDER BY and a IN restriction on the partition "
                     "key; you must either remove the ORDER BY or the IN and sort client side, or "
@@ -141,21 +157,6 @@ class SelectRun : private SelectProgress {
             partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
       }
     }
-    if (s.is_aggregate_) {
-      if (s.where_.is_key_range()) {
-        context_.warnings.push_back("Aggregation query used without partition key");
-      } else if (s.where_.has_partition_key_in()) {
-        context_.warnings.push_back(
-            "Aggregation query used on multiple partition keys (IN restriction)");
-      }
-    }
-    const uint32_t product_max = context_.settings.in_cartesian_product_max;
-    TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
-    TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
-    TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
-    filters_active_ = !filters_.empty();
-    nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
-               (!partitions_.is_range && partitions_.partitions.empty());
     for (const AggregateCall& call : s.aggregates_) {
       aggregators_.push_back(call.function->make(call.function->argument_type));
     }
@@ -211,7 +212,9 @@ class SelectRun : private SelectProgress {
     } else {
       command.clustering_ranges = clustering_.ranges;
     }
-    if (statement_.distinct_) {
+    if (!store_counts()) {
+      // every row is looked at here
+    } else if (statement_.distinct_) {
       command.distinct_partitions = true;
       command.per_partition_limit = 1;
     } else if (partition_limit_ >= 0 && !filters_active_ && !statement_.is_aggregate_) {
@@ -245,9 +248,12 @@ class SelectRun : private SelectProgress {
     }
   }
 
+  /// The store knows nothing of dropped columns: to it a row of their cells only is live.
+  bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
+
   /// count(*) of one partition or of a range: the replicas count.
   bool counts_in_place() const {
-    return statement_.counts_only_ && !filters_active_ && partition_limit_ < 0 &&
+    return statement_.counts_only_ && store_counts() && !filters_active_ && partition_limit_ < 0 &&
            !statement_.table_->is_virtual &&
            (partitions_.is_range || partitions_.partitions.size() == 1);
   }
@@ -307,7 +313,8 @@ class SelectRun : private SelectProgress {
   /// Rows straight from the store to the page, if it can at once. Unset: as if nothing had been
   /// asked.
   std::optional<Result<ReadEnd>> read_here(ReadCommand& command) {
-    if (statement_.is_aggregate_ || filters_active_ || sorts_ || statement_.table_->is_virtual)
+    if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
+        statement_.table_->is_virtual)
       return std::nullopt;
     const SelectProgress before = *this;
     const size_t cells_before = result_.cells.size();
@@ -370,7 +377,7 @@ class SelectRun : private SelectProgress {
   };
 
   Result<void> take(const ReadResult& chunk) {
-    if (statement_.counts_only_) return count(chunk);
+    if (statement_.counts_only_ && store_counts()) return count(chunk);
     Evaluation evaluation(*this);
     RowMaterializer& rows = evaluation.rows;
     for (size_t p = 0; p < chunk.partitions.size(); ++p) {
@@ -378,20 +385,6 @@ class SelectRun : private SelectProgress {
       begin_partition(partition.partition_key, !partition.rows.empty());
       TETRAD_TRY_VOID(rows.start_partition(partition));
       last_chunk_partition_ = p + 1 == chunk.partitions.size();
-      if (partition.rows.empty()) {
-        const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
-                               chunk.complete_up_to.clustering_key.has_value();
-        if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
-            cut_short) {
-          continue;
-        }
-        rows.clear_row();
-        is_last_row_ = last_chunk_partition_ && chunk.exhausted;
-        TETRAD_TRY_VOID(
-            take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
-        if (done_) return {};
-        continue;
-      }
       for (size_t r = 0; r < partition.rows.size(); ++r) {
         TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
         if (!live) continue;
@@ -403,6 +396,18 @@ class SelectRun : private SelectProgress {
         if (done_) return {};
         if (statement_.distinct_) break;
       }
+      // Without a live row there is one of the static columns.
+      const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
+                             chunk.complete_up_to.clustering_key.has_value();
+      if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
+          cut_short) {
+        continue;
+      }
+      rows.clear_row();
+      is_last_row_ = last_chunk_partition_ && chunk.exhausted;
+      TETRAD_TRY_VOID(
+          take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
+      if (done_) return {};
     }
     return {};
   }
@@ -473,15 +478,8 @@ class SelectRun : private SelectProgress {
     }
     if (sorts_) {
       TETRAD_TRY(Bytes key, sort_key(place));
-      Bytes cells;
-      std::swap(cells, result_.cells);
-      TETRAD_TRY_VOID(write(evaluation));
-      std::swap(cells, result_.cells);
-      sorted_bytes_ += cells.size() + key.size();
-      sorted_.push_back({std::move(key), std::move(cells)});
-      --result_.row_count;
       ++partition_rows_done_;
-      return check_size(sorted_bytes_);
+      return write_for_sort(std::move(key), evaluation);
     }
     TETRAD_TRY_VOID(write(evaluation));
     TETRAD_TRY_VOID(check_size(result_.cells.size()));
@@ -569,6 +567,9 @@ class SelectRun : private SelectProgress {
         if (!group_skipped_) {
           ++groups_of_partition_;
           keep_first_row(*evaluation.row);
+          if (sorts_) {
+            TETRAD_TRY(group_sort_key_, sort_key(place));
+          }
         }
       }
       last_row_ = position_of(place);
@@ -633,7 +634,7 @@ class SelectRun : private SelectProgress {
       first_row_.elements.assign(statement_.layout_.slots.size(), {});
     }
     std::vector<OptionalBytes> results;
-    if (statement_.counts_only_) {
+    if (statement_.counts_only_ && store_counts()) {
       results.emplace_back(make_bigint(static_cast<int64_t>(rows_counted_)));
     } else {
       for (auto& aggregator : aggregators_) {
@@ -644,8 +645,10 @@ class SelectRun : private SelectProgress {
     base::Arena arena;
     EvalContext evaluation{evaluation_.bound, arena,       functions_,
                            context_.now_s,    &first_row_, results};
-    TETRAD_TRY_VOID(write(evaluation));
     group_open_ = false;
+    if (sorts_ && statement_.is_grouped_)
+      return write_for_sort(std::move(group_sort_key_), evaluation);
+    TETRAD_TRY_VOID(write(evaluation));
     if (rows_left_ > 0) --rows_left_;
     if (page_left_ > 0) --page_left_;
     return check_size(result_.cells.size());
@@ -675,6 +678,18 @@ class SelectRun : private SelectProgress {
       }
       return size;
     });
+  }
+
+  /// A row that finish() puts in its place.
+  Result<void> write_for_sort(Bytes key, EvalContext& evaluation) {
+    Bytes cells;
+    std::swap(cells, result_.cells);
+    TETRAD_TRY_VOID(write(evaluation));
+    std::swap(cells, result_.cells);
+    sorted_bytes_ += cells.size() + key.size();
+    sorted_.push_back({std::move(key), std::move(cells)});
+    --result_.row_count;
+    return check_size(sorted_bytes_);
   }
 
   Result<void> write(EvalContext& evaluation) {
@@ -753,6 +768,7 @@ class SelectRun : private SelectProgress {
   uint64_t rows_counted_ = 0;
   bool group_open_ = false, group_skipped_ = false;
   Bytes group_partition_;
+  Bytes group_sort_key_;
   std::vector<OptionalBytes> group_key_;
   base::Arena group_arena_;
   RowView first_row_;

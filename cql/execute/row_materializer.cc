@@ -131,6 +131,10 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
     if (cell.column_id >= layout_.slot_by_id.size()) continue;
     const int32_t slot = layout_.slot_by_id[cell.column_id];
     if (slot == RowLayout::kUnknown) continue;
+    if (!layout_.dropped_until_us.empty() &&
+        cell.timestamp_us <= layout_.dropped_until_us[cell.column_id]) {
+      continue;
+    }
     live = true;
     if (slot < 0) continue;
     const auto at = static_cast<size_t>(slot);

@@ -75,7 +75,7 @@ Made make_map_keys(std::string_view name, Types arguments, const TypePtr&) {
   const TypePtr type = arguments[0];
   if (!type || type->kind() != TypeKind::kMap) return wrong_argument(name, type, "map");
   const bool keys = name == "map_keys";
-  TypePtr result = keys ? make_set(type->key(), false) : make_list(type->value(), false);
+  TypePtr result = keys ? make_set(type->key(), true) : make_list(type->value(), true);
   return share(name, pure_function({type}, std::move(result),
                                    [keys](const FunctionEnvironment&,
                                           FunctionArguments values) -> Result<OptionalBytes> {

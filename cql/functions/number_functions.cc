@@ -350,6 +350,13 @@ ScalarFunctionPtr find_negation(const TypePtr& argument) {
       }));
 }
 
+/// As Java's Math.round: half up, an integer of 32 or 64 bits, whose ends take what is beyond.
+static double java_round(double number, bool is_float) {
+  if (std::isnan(number)) return 0;
+  const double end = is_float ? 2147483648.0 : 9223372036854775808.0;
+  return std::clamp(std::floor(number + 0.5), -end, end) + 0.0;
+}
+
 void add_math_functions(FunctionTable& table) {
   using Math = double (*)(double);
   struct Named {
@@ -401,8 +408,8 @@ void add_math_functions(FunctionTable& table) {
                                   }
                                   if (type->kind() == TypeKind::kDecimal)
                                     return rounded_decimal(value);
-                                  // Half up, towards positive infinity, as Java's Math.round.
-                                  const double rounded = std::floor(double_of(*type, value) + 0.5);
+                                  const double rounded = java_round(
+                                      double_of(*type, value), type->kind() == TypeKind::kFloat);
                                   return convert_number(*double_type(), make_double(rounded),
                                                         *type);
                                 }

@@ -46,7 +46,8 @@ std::string print_terms(const std::vector<Term>& terms) {
 // Selectors as result names show them: every name bare.
 class SelectorPrinter {
  public:
-  explicit SelectorPrinter(const FunctionNamer& namer) : namer_(namer) {}
+  SelectorPrinter(const FunctionNamer& namer, const CastTest& casts_nothing)
+      : namer_(namer), casts_nothing_(casts_nothing) {}
 
   std::string print(const Selector& selector) const {
     return std::visit([this](const auto& node) { return print_node(node); }, selector.node);
@@ -70,6 +71,7 @@ class SelectorPrinter {
     return fmt::format("{}({})", namer_(*node.name), print_all(node.arguments));
   }
   std::string print_node(const CastSelector& node) const {
+    if (casts_nothing_ && casts_nothing_(node)) return print(*node.argument);
     return fmt::format("cast({} as {})", print(*node.argument), to_string(*node.type));
   }
   std::string print_node(const FieldSelector& node) const {
@@ -108,6 +110,7 @@ class SelectorPrinter {
   }
 
   const FunctionNamer& namer_;
+  const CastTest& casts_nothing_;
 };
 
 std::string print_values(RelationOperator op, bool in_marker, const std::vector<Term>& values) {
@@ -218,8 +221,9 @@ std::string to_string(const QualifiedName& name) {
 }
 
 std::string to_string(const FunctionName& name) {
-  return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), to_string(name.name))
-                       : to_string(name.name);
+  // token is a reserved word and yet stands bare.
+  const std::string function = name.name.text == "token" ? "token" : to_string(name.name);
+  return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), function) : function;
 }
 
 std::string to_string(const CqlType& type) {
@@ -296,13 +300,16 @@ std::string to_string(const Term& term) {
       term.node);
 }
 
-std::string result_name(const Selector& selector, const FunctionNamer& namer) {
-  return SelectorPrinter(namer).print(selector);
+std::string result_name(const Selector& selector, const FunctionNamer& namer,
+                        const CastTest& casts_nothing) {
+  return SelectorPrinter(namer, casts_nothing).print(selector);
 }
 
 std::string to_string(const Selector& selector) {
-  const FunctionNamer as_written = [](const FunctionName& name) { return to_string(name); };
-  return result_name(selector, as_written);
+  const FunctionNamer full_name = [](const FunctionName& name) {
+    return name.keyspace ? to_string(name) : "system." + to_string(name);
+  };
+  return result_name(selector, full_name);
 }
 
 std::string to_string(const Relation& relation) {

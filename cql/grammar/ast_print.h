@@ -30,7 +30,10 @@ std::string to_string(const Condition& condition);
 using FunctionNamer = std::function<std::string(const FunctionName&)>;
 
 /// The name of a result column without an alias: `count` for count(*), `ttl(v)`, `system.now()`,
-/// `cast(a as int)`, `m['a']`, `a + b`. Column names stand without quotes.
-std::string result_name(const Selector& selector, const FunctionNamer& namer);
+/// `cast(a as int)`, `m['a']`, `a + b`. Column names stand without quotes. A cast that
+/// `casts_nothing` (may be empty) is left out.
+using CastTest = std::function<bool(const CastSelector&)>;
+std::string result_name(const Selector& selector, const FunctionNamer& namer,
+                        const CastTest& casts_nothing = {});
 
 }  // namespace tetrad::cql::ast

@@ -307,9 +307,10 @@ ast::Term Parser::parenthesis_term() {
   const ast::Position position = here();
   const size_t parenthesis = index_;
   const size_t behind = skip_type(parenthesis + 1);
-  const bool is_cast =
-      behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
-      (tokens_[parenthesis + 1].kind != TokenKind::kString || starts_term(behind + 1));
+  const bool is_cast = behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
+                       (tokens_[parenthesis + 1].kind != TokenKind::kString ||
+                        (starts_term(behind + 1) && (!names(tokens_[behind + 1]) ||
+                                                     starts_function_call(behind + 1 - index_))));
   advance();
   if (is_cast) {
     ast::CqlType to = type();

@@ -31,6 +31,34 @@ class Constant final : public Expression {
   const OptionalBytes value_;
 };
 
+/// Clients may send sets and maps in any order; they are kept in that of their elements. As in
+/// Cassandra this reaches into collections of collections, and not into tuples and vectors.
+Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& context) {
+  if (type.kind() == TypeKind::kMap) {
+    TETRAD_TRY(auto entries, split_map(bytes));
+    for (auto& [key, value] : entries) {
+      if (type.key()->is_collection()) {
+        TETRAD_TRY(key, in_order(*type.key(), key, context));
+      }
+      if (type.value()->is_collection()) {
+        TETRAD_TRY(value, in_order(*type.value(), value, context));
+      }
+    }
+    return context.arena.copy(join_sorted_map(*type.key(), std::move(entries)));
+  }
+  const bool nested = type.element()->is_collection();
+  if (type.kind() == TypeKind::kList && !nested) return bytes;
+  TETRAD_TRY(std::vector<BytesView> parts, split_list(bytes));
+  if (nested) {
+    for (BytesView& part : parts) {
+      TETRAD_TRY(part, in_order(*type.element(), part, context));
+    }
+  }
+  return context.arena.copy(type.kind() == TypeKind::kSet
+                                ? join_sorted_set(*type.element(), std::move(parts))
+                                : join_list(parts));
+}
+
 class Marker final : public Expression {
  public:
   Marker(TypePtr type, int32_t index) : Expression(std::move(type)) { marker_index_ = index; }
@@ -39,16 +67,9 @@ class Marker final : public Expression {
     const BoundValue& value = context.bound[static_cast<size_t>(marker_index_)];
     if (!value.has_bytes()) return value;
     TETRAD_TRY_VOID(validate(*type(), value.bytes));
-    // Clients may send sets and maps in any order; they are kept in that of their elements.
-    if (type()->kind() == TypeKind::kSet) {
-      TETRAD_TRY(std::vector<BytesView> parts, split_list(value.bytes));
-      return keep(context, join_sorted_set(*type()->element(), std::move(parts)));
-    }
-    if (type()->kind() == TypeKind::kMap) {
-      TETRAD_TRY(auto entries, split_map(value.bytes));
-      return keep(context, join_sorted_map(*type()->key(), std::move(entries)));
-    }
-    return value;
+    if (!type()->is_collection()) return value;
+    TETRAD_TRY(const BytesView sorted, in_order(*type(), value.bytes, context));
+    return BoundValue::of(sorted);
   }
 };
 
@@ -283,14 +304,14 @@ class Slice final : public Expression {
       std::erase_if(entries, [&](const auto& entry) {
         return !bounds.contains(*collection.key(), entry.first);
       });
-      if (entries.empty()) return BoundValue::null();
+      if (entries.empty() && collection.is_multi_cell()) return BoundValue::null();
       return keep(context, join_map(entries));
     }
     TETRAD_TRY(auto elements, split_list(value.bytes));
     std::erase_if(elements, [&](BytesView element) {
       return !bounds.contains(*collection.element(), element);
     });
-    if (elements.empty()) return BoundValue::null();
+    if (elements.empty() && collection.is_multi_cell()) return BoundValue::null();
     return keep(context, join_list(elements));
   }
 

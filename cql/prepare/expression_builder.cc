@@ -63,9 +63,21 @@ Result<ExpressionPtr> ExpressionBuilder::term(const ast::Term& term, const Recei
   return build(raw_of(term), receiver);
 }
 
+Result<void> ExpressionBuilder::check_columns(const Raw& raw) const {
+  if (raw.kind == Kind::kColumn) {
+    TETRAD_TRY([[maybe_unused]] const auto* found, column(*raw.identifiers[0]));
+  }
+  if (raw.kind == Kind::kMap || raw.kind == Kind::kUdt) return {};  // keys may be names of fields
+  for (const Raw& child : raw.children) TETRAD_TRY_VOID(check_columns(child));
+  return {};
+}
+
 Result<ExpressionPtr> ExpressionBuilder::selector(const ast::Selector& selector) {
+  failed_late_ = false;
+  const Raw raw = raw_of(selector);
+  TETRAD_TRY_VOID(check_columns(raw));
   in_selection_ = true;
-  auto built = build_selector(raw_of(selector));
+  auto built = build_selector(raw);
   in_selection_ = false;
   return built;
 }
@@ -111,7 +123,7 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
           const auto& name =
               step == 2 ? raw.children[i].identifiers[0]->text : raw.identifiers[i]->text;
           const auto index = type->field_index(name);
-          if (!index) return Assignability::kNotAssignable;
+          if (!index) continue;  // an unknown field is an error of its own
           all = weakest(all, test(raw.children[i + step - 1], type->components()[*index]));
         }
         return all;
@@ -129,8 +141,8 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
     case Kind::kTuple: {
       if (!type->is_tuple_like()) {
         // Parentheses around one expression.
-        return raw.children.size() == 1 && in_selection_ ? test(raw.children[0], type)
-                                                         : Assignability::kNotAssignable;
+        return raw.children.size() == 1 ? test(raw.children[0], type)
+                                        : Assignability::kNotAssignable;
       }
       if (raw.children.size() > type->components().size()) return Assignability::kNotAssignable;
       auto all = Assignability::kExact;
@@ -278,7 +290,7 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
     case Kind::kUdt:
       return build_udt(raw, receiver);
     case Kind::kTuple:
-      if (in_selection_ && raw.children.size() == 1 && !receiver.type->is_tuple_like()) {
+      if (raw.children.size() == 1 && !receiver.type->is_tuple_like()) {
         return build(raw.children[0], receiver);
       }
       return build_tuple(raw, receiver);
@@ -297,6 +309,8 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
         return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
                     receiver.name, receiver.type->cql_text());
       }
+      // As Cassandra: the hint is checked, and the value read as what it is for.
+      if (raw.selector == nullptr) return build(child, receiver);
       return build(child, {receiver.name, type, receiver.column});
     }
     case Kind::kFunction:
@@ -319,11 +333,7 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
 Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
                                                             const Receiver& receiver) {
   const bool is_vector = receiver.type->kind() == TypeKind::kVector;
-  if (!is_vector && receiver.type->kind() != TypeKind::kList) {
-    return fail(ErrorCode::kInvalid,
-                "Unexpected receiver type '{}'; only list and vector are expected",
-                receiver.type->cql_text());
-  }
+  TETRAD_TRY_VOID(check_list_place(raw, receiver.type));
   const std::string_view what = is_vector ? "vector" : "list";
   if (is_vector && raw.children.size() != receiver.type->dimension()) {
     return fail(ErrorCode::kInvalid,
@@ -334,6 +344,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
   const Receiver element = element_receiver(receiver);
   if (!is_vector) TETRAD_TRY_VOID(check_no_markers(raw, what, receiver));
   for (const Raw& child : raw.children) {
+    TETRAD_TRY_VOID(check_list_place(child, element.type));
     if (test(child, element.type) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
                   what, receiver.name, child.text(), element.type->cql_text());
@@ -361,6 +372,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_set(const Raw& raw, const Receive
   TETRAD_TRY_VOID(check_no_markers(raw, "set", receiver));
   const Receiver element = element_receiver(receiver);
   for (const Raw& child : raw.children) {
+    TETRAD_TRY_VOID(check_list_place(child, element.type));
     if (test(child, element.type) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid, "Invalid set literal for {}: value {} is not of type {}",
                   receiver.name, child.text(), element.type->cql_text());
@@ -385,10 +397,12 @@ Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receive
   TETRAD_TRY_VOID(check_no_markers(raw, "map", receiver));
   const Receiver key = key_receiver(receiver), value = map_value_receiver(receiver);
   for (size_t i = 0; i < raw.children.size(); i += 2) {
+    TETRAD_TRY_VOID(check_list_place(raw.children[i], key.type));
     if (test(raw.children[i], key.type) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid, "Invalid map literal for {}: key {} is not of type {}",
                   receiver.name, raw.children[i].text(), key.type->cql_text());
     }
+    TETRAD_TRY_VOID(check_list_place(raw.children[i + 1], value.type));
     if (test(raw.children[i + 1], value.type) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid, "Invalid map literal for {}: value {} is not of type {}",
                   receiver.name, raw.children[i + 1].text(), value.type->cql_text());
@@ -421,6 +435,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_udt(const Raw& raw, const Receive
     }
     const Raw& child = raw.children[i + step - 1];
     const Receiver field{receiver.name + "." + name, type->components()[*index], nullptr};
+    TETRAD_TRY_VOID(check_list_place(child, field.type));
     if (test(child, field.type) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid,
                   "Invalid user type literal for {}: field {} is not of type {}", receiver.name,
@@ -445,6 +460,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_tuple(const Raw& raw, const Recei
   std::vector<ExpressionPtr> fields;
   for (size_t i = 0; i < raw.children.size(); ++i) {
     const TypePtr& component = type->components()[i];
+    TETRAD_TRY_VOID(check_list_place(raw.children[i], component));
     if (test(raw.children[i], component) == Assignability::kNotAssignable) {
       return fail(ErrorCode::kInvalid,
                   "Invalid tuple literal for {}: component {} is not of type {}", receiver.name, i,

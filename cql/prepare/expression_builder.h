@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "cql/functions/aggregate.h"
 #include "cql/grammar/ast.h"
 #include "cql/prepare/bind_markers.h"
@@ -85,6 +87,11 @@ class ExpressionBuilder {
   bool has_aggregates() const { return !aggregates_.empty(); }
   bool is_inside_aggregate() const { return inside_aggregate_; }
 
+  /// Whether selector() last failed where Cassandra checks after WHERE.
+  bool failed_late() const { return failed_late_; }
+  /// Whether the cast is to the type that its argument has; such a cast leaves no trace.
+  bool casts_nothing(const ast::CastSelector& cast) const;
+
   /// The column of that name, or "Undefined column name x in table ks.t".
   Result<const ColumnSchema*> column(const ast::Identifier& name) const;
   Result<TypePtr> resolve_type(const ast::CqlType& type) const;
@@ -105,6 +112,8 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_call(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_arithmetic(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_negation(const RawExpression& raw, const Receiver* receiver);
+  /// Names of columns are looked up before anything else of a select list's item.
+  Result<void> check_columns(const RawExpression& raw) const;
   Result<ExpressionPtr> build_selector(const RawExpression& raw);
   Result<ExpressionPtr> build_cast(const RawExpression& raw);
   Result<ExpressionPtr> build_aggregate(const RawExpression& raw);
@@ -119,6 +128,13 @@ class ExpressionBuilder {
   Result<void> check_no_markers(const RawExpression& raw, std::string_view what,
                                 const Receiver& receiver) const;
   std::string name_of(const RawExpression& call) const;
+  bool is_descending(const RawExpression& raw) const;
+  /// kInvalid, of a check that Cassandra makes after those of WHERE.
+  template <class... Arguments>
+  std::unexpected<Error> late(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    failed_late_ = true;
+    return fail(ErrorCode::kInvalid, text, std::forward<Arguments>(arguments)...);
+  }
   bool is_field_udt(const RawExpression& raw) const;
 
   const PrepareContext& context_;
@@ -126,6 +142,8 @@ class ExpressionBuilder {
   BindMarkers& markers_;
   bool in_selection_ = false;
   bool inside_aggregate_ = false;
+  bool failed_late_ = false;
+  std::vector<const ast::Selector*> plain_casts_;
   std::vector<const ColumnSchema*> slots_;
   std::vector<int32_t> slot_of_column_;  // by index in columns(); -1: none
   std::vector<AggregateCall> aggregates_;

@@ -55,6 +55,11 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   };
   if (call.function->keyspace && call.function->keyspace->text != "system") return unknown();
   const size_t count = call.children.size();
+  for (const Raw& child : call.children) {  // what is inside is resolved first
+    if (child.kind != Kind::kFunction || is_native_aggregate(name_of(child))) continue;
+    if (!in_selection_ || type_of(child)) continue;
+    TETRAD_TRY([[maybe_unused]] const auto inner, resolve(child, nullptr, {}));
+  }
 
   if (is_generic_function(name)) {
     const auto [least, most] = generic_function_arity(name);
@@ -71,7 +76,14 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                           ? make_vector(float_type(), static_cast<uint32_t>(child.children.size()))
                           : type_of(child));
     }
-    return make_generic_function(name, types, receiver);
+    auto made = make_generic_function(name, types, receiver);
+    if (!made) {  // the argument's text is known here only
+      constexpr std::string_view kFound = "but found argument ";
+      std::string& message = made.error().message;
+      const size_t at = message.find(kFound);
+      if (at != message.npos) message.insert(at + kFound.size(), call.children[0].text() + " ");
+    }
+    return made;
   }
 
   std::vector<ScalarFunctionPtr> candidates;
@@ -128,6 +140,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     }
     TETRAD_TRY_VOID(check_receiver(candidates[0]));
     for (size_t i = 0; i < count; ++i) {
+      TETRAD_TRY_VOID(check_list_place(call.children[i], function.argument_types[i]));
       if (test(call.children[i], function.argument_types[i]) == Assignability::kNotAssignable) {
         return fail(ErrorCode::kInvalid,
                     "Type error: {} cannot be passed as argument {} of function {} of type {}",

@@ -307,6 +307,10 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
     return fail(ErrorCode::kInvalid, "Altering field types is no longer supported");
   }
   const TypePtr type = make_udt(keyspace_name, name, std::move(names), std::move(types), false);
+  if (type_text(*type) == type_text(*keyspace->types.at(name))) {
+    out.nothing_to_do = true;
+    return out;
+  }
   out.change.objects.emplace_back(type_key(keyspace_name, name), type_text(*type));
   out.answer = SchemaChange{Kind::kUpdated, Target::kType, keyspace_name, name, {}};
   return out;

@@ -200,6 +200,27 @@ TableOptions default_options() {
   return options;
 }
 
+/// User types as tuples: a dropped column must stay readable when its type is gone.
+std::string expanded_text(const DataType& type) {
+  if (!type.references_udt()) return type.cql_text();
+  if (type.kind() == TypeKind::kUdt || type.kind() == TypeKind::kTuple) {
+    std::string inside;
+    for (const auto& field : type.components())
+      inside += (inside.empty() ? "" : ", ") + expanded_text(*field);
+    return "frozen<tuple<" + inside + ">>";
+  }
+  std::string inside;
+  for (const auto& part : type.components())
+    inside += (inside.empty() ? "" : ", ") + expanded_text(*part);
+  const char* name = type.kind() == TypeKind::kList  ? "list"
+                     : type.kind() == TypeKind::kSet ? "set"
+                     : type.kind() == TypeKind::kMap ? "map"
+                                                     : "vector";
+  if (type.kind() == TypeKind::kVector) inside += ", " + std::to_string(type.dimension());
+  const std::string text = fmt::format("{}<{}>", name, inside);
+  return type.is_collection() && !type.is_multi_cell() ? "frozen<" + text + ">" : text;
+}
+
 Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
                          TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
   for (const auto& definition : action.columns) {
@@ -255,32 +276,17 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
                     name);
       }
     }
-    column.id = table.next_column_id++;
+    // A column that comes back as it was shows the cells that are newer than the drop; where the
+    // type is another the bytes of many cells could not be read.
+    const auto before = std::ranges::find(table.dropped_columns, name, &DroppedColumn::name);
+    const bool as_before =
+        before != table.dropped_columns.end() &&
+        (!column.type->is_multi_cell() || before->type_text == expanded_text(*column.type));
+    column.id = as_before ? before->id : table.next_column_id++;
     columns.push_back(std::move(column));
     changed = true;
   }
   return {};
-}
-
-/// User types as tuples: a dropped column must stay readable when its type is gone.
-std::string expanded_text(const DataType& type) {
-  if (!type.references_udt()) return type.cql_text();
-  if (type.kind() == TypeKind::kUdt || type.kind() == TypeKind::kTuple) {
-    std::string inside;
-    for (const auto& field : type.components())
-      inside += (inside.empty() ? "" : ", ") + expanded_text(*field);
-    return "frozen<tuple<" + inside + ">>";
-  }
-  std::string inside;
-  for (const auto& part : type.components())
-    inside += (inside.empty() ? "" : ", ") + expanded_text(*part);
-  const char* name = type.kind() == TypeKind::kList  ? "list"
-                     : type.kind() == TypeKind::kSet ? "set"
-                     : type.kind() == TypeKind::kMap ? "map"
-                                                     : "vector";
-  if (type.kind() == TypeKind::kVector) inside += ", " + std::to_string(type.dimension());
-  const std::string text = fmt::format("{}<{}>", name, inside);
-  return type.is_collection() && !type.is_multi_cell() ? "frozen<" + text + ">" : text;
 }
 
 Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input,
@@ -442,7 +448,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     if (table.is_counter && table.options.default_time_to_live_s != 0) {
       return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
     }
-    changed = true;
+    changed = table_text(table) != table_text(*old);
   } else if (std::holds_alternative<ast::AlterColumnType>(statement.action)) {
     return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
   } else if (std::holds_alternative<ast::MaskColumn>(statement.action)) {

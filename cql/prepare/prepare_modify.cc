@@ -50,19 +50,18 @@ class ModifyPreparer {
     Made& made = made_;
     made->partition_values_.resize(table_->partition_key().size());
     made->clustering_values_.resize(table_->clustering().size());
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const ColumnSchema& column = *columns[i];
-      TETRAD_TRY(ExpressionPtr value, builder_->term(source.values[i], Receiver::of(column)));
-      switch (column.kind) {
-        case ColumnKind::kPartitionKey:
-          made->partition_values_[column.position] = std::move(value);
-          break;
-        case ColumnKind::kClustering:
-          made->clustering_values_[column.position] = std::move(value);
-          break;
-        default:
+    for (const bool keys : {false, true}) {  // as Cassandra checks them
+      for (size_t i = 0; i < columns.size(); ++i) {
+        const ColumnSchema& column = *columns[i];
+        if (column.is_primary_key() != keys) continue;
+        TETRAD_TRY(ExpressionPtr value, builder_->term(source.values[i], Receiver::of(column)));
+        if (!keys) {
           add_whole(column, std::move(value));
-          break;
+        } else if (column.kind == ColumnKind::kPartitionKey) {
+          made->partition_values_[column.position] = std::move(value);
+        } else {
+          made->clustering_values_[column.position] = std::move(value);
+        }
       }
     }
     TETRAD_TRY_VOID(check_insert_keys());

@@ -42,6 +42,12 @@ RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots
     if (layout.slot_by_id.size() <= column.id) layout.slot_by_id.resize(column.id + 1, kUnknown);
     layout.slot_by_id[column.id] = kUnread;
   }
+  for (const DroppedColumn& dropped : table->dropped_columns) {
+    const ColumnSchema* column = table->find(dropped.name);
+    if (column == nullptr || column->id != dropped.id) continue;
+    layout.dropped_until_us.resize(layout.slot_by_id.size(), INT64_MIN);
+    layout.dropped_until_us[column->id] = dropped.dropped_time_us;
+  }
   for (size_t i = 0; i < slots.size(); ++i) {
     const ColumnSchema& column = *slots[i];
     const auto slot = static_cast<int32_t>(i);
@@ -85,16 +91,22 @@ class SelectPreparer {
     made_->is_json_ = source_.json;
     made_->distinct_ = source_.distinct;
     TETRAD_TRY_VOID(select_list());
+    for (const ast::Ordering& ordering : source_.order_by) {
+      TETRAD_TRY([[maybe_unused]] const auto* known, builder_.column(ordering.column));
+    }
     TETRAD_TRY(made_->where_, Restrictions::build(
                                   source_.where, builder_, WhereOf::kSelect,
                                   source_.allow_filtering || is_listed_as_virtual(table_->keyspace),
                                   only_static_));
-    TETRAD_TRY_VOID(group_by());
-    if (source_.distinct) TETRAD_TRY_VOID(check_distinct());
-    if (source_.per_partition_limit && source_.distinct) {
-      return fail(ErrorCode::kInvalid,
-                  "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+    if (selection_error_) return std::unexpected(*std::move(selection_error_));
+    if (source_.distinct) {
+      if (source_.per_partition_limit) {
+        return fail(ErrorCode::kInvalid,
+                    "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
+      }
+      TETRAD_TRY_VOID(check_distinct());
     }
+    TETRAD_TRY_VOID(group_by());
     if (source_.per_partition_limit && made_->is_aggregate_ && !made_->is_grouped_) {
       return fail(ErrorCode::kInvalid,
                   "PER PARTITION LIMIT is not allowed with aggregate queries.");
@@ -116,6 +128,9 @@ class SelectPreparer {
         selected_.push_back(&column);
       }
     }
+    // Cassandra looks at the items before WHERE where there are static columns, as long as it does
+    // not know whether only such are selected; at others after WHERE.
+    bool looks_at_all = table_->has_static();
     for (const ast::SelectItem& item : source_.items) {
       const RawExpression raw = raw_of(item.selector);
       Result<void> undefined;
@@ -124,8 +139,23 @@ class SelectPreparer {
         if (column != nullptr) selected_.push_back(column);
       });
       wants_times_ = wants_times_ || has_times(raw);
-      TETRAD_TRY(ExpressionPtr output, builder_.selector(item.selector));
-      std::string name = item.alias ? item.alias->text : name_of(item.selector, *output);
+      auto made = builder_.selector(item.selector);
+      if (!made) {
+        if (looks_at_all && !builder_.failed_late())
+          return std::unexpected(std::move(made).error());
+        if (!selection_error_) selection_error_ = std::move(made).error();
+      }
+      const auto has = [&](bool wanted) {
+        return std::ranges::any_of(selected_, [&](const ColumnSchema* column) {
+          return column->kind == ColumnKind::kStatic
+                     ? wanted
+                     : !wanted && column->kind != ColumnKind::kPartitionKey;
+        });
+      };
+      looks_at_all = looks_at_all && !(has(true) && has(false));
+      if (selection_error_) continue;
+      ExpressionPtr output = std::move(*made);
+      std::string name = item.alias ? item.alias->text : name_of(item.selector);
       specs.push_back({table_->keyspace, table_->name, std::move(name), output->type()});
       made_->outputs_.push_back(std::move(output));
     }
@@ -136,6 +166,7 @@ class SelectPreparer {
                                 column->kind != ColumnKind::kPartitionKey);
     }
     only_static_ = any_static && !any_other && !source_.items.empty();
+    if (selection_error_) return {};
     if (source_.json) {
       for (const ColumnSpec& spec : specs) {
         made_->json_names_.push_back(quote_json_column_name(spec.name));
@@ -147,15 +178,11 @@ class SelectPreparer {
     return {};
   }
 
-  std::string name_of(const ast::Selector& selector, const Expression& output) const {
+  std::string name_of(const ast::Selector& selector) const {
     if (const auto* column = selector.get_if<ast::ColumnSelector>()) return column->name.text;
-    // A cast that changes nothing leaves no trace.
-    if (const auto* cast = selector.get_if<ast::CastSelector>();
-        cast != nullptr && output.slot() >= 0) {
-      return name_of(*cast->argument, output);
-    }
     return ast::result_name(
-        selector, [&](const ast::FunctionName& name) { return builder_.function_full_name(name); });
+        selector, [&](const ast::FunctionName& name) { return builder_.function_full_name(name); },
+        [&](const ast::CastSelector& cast) { return builder_.casts_nothing(cast); });
   }
 
   Result<void> check_distinct() {
@@ -166,6 +193,19 @@ class SelectPreparer {
     }
     for (const ColumnSchema* column : selected_) {
       if (column->kind != ColumnKind::kPartitionKey && column->kind != ColumnKind::kStatic) {
+        return fail(ErrorCode::kInvalid,
+                    "SELECT DISTINCT queries must only request partition key columns and/or static "
+                    "columns (not {})",
+                    column->name);
+      }
+    }
+    // To sort the rows of several partitions Cassandra selects the columns of ORDER BY as well.
+    if (made_->where_.has_partition_key_in()) {
+      for (const ast::Ordering& ordering : source_.order_by) {
+        const ColumnSchema* column = table_->find(ordering.column.text);
+        if (column->kind == ColumnKind::kPartitionKey || column->kind == ColumnKind::kStatic) {
+          continue;
+        }
         return fail(ErrorCode::kInvalid,
                     "SELECT DISTINCT queries must only request partition key columns and/or static "
                     "columns (not {})",
@@ -192,8 +232,7 @@ class SelectPreparer {
     for (const auto& column : table_->partition_key()) key.push_back(&column);
     for (const auto& column : table_->clustering()) key.push_back(&column);
     size_t next = 0;
-    const ColumnSchema* last = nullptr;
-    bool had_function = false;
+    bool had_function = false, groups_rows = false;
     for (const ast::Selector& selector : source_.group_by) {
       if (had_function) {
         return fail(ErrorCode::kInvalid,
@@ -238,25 +277,20 @@ class SelectPreparer {
         if (expected == column) break;
         if (!made_->where_.is_equal(*expected)) return wrong_group_order();
       }
-      if (source_.distinct && column->kind == ColumnKind::kClustering) {
-        return fail(ErrorCode::kInvalid,
-                    "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
-      }
+      groups_rows = groups_rows || column->kind == ColumnKind::kClustering;
       if (function) {
         made_->group_by_.push_back(std::move(function));
       } else if (column->kind == ColumnKind::kClustering) {
         made_->group_by_.push_back(make_column(column->type, builder_.slot_of(*column)));
       }
-      last = column;
     }
-    if (last->kind == ColumnKind::kPartitionKey && last != &table_->partition_key().back()) {
-      // What follows may be fixed by the WHERE clause.
-      for (; next < table_->partition_key().size(); ++next) {
-        if (!made_->where_.is_equal(*key[next])) {
-          return fail(ErrorCode::kInvalid,
-                      "Group by is not supported on only a part of the partition key");
-        }
-      }
+    if (next < table_->partition_key().size()) {
+      return fail(ErrorCode::kInvalid,
+                  "Group by is not supported on only a part of the partition key");
+    }
+    if (source_.distinct && groups_rows) {
+      return fail(ErrorCode::kInvalid,
+                  "Grouping on clustering columns is not allowed for SELECT DISTINCT queries");
     }
     return {};
   }
@@ -345,6 +379,7 @@ class SelectPreparer {
   ExpressionBuilder builder_;
   std::shared_ptr<SelectStatement> made_;
   std::vector<const ColumnSchema*> selected_;
+  std::optional<Error> selection_error_;  // told after what WHERE has
   bool only_static_ = false, wants_times_ = false;
 };
 

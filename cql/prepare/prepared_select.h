@@ -18,7 +18,10 @@ struct RowLayout {
 
   TablePtr table;
   std::vector<const ColumnSchema*> slots;
-  std::vector<int32_t> slot_by_id;       // by column id; kUnknown, kUnread or a slot
+  std::vector<int32_t> slot_by_id;  // by column id; kUnknown, kUnread or a slot
+  /// By column id: cells up to this timestamp went with the column when it was dropped; empty when
+  /// no column was ever dropped and added again.
+  std::vector<int64_t> dropped_until_us;
   std::vector<int32_t> partition_slots;  // by position; kUnread if not read
   std::vector<int32_t> clustering_slots;
   std::vector<int32_t> static_slots, regular_slots;

@@ -54,12 +54,14 @@ class Restrictions::Builder {
         only_static_(only_static) {
     result_.table_ = &table_;
     result_.partition_.resize(table_.partition_key().size());
+    result_.of_ = of;
   }
 
   Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
     for (const ast::Relation& relation : relations) TETRAD_TRY_VOID(add(relation));
     TETRAD_TRY_VOID(check_partition_key());
     TETRAD_TRY_VOID(check_clustering());
+    TETRAD_TRY_VOID(check_negated());
     TETRAD_TRY_VOID(check_others());
     choose_filters();
     return std::move(result_);
@@ -76,7 +78,8 @@ class Restrictions::Builder {
       case Op::kNotIn:
       case Op::kNotContains:
       case Op::kNotContainsKey:
-        return fail(ErrorCode::kInvalid, "not supported yet: {}",
+        if (of_ == WhereOf::kSelect) break;
+        return fail(ErrorCode::kInvalid, "Cannot use {} with {}", statement(),
                     ast::relation_operator_name(relation.op));
       case Op::kCustomIndex:
         return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
@@ -112,26 +115,7 @@ class Restrictions::Builder {
 
   Result<void> check_column(const ColumnSchema& column, const ast::Relation& relation) const {
     const DataType& type = *column.type;
-    const std::string name = ast::quote_identifier(column.name);
-    if (relation.op == Op::kContains && !type.is_collection()) {
-      return fail(ErrorCode::kInvalid, "Cannot use CONTAINS on non-collection column {}", name);
-    }
-    if (relation.op == Op::kContainsKey && type.kind() != TypeKind::kMap) {
-      return fail(ErrorCode::kInvalid, "Cannot use CONTAINS KEY on non-map column {}", name);
-    }
-    if (type.is_multi_cell()) {
-      if (type.kind() == TypeKind::kUdt) {
-        return fail(ErrorCode::kInvalid,
-                    "Non-frozen UDT column '{}' ({}) cannot be restricted by any relation", name,
-                    type.cql_text());
-      }
-      if (relation.op != Op::kContains && relation.op != Op::kContainsKey) {
-        return fail(ErrorCode::kInvalid,
-                    "Collection column '{}' ({}) cannot be restricted by a '{}' relation", name,
-                    type.cql_text(), ast::relation_operator_name(relation.op));
-      }
-    }
-    if (is_slice(relation.op) && type.references_duration()) {
+    if (is_slice(relation.op) && type.references_duration() && type.kind() != TypeKind::kVector) {
       if (type.is_collection()) {
         return fail(ErrorCode::kInvalid,
                     "Slice restrictions are not supported on collections containing durations");
@@ -145,6 +129,30 @@ class Restrictions::Builder {
                     "Slice restrictions are not supported on UDTs containing durations");
       }
       return fail(ErrorCode::kInvalid, "Slice restrictions are not supported on duration columns");
+    }
+    // To Cassandra the type of a descending column is no collection.
+    const std::string& name = column.name;
+    const bool contains = relation.op == Op::kContains || relation.op == Op::kNotContains;
+    const bool contains_key = relation.op == Op::kContainsKey || relation.op == Op::kNotContainsKey;
+    if (contains && (column.descending || !type.is_collection())) {
+      return fail(ErrorCode::kInvalid, "Cannot use {} on non-collection column {}",
+                  ast::relation_operator_name(relation.op), name);
+    }
+    if (relation.op == Op::kContainsKey && (column.descending || type.kind() != TypeKind::kMap)) {
+      return fail(ErrorCode::kInvalid, "Cannot use {} on non-map column {}",
+                  ast::relation_operator_name(relation.op), name);
+    }
+    if (type.is_multi_cell()) {
+      if (type.kind() == TypeKind::kUdt) {
+        return fail(ErrorCode::kInvalid,
+                    "Non-frozen UDT column '{}' ({}) cannot be restricted by any relation", name,
+                    type.cql_text());
+      }
+      if (!contains && !contains_key) {
+        return fail(ErrorCode::kInvalid,
+                    "Collection column '{}' ({}) cannot be restricted by a '{}' relation", name,
+                    type.cql_text(), ast::relation_operator_name(relation.op));
+      }
     }
     return {};
   }
@@ -162,12 +170,19 @@ class Restrictions::Builder {
         restriction->equal = std::move(term);
         break;
       }
+      case Op::kNotIn:
       case Op::kIn: {
-        restriction->kind = Restriction::Kind::kIn;
+        const bool negated = relation.op == Op::kNotIn;
+        restriction->kind = negated ? Restriction::Kind::kNotIn : Restriction::Kind::kIn;
         if (relation.in_marker) {
           const Receiver list{"in(" + column->name + ")", make_list(freeze(column->type), true),
                               nullptr};
           TETRAD_TRY(restriction->in_list, expressions_.term(relation.values[0], list));
+          break;
+        }
+        if (relation.values.size() == 1 && !negated) {  // as Cassandra: the same as an equality
+          restriction->kind = Restriction::Kind::kEqual;
+          TETRAD_TRY(restriction->equal, single(relation.values[0], receiver));
           break;
         }
         for (const ast::Term& value : relation.values) {
@@ -176,8 +191,10 @@ class Restrictions::Builder {
         }
         break;
       }
+      case Op::kNotContains:
       case Op::kContains: {
-        restriction->kind = Restriction::Kind::kContains;
+        restriction->kind = relation.op == Op::kContains ? Restriction::Kind::kContains
+                                                         : Restriction::Kind::kNotContains;
         const TypePtr& type = column->type;
         const Receiver value{"value(" + column->name + ")",
                              type->kind() == TypeKind::kMap ? type->value() : type->element(),
@@ -186,8 +203,10 @@ class Restrictions::Builder {
         restriction->contains.push_back(std::move(term));
         break;
       }
+      case Op::kNotContainsKey:
       case Op::kContainsKey: {
-        restriction->kind = Restriction::Kind::kContains;
+        restriction->kind = relation.op == Op::kContainsKey ? Restriction::Kind::kContains
+                                                            : Restriction::Kind::kNotContains;
         const Receiver key{"key(" + column->name + ")", column->type->key(), nullptr};
         TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], key));
         restriction->contains_key.push_back(std::move(term));
@@ -333,13 +352,20 @@ class Restrictions::Builder {
         TETRAD_TRY(restriction->equal, make(relation.values[0]));
         break;
       }
+      case Op::kNotIn:
       case Op::kIn:
-        restriction->kind = Restriction::Kind::kIn;
+        restriction->kind =
+            relation.op == Op::kIn ? Restriction::Kind::kIn : Restriction::Kind::kNotIn;
         if (relation.in_marker) {
           TETRAD_TRY(
               restriction->in_list,
               expressions_.term(relation.values[0],
                                 {"in" + names, make_list(make_tuple(types), true), nullptr}));
+          break;
+        }
+        if (relation.values.size() == 1 && relation.op == Op::kIn) {
+          restriction->kind = Restriction::Kind::kEqual;
+          TETRAD_TRY(restriction->equal, make(relation.values[0]));
           break;
         }
         for (const ast::Term& value : relation.values) {
@@ -372,10 +398,10 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid,
                   "The token() function must contains only partition key components");
     }
-    const bool all_keys = columns.size() == key.size() &&
-                          std::ranges::all_of(columns, [](const ColumnSchema* column) {
-                            return column->kind == ColumnKind::kPartitionKey;
-                          });
+    const bool all_keys =
+        columns.size() == key.size() && std::ranges::all_of(key, [&](const ColumnSchema& column) {
+          return std::ranges::find(columns, &column) != columns.end();
+        });
     if (!all_keys) {
       return fail(ErrorCode::kInvalid,
                   "The token() function must be applied to all partition key components or none "
@@ -464,6 +490,12 @@ class Restrictions::Builder {
 
   Result<void> place(RestrictionPtr restriction) {
     const ColumnSchema& column = restriction->first();
+    if (restriction->kind == Restriction::Kind::kNotIn ||
+        restriction->kind == Restriction::Kind::kNotContains) {
+      auto& to = column.is_primary_key() ? result_.negated_ : result_.others_;
+      to.push_back(std::move(restriction));
+      return {};
+    }
     if (column.kind == ColumnKind::kPartitionKey) {
       auto& slot = result_.partition_[column.position];
       if (!slot) {
@@ -474,6 +506,10 @@ class Restrictions::Builder {
     }
     if (column.kind == ColumnKind::kClustering) return place_clustering(std::move(restriction));
     for (auto& other : result_.others_) {
+      if (other->kind == Restriction::Kind::kNotIn ||
+          other->kind == Restriction::Kind::kNotContains) {
+        continue;
+      }
       if (other->columns.front() == &column) return merge(*other, std::move(restriction), " ,");
     }
     result_.others_.push_back(std::move(restriction));
@@ -541,7 +577,8 @@ class Restrictions::Builder {
       }
     }
     const bool complete = restricted == result_.partition_.size();
-    result_.on_token_ = result_.token_ != nullptr;
+    // With the whole key given as well the token only filters.
+    result_.on_token_ = result_.token_ != nullptr && !complete;
     if (of_ != WhereOf::kSelect) {
       if (result_.on_token_) {
         return fail(ErrorCode::kInvalid,
@@ -563,7 +600,7 @@ class Restrictions::Builder {
       return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
     }
     result_.single_partition_ =
-        !result_.is_key_range_ && !result_.on_token_ &&
+        !result_.is_key_range_ && !result_.token_ &&
         std::ranges::all_of(result_.partition_, [](const RestrictionPtr& restriction) {
           return restriction->kind == Restriction::Kind::kEqual;
         });
@@ -629,6 +666,18 @@ class Restrictions::Builder {
     return {};
   }
 
+  /// Tetrad's own rule (Cassandra 5.0 has no such relations): within partitions that are named
+  /// they need no ALLOW FILTERING on clustering columns.
+  Result<void> check_negated() {
+    if (allow_filtering_) return {};
+    for (const auto& restriction : result_.negated_) {
+      if (result_.is_key_range_ || restriction->first().kind == ColumnKind::kPartitionKey) {
+        return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+      }
+    }
+    return {};
+  }
+
   Result<void> check_others() {
     if (result_.others_.empty()) return {};
     if (of_ != WhereOf::kSelect) {
@@ -659,6 +708,7 @@ class Restrictions::Builder {
     for (size_t i = result_.clustering_prefix_; i < result_.clustering_.size(); ++i) {
       add(*result_.clustering_[i]);
     }
+    for (const auto& negated : result_.negated_) add(*negated);
     for (const auto& other : result_.others_) add(*other);
   }
 
@@ -683,6 +733,18 @@ Result<void> Restrictions::check_filtering_allowed() const {
 bool Restrictions::has_partition_key_in() const {
   return std::ranges::any_of(partition_, [](const RestrictionPtr& restriction) {
     return restriction && restriction->kind == Restriction::Kind::kIn;
+  });
+}
+
+bool Restrictions::has_partition_key() const {
+  return token_ || std::ranges::any_of(partition_, [](const RestrictionPtr& restriction) {
+           return restriction != nullptr;
+         });
+}
+
+bool Restrictions::has_clustering() const {
+  return !clustering_.empty() || std::ranges::any_of(negated_, [](const RestrictionPtr& negated) {
+    return negated->first().kind == ColumnKind::kClustering;
   });
 }
 

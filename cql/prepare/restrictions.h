@@ -26,7 +26,7 @@ struct TupleTerm {
 
 /// Everything that is said of one column, or of some clustering columns together.
 struct Restriction {
-  enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains };
+  enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains, kNotIn, kNotContains };
   struct Bound {
     TupleTerm value;
     bool inclusive = false;
@@ -57,6 +57,9 @@ struct BoundPartitions {
   bool is_range = false;
   RingRange range;                          // is_range
   std::vector<PartitionTarget> partitions;  // otherwise, in the order of the answer
+
+  /// Errors: kInvalid, a key without a byte.
+  Result<void> check_keys() const;
 };
 struct BoundClustering {
   /// Nothing can match.
@@ -103,8 +106,10 @@ class Restrictions {
   bool has_partitions() const { return !is_key_range_; }
   bool is_key_range() const { return is_key_range_; }
   bool has_partition_key_in() const;
+  /// Anything is said of the partition key, token() included.
+  bool has_partition_key() const;
   bool on_token() const { return on_token_; }
-  bool has_clustering() const { return !clustering_.empty(); }
+  bool has_clustering() const;
   bool has_clustering_slice() const;
   bool needs_filtering() const { return !filters_.empty(); }
   /// A scan with restricted clustering columns that was not allowed to filter. Checked last, as
@@ -134,10 +139,12 @@ class Restrictions {
   Result<std::vector<Bytes>> in_values(const Restriction& restriction, EvalContext& context) const;
 
   const TableSchema* table_ = nullptr;
+  WhereOf of_ = WhereOf::kSelect;
   std::vector<RestrictionPtr> partition_;   // by position; null: none
   RestrictionPtr token_;                    // on all partition key columns
   std::vector<RestrictionPtr> clustering_;  // by place of the first column, ascending
   std::vector<RestrictionPtr> others_;      // regular and static
+  std::vector<RestrictionPtr> negated_;     // NOT IN … of key columns; filters always
   std::vector<Filter> filters_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;

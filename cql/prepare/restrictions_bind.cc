@@ -60,7 +60,15 @@ Result<std::vector<BytesView>> evaluate_all(const Restriction& restriction, cons
   all.reserve(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) {
-      if (restriction.is_multi && restriction.kind != Restriction::Kind::kSlice) {
+      if (restriction.is_multi && restriction.kind == Restriction::Kind::kIn) {
+        std::string names;
+        for (const ColumnSchema* column : restriction.columns) {
+          names += (names.empty() ? "" : ", ") + column->name;
+        }
+        return fail(ErrorCode::kInvalid, "Invalid null value in condition for columns: [{}]",
+                    names);
+      }
+      if (restriction.is_multi && restriction.kind == Restriction::Kind::kEqual) {
         return fail(ErrorCode::kInvalid, "Invalid null value for column {}",
                     restriction.columns[i]->name);
       }
@@ -107,7 +115,15 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
       tuples.push_back(std::move(tuple));
     }
   } else {
+    const bool is_plain =
+        !restriction.first().is_primary_key() && restriction.kind == Restriction::Kind::kIn;
     for (const TupleTerm& term : restriction.in_values) {
+      if (is_plain) {  // as Cassandra: with a null among them they match nothing
+        TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
+        if (!value.has_bytes()) return std::vector<std::vector<BytesView>>();
+        tuples.push_back({value.bytes});
+        continue;
+      }
       TETRAD_TRY(auto values, evaluate_all(restriction, term, context));
       tuples.push_back(std::move(values));
     }
@@ -141,9 +157,9 @@ Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
       std::span(restriction.columns).first(bound.column_count);
   TETRAD_TRY(const auto values, evaluate(bound.value, columns, context));
   if (!restriction.is_multi && !values[0]) {
-    // Null sorts before everything.
+    // Null stands before everything, whichever way the column is ordered.
     Ranges ranges;
-    if (is_lower) ranges.push_back({prefix, prefix + kAfter});
+    if (is_lower != columns[0]->descending) ranges.push_back({prefix, prefix + kAfter});
     return ranges;
   }
   Ranges ranges;
@@ -192,6 +208,13 @@ std::vector<ClusteringRange> intersection(const std::vector<ClusteringRange>& a,
   return both;
 }
 
+Result<void> BoundPartitions::check_keys() const {
+  for (const PartitionTarget& target : partitions) {
+    if (target.key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
+  }
+  return {};
+}
+
 Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
                                                       uint32_t product_max) const {
   BoundPartitions bound;
@@ -213,7 +236,7 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     };
     if (token_->kind == Restriction::Kind::kEqual) {
       TETRAD_TRY(const int64_t token, token_value(token_->equal));
-      range = {before(token), RingPosition::end_of_token(token)};
+      if (token != kMinimum) range = {before(token), RingPosition::end_of_token(token)};
     } else {
       if (token_->lower) {
         TETRAD_TRY(const int64_t token, token_value(token_->lower->value));
@@ -248,7 +271,6 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
       components[i] = value.bytes;
     }
     TETRAD_TRY_VOID(partitioner::append_partition_key(target.key, components));
-    if (target.key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
     target.position = partitioner::position_of(target.key);
     bound.partitions.push_back(std::move(target));
     return bound;
@@ -267,9 +289,12 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     for (size_t i = 0; i < choices.size(); ++i) components[i] = choices[i][at[i]][0];
     PartitionTarget target;
     TETRAD_TRY_VOID(partitioner::append_partition_key(target.key, components));
-    if (target.key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
     target.position = partitioner::position_of(target.key);
-    if (!token_ || range.contains(target.position)) bound.partitions.push_back(std::move(target));
+    // Beside the whole key a range may go round the ring.
+    const bool wraps = range.end < range.start;
+    const bool inside = wraps ? range.start <= target.position || target.position < range.end
+                              : range.contains(target.position);
+    if (!token_ || inside) bound.partitions.push_back(std::move(target));
     for (size_t i = choices.size(); i-- > 0;) {
       if (++at[i] < choices[i].size()) break;
       at[i] = 0;
@@ -311,6 +336,14 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
   for (size_t n = 0; n < clustering_prefix_; ++n) {
     const Restriction& restriction = *clustering_[n];
     if (restriction.kind == Restriction::Kind::kSlice) {
+      // Cassandra reads with such a bound, and fails to write with it.
+      if (of_ != WhereOf::kSelect && !restriction.is_multi) {
+        for (const auto* side : {&restriction.lower, &restriction.upper}) {
+          if (!*side) continue;
+          TETRAD_TRY(const auto values, evaluate((*side)->value, restriction.columns, context));
+          if (!values[0]) return invalid_null(restriction.first());
+        }
+      }
       for (const Prefix& prefix : prefixes) {
         Ranges under{{prefix.key, prefix.key + kAfter}};
         if (restriction.lower) {
@@ -385,6 +418,11 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
     const ColumnSchema& column = restriction.first();
     const auto side = [&](const Restriction::Bound& from,
                           std::vector<BytesView>& to) -> Result<void> {
+      if (!restriction.is_multi && !column.is_primary_key()) {
+        TETRAD_TRY(const BytesView value, value_of(from.value.items[0], column));
+        to.push_back(value);
+        return {};
+      }
       TETRAD_TRY(
           const auto values,
           evaluate(from.value, std::span(restriction.columns).first(from.column_count), context));
@@ -398,13 +436,14 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
     };
     switch (restriction.kind) {
       case Restriction::Kind::kEqual:
-        if (column.is_primary_key() || restriction.is_multi) {
+        if (restriction.is_multi) {
           TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
         } else {
           TETRAD_TRY(const BytesView value, value_of(restriction.equal.items[0], column));
           test.tuples_.push_back({value});
         }
         break;
+      case Restriction::Kind::kNotIn:
       case Restriction::Kind::kIn: {
         TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
         break;
@@ -413,6 +452,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         if (restriction.lower) TETRAD_TRY_VOID(side(*restriction.lower, test.lower_));
         if (restriction.upper) TETRAD_TRY_VOID(side(*restriction.upper, test.upper_));
         break;
+      case Restriction::Kind::kNotContains:
       case Restriction::Kind::kContains:
         for (const auto& expression : restriction.contains) {
           TETRAD_TRY(const BytesView value, value_of(expression, column));
@@ -426,10 +466,13 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
           TETRAD_TRY(const BytesView k, value_of(key, column));
           const auto v = value_of(entry, column);
           if (!v) {
-            if (!v.error().message.starts_with("Unsupported null value"))
-              return std::unexpected(v.error());
-            return fail(ErrorCode::kInvalid, "Unsupported null map value for column {}",
-                        column.name);
+            for (const std::string_view what : {"null", "unset"}) {
+              if (v.error().message.starts_with(fmt::format("Unsupported {} value", what))) {
+                return fail(ErrorCode::kInvalid, "Unsupported {} map value for column {}", what,
+                            column.name);
+              }
+            }
+            return std::unexpected(v.error());
           }
           test.entries_.emplace_back(k, *v);
         }
@@ -442,8 +485,10 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
 
 bool BoundFilter::matches(const RowView& row) const {
   const Restriction& restriction = *restriction_;
+  const bool excludes = restriction.kind == Restriction::Kind::kNotContains;
   for (const int32_t slot : slots_) {
-    if (!row.values[static_cast<size_t>(slot)]) return false;
+    // A collection that is not there has no element.
+    if (!row.values[static_cast<size_t>(slot)]) return excludes;
   }
   const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
   const auto order = [&](const std::vector<BytesView>& tuple) {
@@ -467,7 +512,10 @@ bool BoundFilter::matches(const RowView& row) const {
         if (difference > 0 || (difference == 0 && !restriction.upper->inclusive)) return false;
       }
       return true;
+    case Restriction::Kind::kNotIn:
+      return std::ranges::none_of(tuples_, [&](const auto& tuple) { return order(tuple) == 0; });
     case Restriction::Kind::kContains:
+    case Restriction::Kind::kNotContains:
       break;
   }
   const DataType& type = *restriction.first().type;
@@ -476,12 +524,14 @@ bool BoundFilter::matches(const RowView& row) const {
     if (!entries) return false;
     const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
     for (const BytesView wanted : contains_) {
-      if (!has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
         return false;
       }
     }
     for (const BytesView wanted : contains_key_) {
-      if (!has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
         return false;
       }
     }
@@ -499,9 +549,9 @@ bool BoundFilter::matches(const RowView& row) const {
   const auto elements = split_list(value(0));
   if (!elements) return false;
   return std::ranges::all_of(contains_, [&](BytesView wanted) {
-    return std::ranges::any_of(*elements, [&](BytesView element) {
-      return compare(*type.element(), element, wanted) == 0;
-    });
+    return excludes != std::ranges::any_of(*elements, [&](BytesView element) {
+             return compare(*type.element(), element, wanted) == 0;
+           });
   });
 }
 

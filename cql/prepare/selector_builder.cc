@@ -42,41 +42,65 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
     case Kind::kTypeHint: {
       TETRAD_TRY(TypePtr type, resolve_type(*raw.type));
       if (test(raw.children[0], type) == Assignability::kNotAssignable) {
-        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
-                    raw.text(), type->cql_text());
+        return late("Cannot assign value {} to {} of type {}", raw.text(), raw.text(),
+                    type->cql_text());
       }
       TETRAD_TRY(ExpressionPtr inner, build(raw.children[0], {"[selection]", type, nullptr}));
       return make_retyped(std::move(type), std::move(inner));
     }
     case Kind::kTuple:
-      if (raw.children.size() == 1) return build_selector(raw.children[0]);
-      [[fallthrough]];
     case Kind::kList:
     case Kind::kSet: {
-      const TypePtr type = type_of(raw);
-      if (!type) return cannot_infer(raw);
+      // One expression in parentheses may be a tuple or none: Cassandra does not say.
+      const bool unclear = raw.kind == Kind::kTuple && raw.children.size() == 1;
+      const TypePtr type = unclear ? nullptr : type_of(raw);
+      if (!type) {
+        failed_late_ = true;
+        return cannot_infer(raw);
+      }
       return build(raw, {"[selection]", type, nullptr});
     }
     default:
+      failed_late_ = true;
       return cannot_infer(raw);
   }
+}
+
+bool ExpressionBuilder::is_descending(const Raw& raw) const {
+  if (raw.kind != Kind::kColumn) return false;
+  const ColumnSchema* column = table_.find(raw.identifiers[0]->text);
+  return column != nullptr && column->descending;
+}
+
+bool ExpressionBuilder::casts_nothing(const ast::CastSelector& cast) const {
+  return std::ranges::any_of(plain_casts_, [&](const ast::Selector* selector) {
+    return selector != nullptr && selector->get_if<ast::CastSelector>() == &cast;
+  });
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
   TETRAD_TRY(TypePtr to, resolve_type(*raw.type));
   TETRAD_TRY(ExpressionPtr argument, build_selector(raw.children[0]));
-  if (*argument->type() == *to) return argument;
-  ScalarFunctionPtr function = find_cast(argument->type(), to);
+  // To Cassandra a descending column has another type than its own.
+  const bool same = *argument->type() == *to;
+  const bool descending = same && is_descending(raw.children[0]);
+  if (same && !descending) {
+    plain_casts_.push_back(raw.selector);
+    return argument;
+  }
+  const bool as_varint =
+      descending && (to->kind() == TypeKind::kInt || to->kind() == TypeKind::kBigint);
+  if (as_varint) return make_retyped(std::move(to), std::move(argument));
+  ScalarFunctionPtr function = same ? nullptr : find_cast(argument->type(), to);
   if (!function) {
     const std::string signatures = cast_signatures(to);
     if (signatures.empty()) {
-      return fail(ErrorCode::kInvalid, "{} cannot be cast to {}", raw.children[0].text(),
-                  to->cql_text());
+      return late("{} cannot be cast to {}", raw.children[0].text(), to->cql_text());
     }
-    return fail(ErrorCode::kInvalid,
-                "Invalid call to function system.cast_as_{}, none of its type signatures match "
-                "(known type signatures: {})",
-                to->cql_text(), signatures);
+    return late(
+        "Invalid call to function system.cast_as_{}, none of its type signatures match "
+        "(known type signatures: {})",
+        to->cql_text(), signatures);
   }
   std::vector<ExpressionPtr> arguments;
   arguments.push_back(std::move(argument));
@@ -85,13 +109,27 @@ Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
 
 Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   const std::string name = name_of(raw);
+  if (raw.children.empty() && name == "count") {
+    return fail(ErrorCode::kInvalid,
+                "Invalid number of arguments in call to function system.count: 1 required but 0 "
+                "provided");
+  }
   if (raw.children.size() != 1) {
     return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})", name,
                 name == "sum" || name == "avg" ? "numeric" : "any");
   }
   if (inside_aggregate_) {
+    return late("aggregate functions cannot be used as arguments of aggregate functions");
+  }
+  const auto no_match = [&] {
     return fail(ErrorCode::kInvalid,
-                "aggregate functions cannot be used as arguments of aggregate functions");
+                "Invalid call to function {}, none of its type signatures match (known type "
+                "signatures: {})",
+                name, aggregate_signatures(name));
+  };
+  if (raw.children[0].kind == Kind::kCast) {  // the call is resolved before the cast
+    const TypePtr known = type_of(raw.children[0]);
+    if (known && !find_aggregate(name, known)) return no_match();
   }
   inside_aggregate_ = true;
   const size_t before = aggregates_.size();
@@ -107,16 +145,10 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   inside_aggregate_ = false;
   if (!argument) return std::unexpected(std::move(argument).error());
   if (aggregates_.size() != before) {
-    return fail(ErrorCode::kInvalid,
-                "aggregate functions cannot be used as arguments of aggregate functions");
+    return late("aggregate functions cannot be used as arguments of aggregate functions");
   }
   AggregateFunctionPtr function = find_aggregate(name, (*argument)->type());
-  if (!function) {
-    return fail(ErrorCode::kInvalid,
-                "Invalid call to function {}, none of its type signatures match (known type "
-                "signatures: {})",
-                name, aggregate_signatures(name));
-  }
+  if (!function) return no_match();
   TypePtr type = function->return_type;
   aggregates_.push_back({std::move(function), std::move(*argument)});
   return make_aggregate_reference(std::move(type), aggregates_.size() - 1);
@@ -132,13 +164,11 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
   const bool is_max = raw.times == ast::WriteTimeSelector::Kind::kMaxWriteTime;
   const std::string_view name = is_ttl ? "ttl" : is_max ? "maxwritetime" : "writetime";
   if (source->kind != Kind::kColumn) {
-    return fail(ErrorCode::kInvalid, "Cannot use selection function {} on {}", name,
-                source->text());
+    return late("Cannot use selection function {} on {}", name, source->text());
   }
   TETRAD_TRY(const ColumnSchema* found, column(*source->identifiers[0]));
   if (found->is_primary_key()) {
-    return fail(ErrorCode::kInvalid, "Cannot use selection function {} on PRIMARY KEY part {}",
-                name, ast::quote_identifier(found->name));
+    return late("Cannot use selection function {} on PRIMARY KEY part {}", name, found->name);
   }
   TimesTarget times;
   times.slot = slot_of(*found);
@@ -150,8 +180,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
     const TypeKind kind = found->type->kind();
     if (kind != TypeKind::kMap && kind != TypeKind::kSet) {
       TETRAD_TRY(ExpressionPtr refused, build_element(target));
-      return fail(ErrorCode::kInvalid, "Cannot use selection function {} on {}", name,
-                  target.text());
+      return late("Cannot use selection function {} on {}", name, target.text());
     }
     const Receiver whole{found->name, found->type, nullptr};
     const Receiver key = kind == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
@@ -177,14 +206,14 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
   TETRAD_TRY(ExpressionPtr source, build_selector(source_raw));
   const TypePtr& type = source->type();
   const std::string name = source_raw.text();
+  const std::string_view what = raw.kind == Kind::kElement ? "Element" : "Slice";
   if (type->kind() == TypeKind::kList) {
-    return fail(ErrorCode::kInvalid,
-                "Element selection is only allowed on sets and maps, but {} is a list", name);
+    return late("{} selection is only allowed on sets and maps, but {} is a list", what, name);
   }
   if (type->kind() != TypeKind::kMap && type->kind() != TypeKind::kSet) {
-    return fail(ErrorCode::kInvalid,
-                "Invalid element selection: {} is of type {} is not a collection", name,
-                type->cql_text());
+    return late("Invalid {} selection: {} {}of type {} is not a collection",
+                raw.kind == Kind::kElement ? "element" : "slice", name,
+                raw.kind == Kind::kElement ? "is " : "", type->cql_text());
   }
   const Receiver whole{name, type, nullptr};
   const Receiver key =
@@ -208,13 +237,12 @@ Result<ExpressionPtr> ExpressionBuilder::build_field(const Raw& raw) {
   const TypePtr& type = source->type();
   const std::string& field = raw.identifiers[0]->text;
   if (type->kind() != TypeKind::kUdt) {
-    return fail(ErrorCode::kInvalid, "Invalid field selection: {} of type {} is not a user type",
-                raw.children[0].text(), type->cql_text());
+    return late("Invalid field selection: {} of type {} is not a user type", raw.children[0].text(),
+                type->cql_text());
   }
   const auto index = type->field_index(field);
   if (!index) {
-    return fail(ErrorCode::kInvalid, "{} of type {} has no field {}", raw.children[0].text(),
-                type->name(), field);
+    return late("{} of type {} has no field {}", raw.children[0].text(), type->cql_text(), field);
   }
   return make_field(std::move(source), *index);
 }

@@ -2,15 +2,52 @@
 #include "cql/schema/table_schema.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace tetrad::cql {
 
+namespace {
+
+bool signed_less(std::string_view a, std::string_view b) {
+  return std::ranges::lexicographical_compare(a, b, [](char x, char y) {
+    return static_cast<signed char>(x) < static_cast<signed char>(y);
+  });
+}
+
+}  // namespace
+
 void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
+  const auto starts_outside_ascii = [](const ColumnSchema& column) {
+    return !column.name.empty() && (static_cast<unsigned char>(column.name.front()) & 0x80) != 0;
+  };
+  // As Cassandra: plain columns, then those of many cells; in each a name that begins with a letter
+  // outside ASCII comes first. Such names of columns of many cells it counts to the plain ones, and
+  // then it merges the two lists by signed bytes.
+  const auto rank = [&](const ColumnSchema& column) {
+    if (column.is_primary_key())
+      return std::tuple(column.kind, 0, static_cast<int>(column.position));
+    const bool other = starts_outside_ascii(column);
+    const int list = column.type->is_multi_cell() ? (other ? 1 : 2) : 0;
+    return std::tuple(column.kind, list, other ? 0 : 1);
+  };
   std::stable_sort(columns.begin(), columns.end(),
-                   [](const ColumnSchema& a, const ColumnSchema& b) {
-                     if (a.kind != b.kind) return a.kind < b.kind;
-                     return a.is_primary_key() ? a.position < b.position : a.name < b.name;
+                   [&](const ColumnSchema& a, const ColumnSchema& b) {
+                     if (rank(a) != rank(b)) return rank(a) < rank(b);
+                     return a.is_primary_key() ? false : a.name < b.name;
                    });
+  for (const ColumnKind kind : {ColumnKind::kStatic, ColumnKind::kRegular}) {
+    const auto [begin, end] = std::ranges::equal_range(columns, kind, {}, &ColumnSchema::kind);
+    const auto middle = std::find_if(
+        begin, end, [&](const ColumnSchema& column) { return std::get<1>(rank(column)) == 2; });
+    std::vector<ColumnSchema> merged;
+    auto left = begin, right = middle;
+    while (left != middle || right != end) {
+      const bool take_left =
+          right == end || (left != middle && signed_less(left->name, right->name));
+      merged.push_back(std::move(take_left ? *left++ : *right++));
+    }
+    std::ranges::move(merged, begin);
+  }
   columns_ = std::move(columns);
   partition_key_count_ = clustering_count_ = static_count_ = 0;
   by_name_.clear();
