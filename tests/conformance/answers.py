@@ -4,6 +4,7 @@
 import datetime
 import decimal
 import ipaddress
+import re
 import struct
 import uuid
 
@@ -196,6 +197,9 @@ def bound(cls, value):
 # --- a session that keeps what came over the wire ---------------------------------------------------------------------
 
 
+PREPARE_ERROR = re.compile(r'code=([0-9a-fA-F]{4}) \[[^]]*\] message="(.*?)"(?:>?|>\}\))$', re.DOTALL)
+
+
 class WireResult(ResultMessage):
     def recv_results_rows(self, f, protocol_version, user_type_map, result_metadata, column_encryption_policy):
         from cassandra.protocol import read_int
@@ -228,6 +232,7 @@ class Server:
     """A connection to one node or several: statements go to them in turn."""
 
     def __init__(self, hosts, port=9042, version=4):
+        self.arguments = (hosts, port, version)
         profile = ExecutionProfile(
             load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(),
             consistency_level=ConsistencyLevel.QUORUM, request_timeout=30, row_factory=lambda names, rows: rows)
@@ -241,6 +246,11 @@ class Server:
 
     def close(self):
         self.cluster.shutdown()
+
+    def reopen(self):
+        """After a protocol error, which the driver answers by giving up the connection."""
+        self.close()
+        self.__init__(*self.arguments)
 
     def quietly(self, text):
         self.session.execute(text)
@@ -343,6 +353,11 @@ class Server:
 
     def _error(self, error, lines):
         message = self.handler.last
+        if message is None:  # PREPARE does not go through the session's handler
+            found = PREPARE_ERROR.search(str(error))
+            if found:
+                lines.append("error 0x" + found[1] + " " + found[2].replace("\n", "\\n"))
+                return
         if isinstance(message, ErrorMessage):
             text = (message.message or "").replace("\n", "\\n")
             lines.append(f"error 0x{message.code:04x} {text}")

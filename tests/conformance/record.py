@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record.py ADDRESS [SCRIPT...]: writes expected/ from the answers of the server there."""
+"""record.py ADDRESS [SCRIPT...]: writes expected/ from the answers of the server there (own_* only when named)."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,8 @@ def main():
     server = Server([sys.argv[1]])
     total = 0
     for path in sorted((here / "scripts").glob("*.cql")):
-        if only and path.stem not in only:
+        own = path.stem.startswith("own_")  # of what Cassandra 5.0 has not: recorded by name, from Tetrad
+        if path.stem not in only if only or own else False:
             continue
         statements = read_script(path)
         answers = run_script(server, path.stem, statements)

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""random --seed N --statements M --reference HOST --subject HOST: see README.md."""
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from answers import Server
+from scripts import Statement
+
+from .findings import Finding, as_script, differ, group_of, read_reasons, reason_for, reduced
+from .rounds import make_round
+
+HERE = Path(__file__).parent
+
+
+def run(server, keyspace, steps):
+    server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
+    server.quietly(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    server.quietly(f"USE {keyspace}")
+    try:
+        answers = []
+        for step in steps:
+            answers.append(server.answer(in_keyspace(step.statement, keyspace)))
+            if any(line.startswith(("error 0x000a", "no answer")) for line in answers[-1]):
+                server.reopen()
+                server.quietly(f"USE {keyspace}")
+        return answers
+    finally:
+        server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
+
+
+def in_keyspace(statement, keyspace):
+    if "%KS%" not in statement.text:
+        return statement
+    return Statement(statement.text.replace("%KS%", keyspace), statement.page, statement.values)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tests/conformance/random")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--statements", type=int, default=10000)
+    parser.add_argument("--round", type=int, help="only this round of the seed")
+    parser.add_argument("--per-round", type=int, default=400)
+    parser.add_argument("--reference", default="127.0.0.1")
+    parser.add_argument("--subject", default="127.0.9.1")
+    parser.add_argument("--protocol", type=int, default=4)
+    parser.add_argument("--reduce", type=int, default=10, help="how many findings to make small")
+    parser.add_argument("--print", action="store_true", help="only print the statements; no server is asked")
+    options = parser.parse_args()
+    rounds = [options.round] if options.round is not None else range(-(-options.statements // options.per_round))
+    if options.print:
+        for number in rounds:
+            for step in make_round(options.seed, number, options.per_round):
+                print(as_script(step))
+        return 0
+    servers = [Server([host], 9042, options.protocol) for host in (options.reference, options.subject)]
+    reasons = read_reasons(HERE / "differences.txt")
+    pool = ThreadPoolExecutor(2)
+
+    def both(steps, keyspace):
+        return list(pool.map(lambda server: run(server, keyspace, steps), servers))
+
+    started = time.monotonic()
+    total = explained = 0
+    errors = rows = prepared = 0
+    findings = {}
+    for number in rounds:
+        steps = make_round(options.seed, number, options.per_round)
+        answers = both(steps, f"rnd_{options.seed}_{number}")
+        for at, (step, reference, subject) in enumerate(zip(steps, *answers)):
+            total += 1
+            errors += any(line.startswith("error") for line in reference)
+            rows += sum(line.startswith("|") for line in reference)
+            prepared += step.statement.values is not None
+            difference = differ(reference, subject)
+            if difference is None:
+                continue
+            if reason_for(reasons, step.statement.text, difference):
+                explained += 1
+                continue
+            group = group_of(step.statement.text, difference)
+            if group in findings:
+                findings[group].count += 1
+            else:
+                findings[group] = Finding(group, number, at, steps, difference)
+        if number % 10 == 9:
+            print(f"... {total} statements, {sum(f.count for f in findings.values())} unexplained in {len(findings)} groups, "
+                  f"{explained} explained ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
+    ordered = sorted(findings.values(), key=lambda f: -f.count)
+    for place, finding in enumerate(ordered):
+        show(finding, both if place < options.reduce else None, options.seed)
+    for reason in reasons:
+        if reason.met:
+            print(f"{reason.met} explained: {reason.reason}")
+    unexplained = sum(f.count for f in ordered)
+    print(f"seed {options.seed}: {total} statements ({errors} errors, {prepared} prepared, {rows} rows) in {time.monotonic() - started:.0f} s: "
+          f"{unexplained} unexplained differences in {len(ordered)} groups, {explained} explained")
+    for server in servers:
+        server.close()
+    return 1 if unexplained else 0
+
+
+def show(finding, both, seed):
+    print(f"=== {finding.count} x {finding.group}   (round {finding.round}, statement {finding.at})")
+    difference = finding.difference
+    if both is None:
+        print(as_script(finding.steps[finding.at]))
+    else:
+        last = {}
+
+        def shows(steps):
+            reference, subject = both(steps, "rnd_small")
+            found = differ(reference[-1], subject[-1])
+            same = found is not None and group_of(steps[-1].statement.text, found) == finding.group
+            if same:
+                last["difference"] = found
+            return same
+
+        small = reduced(finding.steps, finding.at, shows)
+        if small is None:
+            print("    (does not show again)")
+            print(as_script(finding.steps[finding.at]))
+        else:
+            difference = last["difference"]
+            print("\n".join(as_script(step) for step in small))
+    for line in difference[0][:4]:
+        print(f"    - {line[:600]}")
+    for line in difference[1][:4]:
+        print(f"    + {line[:600]}")
+    sys.stdout.flush()
+
+
+sys.exit(main())
