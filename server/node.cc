@@ -232,6 +232,9 @@ cql::QueryProcessorOptions NodeImpl::query_options() const {
   out.settings.mutation_bytes_max = options_.mutation_mb_max << 20;
   out.settings.batch_warn_bytes = static_cast<uint32_t>(options_.batch_warn_kb << 10);
   out.settings.batch_fail_bytes = static_cast<uint32_t>(options_.batch_fail_kb << 10);
+  out.settings.user_functions_enabled = options_.user_defined_functions_enabled;
+  out.settings.script_limits.steps_max = options_.user_defined_functions_steps_max;
+  out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;
   out.prepared_statements_max = options_.prepared_statements_max;
   if (shards_.size() > 1) {
     out.prepared_texts =

@@ -32,7 +32,7 @@ bool is_same_table(const SchemaSnapshot& schema, const TableSchema& table) {
 // --- the statement ---
 
 bool ModifyStatement::is_current(const SchemaSnapshot& schema) const {
-  return is_same_table(schema, *table_);
+  return is_same_table(schema, *table_) && used_functions_.are_current(schema);
 }
 
 Result<int64_t> ModifyStatement::timestamp(EvalContext& context, int64_t otherwise) const {

@@ -26,6 +26,8 @@ using storage::ReadEnd;
 using storage::ReadResult;
 
 constexpr uint32_t kChunkRows = 5000;
+constexpr uint32_t kFirstScriptRows = 16;
+constexpr uint64_t kScriptStepsOfATurn = 1'000'000;
 constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr size_t kPartitionsAtOnce = 32;
 /// What one answer may hold; more needs paging.
@@ -158,7 +160,7 @@ class SelectRun : private SelectProgress {
       }
     }
     for (const AggregateCall& call : s.aggregates_) {
-      aggregators_.push_back(call.function->make(call.function->argument_type));
+      aggregators_.push_back(call.function->make(functions_));
     }
     if (context_.options.paging_position) {
       TETRAD_TRY(const SelectPosition from,
@@ -191,11 +193,22 @@ class SelectRun : private SelectProgress {
 
   /// How many more rows the next read needs; more than the page when rows may be dropped.
   uint32_t rows_wanted() const {
-    if (statement_.is_aggregate_ || filters_active_) return kChunkRows;
-    int64_t wanted = kChunkRows;
+    const uint32_t most = rows_of_a_turn();
+    if (statement_.is_aggregate_ || filters_active_) return most;
+    int64_t wanted = most;
     if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
     if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
     return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
+  }
+
+  /// The rows of a chunk are evaluated in one turn: with user-defined functions as many as these
+  /// have been quick.
+  uint32_t rows_of_a_turn() const {
+    if (statement_.used_functions_.is_empty()) return kChunkRows;
+    if (rows_evaluated_ == 0) return kFirstScriptRows;
+    const uint64_t steps_per_row = 1 + script_steps_ / rows_evaluated_;
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(kScriptStepsOfATurn / steps_per_row, kFirstScriptRows, kChunkRows));
   }
 
   ReadCommand base_command() const {
@@ -294,7 +307,8 @@ class SelectRun : private SelectProgress {
       step_partition(*chunk);
       co_return Result<void>();
     }
-    const size_t count = std::min(kPartitionsAtOnce, all.size() - next_partition_);
+    const size_t at_once = statement_.used_functions_.is_empty() ? kPartitionsAtOnce : 1;
+    const size_t count = std::min(at_once, all.size() - next_partition_);
     std::vector<ReadCommand> commands;
     for (size_t i = 0; i < count; ++i)
       commands.push_back(partition_command(all[next_partition_ + i]));
@@ -314,7 +328,7 @@ class SelectRun : private SelectProgress {
   /// asked.
   std::optional<Result<ReadEnd>> read_here(ReadCommand& command) {
     if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
-        statement_.table_->is_virtual)
+        !statement_.used_functions_.is_empty() || statement_.table_->is_virtual)
       return std::nullopt;
     const SelectProgress before = *this;
     const size_t cells_before = result_.cells.size();
@@ -378,6 +392,13 @@ class SelectRun : private SelectProgress {
 
   Result<void> take(const ReadResult& chunk) {
     if (statement_.counts_only_ && store_counts()) return count(chunk);
+    const uint64_t steps_before = context_.scripts.steps_used();
+    auto taken = take_rows(chunk);
+    script_steps_ += context_.scripts.steps_used() - steps_before;
+    return taken;
+  }
+
+  Result<void> take_rows(const ReadResult& chunk) {
     Evaluation evaluation(*this);
     RowMaterializer& rows = evaluation.rows;
     for (size_t p = 0; p < chunk.partitions.size(); ++p) {
@@ -389,6 +410,7 @@ class SelectRun : private SelectProgress {
         TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
         if (!live) continue;
         partition_has_rows_ = true;
+        ++rows_evaluated_;
         is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
         TETRAD_TRY_VOID(take_row(
             {partition.position, partition.partition_key, &partition.rows[r].clustering_key},
@@ -580,13 +602,12 @@ class SelectRun : private SelectProgress {
       keep_first_row(*evaluation.row);
     }
     for (size_t i = 0; i < aggregators_.size(); ++i) {
-      const ExpressionPtr& argument = statement_.aggregates_[i].argument;
-      if (!argument) {
-        TETRAD_TRY_VOID(aggregators_[i]->add(BytesView()));
-        continue;
+      aggregated_.clear();
+      for (const ExpressionPtr& argument : statement_.aggregates_[i].arguments) {
+        TETRAD_TRY(const BoundValue value, argument->evaluate(evaluation));
+        aggregated_.push_back(optional_view(value));
       }
-      TETRAD_TRY(const BoundValue value, argument->evaluate(evaluation));
-      TETRAD_TRY_VOID(aggregators_[i]->add(optional_view(value)));
+      TETRAD_TRY_VOID(aggregators_[i]->add(aggregated_));
     }
     return {};
   }
@@ -765,7 +786,9 @@ class SelectRun : private SelectProgress {
   bool last_chunk_partition_ = false, is_last_row_ = false;
 
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
+  std::vector<OptionalView> aggregated_;  // the arguments of one call
   uint64_t rows_counted_ = 0;
+  uint64_t rows_evaluated_ = 0, script_steps_ = 0;
   bool group_open_ = false, group_skipped_ = false;
   Bytes group_partition_;
   Bytes group_sort_key_;
@@ -783,7 +806,7 @@ class SelectRun : private SelectProgress {
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {
   const TablePtr now = schema.table(table_->keyspace, table_->name);
   return now && now->id == table_->id && now->version == table_->version &&
-         now->incarnation == table_->incarnation;
+         now->incarnation == table_->incarnation && used_functions_.are_current(schema);
 }
 
 Task<Result<StatementResult>> SelectStatement::execute(ExecuteContext& context,

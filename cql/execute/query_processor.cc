@@ -85,6 +85,7 @@ QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
                                QueryProcessorOptions options, Logger logger)
     : reactor_(reactor),
       random_(random),
+      scripts_(options.settings.script_limits),
       coordinator_(coordinator),
       meta_(meta),
       virtual_tables_(virtual_tables),
@@ -197,9 +198,18 @@ Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
                                            ClientState& client) {
-  ExecuteContext context{
-      reactor_, coordinator_, meta_, virtual_tables_, options_.settings, random_, schema_, client,
-      {},       {},           0};
+  ExecuteContext context{reactor_,
+                         coordinator_,
+                         meta_,
+                         virtual_tables_,
+                         options_.settings,
+                         random_,
+                         scripts_,
+                         schema_,
+                         client,
+                         {},
+                         {},
+                         0};
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;

@@ -95,6 +95,7 @@ class QueryProcessor {
 
   base::Reactor& reactor_;
   base::Random& random_;
+  ScriptEngine scripts_;
   replication::Coordinator& coordinator_;
   replication::MetaService& meta_;
   VirtualTables& virtual_tables_;

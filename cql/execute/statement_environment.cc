@@ -7,7 +7,8 @@ namespace tetrad::cql {
 
 FunctionEnvironment make_function_environment(ExecuteContext& context) {
   return {context.random, context.reactor.wall_time_us() / 1000,
-          [&coordinator = context.coordinator] { return coordinator.next_timestamp_us(); }};
+          [&coordinator = context.coordinator] { return coordinator.next_timestamp_us(); },
+          &context.scripts};
 }
 
 Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,

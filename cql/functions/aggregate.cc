@@ -12,8 +12,8 @@ namespace {
 /// Rows, or values that are not null.
 class Count final : public Aggregator {
  public:
-  Result<void> add(OptionalView value) override {
-    if (value) ++count_;
+  Result<void> add(FunctionArguments values) override {
+    if (values.empty() || values[0]) ++count_;
     return {};
   }
   Result<OptionalBytes> finish() override { return make_bigint(std::exchange(count_, 0)); }
@@ -25,7 +25,8 @@ class Count final : public Aggregator {
 class Extreme final : public Aggregator {
  public:
   Extreme(TypePtr type, bool wants_max) : type_(std::move(type)), wants_max_(wants_max) {}
-  Result<void> add(OptionalView value) override {
+  Result<void> add(FunctionArguments values) override {
+    const OptionalView& value = values[0];
     if (!value) return {};
     const int order = best_ ? compare(*type_, *value, *best_) : 0;
     if (!best_ || (wants_max_ ? order > 0 : order < 0)) best_ = Bytes(*value);
@@ -43,7 +44,8 @@ class Extreme final : public Aggregator {
 class Sum final : public Aggregator {
  public:
   explicit Sum(TypePtr type) : type_(std::move(type)) { reset(); }
-  Result<void> add(OptionalView value) override {
+  Result<void> add(FunctionArguments values) override {
+    const OptionalView& value = values[0];
     if (!value || value->empty()) return {};
     TETRAD_TRY(OptionalBytes sum, calculate('+', *type_, sum_, *value));
     if (sum) sum_ = std::move(*sum);
@@ -106,7 +108,8 @@ class Average final : public Aggregator {
       wide_ = make_varint(0);
     }
   }
-  Result<void> add(OptionalView value) override {
+  Result<void> add(FunctionArguments values) override {
+    const OptionalView& value = values[0];
     if (!value || value->empty()) return {};
     ++count_;
     switch (type_->kind()) {
@@ -155,22 +158,14 @@ class Average final : public Aggregator {
   Bytes wide_;
 };
 
-std::unique_ptr<Aggregator> make_count(const TypePtr&) { return std::make_unique<Count>(); }
-std::unique_ptr<Aggregator> make_min(const TypePtr& type) {
-  return std::make_unique<Extreme>(type, false);
-}
-std::unique_ptr<Aggregator> make_max(const TypePtr& type) {
-  return std::make_unique<Extreme>(type, true);
-}
-std::unique_ptr<Aggregator> make_sum(const TypePtr& type) { return std::make_unique<Sum>(type); }
-std::unique_ptr<Aggregator> make_average(const TypePtr& type) {
-  return std::make_unique<Average>(type);
-}
-
-AggregateFunctionPtr share(std::string name, TypePtr argument, TypePtr result,
-                           std::unique_ptr<Aggregator> (*make)(const TypePtr&)) {
+template <class Kind, class... Options>
+AggregateFunctionPtr share(std::string name, std::vector<TypePtr> arguments, TypePtr result,
+                           Options... options) {
   return std::make_shared<const AggregateFunction>(
-      AggregateFunction{std::move(name), std::move(argument), std::move(result), make});
+      AggregateFunction{std::move(name), std::move(arguments), std::move(result),
+                        [options...](const FunctionEnvironment&) -> std::unique_ptr<Aggregator> {
+                          return std::make_unique<Kind>(options...);
+                        }});
 }
 
 }  // namespace
@@ -180,19 +175,19 @@ bool is_native_aggregate(std::string_view name) {
 }
 
 AggregateFunctionPtr count_rows_aggregate() {
-  static const AggregateFunctionPtr kCountRows = share("count", nullptr, bigint_type(), make_count);
+  static const AggregateFunctionPtr kCountRows = share<Count>("count", {}, bigint_type());
   return kCountRows;
 }
 
 AggregateFunctionPtr find_aggregate(std::string_view name, const TypePtr& argument) {
-  if (name == "count") return share("count", argument, bigint_type(), make_count);
+  if (name == "count") return share<Count>("count", {argument}, bigint_type());
   // The value of a collection is built anew for each row, so the result is that of a frozen one.
   const TypePtr type = freeze(argument);
-  if (name == "min") return share("min", type, type, make_min);
-  if (name == "max") return share("max", type, type, make_max);
+  if (name == "min") return share<Extreme>("min", {type}, type, type, false);
+  if (name == "max") return share<Extreme>("max", {type}, type, type, true);
   if (!is_number(*argument)) return nullptr;
-  if (name == "sum") return share("sum", argument, argument, make_sum);
-  if (name == "avg") return share("avg", argument, argument, make_average);
+  if (name == "sum") return share<Sum>("sum", {argument}, argument, argument);
+  if (name == "avg") return share<Average>("avg", {argument}, argument, argument);
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native aggregates: count, min, max, sum, avg.
+// Aggregates; native are count, min, max, sum, avg.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "cql/functions/scalar.h"
 #include "cql/types/data_type.h"
 #include "cql/types/value.h"
 
@@ -16,16 +17,18 @@ namespace tetrad::cql {
 class Aggregator {
  public:
   virtual ~Aggregator() = default;
-  virtual Result<void> add(OptionalView value) = 0;
+  /// The arguments for one row; count(*) has none.
+  virtual Result<void> add(FunctionArguments values) = 0;
   /// The result over what was added; afterwards the group is empty again.
   virtual Result<OptionalBytes> finish() = 0;
 };
 
 struct AggregateFunction {
   std::string name;
-  TypePtr argument_type;  // null: count(*), which takes none
+  std::vector<TypePtr> argument_types;
   TypePtr return_type;
-  std::unique_ptr<Aggregator> (*make)(const TypePtr& argument_type) = nullptr;
+  /// The environment outlives the aggregator.
+  std::function<std::unique_ptr<Aggregator>(const FunctionEnvironment&)> make;
 };
 using AggregateFunctionPtr = std::shared_ptr<const AggregateFunction>;
 

@@ -109,16 +109,17 @@ Made make_collection_aggregate(std::string_view name, Types arguments, const Typ
   const AggregateFunctionPtr aggregate =
       find_aggregate(name.substr(std::string_view("collection_").size()), type->element());
   if (!aggregate) return wrong_argument(name, type, "set or list");
-  return share(name, pure_function({type}, aggregate->return_type,
-                                   [aggregate](const FunctionEnvironment&,
-                                               FunctionArguments values) -> Result<OptionalBytes> {
-                                     TETRAD_TRY(const auto elements, split_list(*values[0]));
-                                     const auto state = aggregate->make(aggregate->argument_type);
-                                     for (const BytesView element : elements) {
-                                       TETRAD_TRY_VOID(state->add(element));
-                                     }
-                                     return state->finish();
-                                   }));
+  return share(name,
+               pure_function({type}, aggregate->return_type,
+                             [aggregate](const FunctionEnvironment& environment,
+                                         FunctionArguments values) -> Result<OptionalBytes> {
+                               TETRAD_TRY(const auto elements, split_list(*values[0]));
+                               const auto state = aggregate->make(environment);
+                               for (const BytesView element : elements) {
+                                 TETRAD_TRY_VOID(state->add(std::array{OptionalView(element)}));
+                               }
+                               return state->finish();
+                             }));
 }
 
 // --- masks ---

@@ -18,11 +18,15 @@
 
 namespace tetrad::cql {
 
+class ScriptEngine;
+struct AggregateFunction;
+
 /// What a function may ask of the running statement.
 struct FunctionEnvironment {
   base::Random& random;
   int64_t now_ms = 0;                               // of the statement: current_timestamp()
   std::function<int64_t()> next_timestamp_us = {};  // strictly rising: now()
+  ScriptEngine* scripts = nullptr;                  // for user-defined functions
 };
 
 using FunctionArguments = std::span<const OptionalView>;
@@ -39,6 +43,8 @@ struct ScalarFunction {
   bool called_on_null = false;  // otherwise a null argument gives null
   bool pure = true;             // the same arguments give the same result
   bool monotonic = false;       // may stand in GROUP BY
+  /// Set when it is a user-defined aggregate; then there is no body.
+  std::shared_ptr<const AggregateFunction> aggregate = nullptr;
 
   /// `system.abs : (int) -> int`
   std::string signature() const;

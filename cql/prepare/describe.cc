@@ -6,6 +6,7 @@
 #include "cql/grammar/ast_print.h"
 #include "cql/protocol/response.h"
 #include "cql/system/virtual_tables.h"
+#include "cql/types/literal.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {
@@ -56,6 +57,40 @@ struct Row {
   std::string keyspace, type, name, statement;
 };
 
+/// `name(int, text)`, as functions are listed.
+template <class Function>
+std::string signature_of(const Function& function) {
+  std::string types;
+  for (const TypePtr& type : function.argument_types) {
+    types += (types.empty() ? "" : ", ") + type->cql_text_without_frozen();
+  }
+  return fmt::format("{}({})", quote_identifier(function.name), types);
+}
+
+std::string describe(const FunctionSchema& function) { return describe_function(function); }
+std::string describe(const AggregateSchema& aggregate) { return describe_aggregate(aggregate); }
+
+/// All overloads of `name`, or all there are, in the order in which Cassandra lists them.
+template <class Function>
+void add_functions(std::vector<Row>& rows, const KeyspaceSchema& keyspace,
+                   const std::vector<std::shared_ptr<const Function>>& functions,
+                   std::string_view type, const std::string* name, bool with_statement) {
+  std::map<std::string, const Function*> sorted;
+  for (const auto& function : functions) {
+    if (name != nullptr && function->name != *name) continue;
+    std::string key =
+        function->name + signature_of(*function).substr(quote_identifier(function->name).size());
+    for (char& c : key) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    sorted.emplace(std::move(key), function.get());
+  }
+  for (const auto& [key, function] : sorted) {
+    rows.push_back({quote_identifier(keyspace.name), std::string(type), signature_of(*function),
+                    with_statement ? describe(*function) : std::string()});
+  }
+}
+
 void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target target) {
   if (target == Target::kTables) {
     for (const auto& [name, table] : keyspace.tables)
@@ -64,13 +99,9 @@ void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target tar
     for (const auto& [name, type] : keyspace.types)
       rows.push_back({keyspace.name, "type", quote_identifier(name), ""});
   } else if (target == Target::kFunctions) {
-    for (const auto& function : keyspace.functions) {
-      rows.push_back({keyspace.name, "function", quote_identifier(function->name), ""});
-    }
+    add_functions(rows, keyspace, keyspace.functions, "function", nullptr, false);
   } else if (target == Target::kAggregates) {
-    for (const auto& aggregate : keyspace.aggregates) {
-      rows.push_back({keyspace.name, "aggregate", quote_identifier(aggregate->name), ""});
-    }
+    add_functions(rows, keyspace, keyspace.aggregates, "aggregate", nullptr, false);
   }
 }
 
@@ -83,6 +114,8 @@ void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool o
     rows.push_back({quote_identifier(keyspace.name), "type", quote_identifier(name),
                     describe_type(*keyspace.types.at(name))});
   }
+  add_functions(rows, keyspace, keyspace.functions, "function", nullptr, true);
+  add_functions(rows, keyspace, keyspace.aggregates, "aggregate", nullptr, true);
   for (const auto& [name, table] : keyspace.tables) {
     rows.push_back({quote_identifier(keyspace.name), "table", quote_identifier(name),
                     describe_table(*table, internals)});
@@ -256,6 +289,12 @@ class DescribeStatement final : public Statement {
       return fail(ErrorCode::kInvalid, "Materialized view '{}' not found in keyspace '{}'", name,
                   keyspace->name);
     }
+    if (statement_.target == Target::kFunction) {
+      add_functions(rows, *keyspace, keyspace->functions, "function", &name, true);
+    } else {
+      add_functions(rows, *keyspace, keyspace->aggregates, "aggregate", &name, true);
+    }
+    if (!rows.empty()) return rows;
     return fail(ErrorCode::kInvalid, "User defined {} '{}' not found in '{}'",
                 statement_.target == Target::kFunction ? "function" : "aggregate", name,
                 keyspace->name);
@@ -322,6 +361,35 @@ std::string describe_type(const DataType& udt) {
   }
   return fmt::format("CREATE TYPE {}.{} (\n{}\n);", quote_identifier(udt.keyspace()),
                      quote_identifier(udt.name()), fields);
+}
+
+std::string describe_function(const FunctionSchema& function) {
+  std::string arguments;
+  for (size_t i = 0; i < function.argument_names.size(); ++i) {
+    arguments +=
+        fmt::format("{}{} {}", i == 0 ? "" : ", ", quote_identifier(function.argument_names[i]),
+                    function.argument_types[i]->cql_text_without_frozen());
+  }
+  return fmt::format(
+      "CREATE FUNCTION {}.{}({})\n    {} ON NULL INPUT\n    RETURNS {}\n    LANGUAGE {}\n    AS "
+      "$${}$$;",
+      quote_identifier(function.keyspace), quote_identifier(function.name), arguments,
+      function.called_on_null_input ? "CALLED" : "RETURNS NULL",
+      function.return_type->cql_text_without_frozen(), function.language, function.body);
+}
+
+std::string describe_aggregate(const AggregateSchema& aggregate) {
+  std::string out = fmt::format("CREATE AGGREGATE {}.{}\n    SFUNC {}\n    STYPE {}",
+                                quote_identifier(aggregate.keyspace), signature_of(aggregate),
+                                quote_identifier(aggregate.state_function),
+                                aggregate.state_type->cql_text_without_frozen());
+  if (!aggregate.final_function.empty()) {
+    out += "\n    FINALFUNC " + quote_identifier(aggregate.final_function);
+  }
+  if (aggregate.initial_condition) {
+    out += "\n    INITCOND " + to_cql_literal(*aggregate.state_type, *aggregate.initial_condition);
+  }
+  return out + ";";
 }
 
 std::string describe_table(const TableSchema& table, bool internals) {

@@ -15,6 +15,8 @@ Result<StatementPtr> prepare_describe(const ast::Describe& statement,
 // The texts, in Cassandra 5.0's layout.
 std::string describe_keyspace(const KeyspaceSchema& keyspace);
 std::string describe_type(const DataType& udt);
+std::string describe_function(const FunctionSchema& function);
+std::string describe_aggregate(const AggregateSchema& aggregate);
 /// `internals`: WITH INTERNALS adds the id and what was dropped.
 std::string describe_table(const TableSchema& table, bool internals);
 

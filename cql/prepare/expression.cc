@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/byte_io.h"
+#include "cql/functions/user_function.h"
 #include "cql/types/compare.h"
 
 namespace tetrad::cql {
@@ -187,11 +188,7 @@ class Call final : public Expression {
         if (!label_.empty()) {
           error.message = fmt::format("the operation '{}' failed: {}", label_, error.message);
         }
-        base::FunctionFailureDetail detail{function_->keyspace, function_->name, {}};
-        for (const auto& type : function_->argument_types) {
-          detail.argument_types.push_back(type->cql_text());
-        }
-        error = Error(error.code, std::move(error.message), std::move(detail));
+        error = function_failure(std::move(error), *function_);
       }
       return std::unexpected(std::move(error));
     }

@@ -184,7 +184,10 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
         return bigint_type();
       case Kind::kFunction: {
         const std::string name = name_of(raw);
-        if (is_native_aggregate(name) && raw.children.size() == 1) {
+        const bool may_be_native =
+            !raw.function->keyspace || raw.function->keyspace->text == "system";
+        if (may_be_native && is_native_aggregate(name) && raw.children.size() == 1 &&
+            !exact_user_function(raw)) {
           const TypePtr argument = type_of(raw.children[0]);
           const auto aggregate = argument ? find_aggregate(name, argument) : nullptr;
           return aggregate ? aggregate->return_type : nullptr;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,10 +60,11 @@ struct RawExpression {
 RawExpression raw_of(const ast::Term& term);
 RawExpression raw_of(const ast::Selector& selector);
 
-/// An aggregate of a select list with its argument (null for count(*)).
+/// An aggregate of a select list with its arguments.
 struct AggregateCall {
   AggregateFunctionPtr function;
-  ExpressionPtr argument;
+  std::vector<ExpressionPtr> arguments;
+  bool counts_rows = false;  // count(*)
 };
 
 class ExpressionBuilder {
@@ -84,6 +86,7 @@ class ExpressionBuilder {
   /// The slot of a column; makes one.
   int32_t slot_of(const ColumnSchema& column);
   std::vector<AggregateCall> take_aggregates() { return std::move(aggregates_); }
+  UsedFunctions take_used_functions() { return std::move(used_functions_); }
   bool has_aggregates() const { return !aggregates_.empty(); }
   bool is_inside_aggregate() const { return inside_aggregate_; }
 
@@ -117,6 +120,15 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_selector(const RawExpression& raw);
   Result<ExpressionPtr> build_cast(const RawExpression& raw);
   Result<ExpressionPtr> build_aggregate(const RawExpression& raw);
+  Result<ExpressionPtr> build_user_aggregate(const RawExpression& raw,
+                                             const ScalarFunctionPtr& function);
+  Result<ExpressionPtr> inside_aggregate(const RawExpression& raw, const TypePtr& type);
+  /// The user-defined functions and aggregates that a call may mean by its name.
+  std::vector<ScalarFunctionPtr> user_candidates(const RawExpression& call) const;
+  Assignability test_arguments(const RawExpression& call, const ScalarFunction& function);
+  /// Of those, the one whose arguments fit exactly: it hides a native one.
+  ScalarFunctionPtr exact_user_function(const RawExpression& call);
+  Result<void> note_use(const RawExpression& call, const ScalarFunction& function);
   Result<ExpressionPtr> build_times(const RawExpression& raw);
   Result<ExpressionPtr> build_element(const RawExpression& raw);
   Result<ExpressionPtr> build_field(const RawExpression& raw);
@@ -147,6 +159,8 @@ class ExpressionBuilder {
   std::vector<const ColumnSchema*> slots_;
   std::vector<int32_t> slot_of_column_;  // by index in columns(); -1: none
   std::vector<AggregateCall> aggregates_;
+  UsedFunctions used_functions_;
+  std::map<const ast::FunctionName*, std::string> full_names_;  // of the user-defined ones called
 };
 
 }  // namespace tetrad::cql

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cql/functions/function_table.h"
+#include "cql/functions/user_function.h"
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/constant.h"
 #include "cql/prepare/expression_parts.h"
@@ -18,9 +19,25 @@ using Kind = RawExpression::Kind;
 
 }  // namespace
 
+namespace {
+
+/// Whether a result can be assigned. The types of user-defined functions are written without
+/// frozen, what they give is frozen.
+bool gives(const ScalarFunction& function, const TypePtr& receiver) {
+  if (test_assignment(*receiver, *function.return_type) != Assignability::kNotAssignable) {
+    return true;
+  }
+  return function.keyspace != "system" &&
+         test_assignment(*freeze(receiver), *freeze(function.return_type)) !=
+             Assignability::kNotAssignable;
+}
+
+}  // namespace
+
 std::string ExpressionBuilder::name_of(const Raw& call) const { return call.function->name.text; }
 
 std::string ExpressionBuilder::function_full_name(const ast::FunctionName& name) const {
+  if (const auto used = full_names_.find(&name); used != full_names_.end()) return used->second;
   std::string text = name.name.text;
   if (text == "tojson") text = "to_json";
   if (text == "fromjson") text = "from_json";
@@ -44,6 +61,59 @@ Result<ScalarFunctionPtr> ExpressionBuilder::token_function() const {
   return function;
 }
 
+std::vector<ScalarFunctionPtr> ExpressionBuilder::user_candidates(const Raw& call) const {
+  const ast::FunctionName& name = *call.function;
+  const KeyspaceSchema* keyspace =
+      context_.schema->keyspace(name.keyspace ? name.keyspace->text : table_.keyspace);
+  std::vector<ScalarFunctionPtr> out;
+  if (keyspace == nullptr) return out;
+  for (const FunctionPtr& function : keyspace->functions) {
+    if (function->name == name.name.text) out.push_back(make_user_function(*function));
+  }
+  for (const AggregatePtr& aggregate : keyspace->aggregates) {
+    if (aggregate->name != name.name.text) continue;
+    if (auto made = make_user_aggregate(*aggregate, *keyspace)) out.push_back(std::move(made));
+  }
+  return out;
+}
+
+Assignability ExpressionBuilder::test_arguments(const Raw& call, const ScalarFunction& function) {
+  if (function.argument_types.size() != call.children.size()) return Assignability::kNotAssignable;
+  auto all = Assignability::kExact;
+  for (size_t i = 0; i < call.children.size(); ++i) {
+    all = weakest(all, test(call.children[i], function.argument_types[i]));
+  }
+  return all;
+}
+
+ScalarFunctionPtr ExpressionBuilder::exact_user_function(const Raw& call) {
+  for (const ScalarFunctionPtr& function : user_candidates(call)) {
+    if (test_arguments(call, *function) == Assignability::kExact) return function;
+  }
+  return nullptr;
+}
+
+/// A prepared statement holds as long as the functions it calls do.
+Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& function) {
+  if (function.keyspace == "system") return {};
+  if (!context_.settings.user_functions_enabled) {
+    return fail(ErrorCode::kInvalid,
+                "User-defined functions are disabled in cassandra.yaml - set "
+                "user_defined_functions_enabled=true to enable");
+  }
+  full_names_[call.function] = function.qualified_name();
+  const KeyspaceSchema* keyspace = context_.schema->keyspace(function.keyspace);
+  if (!function.aggregate) {
+    used_functions_.add(keyspace->find_function(function.name, function.argument_types));
+    return {};
+  }
+  const AggregatePtr aggregate = keyspace->find_aggregate(function.name, function.argument_types);
+  used_functions_.add(aggregate);
+  used_functions_.add(state_function_of(*aggregate, *keyspace));
+  if (const FunctionPtr last = final_function_of(*aggregate, *keyspace)) used_functions_.add(last);
+  return {};
+}
+
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
@@ -53,15 +123,17 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     return in_selection_ ? fail(ErrorCode::kInvalid, "Unknown function '{}'", shown)
                          : fail(ErrorCode::kInvalid, "Unknown function {} called", shown);
   };
-  if (call.function->keyspace && call.function->keyspace->text != "system") return unknown();
+  const bool may_be_native = !call.function->keyspace || call.function->keyspace->text == "system";
   const size_t count = call.children.size();
   for (const Raw& child : call.children) {  // what is inside is resolved first
     if (child.kind != Kind::kFunction || is_native_aggregate(name_of(child))) continue;
     if (!in_selection_ || type_of(child)) continue;
     TETRAD_TRY([[maybe_unused]] const auto inner, resolve(child, nullptr, {}));
   }
+  std::vector<ScalarFunctionPtr> candidates = user_candidates(call);
 
-  if (is_generic_function(name)) {
+  if (may_be_native && is_generic_function(name)) {
+    if (auto function = exact_user_function(call)) return function;
     const auto [least, most] = generic_function_arity(name);
     if (count < least || count > most) {
       return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}", name);
@@ -86,8 +158,9 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     return made;
   }
 
-  std::vector<ScalarFunctionPtr> candidates;
-  if (name == "token") {
+  if (!may_be_native) {
+    // None but those.
+  } else if (name == "token") {
     TETRAD_TRY(ScalarFunctionPtr token, token_function());
     candidates.push_back(std::move(token));
   } else if (name.starts_with("castas")) {
@@ -105,21 +178,12 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     return unknown();
   } else {
     const auto found = find_native_functions(name);
-    candidates.assign(found.begin(), found.end());
+    candidates.insert(candidates.end(), found.begin(), found.end());
   }
   if (candidates.empty()) return unknown();
 
-  const auto test_arguments = [&](const ScalarFunction& function) {
-    if (function.argument_types.size() != count) return Assignability::kNotAssignable;
-    auto all = Assignability::kExact;
-    for (size_t i = 0; i < count; ++i) {
-      all = weakest(all, test(call.children[i], function.argument_types[i]));
-    }
-    return all;
-  };
   const auto fits_receiver = [&](const ScalarFunction& function) {
-    return !receiver ||
-           test_assignment(*receiver, *function.return_type) != Assignability::kNotAssignable;
+    return !receiver || gives(function, receiver);
   };
   const auto check_receiver = [&](ScalarFunctionPtr function) -> Result<ScalarFunctionPtr> {
     if (!fits_receiver(*function)) {
@@ -160,7 +224,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   }
   std::vector<ScalarFunctionPtr> matching;
   for (const auto& function : candidates) {
-    const Assignability fit = test_arguments(*function);
+    const Assignability fit = test_arguments(call, *function);
     if (fit == Assignability::kExact) return check_receiver(function);
     if (fit == Assignability::kWeak) matching.push_back(function);
   }
@@ -203,26 +267,34 @@ Result<std::vector<ExpressionPtr>> ExpressionBuilder::build_arguments(
 
 Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiver* receiver) {
   const std::string name = name_of(raw);
-  if (is_native_aggregate(name)) {
+  const bool may_be_native = !raw.function->keyspace || raw.function->keyspace->text == "system";
+  if (may_be_native && is_native_aggregate(name) && !exact_user_function(raw)) {
     if (!in_selection_) {
       return fail(ErrorCode::kInvalid,
                   "Aggregation function are not supported in the where clause");
     }
     return build_aggregate(raw);
   }
-  if (in_selection_ && (name == "fromjson" || name == "from_json")) {
+  if (in_selection_ && may_be_native && (name == "fromjson" || name == "from_json")) {
     return fail(ErrorCode::kInvalid,
                 "{}() cannot be used in the selection clause of a SELECT statement", name);
   }
   TETRAD_TRY(ScalarFunctionPtr function,
              resolve(raw, receiver == nullptr ? nullptr : receiver->type,
                      receiver == nullptr ? std::string() : receiver->name));
-  if (receiver != nullptr &&
-      test_assignment(*receiver->type, *function->return_type) == Assignability::kNotAssignable) {
+  if (receiver != nullptr && !gives(*function, receiver->type)) {
     return fail(ErrorCode::kInvalid,
                 "Type error: cannot assign result of function {} (type {}) to {} (type {})",
                 function->qualified_name(), function->return_type->cql_text(), receiver->name,
                 receiver->type->cql_text());
+  }
+  TETRAD_TRY_VOID(note_use(raw, *function));
+  if (function->aggregate) {
+    if (!in_selection_) {
+      return fail(ErrorCode::kInvalid,
+                  "Aggregation function are not supported in the where clause");
+    }
+    return build_user_aggregate(raw, function);
   }
   TETRAD_TRY(auto arguments, build_arguments(raw, *function));
   return make_call(std::move(function), std::move(arguments));

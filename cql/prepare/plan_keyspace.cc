@@ -329,6 +329,20 @@ Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input) 
     return out;
   }
   std::string users;
+  const auto uses_type = [&](const TypePtr& type) {
+    return type->references_udt(keyspace_name, name);
+  };
+  for (const FunctionPtr& function : keyspace->functions) {
+    if (uses_type(function->return_type) ||
+        std::ranges::any_of(function->argument_types, uses_type)) {
+      users += (users.empty() ? "" : ", ") + function->qualified_name();
+    }
+  }
+  if (!users.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot drop user type '{}.{}' as it is still used by functions {}", keyspace_name,
+                name, users);
+  }
   for (const auto& [other_name, other] : keyspace->types) {
     if (other_name == name) continue;
     const bool uses =

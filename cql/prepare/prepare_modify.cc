@@ -230,16 +230,22 @@ class ModifyPreparer {
 
   /// Ends the preparation of a statement that stands alone.
   StatementPtr alone(Made made) {
+    made->used_functions_ = builder_->take_used_functions();
     made->partition_key_indexes_ = markers_.partition_key_indexes(*made->table_);
     made->bind_variables_ = std::move(markers_).take();
     return made;
   }
 
  private:
-  Result<Made> any(const ast::Insert& source) { return insert(source); }
-  Result<Made> any(const ast::InsertJson& source) { return insert_json(source); }
-  Result<Made> any(const ast::Update& source) { return update(source); }
-  Result<Made> any(const ast::Delete& source) { return remove(source); }
+  Result<Made> any(const ast::Insert& source) { return with_functions(insert(source)); }
+  Result<Made> any(const ast::InsertJson& source) { return with_functions(insert_json(source)); }
+  Result<Made> any(const ast::Update& source) { return with_functions(update(source)); }
+  Result<Made> any(const ast::Delete& source) { return with_functions(remove(source)); }
+
+  Result<Made> with_functions(Result<Made> made) {
+    if (made) (*made)->used_functions_ = builder_->take_used_functions();
+    return made;
+  }
 
   Result<void> open(const ast::QualifiedName& name, ModifyStatement::Kind kind) {
     TETRAD_TRY(table_, find_table(name, context_));

@@ -61,7 +61,8 @@ class ChangeStatement final : public Statement {
  private:
   Result<SchemaPlan> plan_now(const SchemaSnapshot& schema, const replication::MetaState& meta,
                               ExecuteContext& context, std::vector<std::string>& warnings) const {
-    const PlanInput input{schema,  meta, keyspace_, context.random, context.reactor.wall_time_us(),
+    const PlanInput input{schema,           meta,           keyspace_,
+                          context.settings, context.random, context.reactor.wall_time_us(),
                           warnings};
     return std::visit(
         [&](const auto& statement) -> Result<SchemaPlan> {
@@ -105,11 +106,6 @@ struct FeatureName {
     } else if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView> ||
                          std::is_same_v<T, ast::DropView>) {
       return "materialized views";
-    } else if constexpr (std::is_same_v<T, ast::CreateFunction> ||
-                         std::is_same_v<T, ast::DropFunction> ||
-                         std::is_same_v<T, ast::CreateAggregate> ||
-                         std::is_same_v<T, ast::DropAggregate>) {
-      return "user-defined functions and aggregates";
     } else if constexpr (std::is_same_v<T, ast::CreateTrigger> ||
                          std::is_same_v<T, ast::DropTrigger>) {
       return "triggers";

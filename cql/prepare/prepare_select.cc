@@ -245,7 +245,17 @@ class SelectPreparer {
       } else {
         const RawExpression raw = raw_of(selector);
         had_function = true;
+        size_t columns = 0;
         TETRAD_TRY(function, builder_.selector(selector));
+        for_each_column(raw, [&](const ast::Identifier& name) {
+          column = table_->find(name.text);
+          ++columns;
+        });
+        if (columns == 1 && column != nullptr && column->kind != ColumnKind::kClustering) {
+          return fail(ErrorCode::kInvalid,
+                      "Group by functions are only supported on clustering columns, got {}",
+                      column->name);
+        }
         if (raw.kind == RawExpression::Kind::kFunction) {
           TETRAD_TRY(const ScalarFunctionPtr called, builder_.resolve(raw, nullptr, {}));
           if (!called->monotonic) {
@@ -254,11 +264,6 @@ class SelectPreparer {
                         called->signature());
           }
         }
-        size_t columns = 0;
-        for_each_column(raw, [&](const ast::Identifier& name) {
-          column = table_->find(name.text);
-          ++columns;
-        });
         if (columns != 1 || column == nullptr) {
           return fail(ErrorCode::kInvalid,
                       "GROUP BY functions must have one and only one clustering column as an "
@@ -353,6 +358,7 @@ class SelectPreparer {
   void finish() {
     SelectStatement& made = *made_;
     made.aggregates_ = builder_.take_aggregates();
+    made.used_functions_ = builder_.take_used_functions();
     made.layout_ = RowLayout::make(table_, builder_.slots(), wants_times_);
     if (!made.is_json_ && !made.is_aggregate_) {
       for (const ExpressionPtr& output : made.outputs_) {
@@ -366,7 +372,7 @@ class SelectPreparer {
     made.static_only_rows_ = table_->has_static() && !made.where_.has_clustering();
     made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
     made.counts_only_ = made.is_aggregate_ && !made.is_grouped_ && made.aggregates_.size() == 1 &&
-                        !made.aggregates_[0].argument && !made.where_.needs_filtering() &&
+                        made.aggregates_[0].counts_rows && !made.where_.needs_filtering() &&
                         !made.distinct_ && made.layout_.slots.empty() &&
                         table_->dropped_columns.empty();
     made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);

@@ -30,6 +30,24 @@ Result<StatementPtr> prepare_statement(const ast::Statement& statement,
   return prepare_schema_statement(statement, context);
 }
 
+bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {
+  for (const FunctionPtr& function : functions_) {
+    const KeyspaceSchema* keyspace = schema.keyspace(function->keyspace);
+    const FunctionPtr now = keyspace == nullptr
+                                ? nullptr
+                                : keyspace->find_function(function->name, function->argument_types);
+    if (!now || *now != *function) return false;
+  }
+  for (const AggregatePtr& aggregate : aggregates_) {
+    const KeyspaceSchema* keyspace = schema.keyspace(aggregate->keyspace);
+    const AggregatePtr now =
+        keyspace == nullptr ? nullptr
+                            : keyspace->find_aggregate(aggregate->name, aggregate->argument_types);
+    if (!now || *now != *aggregate) return false;
+  }
+  return true;
+}
+
 Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext& context) {
   const std::string& keyspace = name.keyspace ? name.keyspace->text : context.keyspace;
   if (keyspace.empty()) {

@@ -21,6 +21,7 @@
 #include "cql/protocol/result_metadata.h"
 #include "cql/protocol/schema_change.h"
 #include "cql/schema/schema_snapshot.h"
+#include "cql/script/script_engine.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 
@@ -67,6 +68,7 @@ struct QuerySettings {
   uint32_t batch_warn_bytes = 5u << 10, batch_fail_bytes = 50u << 10;
   uint32_t in_cartesian_product_max = 100'000;
   bool user_functions_enabled = false;
+  ScriptLimits script_limits;
 };
 
 /// What a connection carries from statement to statement.
@@ -85,8 +87,9 @@ struct ExecuteContext {
   replication::MetaService& meta;
   VirtualTables& virtual_tables;
   const QuerySettings& settings;
-  base::Random& random;  // the shard's: uuid(), now(), ids of list elements
-  SchemaPtr schema;      // the newest when the request came in
+  base::Random& random;   // the shard's: uuid(), now(), ids of list elements
+  ScriptEngine& scripts;  // the shard's
+  SchemaPtr schema;       // the newest when the request came in
   ClientState& client;
   QueryOptions options;
   std::vector<std::string> warnings;  // for the client
@@ -105,6 +108,20 @@ struct SetKeyspaceResult {
   std::string keyspace;
 };
 using StatementResult = std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChange>;
+
+/// The user-defined functions and aggregates that a statement calls.
+class UsedFunctions {
+ public:
+  void add(FunctionPtr function) { functions_.push_back(std::move(function)); }
+  void add(AggregatePtr aggregate) { aggregates_.push_back(std::move(aggregate)); }
+  bool is_empty() const { return functions_.empty() && aggregates_.empty(); }
+  /// Whether all of them are in the snapshot as they were.
+  bool are_current(const SchemaSnapshot& schema) const;
+
+ private:
+  std::vector<FunctionPtr> functions_;
+  std::vector<AggregatePtr> aggregates_;
+};
 
 /// One prepared statement. Immutable; run by many requests at once.
 class Statement {
@@ -133,6 +150,7 @@ class Statement {
   std::vector<uint16_t> partition_key_indexes_;
   ResultMetadataPtr result_metadata_;
   std::vector<std::string> warnings_;
+  UsedFunctions used_functions_;
 };
 using StatementPtr = std::shared_ptr<const Statement>;
 

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "cql/grammar/ast.h"
+#include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/schema_change.h"
 #include "cql/schema/schema_snapshot.h"
 #include "replication/meta/meta_state.h"
@@ -19,8 +20,9 @@ struct PlanInput {
   const SchemaSnapshot& schema;
   const replication::MetaState& meta;
   const std::string& keyspace;  // in effect; "" if none
-  base::Random& random;         // table ids
-  int64_t now_us;               // wall clock: table ids, drop times
+  const QuerySettings& settings;
+  base::Random& random;  // table ids
+  int64_t now_us;        // wall clock: table ids, drop times
   std::vector<std::string>& warnings;
 };
 
@@ -40,6 +42,10 @@ Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropFunction& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateAggregate& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropAggregate& statement, const PlanInput& input);
 
 // Shared by the plans.
 

@@ -22,7 +22,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
       return make_column(found->type, slot_of(*found));
     }
     case Kind::kCountRows:
-      aggregates_.push_back({count_rows_aggregate(), nullptr});
+      aggregates_.push_back({count_rows_aggregate(), {}, true});
       return make_aggregate_reference(bigint_type(), aggregates_.size() - 1);
     case Kind::kTimes:
       return build_times(raw);
@@ -118,40 +118,63 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
     return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})", name,
                 name == "sum" || name == "avg" ? "numeric" : "any");
   }
-  if (inside_aggregate_) {
-    return late("aggregate functions cannot be used as arguments of aggregate functions");
-  }
   const auto no_match = [&] {
     return fail(ErrorCode::kInvalid,
                 "Invalid call to function {}, none of its type signatures match (known type "
                 "signatures: {})",
                 name, aggregate_signatures(name));
   };
-  if (raw.children[0].kind == Kind::kCast) {  // the call is resolved before the cast
+  if (!inside_aggregate_ && raw.children[0].kind == Kind::kCast) {
+    // The call is resolved before the cast.
     const TypePtr known = type_of(raw.children[0]);
     if (known && !find_aggregate(name, known)) return no_match();
   }
+  TETRAD_TRY(ExpressionPtr argument, inside_aggregate(raw.children[0], nullptr));
+  AggregateFunctionPtr function = find_aggregate(name, argument->type());
+  if (!function) return no_match();
+  TypePtr type = function->return_type;
+  AggregateCall call{std::move(function), {}, false};
+  call.arguments.push_back(std::move(argument));
+  aggregates_.push_back(std::move(call));
+  return make_aggregate_reference(std::move(type), aggregates_.size() - 1);
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_user_aggregate(const Raw& raw,
+                                                              const ScalarFunctionPtr& function) {
+  AggregateCall call{function->aggregate, {}, false};
+  for (size_t i = 0; i < raw.children.size(); ++i) {
+    TETRAD_TRY(ExpressionPtr argument,
+               inside_aggregate(raw.children[i], function->argument_types[i]));
+    call.arguments.push_back(std::move(argument));
+  }
+  if (inside_aggregate_) {  // without arguments
+    return late("aggregate functions cannot be used as arguments of aggregate functions");
+  }
+  aggregates_.push_back(std::move(call));
+  return make_aggregate_reference(function->return_type, aggregates_.size() - 1);
+}
+
+/// An argument of an aggregate, which may hold no aggregate. `type`: null when the argument itself
+/// tells its type.
+Result<ExpressionPtr> ExpressionBuilder::inside_aggregate(const Raw& child, const TypePtr& type) {
+  const auto nested = [this] {
+    return late("aggregate functions cannot be used as arguments of aggregate functions");
+  };
+  if (inside_aggregate_) return nested();
   inside_aggregate_ = true;
   const size_t before = aggregates_.size();
   auto argument = [&]() -> Result<ExpressionPtr> {
-    const Raw& child = raw.children[0];
+    if (type) return build(child, {"[selection]", type, nullptr});
     if (child.kind == Kind::kLiteral || child.kind == Kind::kMarker) {
-      const TypePtr type = type_of(child);
-      if (!type) return cannot_infer(child);
-      return build(child, {"[selection]", type, nullptr});
+      const TypePtr known = type_of(child);
+      if (!known) return cannot_infer(child);
+      return build(child, {"[selection]", known, nullptr});
     }
     return build_selector(child);
   }();
   inside_aggregate_ = false;
-  if (!argument) return std::unexpected(std::move(argument).error());
-  if (aggregates_.size() != before) {
-    return late("aggregate functions cannot be used as arguments of aggregate functions");
-  }
-  AggregateFunctionPtr function = find_aggregate(name, (*argument)->type());
-  if (!function) return no_match();
-  TypePtr type = function->return_type;
-  aggregates_.push_back({std::move(function), std::move(*argument)});
-  return make_aggregate_reference(std::move(type), aggregates_.size() - 1);
+  if (argument && aggregates_.size() != before) return nested();
+  return argument;
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/schema/schema_snapshot.h"
 
+#include <algorithm>
+
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
@@ -53,7 +55,68 @@ Result<void> read_types(const std::map<std::string, std::string>& texts, Keyspac
   return {};
 }
 
+/// Functions and aggregates. What is as it was keeps its object: listeners compare those.
+Result<void> read_functions(const std::map<std::string, std::string>& texts,
+                            const UdtResolver& resolve, const KeyspaceSchema* old,
+                            KeyspaceSchema& keyspace) {
+  for (const auto& [key, text] : texts) {
+    if (key.starts_with("function/")) {
+      TETRAD_TRY(FunctionPtr function, read_function_text(text, resolve));
+      const FunctionPtr before =
+          old == nullptr ? nullptr : old->find_function(function->name, function->argument_types);
+      keyspace.functions.push_back(before && *before == *function ? before : std::move(function));
+    } else if (key.starts_with("aggregate/")) {
+      TETRAD_TRY(AggregatePtr aggregate, read_aggregate_text(text, resolve));
+      const AggregatePtr before =
+          old == nullptr ? nullptr
+                         : old->find_aggregate(aggregate->name, aggregate->argument_types);
+      keyspace.aggregates.push_back(before && *before == *aggregate ? before
+                                                                    : std::move(aggregate));
+    }
+  }
+  return {};
+}
+
+template <class Schema>
+std::shared_ptr<const Schema> find_overload(
+    const std::vector<std::shared_ptr<const Schema>>& overloads, std::string_view name,
+    std::span<const TypePtr> types) {
+  for (const auto& overload : overloads) {
+    if (overload->name == name && equal_types(overload->argument_types, types)) return overload;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+bool equal_types(std::span<const TypePtr> a, std::span<const TypePtr> b) {
+  return std::ranges::equal(
+      a, b, [](const TypePtr& left, const TypePtr& right) { return *left == *right; });
+}
+
+bool operator==(const FunctionSchema& a, const FunctionSchema& b) {
+  return a.keyspace == b.keyspace && a.name == b.name && a.argument_names == b.argument_names &&
+         equal_types(a.argument_types, b.argument_types) && *a.return_type == *b.return_type &&
+         a.called_on_null_input == b.called_on_null_input && a.language == b.language &&
+         a.body == b.body;
+}
+
+bool operator==(const AggregateSchema& a, const AggregateSchema& b) {
+  return a.keyspace == b.keyspace && a.name == b.name &&
+         equal_types(a.argument_types, b.argument_types) && a.state_function == b.state_function &&
+         a.final_function == b.final_function && *a.state_type == *b.state_type &&
+         *a.return_type == *b.return_type && a.initial_condition == b.initial_condition;
+}
+
+FunctionPtr KeyspaceSchema::find_function(std::string_view function,
+                                          std::span<const TypePtr> argument_types) const {
+  return find_overload(functions, function, argument_types);
+}
+
+AggregatePtr KeyspaceSchema::find_aggregate(std::string_view aggregate,
+                                            std::span<const TypePtr> argument_types) const {
+  return find_overload(aggregates, aggregate, argument_types);
+}
 
 Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
     const replication::MetaState& state, const SchemaSnapshot* previous,
@@ -90,8 +153,15 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
       }
     }
     TETRAD_TRY(KeyspaceSchema keyspace, read_keyspace_text(texts.keyspace));
-    const bool same_types = old != nullptr && old->dependency_texts == texts.dependencies;
-    if (same_types) {
+    const UdtResolver resolve = [&keyspace](std::string_view named,
+                                            std::string_view type) -> TypePtr {
+      if (!named.empty() && named != keyspace.name) return nullptr;
+      const auto found = keyspace.types.find(std::string(type));
+      return found == keyspace.types.end() ? nullptr : found->second;
+    };
+    const bool same_dependencies = old != nullptr && old->dependency_texts == texts.dependencies;
+    bool same_types = same_dependencies;
+    if (same_dependencies) {
       keyspace.types = old_schema->types;
       keyspace.types_in_dependency_order = old_schema->types_in_dependency_order;
       keyspace.functions = old_schema->functions;
@@ -102,13 +172,21 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
         if (key.starts_with("type/")) types.emplace(key, text);
       }
       TETRAD_TRY_VOID(read_types(types, keyspace));
+      same_types = old_schema != nullptr && old_schema->types.size() == keyspace.types.size();
+      for (auto& [type_name, type] : keyspace.types) {
+        TypePtr before;
+        if (old_schema != nullptr) {
+          const auto found = old_schema->types.find(type_name);
+          if (found != old_schema->types.end()) before = found->second;
+        }
+        if (before && *before == *type) {
+          type = before;
+        } else {
+          same_types = false;
+        }
+      }
+      TETRAD_TRY_VOID(read_functions(texts.dependencies, resolve, old_schema.get(), keyspace));
     }
-    const UdtResolver resolve = [&keyspace](std::string_view named,
-                                            std::string_view type) -> TypePtr {
-      if (!named.empty() && named != keyspace.name) return nullptr;
-      const auto found = keyspace.types.find(std::string(type));
-      return found == keyspace.types.end() ? nullptr : found->second;
-    };
     bool same_tables = old != nullptr && old_schema->tables.size() == texts.tables.size();
     for (const auto& [table_name, entry] : texts.tables) {
       const auto& [key, text] = entry;
@@ -140,7 +218,7 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
       out->decoded_tables_.emplace(key, DecodedTable{text, fresh->incarnation, fresh});
       keyspace.tables.emplace(table_name, std::move(fresh));
     }
-    const bool unchanged = same_types && same_tables && old->text == texts.keyspace;
+    const bool unchanged = same_dependencies && same_tables && old->text == texts.keyspace;
     out->decoded_keyspaces_.emplace(name, DecodedKeyspace{texts.keyspace, texts.dependencies});
     out->keyspaces_.emplace(
         name, unchanged ? old_schema : std::make_shared<const KeyspaceSchema>(std::move(keyspace)));

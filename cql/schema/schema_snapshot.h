@@ -6,6 +6,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,9 @@ struct FunctionSchema {
   TypePtr return_type;
   bool called_on_null_input = false;
   std::string language, body;
+
+  friend bool operator==(const FunctionSchema& a, const FunctionSchema& b);
+  std::string qualified_name() const { return keyspace + "." + name; }
 };
 
 struct AggregateSchema {
@@ -30,7 +35,14 @@ struct AggregateSchema {
   std::string state_function, final_function;  // final_function may be ""
   TypePtr state_type, return_type;
   std::optional<Bytes> initial_condition;
+
+  friend bool operator==(const AggregateSchema& a, const AggregateSchema& b);
+  std::string qualified_name() const { return keyspace + "." + name; }
 };
+using FunctionPtr = std::shared_ptr<const FunctionSchema>;
+using AggregatePtr = std::shared_ptr<const AggregateSchema>;
+
+bool equal_types(std::span<const TypePtr> a, std::span<const TypePtr> b);
 
 struct KeyspaceSchema {
   std::string name;
@@ -41,8 +53,12 @@ struct KeyspaceSchema {
   std::map<std::string, TablePtr> tables;
   std::map<std::string, TypePtr> types;  // user types, not frozen
   std::vector<std::string> types_in_dependency_order;
-  std::vector<std::shared_ptr<const FunctionSchema>> functions;
-  std::vector<std::shared_ptr<const AggregateSchema>> aggregates;
+  std::vector<FunctionPtr> functions;  // by name, then argument types
+  std::vector<AggregatePtr> aggregates;
+
+  /// The function with exactly these arguments, or null.
+  FunctionPtr find_function(std::string_view name, std::span<const TypePtr> argument_types) const;
+  AggregatePtr find_aggregate(std::string_view name, std::span<const TypePtr> argument_types) const;
 };
 
 class SchemaSnapshot {

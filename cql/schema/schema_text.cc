@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cql/types/literal.h"
+
 namespace tetrad::cql {
 namespace {
 
@@ -100,6 +102,43 @@ std::string table_key(std::string_view keyspace, std::string_view table) {
 }
 std::string type_key(std::string_view keyspace, std::string_view type) {
   return fmt::format("type/{}/{}", keyspace, type);
+}
+
+namespace {
+
+std::string overload_key(std::string_view kind, std::string_view keyspace, std::string_view name,
+                         std::span<const TypePtr> argument_types) {
+  std::string types;
+  for (const TypePtr& type : argument_types) {
+    types += (types.empty() ? "" : ", ") + type->cql_text();
+  }
+  return fmt::format("{}/{}/{}({})", kind, keyspace, name, types);
+}
+
+json type_list(const std::vector<TypePtr>& types) {
+  json out = json::array();
+  for (const TypePtr& type : types) out.push_back(type->cql_text());
+  return out;
+}
+
+Result<std::vector<TypePtr>> read_type_list(const json& in, const UdtResolver& resolve_udt) {
+  std::vector<TypePtr> out;
+  for (const json& text : in) {
+    TETRAD_TRY(TypePtr type, parse_type(text.get<std::string>(), resolve_udt));
+    out.push_back(std::move(type));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string function_key(std::string_view keyspace, std::string_view name,
+                         std::span<const TypePtr> argument_types) {
+  return overload_key("function", keyspace, name, argument_types);
+}
+std::string aggregate_key(std::string_view keyspace, std::string_view name,
+                          std::span<const TypePtr> argument_types) {
+  return overload_key("aggregate", keyspace, name, argument_types);
 }
 
 std::string keyspace_text(const KeyspaceSchema& keyspace) {
@@ -210,6 +249,68 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
       types.push_back(std::move(*type));
     }
     return make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+  });
+}
+
+std::string function_text(const FunctionSchema& function) {
+  return json{{"format", kFormat},
+              {"keyspace", function.keyspace},
+              {"name", function.name},
+              {"argument_names", function.argument_names},
+              {"argument_types", type_list(function.argument_types)},
+              {"return_type", function.return_type->cql_text()},
+              {"called_on_null_input", function.called_on_null_input},
+              {"language", function.language},
+              {"body", function.body}}
+      .dump();
+}
+
+Result<FunctionPtr> read_function_text(const std::string& text, const UdtResolver& resolve_udt) {
+  return guarded(text, [&](const json& in) -> Result<FunctionPtr> {
+    auto out = std::make_shared<FunctionSchema>();
+    out->keyspace = in.at("keyspace");
+    out->name = in.at("name");
+    out->argument_names = in.at("argument_names").get<std::vector<std::string>>();
+    TETRAD_TRY(out->argument_types, read_type_list(in.at("argument_types"), resolve_udt));
+    TETRAD_TRY(out->return_type, parse_type(in.at("return_type").get<std::string>(), resolve_udt));
+    out->called_on_null_input = in.at("called_on_null_input");
+    out->language = in.at("language");
+    out->body = in.at("body");
+    return out;
+  });
+}
+
+std::string aggregate_text(const AggregateSchema& aggregate) {
+  json out = {{"format", kFormat},
+              {"keyspace", aggregate.keyspace},
+              {"name", aggregate.name},
+              {"argument_types", type_list(aggregate.argument_types)},
+              {"state_function", aggregate.state_function},
+              {"final_function", aggregate.final_function},
+              {"state_type", aggregate.state_type->cql_text()},
+              {"return_type", aggregate.return_type->cql_text()}};
+  if (aggregate.initial_condition) {
+    out["initial_condition"] = base::to_hex(*aggregate.initial_condition);
+  }
+  return out.dump();
+}
+
+Result<AggregatePtr> read_aggregate_text(const std::string& text, const UdtResolver& resolve_udt) {
+  return guarded(text, [&](const json& in) -> Result<AggregatePtr> {
+    auto out = std::make_shared<AggregateSchema>();
+    out->keyspace = in.at("keyspace");
+    out->name = in.at("name");
+    TETRAD_TRY(out->argument_types, read_type_list(in.at("argument_types"), resolve_udt));
+    out->state_function = in.at("state_function");
+    out->final_function = in.at("final_function");
+    TETRAD_TRY(out->state_type, parse_type(in.at("state_type").get<std::string>(), resolve_udt));
+    TETRAD_TRY(out->return_type, parse_type(in.at("return_type").get<std::string>(), resolve_udt));
+    if (in.contains("initial_condition")) {
+      auto bytes = parse_hex(in["initial_condition"].get<std::string>());
+      if (!bytes) return fail(ErrorCode::kCorruption, "initial condition of {}", out->name);
+      out->initial_condition = std::move(*bytes);
+    }
+    return out;
   });
 }
 

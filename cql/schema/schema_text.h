@@ -17,6 +17,11 @@ std::string keyspace_key(std::string_view keyspace);
 std::string table_key(std::string_view keyspace, std::string_view table);
 std::string type_key(std::string_view keyspace, std::string_view type);
 
+std::string function_key(std::string_view keyspace, std::string_view name,
+                         std::span<const TypePtr> argument_types);
+std::string aggregate_key(std::string_view keyspace, std::string_view name,
+                          std::span<const TypePtr> argument_types);
+
 std::string keyspace_text(const KeyspaceSchema& keyspace);
 /// Name, replication and durable_writes only. Errors: kCorruption.
 Result<KeyspaceSchema> read_keyspace_text(const std::string& text);
@@ -30,5 +35,10 @@ std::string type_text(const DataType& udt);
 /// A type's fields may name others of its keyspace. Errors: kCorruption, kNotFound (a type it needs
 /// is not there yet).
 Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resolve_udt);
+
+std::string function_text(const FunctionSchema& function);
+Result<FunctionPtr> read_function_text(const std::string& text, const UdtResolver& resolve_udt);
+std::string aggregate_text(const AggregateSchema& aggregate);
+Result<AggregatePtr> read_aggregate_text(const std::string& text, const UdtResolver& resolve_udt);
 
 }  // namespace tetrad::cql

@@ -8,6 +8,7 @@
 #include "cql/protocol/inet.h"
 #include "cql/system/virtual_rows.h"
 #include "cql/system/virtual_tables.h"
+#include "cql/types/literal.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {
@@ -38,6 +39,12 @@ Cell text_set(std::vector<std::string> values) {
 Cell text_list(const std::vector<std::string>& values) {
   const std::vector<BytesView> views(values.begin(), values.end());
   return join_list(views);
+}
+
+Cell type_list(const std::vector<TypePtr>& types) {
+  std::vector<std::string> texts;
+  for (const TypePtr& type : types) texts.push_back(type->cql_text());
+  return text_list(texts);
 }
 
 template <class Map>
@@ -481,17 +488,44 @@ class SystemTables final : public VirtualTables {
             {"called_on_null_input", "boolean"},
             {"language", "text"},
             {"return_type", "text"}},
-           none);
-    define("system_schema", "aggregates",
-           {{"keyspace_name", "text", "pk"},
-            {"aggregate_name", "text", "ck"},
-            {"argument_types", "frozen<list<text>>", "ck"},
-            {"final_func", "text"},
-            {"initcond", "text"},
-            {"return_type", "text"},
-            {"state_func", "text"},
-            {"state_type", "text"}},
-           none);
+           [](const SchemaSnapshot& schema) {
+             Rows rows;
+             for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+               for (const FunctionPtr& function : keyspace.functions) {
+                 rows.push_back({text(keyspace.name), text(function->name),
+                                 type_list(function->argument_types),
+                                 text_list(function->argument_names), text(function->body),
+                                 flag(function->called_on_null_input), text(function->language),
+                                 text(function->return_type->cql_text())});
+               }
+             });
+             return rows;
+           });
+    define(
+        "system_schema", "aggregates",
+        {{"keyspace_name", "text", "pk"},
+         {"aggregate_name", "text", "ck"},
+         {"argument_types", "frozen<list<text>>", "ck"},
+         {"final_func", "text"},
+         {"initcond", "text"},
+         {"return_type", "text"},
+         {"state_func", "text"},
+         {"state_type", "text"}},
+        [](const SchemaSnapshot& schema) {
+          Rows rows;
+          for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+            for (const AggregatePtr& aggregate : keyspace.aggregates) {
+              const auto& initial = aggregate->initial_condition;
+              rows.push_back(
+                  {text(keyspace.name), text(aggregate->name), type_list(aggregate->argument_types),
+                   aggregate->final_function.empty() ? kNull : text(aggregate->final_function),
+                   initial ? text(to_cql_literal(*aggregate->state_type, *initial)) : kNull,
+                   text(aggregate->return_type->cql_text()), text(aggregate->state_function),
+                   text(aggregate->state_type->cql_text())});
+            }
+          });
+          return rows;
+        });
     define("system_schema", "triggers",
            {{"keyspace_name", "text", "pk"},
             {"table_name", "text", "ck"},

@@ -37,6 +37,9 @@ struct Options {
   uint64_t prepared_statements_max = 10'000;
   uint64_t replace_after_s = 3'600;
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
+
+  bool user_defined_functions_enabled = false;
+  uint64_t user_defined_functions_steps_max = 1'000'000, user_defined_functions_memory_mb = 16;
 };
 
 inline constexpr uint64_t kShardsMax = 256;

@@ -19,7 +19,7 @@ def main():
         if path.stem not in only if only or own else False:
             continue
         statements = read_script(path)
-        answers = run_script(server, path.stem, statements)
+        answers = run_script(server, path.stem, [statement.for_reference() for statement in statements])
         write_expected(here / "expected" / (path.stem + ".txt"), statements, answers)
         errors = sum(any(line.startswith("error") for line in lines) for lines in answers)
         print(f"{path.stem}: {len(statements)} statements, {errors} errors", flush=True)

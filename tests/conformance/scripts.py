@@ -3,7 +3,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass
@@ -11,9 +11,19 @@ class Statement:
     text: str
     page: int | None = None  # rows a page
     values: list | None = None  # prepared, then executed once with each of these; None: a plain statement
+    java: str | None = None  # the body of a function in Java, for a server that takes no Lua
+
+    def for_reference(self):
+        """The statement as Cassandra is asked it."""
+        if self.java is None:
+            return self
+        text, count = re.subn(r"LANGUAGE lua AS (?:'.*'|\$\$.*\$\$)", lambda _: f"LANGUAGE java AS $${self.java}$$", self.text)
+        if count != 1:
+            raise ValueError(f"no Lua body to replace: {self.text}")
+        return replace(self, text=text)
 
 
-DIRECTIVE = re.compile(r"--\s*(page|prepare)\b(.*)")
+DIRECTIVE = re.compile(r"--\s*(page|prepare|java)\b(.*)")
 
 
 # A script never touches what belongs to the server: Cassandra does not refuse all of it (TRUNCATE system.local).
@@ -22,17 +32,17 @@ SYSTEM_CHANGE = re.compile(r"(?!\s*(SELECT|DESC|DESCRIBE)\b)(?=.*\bsystem\w*\b\"
 
 def read_script(path):
     """The statements of a script, in order."""
-    statements, lines, page, values = [], [], None, None
+    statements, lines, page, values, java = [], [], None, None, None
     in_batch = in_body = False
 
     def finish():
-        nonlocal lines, page, values, in_batch
+        nonlocal lines, page, values, java, in_batch
         text = "\n".join(lines).strip()
         assert text.endswith(";")
         if SYSTEM_CHANGE.match(text):
             raise ValueError(f"{path}: changes a system keyspace: {text}")
-        statements.append(Statement(text[:-1], page, values))
-        lines, page, values, in_batch = [], None, None, False
+        statements.append(Statement(text[:-1], page, values, java))
+        lines, page, values, java, in_batch = [], None, None, None, False
 
     for line in path.read_text().split("\n"):
         if not lines:
@@ -40,6 +50,8 @@ def read_script(path):
             if directive:
                 if directive[1] == "page":
                     page = int(directive[2])
+                elif directive[1] == "java":
+                    java = directive[2].strip()
                 else:
                     values = json.loads("[" + directive[2] + "]")
                 continue

@@ -110,6 +110,7 @@ class LocalCluster {
   ManualReactor reactor;
   cql::QueryOptions options;
   cql::QuerySettings settings;
+  cql::ScriptEngine scripts{cql::ScriptLimits()};
   cql::ClientState client;
   std::vector<std::string> warnings;  // of the last statement
   std::unique_ptr<LocalCoordinator> coordinator;

@@ -35,3 +35,10 @@ else()
   add_library(tetrad_rocksdb INTERFACE)
   target_link_libraries(tetrad_rocksdb INTERFACE RocksDB::rocksdb)
 endif()
+
+# Lua: the build for C++, whose errors are exceptions and so unwind C++ frames; the archive, not the shared library.
+find_library(TETRAD_LUA liblua5.4-c++.a REQUIRED)
+find_path(TETRAD_LUA_INCLUDE lua5.4/lua.hpp REQUIRED)
+add_library(tetrad_lua INTERFACE)
+target_include_directories(tetrad_lua SYSTEM INTERFACE ${TETRAD_LUA_INCLUDE})
+target_link_libraries(tetrad_lua INTERFACE ${TETRAD_LUA} ${CMAKE_DL_LIBS})

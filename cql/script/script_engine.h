@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the bodies of user-defined functions: Lua 5.4 without anything that reaches outside. One per
+// shard; functions share no state, and the same arguments give the same answer on every node.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "cql/script/lua_library.h"
+#include "cql/types/data_type.h"
+#include "cql/types/value.h"
+
+namespace tetrad::cql {
+
+struct ScriptLimits {
+  uint64_t steps_max = 1'000'000;         // of one call: instructions and the library's work
+  uint64_t memory_bytes_max = 16u << 20;  // of one call
+};
+
+/// A function as the engine runs it. Immutable, outlives its calls.
+struct Script {
+  std::string name;  // in error messages
+  std::vector<std::string> argument_names;
+  std::string body;
+  std::vector<TypePtr> argument_types;
+  TypePtr return_type;
+
+  /// Equal scripts are compiled once.
+  std::string key() const;
+};
+
+class ScriptEngine {
+ public:
+  explicit ScriptEngine(ScriptLimits limits);
+  ~ScriptEngine();
+  ScriptEngine(const ScriptEngine&) = delete;
+  ScriptEngine& operator=(const ScriptEngine&) = delete;
+
+  /// Errors: kFunctionFailure with what Lua says.
+  Result<OptionalBytes> call(const Script& script, std::span<const OptionalView> arguments);
+
+  /// Of all calls so far.
+  uint64_t steps_used() const { return steps_used_; }
+
+  /// Compiles and forgets it. Errors: kInvalid.
+  static Result<void> check(const Script& script);
+
+ private:
+  struct Compiled {
+    int reference = 0;
+    std::list<std::string>::iterator used;
+  };
+  struct Call;
+
+  Result<void> open();
+  void close();
+  static int run(lua_State* state);
+  static void* allocate(void* user, void* block, size_t old_size, size_t new_size);
+  static void on_count(lua_State* state, lua_Debug* debug);
+  int compiled(const Script& script);
+
+  const ScriptLimits limits_;
+  LuaMeter meter_;
+  uint64_t steps_used_ = 0;
+  lua_State* state_ = nullptr;  // made at the first call
+  int library_ = 0;             // reference to the metatable of environments
+  std::unordered_map<std::string, Compiled> functions_;
+  std::list<std::string> by_use_;  // front: used last
+};
+
+}  // namespace tetrad::cql
