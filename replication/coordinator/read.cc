@@ -82,6 +82,8 @@ struct CoordinatorImpl::Gathering {
 
 namespace {
 
+constexpr int64_t kRepairAttemptMinUs = 400'000;
+
 bool same_end(const storage::ReadResult& a, const storage::ReadResult& b) {
   return a.exhausted == b.exhausted && (a.exhausted || a.complete_up_to == b.complete_up_to);
 }
@@ -368,18 +370,25 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     std::vector<StoreAddress> answered;
     for (const auto& reply : gathering->data) answered.push_back(reply.from);
     for (const auto& [from, reply] : gathering->digest_replies) answered.push_back(from);
+    // One of those that answered may be gone by now: half of what time is left is theirs, the rest
+    // is for another try with who lives then.
+    ReadOptions attempt = options;
+    const int64_t left_us = options.deadline.at_us - reactor_.now_us();
+    const bool last = left_us < kRepairAttemptMinUs;
+    if (!last) attempt.deadline.at_us -= left_us / 2;
     Result<storage::ReadResult> repaired = storage::ReadResult();
     if (command.count_only) {
-      repaired = co_await count_and_repair(command, epoch, std::move(answered), options);
+      repaired = co_await count_and_repair(command, epoch, std::move(answered), attempt);
     } else {
-      repaired = co_await read_and_repair(command, epoch, std::move(answered), options);
+      repaired = co_await read_and_repair(command, epoch, std::move(answered), attempt);
     }
-    if (!repaired && repaired.error().code == ErrorCode::kStaleEpoch &&
-        reactor_.now_us() < options.deadline.at_us) {
-      co_await base::sleep_for(reactor_, 5'000);
-      continue;
-    }
-    co_return repaired;
+    if (repaired || reactor_.now_us() >= options.deadline.at_us) co_return repaired;
+    const ErrorCode code = repaired.error().code;
+    const bool again =
+        code == ErrorCode::kStaleEpoch ||
+        (!last && (code == ErrorCode::kReadTimeout || code == ErrorCode::kReadFailure));
+    if (!again) co_return repaired;
+    co_await base::sleep_for(reactor_, 5'000);
   }
 }
 
