@@ -2,16 +2,12 @@
 //! The Rust driver: compression, schema, types, statements, the ring, a node that dies. It speaks protocol 4 only.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::env;
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
-use scylla::client::execution_profile::ExecutionProfile;
-use scylla::client::session::Session;
-use scylla::client::session_builder::SessionBuilder;
 use scylla::client::Compression;
 use scylla::cluster::metadata::{CollectionType, ColumnKind, ColumnType, NativeType, Strategy};
 use scylla::deserialize::value::DeserializeValue;
@@ -20,85 +16,13 @@ use scylla::response::{PagingState, PagingStateResponse};
 use scylla::serialize::value::SerializeValue;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::unprepared::Statement;
-use scylla::statement::Consistency;
 use scylla::value::{
     CqlDate, CqlDecimal, CqlDuration, CqlTime, CqlTimestamp, CqlTimeuuid, CqlVarint, MaybeUnset,
 };
 use uuid::Uuid;
 
-fn variable(name: &str, fallback: &str) -> String {
-    env::var(name)
-        .ok()
-        .filter(|value| !value.is_empty())
-        .unwrap_or_else(|| fallback.to_string())
-}
-
-fn port() -> String {
-    variable("TETRAD_TEST_PORT", "9042")
-}
-
-fn hosts() -> Vec<String> {
-    variable("TETRAD_TEST_HOSTS", "127.0.0.1")
-        .split(',')
-        .map(str::to_string)
-        .collect()
-}
-
-async fn connect_to(hosts: &[String], compression: Option<Compression>) -> Session {
-    let profile = ExecutionProfile::builder()
-        .consistency(Consistency::Quorum)
-        .request_timeout(Some(Duration::from_secs(20)))
-        .build();
-    SessionBuilder::new()
-        .known_nodes(hosts.iter().map(|host| format!("{host}:{}", port())))
-        .default_execution_profile_handle(profile.into_handle())
-        .compression(compression)
-        .connection_timeout(Duration::from_secs(10))
-        .schema_agreement_interval(Duration::from_millis(50))
-        .keepalive_interval(Duration::from_secs(1))
-        .keepalive_timeout(Duration::from_secs(2))
-        .build()
-        .await
-        .expect("a session")
-}
-
-/// A session in a keyspace of its own.
-struct Scratch {
-    session: Session,
-    keyspace: String,
-}
-
-impl Scratch {
-    async fn new() -> Scratch {
-        Scratch::with(None).await
-    }
-
-    async fn with(compression: Option<Compression>) -> Scratch {
-        let session = connect_to(&hosts(), compression).await;
-        let keyspace = format!("drv_rust_{}", &Uuid::new_v4().simple().to_string()[..8]);
-        let factor = hosts().len().min(4);
-        let create = format!(
-            "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
-        );
-        session
-            .query_unpaged(create, ())
-            .await
-            .expect("CREATE KEYSPACE");
-        session.use_keyspace(&keyspace, false).await.expect("USE");
-        Scratch { session, keyspace }
-    }
-
-    async fn run(&self, statement: &str) {
-        self.session
-            .query_unpaged(statement, ())
-            .await
-            .unwrap_or_else(|error| panic!("{statement}: {error}"));
-    }
-
-    async fn end(self) {
-        self.run(&format!("DROP KEYSPACE {}", self.keyspace)).await;
-    }
-}
+mod scratch;
+use scratch::{connect_to, hosts, variable, Scratch};
 
 async fn wide(scratch: &Scratch) {
     scratch

@@ -70,7 +70,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class DriverTest {
-  private static final List<String> HOSTS = List.of(environment("TETRAD_TEST_HOSTS", "127.0.0.1").split(","));
+  static final List<String> HOSTS = List.of(environment("TETRAD_TEST_HOSTS", "127.0.0.1").split(","));
   private static final int PORT = Integer.parseInt(environment("TETRAD_TEST_PORT", "9042"));
   private static final String KEYSPACE = String.format("drv_java_%08x", new Random().nextInt());
   private static CqlSession session;
@@ -80,7 +80,7 @@ class DriverTest {
     return value == null || value.isEmpty() ? fallback : value;
   }
 
-  private static ProgrammaticDriverConfigLoaderBuilder settings() {
+  static ProgrammaticDriverConfigLoaderBuilder settings() {
     return DriverConfigLoader.programmaticBuilder()
         .withDuration(DefaultDriverOption.REQUEST_TIMEOUT, Duration.ofSeconds(20))
         .withDuration(DefaultDriverOption.CONTROL_CONNECTION_TIMEOUT, Duration.ofSeconds(10))
@@ -89,7 +89,7 @@ class DriverTest {
         .withString(DefaultDriverOption.LOAD_BALANCING_POLICY_CLASS, "DcInferringLoadBalancingPolicy");
   }
 
-  private static CqlSessionBuilder builder(List<String> hosts, ProgrammaticDriverConfigLoaderBuilder settings) {
+  static CqlSessionBuilder builder(List<String> hosts, ProgrammaticDriverConfigLoaderBuilder settings) {
     CqlSessionBuilder builder = CqlSession.builder().withConfigLoader(settings.build());
     for (String host : hosts) builder.addContactPoint(new InetSocketAddress(host, PORT));
     return builder;
