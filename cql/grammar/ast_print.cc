@@ -306,10 +306,8 @@ std::string result_name(const Selector& selector, const FunctionNamer& namer,
 }
 
 std::string to_string(const Selector& selector) {
-  const FunctionNamer full_name = [](const FunctionName& name) {
-    return name.keyspace ? to_string(name) : "system." + to_string(name);
-  };
-  return result_name(selector, full_name);
+  const FunctionNamer as_written = [](const FunctionName& name) { return to_string(name); };
+  return result_name(selector, as_written);
 }
 
 std::string to_string(const Relation& relation) {

@@ -172,7 +172,12 @@ RawExpression raw_of(const ast::Selector& selector) {
 
 std::string RawExpression::text() const {
   if (term != nullptr) return ast::to_string(*term);
-  if (selector != nullptr) return ast::to_string(*selector);
+  if (selector != nullptr) {
+    const auto full_name = [](const ast::FunctionName& name) {
+      return name.keyspace ? ast::to_string(name) : "system." + ast::to_string(name);
+    };
+    return ast::result_name(*selector, full_name);
+  }
   return {};
 }
 
