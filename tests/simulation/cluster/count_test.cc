@@ -6,6 +6,7 @@
 #include "partitioner/token.h"
 #include "storage/row/row_record.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 namespace {
@@ -30,19 +31,6 @@ storage::Mutation row_of(TableIncarnation incarnation, int partition, int row, b
   return mutation;
 }
 
-Task<void> create_table(SimNode* node, bool* created) {
-  replication::SchemaChange change;
-  change.expected = node->state()->schema_version;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
-  change.new_tables.push_back(table);
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  *created = result.has_value();
-}
-
 struct Count {
   bool done = false;
   Result<uint64_t> rows = uint64_t{0};
@@ -62,7 +50,7 @@ class Cluster {
   explicit Cluster(uint64_t seed) : cluster_(seed, 4) {
     REQUIRE(cluster_.form(30'000'000));
     bool created = false;
-    cluster_[0].spawn(create_table(&cluster_[0], &created));
+    cluster_[0].spawn(create_table(&cluster_[0], 0, &created));
     REQUIRE(cluster_.world().run_until([&] { return created; }, 10'000'000));
     REQUIRE(cluster_.world().run_until(
         [&] {

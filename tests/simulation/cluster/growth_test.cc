@@ -8,6 +8,7 @@
 #include "partitioner/token.h"
 #include "storage/row/row_record.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
@@ -26,20 +27,6 @@ storage::Mutation row_of(TableIncarnation incarnation, const std::string& key) {
   storage::encode_row_record(record, row.record);
   mutation.rows.push_back(std::move(row));
   return mutation;
-}
-
-Task<void> create_table(SimNode* node, bool* created) {
-  replication::SchemaChange change;
-  change.expected = node->state()->schema_version;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
-  change.new_tables.push_back(table);
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  Result<void> result =
-      co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  *created = result.has_value();
 }
 
 const replication::TableInfo& the_table(SimCluster& cluster, size_t node) {
@@ -113,7 +100,7 @@ TEST_CASE("replica sets grow from one to four members while writes go on, and lo
     cluster[0].start();
     REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
     bool created = false;
-    cluster[0].spawn(create_table(&cluster[0], &created));
+    cluster[0].spawn(create_table(&cluster[0], 0, &created));
     REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
     std::vector<std::string> acknowledged;
     int number = 0;
@@ -160,7 +147,7 @@ TEST_CASE("a growth whose new member stays away is given up") {
   cluster[0].start();
   REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
   bool created = false;
-  cluster[0].spawn(create_table(&cluster[0], &created));
+  cluster[0].spawn(create_table(&cluster[0], 0, &created));
   REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
   cluster[1].start();
   REQUIRE(cluster.world().run_until(

@@ -4,6 +4,7 @@
 #include "partitioner/token.h"
 #include "storage/row/row_record.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
@@ -26,21 +27,6 @@ storage::Mutation row_of(TableIncarnation incarnation, const std::string& key, s
   storage::encode_row_record(record, row.record);
   mutation.rows.push_back(std::move(row));
   return mutation;
-}
-
-Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* created) {
-  replication::SchemaChange change;
-  change.expected = node->state()->schema_version;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
-  table.max_partition_mb = max_partition_mb;
-  change.new_tables.push_back(table);
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  Result<void> result =
-      co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  *created = result.has_value();
 }
 
 }  // namespace

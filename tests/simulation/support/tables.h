@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of simulated clusters.
+#pragma once
+
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+/// Makes the table ks.t through a node. `max_partition_mb`: 0 for no limit of its own.
+inline Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* created) {
+  replication::SchemaChange change;
+  change.expected = node->state()->schema_version;
+  replication::SchemaChange::NewTable table;
+  table.id.value.octets[0] = 1;
+  table.keyspace = "ks";
+  table.name = "t";
+  table.max_partition_mb = max_partition_mb;
+  change.new_tables.push_back(table);
+  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
+  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  *created = result.has_value();
+}
+
+}  // namespace tetrad::simulation
