@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/assert.h"
-#include "base/byte_io.h"
-#include "cql/execute/row_materializer.h"
 #include "cql/execute/select_position.h"
-#include "cql/execute/statement_environment.h"
-#include "cql/prepare/prepared_select.h"
-#include "cql/protocol/response.h"
+#include "cql/execute/select_run.h"
 #include "cql/system/virtual_tables.h"
-#include "cql/types/json.h"
 #include "cql/types/ordered_encoding.h"
 
 namespace tetrad::cql {
@@ -33,775 +27,463 @@ constexpr size_t kPartitionsAtOnce = 32;
 /// What one answer may hold; more needs paging.
 constexpr size_t kResultBytesMax = 256u << 20;
 
-/// Where a row stands.
-struct RowPlace {
-  RingPosition position;
-  BytesView partition_key;
-  const BytesView* clustering_key;  // null: of the partition's static columns
-};
-
-/// How far a run is; a chunk that could not be read to its end is taken back by it.
-struct SelectProgress {
-  bool done_ = false;
-  int64_t rows_left_ = -1, page_left_ = -1;
-  Bytes current_partition_;
-  Bytes partition_with_rows_;  // the last one that gave a live row
-  bool started_ = false, partition_has_rows_ = false;
-  int64_t partition_rows_done_ = 0;
-  Bytes page_end_;  // where a full page ends
-};
-
 }  // namespace
 
-/// One execution of a SELECT.
-class SelectRun : private SelectProgress {
+/// Takes rows where the store finds them. No filters and no groups: nobody asks whether a row is
+/// the last one.
+class SelectRun::Stream final : public storage::RowSink {
  public:
-  SelectRun(const SelectStatement& statement, ExecuteContext& context,
-            std::span<const BoundValue> values)
-      : statement_(statement),
-        context_(context),
-        functions_(make_function_environment(context)),
-        evaluation_{values, arena_, functions_, context.now_s, nullptr, {}} {}
+  explicit Stream(SelectRun& run) : run_(run), evaluation_(run) {}
 
-  Task<Result<StatementResult>> run() {
-    TETRAD_CO_TRY_VOID(bind());
-    if (nothing_) co_return finish();
-    const bool is_scan = partitions_.is_range;
-    deadline_.at_us = context_.reactor.now_us() + (is_scan ? context_.settings.range_timeout_us
-                                                           : context_.settings.read_timeout_us);
-    if (counts_in_place()) {
-      auto counted = co_await count_in_place();
-      if (!counted) co_return std::unexpected(std::move(counted).error());
-      exhausted_ = true;
-      done_ = true;
-    }
-    while (!done_) {
-      if (partitions_.is_range) {
-        auto chunk = co_await read_one(range_command());
-        if (!chunk) co_return std::unexpected(std::move(chunk).error());
-        TETRAD_CO_TRY_VOID(take(*chunk));
-        if (done_) break;
-        if (chunk->exhausted) {
-          exhausted_ = true;
-          break;
-        }
-        after_ = chunk->complete_up_to;
-      } else {
-        if (next_partition_ == partitions_.partitions.size()) {
-          exhausted_ = true;
-          break;
-        }
-        auto more = co_await run_partitions();
-        if (!more) co_return std::unexpected(std::move(more).error());
-      }
-      if (context_.reactor.now_us() > deadline_.at_us) {
-        base::TimeoutDetail detail{context_.options.consistency, 0, 1};
-        co_return std::unexpected(Error(ErrorCode::kReadTimeout,
-                                        "Operation timed out - the query took too long.", detail));
-      }
-    }
-    if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
-    co_return finish();
+  Result<void> begin_partition(RingPosition position, BytesView partition_key,
+                               const storage::RowRecord& header, bool rows_follow) override {
+    if (run_.done_) return {};
+    place_ = {position, partition_key, nullptr};
+    run_.begin_partition(partition_key, rows_follow);
+    RowMaterializer& rows = evaluation_.rows;
+    TETRAD_TRY_VOID(rows.start_partition(partition_key, &header));
+    if (rows_follow || !run_.statement_.static_only_rows_ || !rows.has_live_static() ||
+        run_.partition_has_rows_)
+      return {};
+    rows.clear_row();
+    return run_.take_row(place_, evaluation_.context);
+  }
+
+  Result<void> take_row(BytesView clustering_key, const storage::RowRecord& row) override {
+    if (run_.done_ || (run_.statement_.distinct_ && place_.clustering_key != nullptr)) return {};
+    TETRAD_TRY(const bool live, evaluation_.rows.read_row(clustering_key, row));
+    if (!live) return {};
+    run_.partition_has_rows_ = true;
+    place_.clustering_key = &clustering_key;
+    return run_.take_row(place_, evaluation_.context);
   }
 
  private:
-  // --- values ---
+  SelectRun& run_;
+  Evaluation evaluation_;
+  RowPlace place_{};
+};
 
-  Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression) {
-    if (!expression) return std::nullopt;
-    TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation_));
-    if (value.is_unset()) return std::nullopt;
-    const auto limit = value.has_bytes() ? read_int(value.bytes) : std::nullopt;
-    if (!limit) return fail(ErrorCode::kInvalid, "Invalid null value of limit");
-    if (*limit <= 0) return fail(ErrorCode::kInvalid, "LIMIT must be strictly positive");
-    return *limit;
+Task<Result<StatementResult>> SelectRun::run() {
+  TETRAD_CO_TRY_VOID(bind());
+  if (nothing_) co_return finish();
+  const bool is_scan = partitions_.is_range;
+  deadline_.at_us = context_.reactor.now_us() + (is_scan ? context_.settings.range_timeout_us
+                                                         : context_.settings.read_timeout_us);
+  if (counts_in_place()) {
+    auto counted = co_await count_in_place();
+    if (!counted) co_return std::unexpected(std::move(counted).error());
+    exhausted_ = true;
+    done_ = true;
   }
-
-  Result<void> bind() {
-    const SelectStatement& s = statement_;
-    TETRAD_TRY_VOID(check_read_level(context_.options.consistency));
-    TETRAD_TRY(const auto limit, limit_value(s.limit_));
-    TETRAD_TRY(const auto partition_limit, limit_value(s.per_partition_limit_));
-    rows_left_ = limit.value_or(-1);
-    partition_limit_ = s.distinct_ ? 1 : partition_limit.value_or(-1);
-    page_size_ = context_.options.page_size > 0 ? context_.options.page_size : -1;
-    if (s.is_aggregate_ && !s.is_grouped_) {
-      page_size_ = -1;
-      rows_left_ = -1;  // there is one row
-    }
-    const uint32_t product_max = context_.settings.in_cartesian_product_max;
-    TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
-    TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
-    TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
-    filters_active_ = !filters_.empty();
-    nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
-               (!partitions_.is_range && partitions_.partitions.empty());
-    if (!clustering_.nothing) TETRAD_TRY_VOID(partitions_.check_keys());
-    if (s.is_aggregate_) {
-      if (!s.where_.has_partition_key()) {
-        context_.warnings.push_back("Aggregation query used without partition key");
-      } else if (s.where_.has_partition_key_in() && !s.where_.on_token()) {
-        context_.warnings.push_back(
-            "Aggregation query used on multiple partition keys (IN restriction)");
-      }
-    }
-    if (s.order_columns_ != 0 && s.where_.has_partition_key_in()) {
-      sorts_ = true;
-      if (context_.options.page_size > 0 && (s.is_aggregate_ || !nothing_)) {
-        return fail(ErrorCode::kInvalid,
-                    "Cannot page queries with both ORDER BY and a IN restriction on the partition "
-                    "key; you must either remove the ORDER BY or the IN and sort client side, or "
-                    "disable paging for this query");
-      }
-      // No partition can give more than the whole may have.
-      if (rows_left_ >= 0) {
-        partition_limit_ =
-            partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
-      }
-    }
-    for (const AggregateCall& call : s.aggregates_) {
-      aggregators_.push_back(call.function->make(functions_));
-    }
-    if (context_.options.paging_position) {
-      TETRAD_TRY(const SelectPosition from,
-                 decode_select_position(*context_.options.paging_position));
-      after_ = from.after;
-      if (rows_left_ >= 0) rows_left_ = from.rows_left;
-      partition_rows_done_ = from.partition_rows_done;
-      current_partition_ = from.after.partition_key;
-      if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
-      if (!partitions_.is_range) skip_done_partitions();
-      if (rows_left_ == 0) nothing_ = true;
-    }
-    page_left_ = page_size_;
-    return {};
-  }
-
-  /// After a page: the partitions before the one of the position are done.
-  void skip_done_partitions() {
-    const auto& all = partitions_.partitions;
-    const auto found = std::ranges::find(all, after_->partition_key, &PartitionTarget::key);
-    next_partition_ = static_cast<size_t>(found - all.begin());
-    if (found != all.end() && !after_->clustering_key) {
-      ++next_partition_;
-      after_.reset();
-    }
-    if (next_partition_ == all.size()) nothing_ = true;
-  }
-
-  // --- reading ---
-
-  /// How many more rows the next read needs; more than the page when rows may be dropped.
-  uint32_t rows_wanted() const {
-    const uint32_t most = rows_of_a_turn();
-    if (statement_.is_aggregate_ || filters_active_) return most;
-    int64_t wanted = most;
-    if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
-    if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
-    return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
-  }
-
-  /// The rows of a chunk are evaluated in one turn: with user-defined functions as many as these
-  /// have been quick.
-  uint32_t rows_of_a_turn() const {
-    if (statement_.used_functions_.is_empty()) return kChunkRows;
-    if (rows_evaluated_ == 0) return kFirstScriptRows;
-    const uint64_t steps_per_row = 1 + script_steps_ / rows_evaluated_;
-    return static_cast<uint32_t>(
-        std::clamp<uint64_t>(kScriptStepsOfATurn / steps_per_row, kFirstScriptRows, kChunkRows));
-  }
-
-  ReadCommand base_command() const {
-    ReadCommand command;
-    command.incarnation = statement_.table_->incarnation;
-    command.schema_version = statement_.table_->version;
-    command.reversed = statement_.reversed_;
-    command.wants_static = statement_.wants_static_;
-    command.row_limit = rows_wanted();
-    command.bytes_limit = kChunkBytes;
-    command.now_s = context_.now_s;
-    if (clustering_.exact) {
-      command.rows = clustering_.rows;
-    } else {
-      command.clustering_ranges = clustering_.ranges;
-    }
-    if (!store_counts()) {
-      // every row is looked at here
-    } else if (statement_.distinct_) {
-      command.distinct_partitions = true;
-      command.per_partition_limit = 1;
-    } else if (partition_limit_ >= 0 && !filters_active_ && !statement_.is_aggregate_) {
-      command.per_partition_limit = static_cast<uint32_t>(partition_limit_);
-    }
-    return command;
-  }
-
-  ReadCommand range_command() const {
-    ReadCommand command = base_command();
-    command.is_range = true;
-    command.range = partitions_.range;
-    set_resume(command);
-    return command;
-  }
-
-  ReadCommand partition_command(const PartitionTarget& target) const {
-    ReadCommand command = base_command();
-    command.position = target.position;
-    command.partition_key = target.key;
-    return command;
-  }
-
-  void set_resume(ReadCommand& command) const {
-    if (!after_) return;
-    command.resume_after = after_;
-    if (command.per_partition_limit != ReadCommand::kNoLimit) {
-      command.partition_rows_done = partition_rows_done_;
-    } else if (after_->clustering_key && partition_with_rows_ == after_->partition_key) {
-      command.partition_rows_done = 1;  // its static columns are no row of their own
-    }
-  }
-
-  /// The store knows nothing of dropped columns: to it a row of their cells only is live.
-  bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
-
-  /// count(*) of one partition or of a range: the replicas count.
-  bool counts_in_place() const {
-    return statement_.counts_only_ && store_counts() && !filters_active_ && partition_limit_ < 0 &&
-           !statement_.table_->is_virtual &&
-           (partitions_.is_range || partitions_.partitions.size() == 1);
-  }
-  Task<Result<void>> count_in_place() {
-    ReadCommand command =
-        partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
-    command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
-    const replication::ReadOptions options{context_.options.consistency, deadline_};
-    auto rows = co_await context_.coordinator.count(std::move(command), options);
-    if (!rows) co_return std::unexpected(std::move(rows).error());
-    rows_counted_ = *rows;
-    co_return Result<void>();
-  }
-
-  Task<Result<ReadResult>> read_one(ReadCommand command) {
-    if (statement_.table_->is_virtual) {
-      co_return context_.virtual_tables.read(*statement_.table_, command, *context_.schema);
-    }
-    const replication::ReadOptions options{context_.options.consistency, deadline_};
-    auto result = co_await context_.coordinator.read(std::move(command), options);
-    co_return result;
-  }
-
-  /// Reads the next partitions of the list: one that is under way alone, others together.
-  Task<Result<void>> run_partitions() {
-    const auto& all = partitions_.partitions;
-    if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual) {
-      ReadCommand command = partition_command(all[next_partition_]);
-      set_resume(command);
-      if (const auto end = read_here(command)) {
-        if (!*end) co_return std::unexpected(end->error());
-        step_partition(**end);
-        co_return Result<void>();
-      }
-      auto chunk = co_await read_one(std::move(command));
+  while (!done_) {
+    if (partitions_.is_range) {
+      auto chunk = co_await read_one(range_command());
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
       TETRAD_CO_TRY_VOID(take(*chunk));
-      step_partition(*chunk);
+      if (done_) break;
+      if (chunk->exhausted) {
+        exhausted_ = true;
+        break;
+      }
+      after_ = chunk->complete_up_to;
+    } else {
+      if (next_partition_ == partitions_.partitions.size()) {
+        exhausted_ = true;
+        break;
+      }
+      auto more = co_await run_partitions();
+      if (!more) co_return std::unexpected(std::move(more).error());
+    }
+    if (context_.reactor.now_us() > deadline_.at_us) {
+      base::TimeoutDetail detail{context_.options.consistency, 0, 1};
+      co_return std::unexpected(
+          Error(ErrorCode::kReadTimeout, "Operation timed out - the query took too long.", detail));
+    }
+  }
+  if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
+  co_return finish();
+}
+
+Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expression) {
+  if (!expression) return std::nullopt;
+  TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation_));
+  if (value.is_unset()) return std::nullopt;
+  const auto limit = value.has_bytes() ? read_int(value.bytes) : std::nullopt;
+  if (!limit) return fail(ErrorCode::kInvalid, "Invalid null value of limit");
+  if (*limit <= 0) return fail(ErrorCode::kInvalid, "LIMIT must be strictly positive");
+  return *limit;
+}
+
+Result<void> SelectRun::bind() {
+  const SelectStatement& s = statement_;
+  TETRAD_TRY_VOID(check_read_level(context_.options.consistency));
+  TETRAD_TRY(const auto limit, limit_value(s.limit_));
+  TETRAD_TRY(const auto partition_limit, limit_value(s.per_partition_limit_));
+  rows_left_ = limit.value_or(-1);
+  partition_limit_ = s.distinct_ ? 1 : partition_limit.value_or(-1);
+  page_size_ = context_.options.page_size > 0 ? context_.options.page_size : -1;
+  if (s.is_aggregate_ && !s.is_grouped_) {
+    page_size_ = -1;
+    rows_left_ = -1;  // there is one row
+  }
+  const uint32_t product_max = context_.settings.in_cartesian_product_max;
+  TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
+  TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
+  TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
+  filters_active_ = !filters_.empty();
+  nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
+             (!partitions_.is_range && partitions_.partitions.empty());
+  if (!clustering_.nothing) TETRAD_TRY_VOID(partitions_.check_keys());
+  if (s.is_aggregate_) {
+    if (!s.where_.has_partition_key()) {
+      context_.warnings.push_back("Aggregation query used without partition key");
+    } else if (s.where_.has_partition_key_in() && !s.where_.on_token()) {
+      context_.warnings.push_back(
+          "Aggregation query used on multiple partition keys (IN restriction)");
+    }
+  }
+  if (s.order_columns_ != 0 && s.where_.has_partition_key_in()) {
+    sorts_ = true;
+    if (context_.options.page_size > 0 && (s.is_aggregate_ || !nothing_)) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot page queries with both ORDER BY and a IN restriction on the partition "
+                  "key; you must either remove the ORDER BY or the IN and sort client side, or "
+                  "disable paging for this query");
+    }
+    // No partition can give more than the whole may have.
+    if (rows_left_ >= 0) {
+      partition_limit_ = partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
+    }
+  }
+  for (const AggregateCall& call : s.aggregates_) {
+    aggregators_.push_back(call.function->make(functions_));
+  }
+  if (context_.options.paging_position) {
+    TETRAD_TRY(const SelectPosition from,
+               decode_select_position(*context_.options.paging_position));
+    after_ = from.after;
+    if (rows_left_ >= 0) rows_left_ = from.rows_left;
+    partition_rows_done_ = from.partition_rows_done;
+    current_partition_ = from.after.partition_key;
+    if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
+    if (!partitions_.is_range) skip_done_partitions();
+    if (rows_left_ == 0) nothing_ = true;
+  }
+  page_left_ = page_size_;
+  return {};
+}
+
+void SelectRun::skip_done_partitions() {
+  const auto& all = partitions_.partitions;
+  const auto found = std::ranges::find(all, after_->partition_key, &PartitionTarget::key);
+  next_partition_ = static_cast<size_t>(found - all.begin());
+  if (found != all.end() && !after_->clustering_key) {
+    ++next_partition_;
+    after_.reset();
+  }
+  if (next_partition_ == all.size()) nothing_ = true;
+}
+
+uint32_t SelectRun::rows_wanted() const {
+  const uint32_t most = rows_of_a_turn();
+  if (statement_.is_aggregate_ || filters_active_) return most;
+  int64_t wanted = most;
+  if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
+  if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
+  return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
+}
+
+uint32_t SelectRun::rows_of_a_turn() const {
+  if (statement_.used_functions_.is_empty()) return kChunkRows;
+  if (rows_evaluated_ == 0) return kFirstScriptRows;
+  const uint64_t steps_per_row = 1 + script_steps_ / rows_evaluated_;
+  return static_cast<uint32_t>(
+      std::clamp<uint64_t>(kScriptStepsOfATurn / steps_per_row, kFirstScriptRows, kChunkRows));
+}
+
+ReadCommand SelectRun::base_command() const {
+  ReadCommand command;
+  command.incarnation = statement_.table_->incarnation;
+  command.schema_version = statement_.table_->version;
+  command.reversed = statement_.reversed_;
+  command.wants_static = statement_.wants_static_;
+  command.row_limit = rows_wanted();
+  command.bytes_limit = kChunkBytes;
+  command.now_s = context_.now_s;
+  if (clustering_.exact) {
+    command.rows = clustering_.rows;
+  } else {
+    command.clustering_ranges = clustering_.ranges;
+  }
+  if (!store_counts()) {
+    // every row is looked at here
+  } else if (statement_.distinct_) {
+    command.distinct_partitions = true;
+    command.per_partition_limit = 1;
+  } else if (partition_limit_ >= 0 && !filters_active_ && !statement_.is_aggregate_) {
+    command.per_partition_limit = static_cast<uint32_t>(partition_limit_);
+  }
+  return command;
+}
+
+ReadCommand SelectRun::range_command() const {
+  ReadCommand command = base_command();
+  command.is_range = true;
+  command.range = partitions_.range;
+  set_resume(command);
+  return command;
+}
+
+ReadCommand SelectRun::partition_command(const PartitionTarget& target) const {
+  ReadCommand command = base_command();
+  command.position = target.position;
+  command.partition_key = target.key;
+  return command;
+}
+
+void SelectRun::set_resume(ReadCommand& command) const {
+  if (!after_) return;
+  command.resume_after = after_;
+  if (command.per_partition_limit != ReadCommand::kNoLimit) {
+    command.partition_rows_done = partition_rows_done_;
+  } else if (after_->clustering_key && partition_with_rows_ == after_->partition_key) {
+    command.partition_rows_done = 1;  // its static columns are no row of their own
+  }
+}
+
+bool SelectRun::counts_in_place() const {
+  return statement_.counts_only_ && store_counts() && !filters_active_ && partition_limit_ < 0 &&
+         !statement_.table_->is_virtual &&
+         (partitions_.is_range || partitions_.partitions.size() == 1);
+}
+
+Task<Result<void>> SelectRun::count_in_place() {
+  ReadCommand command =
+      partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
+  command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
+  const replication::ReadOptions options{context_.options.consistency, deadline_};
+  auto rows = co_await context_.coordinator.count(std::move(command), options);
+  if (!rows) co_return std::unexpected(std::move(rows).error());
+  rows_counted_ = *rows;
+  co_return Result<void>();
+}
+
+Task<Result<ReadResult>> SelectRun::read_one(ReadCommand command) {
+  if (statement_.table_->is_virtual) {
+    co_return context_.virtual_tables.read(*statement_.table_, command, *context_.schema);
+  }
+  const replication::ReadOptions options{context_.options.consistency, deadline_};
+  auto result = co_await context_.coordinator.read(std::move(command), options);
+  co_return result;
+}
+
+Task<Result<void>> SelectRun::run_partitions() {
+  const auto& all = partitions_.partitions;
+  if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual) {
+    ReadCommand command = partition_command(all[next_partition_]);
+    set_resume(command);
+    if (const auto end = read_here(command)) {
+      if (!*end) co_return std::unexpected(end->error());
+      step_partition(**end);
       co_return Result<void>();
     }
-    const size_t at_once = statement_.used_functions_.is_empty() ? kPartitionsAtOnce : 1;
-    const size_t count = std::min(at_once, all.size() - next_partition_);
-    std::vector<ReadCommand> commands;
-    for (size_t i = 0; i < count; ++i)
-      commands.push_back(partition_command(all[next_partition_ + i]));
-    const replication::ReadOptions options{context_.options.consistency, deadline_};
-    auto chunks = co_await context_.coordinator.read_many(std::move(commands), options);
-    if (!chunks) co_return std::unexpected(std::move(chunks).error());
-    for (ReadResult& chunk : *chunks) {
-      TETRAD_CO_TRY_VOID(take(chunk));
-      if (done_) break;
-      step_partition(chunk);
-      if (after_) break;  // this one has more: the rest is read again behind it
-    }
+    auto chunk = co_await read_one(std::move(command));
+    if (!chunk) co_return std::unexpected(std::move(chunk).error());
+    TETRAD_CO_TRY_VOID(take(*chunk));
+    step_partition(*chunk);
     co_return Result<void>();
   }
+  const size_t at_once = statement_.used_functions_.is_empty() ? kPartitionsAtOnce : 1;
+  const size_t count = std::min(at_once, all.size() - next_partition_);
+  std::vector<ReadCommand> commands;
+  for (size_t i = 0; i < count; ++i)
+    commands.push_back(partition_command(all[next_partition_ + i]));
+  const replication::ReadOptions options{context_.options.consistency, deadline_};
+  auto chunks = co_await context_.coordinator.read_many(std::move(commands), options);
+  if (!chunks) co_return std::unexpected(std::move(chunks).error());
+  for (ReadResult& chunk : *chunks) {
+    TETRAD_CO_TRY_VOID(take(chunk));
+    if (done_) break;
+    step_partition(chunk);
+    if (after_) break;  // this one has more: the rest is read again behind it
+  }
+  co_return Result<void>();
+}
 
-  /// Rows straight from the store to the page, if it can at once. Unset: as if nothing had been
-  /// asked.
-  std::optional<Result<ReadEnd>> read_here(ReadCommand& command) {
-    if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
-        !statement_.used_functions_.is_empty() || statement_.table_->is_virtual)
-      return std::nullopt;
-    const SelectProgress before = *this;
-    const size_t cells_before = result_.cells.size();
-    const uint32_t rows_before = result_.row_count;
-    Stream stream(*this);
-    const replication::ReadOptions options{context_.options.consistency, deadline_};
-    auto end = context_.coordinator.read_here(command, options, stream);
-    if (end) return end;
-    static_cast<SelectProgress&>(*this) = before;
-    result_.cells.resize(cells_before);
-    result_.row_count = rows_before;
-    result_.next_position.reset();
+std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
+  if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
+      !statement_.used_functions_.is_empty() || statement_.table_->is_virtual)
     return std::nullopt;
-  }
+  const SelectProgress before = *this;
+  const size_t cells_before = result_.cells.size();
+  const uint32_t rows_before = result_.row_count;
+  Stream stream(*this);
+  const replication::ReadOptions options{context_.options.consistency, deadline_};
+  auto end = context_.coordinator.read_here(command, options, stream);
+  if (end) return end;
+  static_cast<SelectProgress&>(*this) = before;
+  result_.cells.resize(cells_before);
+  result_.row_count = rows_before;
+  result_.next_position.reset();
+  return std::nullopt;
+}
 
-  void step_partition(const ReadEnd& chunk) {
-    if (done_) return;
-    const bool limit_reached =
-        !statement_.is_aggregate_ &&
-        (statement_.distinct_ ? partition_rows_done_ > 0
-                              : partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_);
-    if (chunk.exhausted || limit_reached) {
-      ++next_partition_;
-      after_.reset();
+void SelectRun::step_partition(const ReadEnd& chunk) {
+  if (done_) return;
+  const bool limit_reached =
+      !statement_.is_aggregate_ &&
+      (statement_.distinct_ ? partition_rows_done_ > 0
+                            : partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_);
+  if (chunk.exhausted || limit_reached) {
+    ++next_partition_;
+    after_.reset();
+    partition_rows_done_ = 0;
+  } else {
+    after_ = chunk.complete_up_to;
+  }
+}
+
+void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
+  if (BytesView(current_partition_) != partition_key || !started_) {
+    if (!started_ && current_partition_ == partition_key && context_.options.paging_position) {
+      // The partition that the last page ended in: it has given rows.
+      partition_has_rows_ = true;
+    } else {
       partition_rows_done_ = 0;
-    } else {
-      after_ = chunk.complete_up_to;
+      partition_has_rows_ = false;
     }
+    current_partition_.assign(partition_key);
+    started_ = true;
   }
+  if (has_rows) partition_with_rows_.assign(partition_key);
+}
 
-  // --- rows ---
+Result<void> SelectRun::take(const ReadResult& chunk) {
+  if (statement_.counts_only_ && store_counts()) return count(chunk);
+  const uint64_t steps_before = context_.scripts.steps_used();
+  auto taken = take_rows(chunk);
+  script_steps_ += context_.scripts.steps_used() - steps_before;
+  return taken;
+}
 
-  void begin_partition(BytesView partition_key, bool has_rows) {
-    if (BytesView(current_partition_) != partition_key || !started_) {
-      if (!started_ && current_partition_ == partition_key && context_.options.paging_position) {
-        // The partition that the last page ended in: it has given rows.
-        partition_has_rows_ = true;
-      } else {
-        partition_rows_done_ = 0;
-        partition_has_rows_ = false;
-      }
-      current_partition_.assign(partition_key);
-      started_ = true;
-    }
-    if (has_rows) partition_with_rows_.assign(partition_key);
-  }
-
-  /// What rows are read and evaluated with: of one chunk.
-  struct Evaluation {
-    explicit Evaluation(SelectRun& run)
-        : rows(run.statement_.layout_, arena, run.context_.now_s), context{run.evaluation_.bound,
-                                                                           arena,
-                                                                           run.functions_,
-                                                                           run.context_.now_s,
-                                                                           &rows.row(),
-                                                                           {}} {}
-    base::Arena arena;
-    RowMaterializer rows;
-    EvalContext context;
-  };
-
-  Result<void> take(const ReadResult& chunk) {
-    if (statement_.counts_only_ && store_counts()) return count(chunk);
-    const uint64_t steps_before = context_.scripts.steps_used();
-    auto taken = take_rows(chunk);
-    script_steps_ += context_.scripts.steps_used() - steps_before;
-    return taken;
-  }
-
-  Result<void> take_rows(const ReadResult& chunk) {
-    Evaluation evaluation(*this);
-    RowMaterializer& rows = evaluation.rows;
-    for (size_t p = 0; p < chunk.partitions.size(); ++p) {
-      const PartitionData& partition = chunk.partitions[p];
-      begin_partition(partition.partition_key, !partition.rows.empty());
-      TETRAD_TRY_VOID(rows.start_partition(partition));
-      last_chunk_partition_ = p + 1 == chunk.partitions.size();
-      for (size_t r = 0; r < partition.rows.size(); ++r) {
-        TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
-        if (!live) continue;
-        partition_has_rows_ = true;
-        ++rows_evaluated_;
-        is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
-        TETRAD_TRY_VOID(take_row(
-            {partition.position, partition.partition_key, &partition.rows[r].clustering_key},
-            evaluation.context));
-        if (done_) return {};
-        if (statement_.distinct_) break;
-      }
-      // Without a live row there is one of the static columns.
-      const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
-                             chunk.complete_up_to.clustering_key.has_value();
-      if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
-          cut_short) {
-        continue;
-      }
-      rows.clear_row();
-      is_last_row_ = last_chunk_partition_ && chunk.exhausted;
+Result<void> SelectRun::take_rows(const ReadResult& chunk) {
+  Evaluation evaluation(*this);
+  RowMaterializer& rows = evaluation.rows;
+  for (size_t p = 0; p < chunk.partitions.size(); ++p) {
+    const PartitionData& partition = chunk.partitions[p];
+    begin_partition(partition.partition_key, !partition.rows.empty());
+    TETRAD_TRY_VOID(rows.start_partition(partition));
+    last_chunk_partition_ = p + 1 == chunk.partitions.size();
+    for (size_t r = 0; r < partition.rows.size(); ++r) {
+      TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
+      if (!live) continue;
+      partition_has_rows_ = true;
+      ++rows_evaluated_;
+      is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
       TETRAD_TRY_VOID(
-          take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
+          take_row({partition.position, partition.partition_key, &partition.rows[r].clustering_key},
+                   evaluation.context));
       if (done_) return {};
+      if (statement_.distinct_) break;
     }
+    // Without a live row there is one of the static columns.
+    const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
+                           chunk.complete_up_to.clustering_key.has_value();
+    if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
+        cut_short) {
+      continue;
+    }
+    rows.clear_row();
+    is_last_row_ = last_chunk_partition_ && chunk.exhausted;
+    TETRAD_TRY_VOID(
+        take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
+    if (done_) return {};
+  }
+  return {};
+}
+
+Result<void> SelectRun::count(const ReadResult& chunk) {
+  uint64_t rows = 0;
+  for (const PartitionData& partition : chunk.partitions) {
+    if (!partition.rows.empty()) {
+      rows += partition.rows.size();
+      partition_with_rows_.assign(partition.partition_key);
+    } else if (statement_.static_only_rows_ && !partition.header.empty()) {
+      base::Arena arena;
+      RowMaterializer materializer(statement_.layout_, arena, context_.now_s);
+      TETRAD_TRY_VOID(materializer.start_partition(partition));
+      rows += materializer.has_live_static() ? 1 : 0;
+    }
+  }
+  rows_counted_ += rows;
+  return {};
+}
+
+Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation) {
+  for (const BoundFilter& filter : filters_) {
+    if (!filter.matches(*evaluation.row)) return {};
+  }
+  if (statement_.is_aggregate_) return take_grouped(place, evaluation);
+  if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
+  if (page_left_ == 0) {
+    result_.next_position = std::move(page_end_);
+    done_ = true;
     return {};
   }
-
-  /// Takes rows where the store finds them. No filters and no groups: nobody asks whether a row is
-  /// the last one.
-  class Stream final : public storage::RowSink {
-   public:
-    explicit Stream(SelectRun& run) : run_(run), evaluation_(run) {}
-
-    Result<void> begin_partition(RingPosition position, BytesView partition_key,
-                                 const storage::RowRecord& header, bool rows_follow) override {
-      if (run_.done_) return {};
-      place_ = {position, partition_key, nullptr};
-      run_.begin_partition(partition_key, rows_follow);
-      RowMaterializer& rows = evaluation_.rows;
-      TETRAD_TRY_VOID(rows.start_partition(partition_key, &header));
-      if (rows_follow || !run_.statement_.static_only_rows_ || !rows.has_live_static() ||
-          run_.partition_has_rows_)
-        return {};
-      rows.clear_row();
-      return run_.take_row(place_, evaluation_.context);
-    }
-
-    Result<void> take_row(BytesView clustering_key, const storage::RowRecord& row) override {
-      if (run_.done_ || (run_.statement_.distinct_ && place_.clustering_key != nullptr)) return {};
-      TETRAD_TRY(const bool live, evaluation_.rows.read_row(clustering_key, row));
-      if (!live) return {};
-      run_.partition_has_rows_ = true;
-      place_.clustering_key = &clustering_key;
-      return run_.take_row(place_, evaluation_.context);
-    }
-
-   private:
-    SelectRun& run_;
-    Evaluation evaluation_;
-    RowPlace place_{};
-  };
-
-  /// count(*): nobody looks into the rows.
-  Result<void> count(const ReadResult& chunk) {
-    uint64_t rows = 0;
-    for (const PartitionData& partition : chunk.partitions) {
-      if (!partition.rows.empty()) {
-        rows += partition.rows.size();
-        partition_with_rows_.assign(partition.partition_key);
-      } else if (statement_.static_only_rows_ && !partition.header.empty()) {
-        base::Arena arena;
-        RowMaterializer materializer(statement_.layout_, arena, context_.now_s);
-        TETRAD_TRY_VOID(materializer.start_partition(partition));
-        rows += materializer.has_live_static() ? 1 : 0;
-      }
-    }
-    rows_counted_ += rows;
-    return {};
-  }
-
-  Result<void> take_row(const RowPlace& place, EvalContext& evaluation) {
-    for (const BoundFilter& filter : filters_) {
-      if (!filter.matches(*evaluation.row)) return {};
-    }
-    if (statement_.is_aggregate_) return take_grouped(place, evaluation);
-    if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
-    if (page_left_ == 0) {
-      result_.next_position = std::move(page_end_);
-      done_ = true;
-      return {};
-    }
-    if (sorts_) {
-      TETRAD_TRY(Bytes key, sort_key(place));
-      ++partition_rows_done_;
-      return write_for_sort(std::move(key), evaluation);
-    }
-    TETRAD_TRY_VOID(write(evaluation));
-    TETRAD_TRY_VOID(check_size(result_.cells.size()));
+  if (sorts_) {
+    TETRAD_TRY(Bytes key, sort_key(place));
     ++partition_rows_done_;
-    if (rows_left_ > 0 && --rows_left_ == 0) {
+    return write_for_sort(std::move(key), evaluation);
+  }
+  TETRAD_TRY_VOID(write(evaluation));
+  TETRAD_TRY_VOID(check_size(result_.cells.size()));
+  ++partition_rows_done_;
+  if (rows_left_ > 0 && --rows_left_ == 0) {
+    done_ = true;
+    return {};
+  }
+  if (page_left_ > 0 && --page_left_ == 0) {
+    page_end_ = encode_position(position_of(place));
+    // Without filters the next page is only promised when its first row has been seen; with them
+    // that could take the rest of the table.
+    const bool last_of_all = is_last_row_ && (partitions_.is_range ||
+                                              next_partition_ + 1 >= partitions_.partitions.size());
+    if (filters_active_) {
       done_ = true;
-      return {};
-    }
-    if (page_left_ > 0 && --page_left_ == 0) {
-      page_end_ = encode_position(position_of(place));
-      // Without filters the next page is only promised when its first row has been seen; with them
-      // that could take the rest of the table.
-      const bool last_of_all =
-          is_last_row_ &&
-          (partitions_.is_range || next_partition_ + 1 >= partitions_.partitions.size());
-      if (filters_active_) {
-        done_ = true;
-        if (!last_of_all) result_.next_position = std::move(page_end_);
-      }
-    }
-    return {};
-  }
-
-  static Result<void> check_size(size_t bytes) {
-    if (bytes <= kResultBytesMax) return {};
-    return fail(ErrorCode::kInvalid,
-                "The result is larger than {} bytes: use paging or a smaller page",
-                kResultBytesMax);
-  }
-
-  storage::ReadPosition position_of(const RowPlace& place) const {
-    storage::ReadPosition position{place.position, Bytes(place.partition_key), {}};
-    if (place.clustering_key != nullptr && !statement_.distinct_)
-      position.clustering_key = Bytes(*place.clustering_key);
-    return position;
-  }
-
-  Bytes encode_position(storage::ReadPosition after) const {
-    return encode_select_position(
-        {std::move(after), rows_left_, static_cast<uint32_t>(partition_rows_done_)});
-  }
-
-  /// The first columns of the clustering key, which ORDER BY names.
-  Result<Bytes> sort_key(const RowPlace& place) const {
-    if (place.clustering_key == nullptr) return Bytes();
-    BytesView rest = *place.clustering_key;
-    for (size_t i = 0; i < statement_.order_columns_; ++i) {
-      const ColumnSchema& column = statement_.table_->clustering()[i];
-      TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
-    }
-    return Bytes(place.clustering_key->substr(0, place.clustering_key->size() - rest.size()));
-  }
-
-  // --- groups ---
-
-  Result<void> take_grouped(const RowPlace& place, EvalContext& evaluation) {
-    bool new_partition = false;
-    if (statement_.is_grouped_) {
-      new_partition = !group_open_ || group_partition_ != place.partition_key;
-      bool new_group = new_partition;
-      std::vector<OptionalBytes> key;
-      for (const ExpressionPtr& expression : statement_.group_by_) {
-        TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation));
-        key.push_back(value.has_bytes() ? OptionalBytes(value.bytes) : std::nullopt);
-      }
-      new_group = new_group || key != group_key_;
-      if (new_group) {
-        TETRAD_TRY_VOID(end_groups());
-        if (done_) return {};
-        if (new_partition) groups_of_partition_ = first_page_groups(place);
-        group_partition_.assign(place.partition_key);
-        group_key_ = std::move(key);
-        group_open_ = true;
-        group_skipped_ = partition_limit_ >= 0 && groups_of_partition_ >= partition_limit_;
-        if (!group_skipped_ && (rows_left_ == 0 || page_left_ == 0)) {
-          // This group belongs to the next page: it begins after the last row of the one before.
-          done_ = true;
-          group_open_ = false;
-          if (rows_left_ != 0) {
-            partition_rows_done_ = last_groups_;
-            result_.next_position = encode_position(last_row_);
-          }
-          return {};
-        }
-        if (!group_skipped_) {
-          ++groups_of_partition_;
-          keep_first_row(*evaluation.row);
-          if (sorts_) {
-            TETRAD_TRY(group_sort_key_, sort_key(place));
-          }
-        }
-      }
-      last_row_ = position_of(place);
-      last_groups_ = groups_of_partition_;
-      if (group_skipped_) return {};
-    } else if (!group_open_) {
-      group_open_ = true;
-      keep_first_row(*evaluation.row);
-    }
-    for (size_t i = 0; i < aggregators_.size(); ++i) {
-      aggregated_.clear();
-      for (const ExpressionPtr& argument : statement_.aggregates_[i].arguments) {
-        TETRAD_TRY(const BoundValue value, argument->evaluate(evaluation));
-        aggregated_.push_back(optional_view(value));
-      }
-      TETRAD_TRY_VOID(aggregators_[i]->add(aggregated_));
-    }
-    return {};
-  }
-
-  /// Groups of this partition that earlier pages gave.
-  int64_t first_page_groups(const RowPlace& place) {
-    if (!resumed_ && context_.options.paging_position) {
-      resumed_ = true;
-      if (current_partition_ == place.partition_key && resume_partition_matches(place)) {
-        return partition_rows_done_;
-      }
-    }
-    return 0;
-  }
-  bool resume_partition_matches(const RowPlace& place) const {
-    const auto from = decode_select_position(*context_.options.paging_position);
-    return from && from->after.partition_key == place.partition_key;
-  }
-
-  /// Columns that are not aggregated show the group's first row.
-  void keep_first_row(const RowView& row) {
-    group_arena_ = base::Arena();
-    first_row_.values.clear();
-    for (const OptionalView& value : row.values) {
-      first_row_.values.push_back(value ? OptionalView(group_arena_.copy(*value)) : std::nullopt);
-    }
-    first_row_.times = row.times;
-    first_row_.elements = row.elements;
-    for (auto& elements : first_row_.elements) {
-      for (auto& element : elements) element.key = group_arena_.copy(element.key);
+      if (!last_of_all) result_.next_position = std::move(page_end_);
     }
   }
+  return {};
+}
 
-  /// Writes the row of the open group.
-  Result<void> end_groups() {
-    const bool one_row_anyway = !statement_.is_grouped_ && !group_open_;
-    if (statement_.is_grouped_ && (!group_open_ || group_skipped_)) {
-      group_open_ = false;
-      group_skipped_ = false;
-      return {};
-    }
-    if (one_row_anyway) {
-      first_row_.values.assign(statement_.layout_.slots.size(), std::nullopt);
-      first_row_.times.assign(statement_.layout_.slots.size(), {});
-      first_row_.elements.assign(statement_.layout_.slots.size(), {});
-    }
-    std::vector<OptionalBytes> results;
-    if (statement_.counts_only_ && store_counts()) {
-      results.emplace_back(make_bigint(static_cast<int64_t>(rows_counted_)));
-    } else {
-      for (auto& aggregator : aggregators_) {
-        TETRAD_TRY(OptionalBytes value, aggregator->finish());
-        results.push_back(std::move(value));
-      }
-    }
-    base::Arena arena;
-    EvalContext evaluation{evaluation_.bound, arena,       functions_,
-                           context_.now_s,    &first_row_, results};
-    group_open_ = false;
-    if (sorts_ && statement_.is_grouped_)
-      return write_for_sort(std::move(group_sort_key_), evaluation);
-    TETRAD_TRY_VOID(write(evaluation));
-    if (rows_left_ > 0) --rows_left_;
-    if (page_left_ > 0) --page_left_;
-    return check_size(result_.cells.size());
+Result<void> SelectRun::check_size(size_t bytes) {
+  if (bytes <= kResultBytesMax) return {};
+  return fail(ErrorCode::kInvalid,
+              "The result is larger than {} bytes: use paging or a smaller page", kResultBytesMax);
+}
+
+storage::ReadPosition SelectRun::position_of(const RowPlace& place) const {
+  storage::ReadPosition position{place.position, Bytes(place.partition_key), {}};
+  if (place.clustering_key != nullptr && !statement_.distinct_)
+    position.clustering_key = Bytes(*place.clustering_key);
+  return position;
+}
+
+Bytes SelectRun::encode_position(storage::ReadPosition after) const {
+  return encode_select_position(
+      {std::move(after), rows_left_, static_cast<uint32_t>(partition_rows_done_)});
+}
+
+Result<Bytes> SelectRun::sort_key(const RowPlace& place) const {
+  if (place.clustering_key == nullptr) return Bytes();
+  BytesView rest = *place.clustering_key;
+  for (size_t i = 0; i < statement_.order_columns_; ++i) {
+    const ColumnSchema& column = statement_.table_->clustering()[i];
+    TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
   }
-
-  // --- writing ---
-
-  /// The cells of a row of columns, appended at once.
-  void append_plain(const RowView& row) {
-    Bytes& cells = result_.cells;
-    size_t bytes = 0;
-    for (const int32_t slot : statement_.plain_slots_) {
-      const OptionalView& value = row.values[static_cast<size_t>(slot)];
-      bytes += sizeof(int32_t) + (value ? value->size() : 0);
-    }
-    const size_t start = cells.size();
-    if (start + bytes > cells.capacity()) cells.reserve(std::max(start + bytes, 4 * start));
-    cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
-      char* to = all + start;
-      for (const int32_t slot : statement_.plain_slots_) {
-        const OptionalView& value = row.values[static_cast<size_t>(slot)];
-        base::store_big_endian(to, value ? static_cast<int32_t>(value->size()) : int32_t{-1});
-        to += sizeof(int32_t);
-        if (!value || value->empty()) continue;
-        std::memcpy(to, value->data(), value->size());
-        to += value->size();
-      }
-      return size;
-    });
-  }
-
-  /// A row that finish() puts in its place.
-  Result<void> write_for_sort(Bytes key, EvalContext& evaluation) {
-    Bytes cells;
-    std::swap(cells, result_.cells);
-    TETRAD_TRY_VOID(write(evaluation));
-    std::swap(cells, result_.cells);
-    sorted_bytes_ += cells.size() + key.size();
-    sorted_.push_back({std::move(key), std::move(cells)});
-    --result_.row_count;
-    return check_size(sorted_bytes_);
-  }
-
-  Result<void> write(EvalContext& evaluation) {
-    Bytes& cells = result_.cells;
-    ++result_.row_count;
-    if (!statement_.plain_slots_.empty()) {
-      append_plain(*evaluation.row);
-      return {};
-    }
-    std::string json;
-    if (statement_.is_json_) json = "{";
-    for (size_t i = 0; i < statement_.outputs_.size(); ++i) {
-      TETRAD_TRY(const BoundValue value, statement_.outputs_[i]->evaluate(evaluation));
-      if (statement_.is_json_) {
-        if (i != 0) json += ", ";
-        append_json_string(json, statement_.json_names_[i]);
-        json += ": ";
-        json += to_json(*statement_.outputs_[i]->type(), optional_view(value));
-      } else if (value.has_bytes()) {
-        append_cell(cells, value.bytes);
-      } else {
-        append_null_cell(cells);
-      }
-    }
-    if (statement_.is_json_) {
-      json += "}";
-      append_cell(cells, json);
-    }
-    return {};
-  }
-
-  StatementResult finish() {
-    result_.metadata = statement_.result_metadata_;
-    if (nothing_ && statement_.is_aggregate_ && !statement_.is_grouped_) {
-      const auto written = end_groups();
-      TETRAD_ASSERT(written.has_value());
-    }
-    if (sorts_) {
-      const bool reversed = statement_.reversed_;
-      std::ranges::stable_sort(sorted_, [reversed](const SortedRow& a, const SortedRow& b) {
-        return reversed ? b.key < a.key : a.key < b.key;
-      });
-      for (const SortedRow& row : sorted_) {
-        if (rows_left_ == 0) break;
-        if (rows_left_ > 0) --rows_left_;
-        result_.cells += row.cells;
-        ++result_.row_count;
-      }
-    }
-    return std::move(result_);
-  }
-
-  struct SortedRow {
-    Bytes key, cells;
-  };
-
-  const SelectStatement& statement_;
-  ExecuteContext& context_;
-  base::Arena arena_;
-  const FunctionEnvironment functions_;
-  EvalContext evaluation_;
-  BoundPartitions partitions_;
-  BoundClustering clustering_;
-  std::vector<BoundFilter> filters_;
-  bool filters_active_ = false;
-  base::Deadline deadline_;
-
-  bool nothing_ = false, exhausted_ = false, sorts_ = false;
-  int64_t page_size_ = -1, partition_limit_ = -1;
-  size_t next_partition_ = 0;
-  std::optional<storage::ReadPosition> after_;
-  bool resumed_ = false;
-  bool last_chunk_partition_ = false, is_last_row_ = false;
-
-  std::vector<std::unique_ptr<Aggregator>> aggregators_;
-  std::vector<OptionalView> aggregated_;  // the arguments of one call
-  uint64_t rows_counted_ = 0;
-  uint64_t rows_evaluated_ = 0, script_steps_ = 0;
-  bool group_open_ = false, group_skipped_ = false;
-  Bytes group_partition_;
-  Bytes group_sort_key_;
-  std::vector<OptionalBytes> group_key_;
-  base::Arena group_arena_;
-  RowView first_row_;
-  storage::ReadPosition last_row_;
-  int64_t groups_of_partition_ = 0, last_groups_ = 0;
-
-  std::vector<SortedRow> sorted_;
-  size_t sorted_bytes_ = 0;
-  RowsResult result_;
-};
+  return Bytes(place.clustering_key->substr(0, place.clustering_key->size() - rest.size()));
+}
 
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {
   const TablePtr now = schema.table(table_->keyspace, table_->name);

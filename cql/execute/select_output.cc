@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of a SELECT on their way out: groups and aggregates, cells, sorted rows.
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/byte_io.h"
+#include "cql/execute/select_position.h"
+#include "cql/execute/select_run.h"
+#include "cql/types/json.h"
+
+namespace tetrad::cql {
+
+Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluation) {
+  bool new_partition = false;
+  if (statement_.is_grouped_) {
+    new_partition = !group_open_ || group_partition_ != place.partition_key;
+    bool new_group = new_partition;
+    std::vector<OptionalBytes> key;
+    for (const ExpressionPtr& expression : statement_.group_by_) {
+      TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation));
+      key.push_back(value.has_bytes() ? OptionalBytes(value.bytes) : std::nullopt);
+    }
+    new_group = new_group || key != group_key_;
+    if (new_group) {
+      TETRAD_TRY_VOID(end_groups());
+      if (done_) return {};
+      if (new_partition) groups_of_partition_ = first_page_groups(place);
+      group_partition_.assign(place.partition_key);
+      group_key_ = std::move(key);
+      group_open_ = true;
+      group_skipped_ = partition_limit_ >= 0 && groups_of_partition_ >= partition_limit_;
+      if (!group_skipped_ && (rows_left_ == 0 || page_left_ == 0)) {
+        // This group belongs to the next page: it begins after the last row of the one before.
+        done_ = true;
+        group_open_ = false;
+        if (rows_left_ != 0) {
+          partition_rows_done_ = last_groups_;
+          result_.next_position = encode_position(last_row_);
+        }
+        return {};
+      }
+      if (!group_skipped_) {
+        ++groups_of_partition_;
+        keep_first_row(*evaluation.row);
+        if (sorts_) {
+          TETRAD_TRY(group_sort_key_, sort_key(place));
+        }
+      }
+    }
+    last_row_ = position_of(place);
+    last_groups_ = groups_of_partition_;
+    if (group_skipped_) return {};
+  } else if (!group_open_) {
+    group_open_ = true;
+    keep_first_row(*evaluation.row);
+  }
+  for (size_t i = 0; i < aggregators_.size(); ++i) {
+    aggregated_.clear();
+    for (const ExpressionPtr& argument : statement_.aggregates_[i].arguments) {
+      TETRAD_TRY(const BoundValue value, argument->evaluate(evaluation));
+      aggregated_.push_back(optional_view(value));
+    }
+    TETRAD_TRY_VOID(aggregators_[i]->add(aggregated_));
+  }
+  return {};
+}
+
+int64_t SelectRun::first_page_groups(const RowPlace& place) {
+  if (!resumed_ && context_.options.paging_position) {
+    resumed_ = true;
+    if (current_partition_ == place.partition_key && resume_partition_matches(place)) {
+      return partition_rows_done_;
+    }
+  }
+  return 0;
+}
+
+bool SelectRun::resume_partition_matches(const RowPlace& place) const {
+  const auto from = decode_select_position(*context_.options.paging_position);
+  return from && from->after.partition_key == place.partition_key;
+}
+
+void SelectRun::keep_first_row(const RowView& row) {
+  group_arena_ = base::Arena();
+  first_row_.values.clear();
+  for (const OptionalView& value : row.values) {
+    first_row_.values.push_back(value ? OptionalView(group_arena_.copy(*value)) : std::nullopt);
+  }
+  first_row_.times = row.times;
+  first_row_.elements = row.elements;
+  for (auto& elements : first_row_.elements) {
+    for (auto& element : elements) element.key = group_arena_.copy(element.key);
+  }
+}
+
+Result<void> SelectRun::end_groups() {
+  const bool one_row_anyway = !statement_.is_grouped_ && !group_open_;
+  if (statement_.is_grouped_ && (!group_open_ || group_skipped_)) {
+    group_open_ = false;
+    group_skipped_ = false;
+    return {};
+  }
+  if (one_row_anyway) {
+    first_row_.values.assign(statement_.layout_.slots.size(), std::nullopt);
+    first_row_.times.assign(statement_.layout_.slots.size(), {});
+    first_row_.elements.assign(statement_.layout_.slots.size(), {});
+  }
+  std::vector<OptionalBytes> results;
+  if (statement_.counts_only_ && store_counts()) {
+    results.emplace_back(make_bigint(static_cast<int64_t>(rows_counted_)));
+  } else {
+    for (auto& aggregator : aggregators_) {
+      TETRAD_TRY(OptionalBytes value, aggregator->finish());
+      results.push_back(std::move(value));
+    }
+  }
+  base::Arena arena;
+  EvalContext evaluation{evaluation_.bound, arena,       functions_,
+                         context_.now_s,    &first_row_, results};
+  group_open_ = false;
+  if (sorts_ && statement_.is_grouped_)
+    return write_for_sort(std::move(group_sort_key_), evaluation);
+  TETRAD_TRY_VOID(write(evaluation));
+  if (rows_left_ > 0) --rows_left_;
+  if (page_left_ > 0) --page_left_;
+  return check_size(result_.cells.size());
+}
+
+void SelectRun::append_plain(const RowView& row) {
+  Bytes& cells = result_.cells;
+  size_t bytes = 0;
+  for (const int32_t slot : statement_.plain_slots_) {
+    const OptionalView& value = row.values[static_cast<size_t>(slot)];
+    bytes += sizeof(int32_t) + (value ? value->size() : 0);
+  }
+  const size_t start = cells.size();
+  if (start + bytes > cells.capacity()) cells.reserve(std::max(start + bytes, 4 * start));
+  cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
+    char* to = all + start;
+    for (const int32_t slot : statement_.plain_slots_) {
+      const OptionalView& value = row.values[static_cast<size_t>(slot)];
+      base::store_big_endian(to, value ? static_cast<int32_t>(value->size()) : int32_t{-1});
+      to += sizeof(int32_t);
+      if (!value || value->empty()) continue;
+      std::memcpy(to, value->data(), value->size());
+      to += value->size();
+    }
+    return size;
+  });
+}
+
+Result<void> SelectRun::write_for_sort(Bytes key, EvalContext& evaluation) {
+  Bytes cells;
+  std::swap(cells, result_.cells);
+  TETRAD_TRY_VOID(write(evaluation));
+  std::swap(cells, result_.cells);
+  sorted_bytes_ += cells.size() + key.size();
+  sorted_.push_back({std::move(key), std::move(cells)});
+  --result_.row_count;
+  return check_size(sorted_bytes_);
+}
+
+Result<void> SelectRun::write(EvalContext& evaluation) {
+  Bytes& cells = result_.cells;
+  ++result_.row_count;
+  if (!statement_.plain_slots_.empty()) {
+    append_plain(*evaluation.row);
+    return {};
+  }
+  std::string json;
+  if (statement_.is_json_) json = "{";
+  for (size_t i = 0; i < statement_.outputs_.size(); ++i) {
+    TETRAD_TRY(const BoundValue value, statement_.outputs_[i]->evaluate(evaluation));
+    if (statement_.is_json_) {
+      if (i != 0) json += ", ";
+      append_json_string(json, statement_.json_names_[i]);
+      json += ": ";
+      json += to_json(*statement_.outputs_[i]->type(), optional_view(value));
+    } else if (value.has_bytes()) {
+      append_cell(cells, value.bytes);
+    } else {
+      append_null_cell(cells);
+    }
+  }
+  if (statement_.is_json_) {
+    json += "}";
+    append_cell(cells, json);
+  }
+  return {};
+}
+
+StatementResult SelectRun::finish() {
+  result_.metadata = statement_.result_metadata_;
+  if (nothing_ && statement_.is_aggregate_ && !statement_.is_grouped_) {
+    const auto written = end_groups();
+    TETRAD_ASSERT(written.has_value());
+  }
+  if (sorts_) {
+    const bool reversed = statement_.reversed_;
+    std::ranges::stable_sort(sorted_, [reversed](const SortedRow& a, const SortedRow& b) {
+      return reversed ? b.key < a.key : a.key < b.key;
+    });
+    for (const SortedRow& row : sorted_) {
+      if (rows_left_ == 0) break;
+      if (rows_left_ > 0) --rows_left_;
+      result_.cells += row.cells;
+      ++result_.row_count;
+    }
+  }
+  return std::move(result_);
+}
+
+}  // namespace tetrad::cql

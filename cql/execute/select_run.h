@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// One execution of a SELECT: how it reads (execute_select.cc), and how rows become groups and cells
+// (select_output.cc).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cql/execute/row_materializer.h"
+#include "cql/execute/statement_environment.h"
+#include "cql/prepare/prepared_select.h"
+#include "cql/protocol/response.h"
+
+namespace tetrad::cql {
+
+/// Where a row stands.
+struct RowPlace {
+  RingPosition position;
+  BytesView partition_key;
+  const BytesView* clustering_key;  // null: of the partition's static columns
+};
+
+/// How far a run is; a chunk that could not be read to its end is taken back by it.
+struct SelectProgress {
+  bool done_ = false;
+  int64_t rows_left_ = -1, page_left_ = -1;
+  Bytes current_partition_;
+  Bytes partition_with_rows_;  // the last one that gave a live row
+  bool started_ = false, partition_has_rows_ = false;
+  int64_t partition_rows_done_ = 0;
+  Bytes page_end_;  // where a full page ends
+};
+
+/// One execution of a SELECT.
+class SelectRun : private SelectProgress {
+ public:
+  SelectRun(const SelectStatement& statement, ExecuteContext& context,
+            std::span<const BoundValue> values)
+      : statement_(statement),
+        context_(context),
+        functions_(make_function_environment(context)),
+        evaluation_{values, arena_, functions_, context.now_s, nullptr, {}} {}
+
+  Task<Result<StatementResult>> run();
+
+ private:
+  using PartitionData = storage::PartitionData;
+  using ReadCommand = storage::ReadCommand;
+  using ReadEnd = storage::ReadEnd;
+  using ReadResult = storage::ReadResult;
+
+  // --- values ---
+
+  Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
+  Result<void> bind();
+
+  /// After a page: the partitions before the one of the position are done.
+  void skip_done_partitions();
+
+  // --- reading ---
+
+  /// How many more rows the next read needs; more than the page when rows may be dropped.
+  uint32_t rows_wanted() const;
+
+  /// The rows of a chunk are evaluated in one turn: with user-defined functions as many as these
+  /// have been quick.
+  uint32_t rows_of_a_turn() const;
+  ReadCommand base_command() const;
+  ReadCommand range_command() const;
+  ReadCommand partition_command(const PartitionTarget& target) const;
+  void set_resume(ReadCommand& command) const;
+
+  /// The store knows nothing of dropped columns: to it a row of their cells only is live.
+  bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
+
+  /// count(*) of one partition or of a range: the replicas count.
+  bool counts_in_place() const;
+  Task<Result<void>> count_in_place();
+  Task<Result<ReadResult>> read_one(ReadCommand command);
+
+  /// Reads the next partitions of the list: one that is under way alone, others together.
+  Task<Result<void>> run_partitions();
+
+  /// Rows straight from the store to the page, if it can at once. Unset: as if nothing had been
+  /// asked.
+  std::optional<Result<ReadEnd>> read_here(ReadCommand& command);
+  void step_partition(const ReadEnd& chunk);
+
+  // --- rows ---
+
+  void begin_partition(BytesView partition_key, bool has_rows);
+
+  /// What rows are read and evaluated with: of one chunk.
+  struct Evaluation {
+    explicit Evaluation(SelectRun& run)
+        : rows(run.statement_.layout_, arena, run.context_.now_s), context{run.evaluation_.bound,
+                                                                           arena,
+                                                                           run.functions_,
+                                                                           run.context_.now_s,
+                                                                           &rows.row(),
+                                                                           {}} {}
+    base::Arena arena;
+    RowMaterializer rows;
+    EvalContext context;
+  };
+  Result<void> take(const ReadResult& chunk);
+  Result<void> take_rows(const ReadResult& chunk);
+  class Stream;
+
+  /// count(*): nobody looks into the rows.
+  Result<void> count(const ReadResult& chunk);
+  Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
+  static Result<void> check_size(size_t bytes);
+  storage::ReadPosition position_of(const RowPlace& place) const;
+  Bytes encode_position(storage::ReadPosition after) const;
+
+  /// The first columns of the clustering key, which ORDER BY names.
+  Result<Bytes> sort_key(const RowPlace& place) const;
+
+  // --- groups ---
+
+  Result<void> take_grouped(const RowPlace& place, EvalContext& evaluation);
+
+  /// Groups of this partition that earlier pages gave.
+  int64_t first_page_groups(const RowPlace& place);
+  bool resume_partition_matches(const RowPlace& place) const;
+
+  /// Columns that are not aggregated show the group's first row.
+  void keep_first_row(const RowView& row);
+
+  /// Writes the row of the open group.
+  Result<void> end_groups();
+
+  // --- writing ---
+
+  /// The cells of a row of columns, appended at once.
+  void append_plain(const RowView& row);
+
+  /// A row that finish() puts in its place.
+  Result<void> write_for_sort(Bytes key, EvalContext& evaluation);
+  Result<void> write(EvalContext& evaluation);
+  StatementResult finish();
+  struct SortedRow {
+    Bytes key, cells;
+  };
+  const SelectStatement& statement_;
+  ExecuteContext& context_;
+  base::Arena arena_;
+  const FunctionEnvironment functions_;
+  EvalContext evaluation_;
+  BoundPartitions partitions_;
+  BoundClustering clustering_;
+  std::vector<BoundFilter> filters_;
+  bool filters_active_ = false;
+  base::Deadline deadline_;
+  bool nothing_ = false, exhausted_ = false, sorts_ = false;
+  int64_t page_size_ = -1, partition_limit_ = -1;
+  size_t next_partition_ = 0;
+  std::optional<storage::ReadPosition> after_;
+  bool resumed_ = false;
+  bool last_chunk_partition_ = false, is_last_row_ = false;
+  std::vector<std::unique_ptr<Aggregator>> aggregators_;
+  std::vector<OptionalView> aggregated_;  // the arguments of one call
+  uint64_t rows_counted_ = 0;
+  uint64_t rows_evaluated_ = 0, script_steps_ = 0;
+  bool group_open_ = false, group_skipped_ = false;
+  Bytes group_partition_;
+  Bytes group_sort_key_;
+  std::vector<OptionalBytes> group_key_;
+  base::Arena group_arena_;
+  RowView first_row_;
+  storage::ReadPosition last_row_;
+  int64_t groups_of_partition_ = 0, last_groups_ = 0;
+  std::vector<SortedRow> sorted_;
+  size_t sorted_bytes_ = 0;
+  RowsResult result_;
+};
+
+}  // namespace tetrad::cql
