@@ -190,8 +190,10 @@ class NodeImpl final : public Node {
 Result<uint32_t> NodeImpl::choose_shards() {
   TETRAD_TRY(const auto known, replication::load_store_count(*log_));
   if (!known) {
-    return options_.shards != 0 ? static_cast<uint32_t>(options_.shards)
-                                : std::min(usable_cores(), static_cast<uint32_t>(kShardsMax));
+    if (options_.shards == 0 && usable_cores() > 1)
+      logger_.info("one shard serves; the option shards lets more of the cores={} do so",
+                   usable_cores());
+    return static_cast<uint32_t>(std::max<uint64_t>(options_.shards, 1));
   }
   if (options_.shards != 0 && options_.shards != *known) {
     return fail(ErrorCode::kConfig,

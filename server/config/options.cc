@@ -96,8 +96,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        kShardsMax,
        {},
-       "Threads that serve, each with its own event loop, connections and store; 0: as many as "
-       "there are cores. Fixed when the node is first started: another number is refused later."},
+       "Threads that serve, each with its own event loop, connections and store. Fixed when the "
+       "node is first started: another number is refused later; 0: that number, 1 for a new node."},
       {"commit_log_sync",
        &Options::commit_log_sync,
        0,
