@@ -16,19 +16,6 @@ namespace {
 
 using partitioner::TabletStage;
 
-storage::Mutation row_of(TableIncarnation incarnation, const std::string& key) {
-  storage::RowRecord record;
-  record.liveness.timestamp_us = 1;
-  storage::Mutation mutation;
-  mutation.incarnation = incarnation;
-  mutation.partition_key = key;
-  mutation.position = partitioner::position_of(key);
-  storage::RowChange row;
-  storage::encode_row_record(record, row.record);
-  mutation.rows.push_back(std::move(row));
-  return mutation;
-}
-
 const replication::TableInfo& the_table(SimCluster& cluster, size_t node) {
   return *cluster[node].state()->tables.begin()->second;
 }

@@ -5,6 +5,7 @@
 #include "partitioner/token.h"
 #include "storage/row/row_record.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
@@ -34,19 +35,6 @@ replication::SchemaChange new_table() {
   table.name = "t";
   change.new_tables.push_back(table);
   return change;
-}
-
-storage::Mutation row_of(TableIncarnation incarnation, const std::string& key) {
-  storage::RowRecord record;
-  record.liveness.timestamp_us = 1;
-  storage::Mutation mutation;
-  mutation.incarnation = incarnation;
-  mutation.partition_key = key;
-  mutation.position = partitioner::position_of(key);
-  storage::RowChange row;
-  storage::encode_row_record(record, row.record);
-  mutation.rows.push_back(std::move(row));
-  return mutation;
 }
 
 Task<void> write(SimNode* node, uint32_t shard, storage::Mutation mutation, int* acknowledged) {
