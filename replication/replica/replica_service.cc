@@ -147,9 +147,8 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     storage::Mutation first = mutation, rest = mutation;
     first.rows.resize(1);
     rest.rows.erase(rest.rows.begin());
-    stores_[store]->apply(first, [this, store, epoch, rest, merged, deadline,
-                                  done = std::move(done)](Result<void> applied) mutable {
-      if (!applied) return done(std::move(applied));
+    stores_[store]->apply(first, [](Result<void>) {});
+    wait(deadline, [this, store, epoch, rest, merged, deadline, done = std::move(done)]() mutable {
       apply(store, epoch, rest, merged, deadline, std::move(done));
     });
     return;

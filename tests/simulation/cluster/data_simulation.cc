@@ -39,7 +39,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(split_edge_lost),       TETRAD_MUTANT_ROW(split_edge_twice),
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(tombstone_start_unique),
     TETRAD_MUTANT_ROW(replicas_stamp),        TETRAD_MUTANT_ROW(old_incarnation_accepted),
-    TETRAD_MUTANT_ROW(voters_even),
+    TETRAD_MUTANT_ROW(voters_even),           TETRAD_MUTANT_ROW(batch_torn),
 };
 #undef TETRAD_MUTANT_ROW
 

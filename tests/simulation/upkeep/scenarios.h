@@ -25,6 +25,15 @@ ScenarioResult run_leaving(uint64_t seed);
 /// What replicas missed comes to them by repair alone.
 ScenarioResult run_repair(uint64_t seed);
 
+/// TRUNCATE while the metadata leader is cut off: what is written after its answer lasts (rule 29).
+ScenarioResult run_truncate(uint64_t seed);
+
+/// The members of a full tablet get what they missed (rule 13).
+ScenarioResult run_limit(uint64_t seed);
+
+/// Members that hold different rows, read with limits (rule 5).
+ScenarioResult run_divergence(uint64_t seed);
+
 /// The one table of a scenario.
 Task<void> create_the_table(SimNode* node, bool* created);
 /// A mutation of one row with one cell; a deletion without a value.

@@ -86,8 +86,9 @@ struct Scenario {
   const char* name;
   ScenarioResult (*run)(uint64_t seed);
 };
-constexpr Scenario kScenarios[] = {
-    {"sequence", run_sequence}, {"leaving", run_leaving}, {"repair", run_repair}};
+constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving},
+                                   {"repair", run_repair},     {"truncate", run_truncate},
+                                   {"limit", run_limit},       {"divergence", run_divergence}};
 
 struct Mutant {
   const char* name;
@@ -99,6 +100,10 @@ constexpr Mutant kMutants[] = {
     {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving},
     {"fill_from_one", &DataMutants::fill_from_one, run_leaving},
     {"repair_reads_nothing", &DataMutants::repair_reads_nothing, run_repair},
+    {"truncate_not_awaited", &DataMutants::truncate_not_awaited, run_truncate},
+    {"limits_at_replica", &DataMutants::limits_at_replica, run_limit},
+    {"full_reply_uncut", &DataMutants::full_reply_uncut, run_divergence},
+    {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {

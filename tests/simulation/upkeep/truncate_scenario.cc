@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The leader of the metadata group truncates a table and is cut off before the others know that
+// the change is committed. If the client has been told that the table is empty, then a write that
+// comes after lasts.
+#include "replication/meta/raft_driver.h"
+#include "tests/simulation/upkeep/scenarios.h"
+
+namespace tetrad::simulation {
+namespace {
+
+Task<void> truncate_table(SimNode* node, bool* answered) {
+  replication::SchemaChange change;
+  change.expected = node->state()->schema_version;
+  change.truncated_tables.push_back(node->state()->tables.begin()->first);
+  const base::Deadline deadline{node->reactor().now_us() + 10'000'000};
+  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
+  *answered = result.has_value();
+}
+
+Task<void> write_row(SimNode* node, TableIncarnation incarnation, std::string key, bool* done) {
+  auto& coordinator = node->data().coordinator();
+  const int64_t stamp_us = coordinator.next_timestamp_us();
+  std::vector<storage::Mutation> mutations;
+  mutations.push_back(row_change(incarnation, key, stamp_us, "value", stamp_us / 1'000'000));
+  replication::WriteOptions options;
+  options.level = ConsistencyLevel::kQuorum;
+  options.deadline = {node->reactor().now_us() + 1'000'000};
+  auto written = co_await coordinator.write(std::move(mutations), options);
+  *done = written.has_value();
+}
+
+struct Seen {
+  bool answered = false;
+  std::optional<std::string> value;
+};
+
+Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key, Seen* seen) {
+  replication::ReadOptions options;
+  options.level = ConsistencyLevel::kQuorum;
+  options.deadline = {node->reactor().now_us() + 2'000'000};
+  const int64_t now_s = node->reactor().wall_time_us() / 1'000'000;
+  auto read = co_await node->data().coordinator().read(row_read(incarnation, key, now_s), options);
+  if (!read) co_return;
+  seen->answered = true;
+  seen->value = value_of(*read);
+}
+
+replication::RaftIndex last_index(SimNode& node) {
+  return node.node().meta_group().driver()->core().last_index();
+}
+
+}  // namespace
+
+ScenarioResult run_truncate(uint64_t seed) {
+  base::Random random(seed * 31337 + 5);
+  SimCluster cluster(seed, 4);
+  ScenarioResult result;
+  const auto run = [&]() -> std::string {
+    if (!cluster.form(30'000'000)) return "the cluster does not form";
+    bool created = false;
+    cluster[0].spawn(create_the_table(&cluster[0], &created));
+    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
+      return "the table is not made";
+    cluster.world().run_for(5'000'000);  // the tablet has its four members
+    const auto leader = cluster.leader();
+    if (!leader) return "";
+    const TableIncarnation old = cluster[0].state()->tables.begin()->second->incarnation;
+    bool before = false;
+    cluster[0].spawn(write_row(&cluster[0], old, "before", &before));
+    if (!cluster.world().run_until([&] { return before; }, 2'000'000)) return "a write fails";
+
+    // The others store the change; the leader hears of it, and nobody hears of the leader.
+    const auto stored = [&] {
+      size_t count = 0;
+      for (size_t i = 0; i < cluster.size(); ++i)
+        count += i != *leader && last_index(cluster[i]) == last_index(cluster[*leader]) ? 1 : 0;
+      return count;
+    };
+    const auto begun = last_index(cluster[*leader]);
+    bool answered = false;
+    cluster[*leader].spawn(truncate_table(&cluster[*leader], &answered));
+    const size_t wanted = 1 + random.below(2);
+    if (!cluster.world().run_until(
+            [&] { return last_index(cluster[*leader]) > begun && stored() >= wanted; }, 1'000'000))
+      return "";
+    for (size_t i = 0; i < cluster.size(); ++i)
+      if (i != *leader) cluster.network().cut(cluster[*leader].endpoint(), cluster[i].endpoint());
+    cluster.world().run_for(static_cast<int64_t>(random.below(20'000)));
+    const bool told = answered;
+    const size_t other = (*leader + 1) % cluster.size();
+    const TableIncarnation seen_there = cluster[other].state()->tables.begin()->second->incarnation;
+    bool after = false;
+    cluster[other].spawn(write_row(&cluster[other], seen_there, "after", &after));
+    cluster.world().run_for(1'000'000);
+    const bool acknowledged = after;
+    cluster.network().mend_all();
+    if (!cluster.world().run_until([&] { return answered; }, 15'000'000) && told)
+      return "the answer is taken back";
+    cluster.world().run_for(5'000'000);
+
+    const TableIncarnation now = cluster[0].state()->tables.begin()->second->incarnation;
+    Seen old_row, new_row;
+    cluster[0].spawn(read_row(&cluster[0], now, "before", &old_row));
+    cluster[other].spawn(read_row(&cluster[other], now, "after", &new_row));
+    if (!cluster.world().run_until([&] { return old_row.answered && new_row.answered; }, 5'000'000))
+      return "a read fails at the end";
+    if (told && acknowledged && !new_row.value)
+      return "a write that was acknowledged after TRUNCATE had answered is gone";
+    if (answered && old_row.value) return "a row from before TRUNCATE is back";
+    return "";
+  };
+  result.wrong = run();
+  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
+  return result;
+}
+
+}  // namespace tetrad::simulation
