@@ -7,15 +7,13 @@
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
+#include "replication/meta/state_names.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kNodeStates[] = {"joining", "normal", "leaving", "removed"};
-constexpr const char* kStages[] = {"normal", "write-both", "stream", "read-new", "write-new"};
 
 HttpResponse json_response(const json& body, int status = 200) {
   return {status, "application/json", body.dump(2) + "\n"};
@@ -178,7 +176,7 @@ std::string AdminService::status() const {
     }
     nodes.push_back({{"address", node.address},
                      {"host_id", host.to_string()},
-                     {"state", kNodeStates[static_cast<int>(node.state)]},
+                     {"state", replication::name_of(node.state)},
                      {"live", parts_.node.meta().is_live(host)},
                      {"data_center", node.data_center},
                      {"rack", node.rack},
@@ -227,14 +225,15 @@ std::string AdminService::partitions(const HttpRequest& request) const {
         const auto* node = state->node(replica.host);
         replicas.push_back(node == nullptr ? replica.host.to_string() : node->address);
       }
-      out.push_back({{"keyspace", table->keyspace},
-                     {"table", table->name},
-                     {"id", tablet.id.value},
-                     {"range_start", tablet.range.start.token},
-                     {"range_end", tablet.range.end.token},
-                     {"replicas", replicas},
-                     {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
-                     {"state", tablet.full ? "full" : kStages[static_cast<int>(tablet.stage)]}});
+      out.push_back(
+          {{"keyspace", table->keyspace},
+           {"table", table->name},
+           {"id", tablet.id.value},
+           {"range_start", tablet.range.start.token},
+           {"range_end", tablet.range.end.token},
+           {"replicas", replicas},
+           {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
+           {"state", tablet.full ? std::string_view("full") : replication::name_of(tablet.stage)}});
     }
   }
   return out.dump(2) + "\n";

@@ -79,8 +79,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   app.add_flag("--print-config", line.print_config);
   app.add_option("--config", config_path);
   for (const OptionEntry& entry : option_table()) {
-    std::string name = "--" + std::string(entry.name);
-    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string name = command_line_name(entry);
     auto* option = app.add_option(name, values[entry.name]);
     if (std::holds_alternative<bool Options::*>(entry.target))
       option->expected(0, 1)->default_str("true");
@@ -94,8 +93,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   }
   if (!config_path.empty()) TETRAD_TRY_VOID(read_file(config_path, line.options));
   for (const OptionEntry& entry : option_table()) {
-    std::string name = "--" + std::string(entry.name);
-    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string name = command_line_name(entry);
     if (app.count(name) == 0) continue;
     std::string value = values[entry.name];
     if (value.empty() && std::holds_alternative<bool Options::*>(entry.target)) value = "true";

@@ -6,12 +6,6 @@
 namespace tetrad::server {
 namespace {
 
-std::string command_line_name(std::string_view name) {
-  std::string out = "--" + std::string(name);
-  std::replace(out.begin(), out.end(), '_', '-');
-  return out;
-}
-
 std::string default_text(const OptionEntry& entry) {
   const Options defaults;
   if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return defaults.**text;
@@ -32,6 +26,12 @@ std::string allowed_text(const OptionEntry& entry) {
 }
 
 }  // namespace
+
+std::string command_line_name(const OptionEntry& entry) {
+  std::string out = "--" + std::string(entry.name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
 
 const std::vector<OptionEntry>& option_table() {
   constexpr uint64_t kPortMax = 65'535;
@@ -253,7 +253,7 @@ std::string help_text() {
   for (const OptionEntry& entry : option_table()) {
     const std::string value = default_text(entry);
     const std::string allowed = allowed_text(entry);
-    out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry.name),
+    out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry),
                        value.empty() ? "none" : value, allowed.empty() ? "" : "; " + allowed,
                        entry.sentence);
   }

@@ -55,6 +55,8 @@ struct OptionEntry {
 };
 
 const std::vector<OptionEntry>& option_table();
+/// "--listen-address".
+std::string command_line_name(const OptionEntry& entry);
 
 /// What the command line asks for.
 struct CommandLine {
