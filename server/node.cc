@@ -147,7 +147,7 @@ class NodeImpl final : public Node {
   Result<void> open_transports();
   Result<void> open_replication();
   Result<void> open_admin();
-  ShardServing serving_options() const;
+  ShardServing serving_options();
   replication::NodeEnvironment environment_of(Shard& shard);
   std::function<void(uint32_t, Bytes)> forward_from(uint32_t shard);
   /// On the first shard's thread, as all that follows.
@@ -162,7 +162,7 @@ class NodeImpl final : public Node {
   std::string health() const;
   void register_metrics();
   replication::NodeOptions node_options();
-  cql::QueryProcessorOptions query_options() const;
+  cql::QueryProcessorOptions query_options();
   ConnectionLimits connection_limits() const;
 
   const Options options_;
@@ -225,7 +225,7 @@ replication::NodeOptions NodeImpl::node_options() {
   return out;
 }
 
-cql::QueryProcessorOptions NodeImpl::query_options() const {
+cql::QueryProcessorOptions NodeImpl::query_options() {
   cql::QueryProcessorOptions out;
   out.settings.read_timeout_us = static_cast<int64_t>(options_.read_timeout_ms) * 1000;
   out.settings.range_timeout_us = static_cast<int64_t>(options_.range_timeout_ms) * 1000;
@@ -243,6 +243,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() const {
         std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);
     out.prepared_bytes_max = std::max(out.prepared_bytes_max / shards_.size(), kPreparedBytesLeast);
   }
+  out.parse_pool = &pool_;
   return out;
 }
 
@@ -360,13 +361,12 @@ Result<void> NodeImpl::open_replication() {
   return {};
 }
 
-ShardServing NodeImpl::serving_options() const {
+ShardServing NodeImpl::serving_options() {
   ShardServing out;
   out.facts.listen_address = options_.listen_address;
   out.facts.native_port = static_cast<uint16_t>(options_.native_port);
   out.facts.internode_port = static_cast<uint16_t>(options_.internode_port);
   out.facts.tetrad_version = kProgramVersion;
-  out.traces = std::make_shared<cql::TraceSessions>();
   out.query = query_options();
   out.limits = connection_limits();
   out.program_version = kProgramVersion;

@@ -5,7 +5,7 @@ namespace tetrad::server {
 
 void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& serving,
                             const Logger& logger, base::MetricsRegistry& metrics) {
-  virtual_tables = cql::make_system_tables(meta, serving.facts, serving.traces);
+  virtual_tables = cql::make_system_tables(meta, serving.facts);
   processor = std::make_unique<cql::QueryProcessor>(reactor, random, data->coordinator(), meta,
                                                     *virtual_tables, serving.query, logger);
   events = std::make_unique<EventHub>(meta);
@@ -48,6 +48,8 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
   latency("execute", q.execute);
   latency("batch", q.batch);
   metrics.add("tetrad_cql_errors_total", "Requests answered with an error.", shard, q.errors);
+  metrics.add("tetrad_cql_traces_dropped_total", "Traces that were asked for and not kept.", shard,
+              processor->traces_dropped());
   metrics.add("tetrad_cql_prepared_evicted_total", "Prepared statements dropped for room.", shard,
               q.prepared_evicted);
 }

@@ -22,7 +22,6 @@ namespace tetrad::server {
 /// What a shard serves clients with.
 struct ShardServing {
   cql::LocalNodeFacts facts;
-  std::shared_ptr<cql::TraceSessions> traces;
   cql::QueryProcessorOptions query;
   ConnectionLimits limits;
   std::string program_version;

@@ -157,9 +157,12 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   }
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
   const replication::WriteOptions options{
-      context.options.consistency, deadline,
+      context.options.consistency,
+      deadline,
       type == BatchType::kLogged ? base::WriteType::kBatch : base::WriteType::kUnloggedBatch,
-      &context.warnings, timestamp_us == now_us ? std::optional(now_us) : std::nullopt};
+      &context.warnings,
+      timestamp_us == now_us ? std::optional(now_us) : std::nullopt,
+      context.trace};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

@@ -305,7 +305,8 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
     command.now_s = context.now_s;
     commands.push_back(std::move(command));
   }
-  const replication::ReadOptions options{context.options.consistency, deadline};
+  const replication::ReadOptions options{context.options.consistency, deadline, false,
+                                         context.trace};
   auto results = co_await context.coordinator.read_many(std::move(commands), options);
   if (!results) co_return std::unexpected(std::move(results).error());
   for (const storage::ReadResult& result : *results) {
@@ -370,9 +371,12 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
   const replication::WriteOptions options{
-      context.options.consistency, deadline,
+      context.options.consistency,
+      deadline,
       mutations.size() == 1 ? base::WriteType::kSimple : base::WriteType::kUnloggedBatch,
-      &context.warnings, moment.timestamp_us == now_us ? std::optional(now_us) : std::nullopt};
+      &context.warnings,
+      moment.timestamp_us == now_us ? std::optional(now_us) : std::nullopt,
+      context.trace};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

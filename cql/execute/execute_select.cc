@@ -262,8 +262,7 @@ Task<Result<void>> SelectRun::count_in_place() {
   ReadCommand command =
       partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
   command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
-  const replication::ReadOptions options{context_.options.consistency, deadline_};
-  auto rows = co_await context_.coordinator.count(std::move(command), options);
+  auto rows = co_await context_.coordinator.count(std::move(command), read_options());
   if (!rows) co_return std::unexpected(std::move(rows).error());
   rows_counted_ = *rows;
   co_return Result<void>();
@@ -271,10 +270,11 @@ Task<Result<void>> SelectRun::count_in_place() {
 
 Task<Result<ReadResult>> SelectRun::read_one(ReadCommand command) {
   if (statement_.table_->is_virtual) {
+    co_await context_.virtual_tables.prepare_read(*statement_.table_, command, context_.reactor,
+                                                  context_.coordinator);
     co_return context_.virtual_tables.read(*statement_.table_, command, *context_.schema);
   }
-  const replication::ReadOptions options{context_.options.consistency, deadline_};
-  auto result = co_await context_.coordinator.read(std::move(command), options);
+  auto result = co_await context_.coordinator.read(std::move(command), read_options());
   co_return result;
 }
 
@@ -299,8 +299,7 @@ Task<Result<void>> SelectRun::run_partitions() {
   std::vector<ReadCommand> commands;
   for (size_t i = 0; i < count; ++i)
     commands.push_back(partition_command(all[next_partition_ + i]));
-  const replication::ReadOptions options{context_.options.consistency, deadline_};
-  auto chunks = co_await context_.coordinator.read_many(std::move(commands), options);
+  auto chunks = co_await context_.coordinator.read_many(std::move(commands), read_options());
   if (!chunks) co_return std::unexpected(std::move(chunks).error());
   for (ReadResult& chunk : *chunks) {
     TETRAD_CO_TRY_VOID(take(chunk));
@@ -319,8 +318,7 @@ std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
   const size_t cells_before = result_.cells.size();
   const uint32_t rows_before = result_.row_count;
   Stream stream(*this);
-  const replication::ReadOptions options{context_.options.consistency, deadline_};
-  auto end = context_.coordinator.read_here(command, options, stream);
+  auto end = context_.coordinator.read_here(command, read_options(), stream);
   if (end) return end;
   static_cast<SelectProgress&>(*this) = before;
   result_.cells.resize(cells_before);

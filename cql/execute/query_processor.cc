@@ -11,6 +11,9 @@
 namespace tetrad::cql {
 namespace {
 
+/// Large texts are parsed one after another: what a text is parsed to may be much larger than it.
+constexpr uint32_t kParseLane = 0x50415253;
+
 /// Equal on all nodes: drivers refuse another id when they prepare again.
 Bytes statement_id(const std::string& keyspace, BytesView text) {
   Bytes input = keyspace;
@@ -90,7 +93,9 @@ QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
       meta_(meta),
       virtual_tables_(virtual_tables),
       options_(std::move(options)),
-      logger_(logger.named("cql")) {
+      logger_(logger.named("cql")),
+      traces_(reactor, random, scripts_, coordinator, meta, virtual_tables, options_.settings,
+              logger_) {
   take_schema(meta_.snapshot());
   subscription_ = meta_.subscribe(
       [this](const replication::MetaSnapshot& before, const replication::MetaSnapshot& now) {
@@ -116,6 +121,26 @@ Result<StatementPtr> QueryProcessor::prepare_text(BytesView text,
   TETRAD_TRY(const ParsedStatement parsed, parse_with_markers(text));
   const PrepareContext context{schema_, keyspace, options_.settings, parsed.marker_names};
   return prepare_statement(parsed.statement, context);
+}
+
+Task<Result<StatementPtr>> QueryProcessor::prepare_large(BytesView text, std::string keyspace,
+                                                         FramePin pin) {
+  struct Job {
+    FramePin pin;
+    BytesView text;
+    Result<ParsedStatement> parsed = fail(ErrorCode::kServerError, "not parsed");
+  };
+  const auto job = std::make_shared<Job>();
+  job->pin = std::move(pin);
+  job->text = text;
+  base::OneShot<bool> parsed;
+  options_.parse_pool->run(
+      reactor_, kParseLane, [job] { job->parsed = parse_with_markers(job->text); },
+      [job, setter = parsed.setter()]() mutable { setter.set(true); });
+  co_await parsed;
+  if (!job->parsed) co_return std::unexpected(std::move(job->parsed.error()));
+  const PrepareContext context{schema_, keyspace, options_.settings, job->parsed->marker_names};
+  co_return prepare_statement(job->parsed->statement, context);
 }
 
 QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspace, BytesView text,
@@ -197,7 +222,7 @@ Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
 }
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
-                                           ClientState& client) {
+                                           ClientState& client, const Notes& notes) {
   ExecuteContext context{reactor_,
                          coordinator_,
                          meta_,
@@ -209,7 +234,8 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
                          client,
                          {},
                          {},
-                         0};
+                         0,
+                         notes.trace};
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;
@@ -222,9 +248,11 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
   return context;
 }
 
-Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
-    StatementPtr statement, const QueryParameters& parameters, int version, StatementHash hash,
-    ClientState& client, std::vector<std::string>& warnings, bool executed) {
+Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
+                                                         const QueryParameters& parameters,
+                                                         int version, StatementHash hash,
+                                                         ClientState& client, Notes& notes,
+                                                         bool executed) {
   TETRAD_CO_TRY(const WireValues values, order_values(parameters, *statement));
   if (values.size() != statement->bind_variables().size()) {
     if (executed) {
@@ -234,7 +262,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
     co_return fail(ErrorCode::kInvalid, "Invalid amount of bind variables");
   }
   const replication::MetaSnapshot meta = meta_.snapshot();
-  ExecuteContext context = context_for(parameters, version, client);
+  ExecuteContext context = context_for(parameters, version, client, notes);
   context.options.page_size = parameters.page_size.value_or(-1);
   if (parameters.paging_state) {
     TETRAD_CO_TRY(PagingState state,
@@ -242,8 +270,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
     context.options.paging_position = std::move(state.position);
   }
   auto result = co_await statement->execute(context, values.span());
-  warnings.insert(warnings.end(), std::make_move_iterator(context.warnings.begin()),
-                  std::make_move_iterator(context.warnings.end()));
+  notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
+                        std::make_move_iterator(context.warnings.end()));
   if (!result) co_return std::unexpected(std::move(result.error()));
   Answer answer;
   answer.result = std::move(*result);
@@ -258,24 +286,42 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(
   co_return answer;
 }
 
-Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(
-    const QueryRequest& request, const Envelope& envelope, ClientState& client,
-    std::vector<std::string>& warnings) {
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryRequest& request,
+                                                                  const Envelope& envelope,
+                                                                  ClientState& client,
+                                                                  Notes& notes) {
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
-  TETRAD_CO_TRY(const StatementPtr statement, prepare_text(request.text, keyspace));
-  warnings = statement->warnings();
+  if (notes.trace != nullptr) notes.trace->add(fmt::format("Parsing {}", request.text));
+  Result<StatementPtr> prepared = StatementPtr();
+  if (is_large(request.text)) {
+    prepared = co_await prepare_large(request.text, keyspace, envelope.pin);
+  } else {
+    prepared = prepare_text(request.text, keyspace);
+  }
+  TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
+  if (notes.trace != nullptr) notes.trace->add("Statement prepared");
+  notes.warnings = statement->warnings();
   const StatementHash hash = paging_hash(request.text, keyspace, request.parameters.values);
-  auto answer = co_await run(statement, request.parameters, envelope.version(), hash, client,
-                             warnings, false);
+  auto answer =
+      co_await run(statement, request.parameters, envelope.version(), hash, client, notes, false);
   co_return answer;
 }
 
-Result<QueryProcessor::Answer> QueryProcessor::answer_prepare(const PrepareRequest& request,
-                                                              const Envelope&, ClientState& client,
-                                                              std::vector<std::string>& warnings) {
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const PrepareRequest& request,
+                                                                    const Envelope& envelope,
+                                                                    ClientState& client,
+                                                                    Notes& notes) {
   const std::string keyspace = keyspace_of(request.keyspace, client);
-  TETRAD_TRY(StatementPtr statement, prepare_text(request.text, keyspace));
-  warnings = statement->warnings();
+  if (notes.trace != nullptr) notes.trace->add(fmt::format("Parsing {}", request.text));
+  Result<StatementPtr> prepared = StatementPtr();
+  if (is_large(request.text)) {
+    prepared = co_await prepare_large(request.text, keyspace, envelope.pin);
+  } else {
+    prepared = prepare_text(request.text, keyspace);
+  }
+  TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
+  if (notes.trace != nullptr) notes.trace->add("Statement prepared");
+  notes.warnings = statement->warnings();
   Answer answer;
   answer.prepared_id = statement_id(keyspace, request.text);
   Prepared& entry = remember(answer.prepared_id, keyspace, request.text, statement);
@@ -284,21 +330,23 @@ Result<QueryProcessor::Answer> QueryProcessor::answer_prepare(const PrepareReque
   if (options_.prepared_texts != nullptr)
     options_.prepared_texts->put(entry.id, {entry.keyspace, entry.text, entry.announced_metadata});
   answer.prepared = std::move(statement);
-  return answer;
+  co_return answer;
 }
 
-Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(
-    const ExecuteRequest& request, const Envelope& envelope, ClientState& client,
-    std::vector<std::string>& warnings) {
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const ExecuteRequest& request,
+                                                                    const Envelope& envelope,
+                                                                    ClientState& client,
+                                                                    Notes& notes) {
   TETRAD_CO_TRY(Prepared* const entry, find_prepared(request.id));
   const StatementPtr statement = entry->statement;
+  if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
   const bool needs_hash =
       request.parameters.page_size.has_value() && statement->result_metadata() != nullptr;
   const StatementHash hash =
       needs_hash ? paging_hash(request.id, "", request.parameters.values) : StatementHash{};
   auto answer =
-      co_await run(statement, request.parameters, envelope.version(), hash, client, warnings, true);
+      co_await run(statement, request.parameters, envelope.version(), hash, client, notes, true);
   if (answer && statement->result_metadata() != nullptr) {
     // Who skips the metadata reads rows by what he was told: the id he names (v5), or what PREPARE
     // said (v3, v4).
@@ -316,9 +364,10 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(
   co_return answer;
 }
 
-Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
-    const BatchRequest& request, const Envelope& envelope, ClientState& client,
-    std::vector<std::string>& warnings) {
+Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchRequest& request,
+                                                                  const Envelope& envelope,
+                                                                  ClientState& client,
+                                                                  Notes& notes) {
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
   std::vector<BatchEntry> entries;
   entries.reserve(request.statements.size());
@@ -328,7 +377,13 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
       TETRAD_CO_TRY(Prepared* const prepared, find_prepared(part.text_or_id));
       entry.statement = prepared->statement;
     } else {
-      TETRAD_CO_TRY(entry.statement, prepare_text(part.text_or_id, keyspace));
+      Result<StatementPtr> statement = StatementPtr();
+      if (is_large(part.text_or_id)) {
+        statement = co_await prepare_large(part.text_or_id, keyspace, envelope.pin);
+      } else {
+        statement = prepare_text(part.text_or_id, keyspace);
+      }
+      TETRAD_CO_TRY(entry.statement, std::move(statement));
     }
     const auto values = request.values_of(part);
     if (values.size() != entry.statement->bind_variables().size()) {
@@ -338,10 +393,10 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
     entry.values.assign(values.begin(), values.end());
     entries.push_back(std::move(entry));
   }
-  ExecuteContext context = context_for(request.parameters, envelope.version(), client);
+  ExecuteContext context = context_for(request.parameters, envelope.version(), client, notes);
   auto result = co_await execute_protocol_batch(context, request.type, entries);
-  warnings.insert(warnings.end(), std::make_move_iterator(context.warnings.begin()),
-                  std::make_move_iterator(context.warnings.end()));
+  notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
+                        std::make_move_iterator(context.warnings.end()));
   if (!result) co_return std::unexpected(std::move(result.error()));
   Answer answer;
   answer.result = std::move(*result);
@@ -350,59 +405,90 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(
 
 Task<Result<QueryProcessor::Answer>> QueryProcessor::answer(const Envelope& envelope,
                                                             const Request& request,
-                                                            ClientState& client,
-                                                            std::vector<std::string>& warnings) {
+                                                            ClientState& client, Notes& notes) {
   if (schema_ == nullptr) co_return fail(ErrorCode::kBootstrapping, "this node has no schema yet");
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
-    auto result = co_await answer_execute(*execute, envelope, client, warnings);
+    auto result = co_await answer_execute(*execute, envelope, client, notes);
     co_return result;
   }
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
-    auto result = co_await answer_query(*query, envelope, client, warnings);
+    auto result = co_await answer_query(*query, envelope, client, notes);
     co_return result;
   }
   if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
-    auto result = co_await answer_batch(*batch, envelope, client, warnings);
+    auto result = co_await answer_batch(*batch, envelope, client, notes);
     co_return result;
   }
   const auto* prepare = std::get_if<PrepareRequest>(&request.message);
   TETRAD_ASSERT(prepare != nullptr);
-  co_return answer_prepare(*prepare, envelope, client, warnings);
+  auto result = co_await answer_prepare(*prepare, envelope, client, notes);
+  co_return result;
+}
+
+TraceSession QueryProcessor::describe(const Request& request) const {
+  TraceSession out;
+  const QueryParameters* parameters = nullptr;
+  if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
+    out.request = "Execute CQL3 query";
+    out.parameters["query"] = std::string(query->text);
+    parameters = &query->parameters;
+  } else if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
+    out.request = "Preparing CQL3 query";
+    out.parameters["query"] = std::string(prepare->text);
+  } else if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
+    out.request = "Execute CQL3 prepared query";
+    const auto found = prepared_.find(Bytes(execute->id));
+    if (found != prepared_.end()) out.parameters["query"] = found->second->text;
+    parameters = &execute->parameters;
+  } else if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
+    out.request = "Execute batch of CQL3 queries";
+    parameters = &batch->parameters;
+  }
+  if (parameters != nullptr) {
+    out.parameters["consistency_level"] = base::name_of(parameters->consistency);
+    out.parameters["serial_consistency_level"] =
+        base::name_of(parameters->serial_consistency.value_or(ConsistencyLevel::kSerial));
+    if (parameters->page_size) {
+      out.parameters["page_size"] = std::to_string(*parameters->page_size);
+    }
+  }
+  return out;
 }
 
 Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientState& client,
                                    Bytes& out) {
+  Notes notes;
+  Uuid tracing_id;
+  if (envelope.tracing()) {
+    notes.trace = co_await traces_.begin();
+    tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
+                                      static_cast<uint16_t>(random_.next()), random_.next());
+  }
   const base::MonotonicUs started_us = reactor_.now_us();
-  std::vector<std::string> warnings;
-  auto result = co_await answer(envelope, request, client, warnings);
+  auto result = co_await answer(envelope, request, client, notes);
 
   ReplyHead head;
   head.version = envelope.version();
   head.stream = envelope.stream();
-  head.warnings = warnings;
-  Uuid tracing_id;
-  if (envelope.tracing()) {
-    tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
-                                      static_cast<uint16_t>(random_.next()), random_.next());
-    head.tracing_id = &tracing_id;
-    const auto* query = std::get_if<QueryRequest>(&request.message);
-    const auto* prepare = std::get_if<PrepareRequest>(&request.message);
-    const int64_t took_us = reactor_.now_us() - started_us;
-    virtual_tables_.add_trace_session(tracing_id, std::string(name_of(envelope.opcode())),
-                                      query != nullptr     ? "Execute CQL3 query"
-                                      : prepare != nullptr ? "Preparing CQL3 query"
-                                                           : "Execute CQL3 prepared query",
-                                      client.client_address, reactor_.wall_time_us() - took_us,
-                                      took_us,
-                                      {{"query", query != nullptr     ? std::string(query->text)
-                                                 : prepare != nullptr ? std::string(prepare->text)
-                                                                      : std::string()}});
-  }
+  head.warnings = notes.warnings;
+  if (envelope.tracing()) head.tracing_id = &tracing_id;
   auto& histogram = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
                     : envelope.opcode() == Opcode::kQuery   ? metrics_.query
                     : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
                                                             : metrics_.batch;
   histogram.record(reactor_.now_us() - started_us);
+  if (notes.trace != nullptr) {
+    if (result) {
+      if (const auto* rows = std::get_if<RowsResult>(&result->result))
+        notes.trace->add(fmt::format("Returning {} rows", rows->row_count));
+    } else {
+      notes.trace->add(fmt::format("Failed: {}", result.error().message));
+    }
+    // Kept before the answer leaves: some drivers look for it for a few milliseconds only.
+    TraceSession session = describe(request);
+    session.id = tracing_id;
+    co_await traces_.finish(std::move(session), std::move(notes.trace), client, schema_);
+  }
 
   if (!result) {
     metrics_.errors.add();

@@ -9,12 +9,14 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/io_pool.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
 #include "base/task.h"
 #include "cql/execute/prepared_texts.h"
+#include "cql/execute/trace_store.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/frame.h"
 #include "cql/protocol/paging_state.h"
@@ -32,6 +34,9 @@ struct QueryProcessorOptions {
   uint64_t prepared_bytes_max = 128u << 20;  // of statements, estimated
   /// What other shards of the node have prepared; null: there are none.
   std::shared_ptr<PreparedTexts> prepared_texts;
+  /// Reads texts above this size off the loop, one at a time; null: there is no such place.
+  base::IoPool* parse_pool = nullptr;
+  size_t parsed_on_loop_bytes_max = 64u << 10;
 };
 
 struct QueryMetrics {
@@ -56,6 +61,7 @@ class QueryProcessor {
       std::function<void(const SchemaSnapshot* before, const SchemaSnapshot& now)>;
   void set_schema_listener(SchemaListener listener) { schema_listener_ = std::move(listener); }
   QueryMetrics& metrics() { return metrics_; }
+  const base::Counter& traces_dropped() const { return traces_.dropped(); }
 
  private:
   struct Prepared {
@@ -68,24 +74,36 @@ class QueryProcessor {
     uint64_t bytes = 0;  // estimated
   };
   struct Answer;
+  /// What goes along with a request on its way.
+  struct Notes {
+    std::vector<std::string> warnings;  // for the client
+    replication::TracePtr trace;        // null: it asked for none
+  };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
-                              std::vector<std::string>& warnings);
+                              Notes& notes);
   Task<Result<Answer>> answer_query(const QueryRequest& request, const Envelope& envelope,
-                                    ClientState& client, std::vector<std::string>& warnings);
-  Result<Answer> answer_prepare(const PrepareRequest& request, const Envelope& envelope,
-                                ClientState& client, std::vector<std::string>& warnings);
+                                    ClientState& client, Notes& notes);
+  Task<Result<Answer>> answer_prepare(const PrepareRequest& request, const Envelope& envelope,
+                                      ClientState& client, Notes& notes);
   Task<Result<Answer>> answer_execute(const ExecuteRequest& request, const Envelope& envelope,
-                                      ClientState& client, std::vector<std::string>& warnings);
+                                      ClientState& client, Notes& notes);
   Task<Result<Answer>> answer_batch(const BatchRequest& request, const Envelope& envelope,
-                                    ClientState& client, std::vector<std::string>& warnings);
+                                    ClientState& client, Notes& notes);
   Task<Result<Answer>> run(StatementPtr statement, const QueryParameters& parameters, int version,
-                           StatementHash hash, ClientState& client,
-                           std::vector<std::string>& warnings, bool executed);
+                           StatementHash hash, ClientState& client, Notes& notes, bool executed);
 
   /// What a statement of this request may touch, with all that the request says but its page.
-  ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client);
+  ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client,
+                             const Notes& notes);
+  /// For a trace.
+  TraceSession describe(const Request& request) const;
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
+  bool is_large(BytesView text) const {
+    return text.size() > options_.parsed_on_loop_bytes_max && options_.parse_pool != nullptr;
+  }
+  /// prepare_text() whose parsing holds up nobody. `pin` keeps the text.
+  Task<Result<StatementPtr>> prepare_large(BytesView text, std::string keyspace, FramePin pin);
   Result<Prepared*> find_prepared(BytesView id);
   /// One that another shard has prepared. Null: none has, or it does not prepare any more.
   Prepared* take_over(BytesView id);
@@ -107,6 +125,7 @@ class QueryProcessor {
   std::list<Prepared*> by_use_;  // front: used last
   uint64_t prepared_bytes_ = 0;
   QueryMetrics metrics_;
+  TraceStore traces_;
   std::shared_ptr<void> subscription_;
 };
 

@@ -78,6 +78,9 @@ class SelectRun : private SelectProgress {
   /// count(*) of one partition or of a range: the replicas count.
   bool counts_in_place() const;
   Task<Result<void>> count_in_place();
+  replication::ReadOptions read_options() const {
+    return {context_.options.consistency, deadline_, false, context_.trace};
+  }
   Task<Result<ReadResult>> read_one(ReadCommand command);
 
   /// Reads the next partitions of the list: one that is under way alone, others together.

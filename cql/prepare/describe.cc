@@ -218,7 +218,7 @@ class DescribeStatement final : public Statement {
       }
       case Target::kSchema:
         for (const auto& [name, keyspace] : schema.keyspaces()) {
-          if (statement_.full || !keyspace->is_virtual)
+          if (statement_.full || !is_system(*keyspace))
             add_keyspace(rows, *keyspace, false, internals);
         }
         return rows;
@@ -313,7 +313,7 @@ class DescribeStatement final : public Statement {
     append_cell(result.cells, "GossipingPropertyFileSnitch");
     const KeyspaceSchema* keyspace =
         keyspace_.empty() ? nullptr : context.schema->keyspace(keyspace_);
-    if (keyspace != nullptr && !keyspace->is_virtual) {
+    if (keyspace != nullptr && !is_system(*keyspace)) {
       columns.push_back({"system", "describe", "range_ownership",
                          make_map(text_type(), make_list(text_type(), true), false)});
       std::map<std::string, Bytes> ownership;  // token text → list of endpoints

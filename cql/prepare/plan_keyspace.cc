@@ -60,7 +60,7 @@ Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput&
 
 Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& keyspace) {
   const KeyspaceSchema* found = schema.keyspace(keyspace);
-  if (found != nullptr && found->is_virtual) {
+  if (found != nullptr && is_system(*found)) {
     return fail(ErrorCode::kUnauthorized, "{} keyspace is not user-modifiable.", keyspace);
   }
   return {};
@@ -111,7 +111,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   }
   SchemaPlan out;
   if (const KeyspaceSchema* found = input.schema.keyspace(name); found != nullptr) {
-    if (found->is_virtual) {
+    if (is_system(*found)) {
       return fail(ErrorCode::kInvalid, "System keyspace '{}' is not user-modifiable", name);
     }
     if (statement.if_not_exists) {

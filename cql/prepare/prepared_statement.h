@@ -95,6 +95,7 @@ struct ExecuteContext {
   std::vector<std::string> warnings;  // for the client
   /// Seconds since 1970 for TTL: options.now_in_seconds, else the wall clock.
   int64_t now_s = 0;
+  replication::TracePtr trace = {};  // null: the client asked for none
 };
 
 struct RowsResult {

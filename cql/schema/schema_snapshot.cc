@@ -220,7 +220,7 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
     }
     const bool unchanged = same_dependencies && same_tables && old->text == texts.keyspace;
     out->decoded_keyspaces_.emplace(name, DecodedKeyspace{texts.keyspace, texts.dependencies});
-    out->keyspaces_.emplace(
+    out->keyspaces_.insert_or_assign(  // also in place of a computed one
         name, unchanged ? old_schema : std::make_shared<const KeyspaceSchema>(std::move(keyspace)));
   }
   return std::shared_ptr<const SchemaSnapshot>(std::move(out));

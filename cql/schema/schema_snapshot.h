@@ -61,6 +61,15 @@ struct KeyspaceSchema {
   AggregatePtr find_aggregate(std::string_view name, std::span<const TypePtr> argument_types) const;
 };
 
+/// Holds the traces; made by the first of them. Clients may read, write and truncate its tables.
+inline constexpr std::string_view kTracesKeyspace = "system_traces";
+
+/// Whether the keyspace belongs to the server: its schema is not for users to change, and it is
+/// left out of the description of the schema.
+inline bool is_system(const KeyspaceSchema& keyspace) {
+  return keyspace.is_virtual || keyspace.name == kTracesKeyspace;
+}
+
 class SchemaSnapshot {
  public:
   /// Reuses what did not change from `previous` (may be null). `virtual_keyspaces` are those of

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/task.h"
 #include "cql/schema/schema_snapshot.h"
-#include "cql/system/trace_sessions.h"
+#include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 #include "storage/row/read_command.h"
 
@@ -22,16 +23,15 @@ class VirtualTables {
   /// The schemas of the computed keyspaces, for SchemaSnapshot::build(). Their incarnations are
   /// from 0xF0000000 up.
   virtual const std::vector<std::shared_ptr<const KeyspaceSchema>>& keyspaces() const = 0;
+  /// What has to be found out before the table can be read: estimates are made on demand.
+  virtual Task<void> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
+                                  base::Reactor& reactor,
+                                  replication::Coordinator& coordinator) = 0;
   /// Live rows of one computed table, as the command selects them; from this node's own state,
   /// never from others.
   virtual Result<storage::ReadResult> read(const TableSchema& table,
                                            const storage::ReadCommand& command,
                                            const SchemaSnapshot& schema) = 0;
-  /// Trace sessions and the like: rows that this node's own code adds to system_traces. Bounded;
-  /// the oldest go.
-  virtual void add_trace_session(const Uuid& session, std::string command, std::string request,
-                                 std::string client, int64_t started_at_us, int64_t duration_us,
-                                 std::vector<std::pair<std::string, std::string>> parameters) = 0;
 };
 
 /// The computed keyspaces that clients are told of as virtual (system_virtual_schema); the others
@@ -47,10 +47,8 @@ struct LocalNodeFacts {
   std::string release_version = "5.0.0", cql_version = "3.4.7", tetrad_version;
 };
 
-/// One per shard, with the shard's `meta`, which outlives the object; `traces` are those of the
-/// node.
+/// One per shard, with the shard's `meta`, which outlives the object.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
-                                                  LocalNodeFacts facts,
-                                                  std::shared_ptr<TraceSessions> traces);
+                                                  LocalNodeFacts facts);
 
 }  // namespace tetrad::cql

@@ -11,6 +11,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "replication/trace.h"
 #include "storage/row/mutation.h"
 #include "storage/row/read_command.h"
 
@@ -25,12 +26,14 @@ struct WriteOptions {
   /// Set when the mutations carry this timestamp of next_timestamp_us(): it is raised before they
   /// are acknowledged where a replica has seen a later one.
   std::optional<int64_t> server_timestamp_us = {};
+  TracePtr trace = {};  // null: nobody asked
 };
 
 struct ReadOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
   bool background = false;  // no client's: not counted among the requests
+  TracePtr trace = {};      // null: nobody asked
 };
 
 class Coordinator {
@@ -55,7 +58,7 @@ class Coordinator {
   /// all of it is in memory: the rows go to the sink within this call. Unset: it is otherwise; what
   /// the sink got counts for nothing, and read() answers.
   virtual std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
-                                                            ReadOptions options,
+                                                            const ReadOptions& options,
                                                             storage::RowSink& sink) = 0;
 
   /// Reads several partitions at once (IN); answers in the order of the commands.

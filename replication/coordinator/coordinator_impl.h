@@ -43,7 +43,7 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          ReadOptions options) override;
   std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
-                                                    ReadOptions options,
+                                                    const ReadOptions& options,
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
@@ -97,8 +97,8 @@ class CoordinatorImpl final : public Coordinator {
   /// candidates.
   std::shared_ptr<Gathering> gather(const storage::ReadCommand& command, SetEpoch epoch,
                                     std::vector<StoreAddress> candidates, size_t need, bool digests,
-                                    base::Deadline deadline, const partitioner::Tablet* both_sets,
-                                    ConsistencyLevel level);
+                                    const ReadOptions& options,
+                                    const partitioner::Tablet* both_sets);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
   /// What a client is told of a failed read of the only replica.
@@ -106,6 +106,9 @@ class CoordinatorImpl final : public Coordinator {
   /// Measures a finished read and counts its error.
   void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
+  /// How traces name a replica, and say that it is asked.
+  std::string place_text(const StoreAddress& replica) const;
+  std::string asking_text(std::string_view message, const StoreAddress& replica) const;
   /// Live members, that of this shard first, then that of this node; the others in the tablet's
   /// order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;

@@ -23,6 +23,7 @@ struct CoordinatorImpl::Gathering {
   size_t need = 1;
   bool digests = false;  // all but the first answer may be a digest
   base::Deadline deadline;
+  TracePtr trace;
   Bytes encoded;
 
   /// While two sets are read each has its own number; none: any `need` replies.
@@ -94,6 +95,21 @@ base::Hash128 digest_of_answer(const storage::ReadResult& result) {
 
 }  // namespace
 
+std::string CoordinatorImpl::place_text(const StoreAddress& replica) const {
+  if (replicas_.is_local(replica)) return fmt::format("local store {}", replica.store);
+  if (replica.host == meta_.self()) return fmt::format("store {} of this node", replica.store);
+  const MetaSnapshot state = meta_.snapshot();
+  const auto node = state->nodes.find(replica.host);
+  if (node == state->nodes.end()) return replica.host.to_string();
+  return fmt::format("/{}:{}", node->second.address, node->second.internode_port);
+}
+
+std::string CoordinatorImpl::asking_text(std::string_view message,
+                                         const StoreAddress& replica) const {
+  return fmt::format("{} {} message to {}", replica.host == meta_.self() ? "Handing" : "Sending",
+                     message, place_text(replica));
+}
+
 std::vector<StoreAddress> CoordinatorImpl::live_members(
     const std::vector<StoreAddress>& set) const {
   std::vector<StoreAddress> out;
@@ -116,9 +132,17 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
   const bool digest = as_digest && !replicas_.is_local(replica);  // here the data is as cheap
   ++g.asked;
   if (!digest) ++g.data_asked;
+  if (g.trace != nullptr) {
+    g.trace->add(replicas_.is_local(replica)
+                     ? fmt::format("Reading data from local store {}", replica.store)
+                     : asking_text(digest ? "READ_DIGEST" : "READ", replica));
+  }
   const std::weak_ptr<char> alive = alive_;
   const auto failed = [this, gathering, digest, replica](const Error& error) {
     Gathering& now = *gathering;
+    if (now.trace != nullptr) {
+      now.trace->add(fmt::format("Read failed at {}: {}", place_text(replica), error.message));
+    }
     ++now.failed;
     now.failed_replicas.push_back(replica);
     if (!digest) ++now.data_failed;
@@ -145,36 +169,51 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                        failed(result.error());
                        return;
                      }
+                     if (gathering->trace != nullptr) {
+                       gathering->trace->add(fmt::format(
+                           "Read {} live rows of {} partitions from local store {}",
+                           result->live_row_count, result->partitions.size(), replica.store));
+                     }
                      gathering->data.push_back({replica, std::move(*result)});
                      on_reply(*gathering);
                    });
     return;
   }
   if (g.encoded.empty()) g.encoded = encode_read(g.epoch, g.command);
-  rpc_.call(replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded,
-            g.deadline, [this, alive, gathering, replica, digest, failed](Result<Bytes> answer) {
-              if (alive.expired()) return;
-              if (!answer) {
-                failed(answer.error());
-                return;
-              }
-              if (digest) {
-                const auto reply = decode_digest_reply(*answer);
-                if (!reply) {
-                  failed(reply.error());
-                  return;
-                }
-                gathering->digest_replies.emplace_back(replica, *reply);
-              } else {
-                auto result = storage::decode_read_result(std::move(*answer));
-                if (!result) {
-                  failed(result.error());
-                  return;
-                }
-                gathering->data.push_back({replica, std::move(*result)});
-              }
-              on_reply(*gathering);
-            });
+  rpc_.call(
+      replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded, g.deadline,
+      [this, alive, gathering, replica, digest, failed](Result<Bytes> answer) {
+        if (alive.expired()) return;
+        if (!answer) {
+          failed(answer.error());
+          return;
+        }
+        if (digest) {
+          const auto reply = decode_digest_reply(*answer);
+          if (!reply) {
+            failed(reply.error());
+            return;
+          }
+          if (gathering->trace != nullptr) {
+            gathering->trace->add(fmt::format("Digest received from {}", place_text(replica)));
+          }
+          gathering->digest_replies.emplace_back(replica, *reply);
+        } else {
+          const size_t bytes = answer->size();
+          auto result = storage::decode_read_result(std::move(*answer));
+          if (!result) {
+            failed(result.error());
+            return;
+          }
+          if (gathering->trace != nullptr) {
+            gathering->trace->add(fmt::format(
+                "Data received from {}: {} live rows of {} partitions, {} bytes",
+                place_text(replica), result->live_row_count, result->partitions.size(), bytes));
+          }
+          gathering->data.push_back({replica, std::move(*result)});
+        }
+        on_reply(*gathering);
+      });
 }
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
@@ -183,13 +222,12 @@ void CoordinatorImpl::on_reply(Gathering& gathering) {
 
 std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
     const storage::ReadCommand& command, SetEpoch epoch, std::vector<StoreAddress> candidates,
-    size_t need, bool digests, base::Deadline deadline, const partitioner::Tablet* both_sets,
-    ConsistencyLevel level) {
+    size_t need, bool digests, const ReadOptions& options, const partitioner::Tablet* both_sets) {
   auto gathering = std::make_shared<Gathering>();
   if (both_sets != nullptr) {
     for (const auto* set : {&both_sets->replicas, &both_sets->new_replicas})
-      gathering->quorums.push_back(
-          {*set, static_cast<size_t>(required_replies(level, static_cast<int>(set->size())))});
+      gathering->quorums.push_back({*set, static_cast<size_t>(required_replies(
+                                              options.level, static_cast<int>(set->size())))});
     need = candidates.size();
   }
   gathering->command = command;
@@ -197,7 +235,8 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   gathering->candidates = std::move(candidates);
   gathering->need = need;
   gathering->digests = digests;
-  gathering->deadline = deadline;
+  gathering->deadline = options.deadline;
+  gathering->trace = options.trace;
   gathering->reactor = &reactor_;
   for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
     ask(gathering, digests && i != 0);
@@ -211,6 +250,7 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
           now->speculation = 0;
           if (now->complete() || now->next >= now->candidates.size()) return;
           metrics_.speculative_retries.add();
+          if (now->trace != nullptr) now->trace->add("Speculating: asking one more replica");
           ask(now, now->digests && !now->data.empty());
         });
   }
@@ -244,9 +284,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
     storage::ReadCommand command, SetEpoch epoch, std::vector<StoreAddress> replicas,
     ReadOptions options) {
   metrics_.digest_mismatches.add();
+  if (options.trace != nullptr) {
+    options.trace->add(
+        fmt::format("Digest mismatch: reading data from {} replicas", replicas.size()));
+  }
   const size_t need = replicas.size();
-  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options.deadline,
-                                nullptr, options.level);
+  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options, nullptr);
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
   TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, gathering->data));
@@ -265,6 +308,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
     const StoreAddress replica = gathering->data[i].from;
     for (const storage::Mutation& mutation : merged.repairs[i]) {
       metrics_.read_repairs.add();
+      if (options.trace != nullptr) {
+        options.trace->add(
+            fmt::format("Read repair: sending what it lacks to {}", place_text(replica)));
+      }
       ++repairs->left;
       const auto finished = [repairs](bool ok) {
         repairs->failed |= !ok;
@@ -290,6 +337,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
         Error(ErrorCode::kReadTimeout,
               "Operation timed out - read repair did not reach enough replicas.", detail));
   }
+  if (options.trace != nullptr) {
+    options.trace->add(fmt::format("Merged the data of {} replicas: {} live rows", need,
+                                   merged.result.live_row_count));
+  }
   co_return std::move(merged.result);
 }
 
@@ -304,6 +355,11 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const std::vector<StoreAddress>& set = read_set(tablet);
     const int required = required_replies(options.level, static_cast<int>(set.size()));
 
+    if (options.trace != nullptr) {
+      options.trace->add(fmt::format("Reading {}.{}, tablet {}: {} of {} replicas must answer",
+                                     table->keyspace, table->name, tablet.id.value, required,
+                                     set.size()));
+    }
     const bool both = reads_both_sets(tablet) && options.level != ConsistencyLevel::kOne &&
                       options.level != ConsistencyLevel::kLocalOne &&
                       !TETRAD_MUTANT(reads_new_only);
@@ -318,6 +374,11 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
                      });
       auto result = co_await answer;
       if (!result) co_return std::unexpected(own_read_error(result.error(), options.level));
+      if (options.trace != nullptr) {
+        options.trace->add(fmt::format("Read {} live rows of {} partitions from local store {}",
+                                       result->live_row_count, result->partitions.size(),
+                                       set.front().store));
+      }
       co_return result;
     }
 
@@ -334,9 +395,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     }
     command.live_only = alone;
     const SetEpoch epoch = tablet.epoch;
-    const auto gathering = gather(command, epoch, std::move(candidates),
-                                  static_cast<size_t>(required), !alone && !command.count_only,
-                                  options.deadline, both ? &tablet : nullptr, options.level);
+    const auto gathering =
+        gather(command, epoch, std::move(candidates), static_cast<size_t>(required),
+               !alone && !command.count_only, options, both ? &tablet : nullptr);
     const bool complete = co_await gathering->done;
     if (!complete) {
       Error error = read_error(*gathering, options.level);
@@ -403,7 +464,7 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
 }
 
 std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::ReadCommand& command,
-                                                                   ReadOptions options,
+                                                                   const ReadOptions& options,
                                                                    storage::RowSink& sink) {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(command.incarnation);
@@ -418,6 +479,10 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
   command.live_only = true;
   auto end = replicas_.read_here(own->store, command, sink);
   if (!end) return std::nullopt;
+  if (options.trace != nullptr && *end) {
+    options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,
+                                   table->name, tablet.id.value, own->store));
+  }
   record_read(options.level, reactor_.now_us(), *end ? nullptr : &end->error());
   if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
   return end;

@@ -55,6 +55,7 @@ struct CoordinatorImpl::WriteOperation {
   size_t failed_part = 0;
   std::optional<int64_t> server_timestamp_us, mark_us;
   bool decided = false;
+  TracePtr trace;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   base::OneShot<bool> done;
 
@@ -133,6 +134,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     std::vector<storage::Mutation>& mutations, const WriteOptions& options,
     const MetaState& state) {
   auto operation = std::make_shared<WriteOperation>();
+  operation->trace = options.trace;
   operation->parts.reserve(mutations.size());
   for (storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
@@ -162,6 +164,12 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
         (meta_.is_live(replica.host) ? part.live : part.down).push_back(replica);
       }
     }
+    if (options.trace != nullptr) {
+      options.trace->add(fmt::format(
+          "Writing {} rows to {}.{}, tablet {}: {} of {} replicas must acknowledge, {} live",
+          mutation.rows.size(), table->keyspace, table->name, tablet.id.value, required, count,
+          part.live.size()));
+    }
     operation->parts.push_back(std::move(part));
   }
   for (size_t i = 0; i < mutations.size(); ++i)
@@ -174,6 +182,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
                                  const StoreAddress& replica,
                                  const Result<std::optional<int64_t>>& result) {
   WriteOperation::Part& part = operation.parts[index];
+  if (operation.trace != nullptr) {
+    operation.trace->add(result ? fmt::format("Acknowledged by {}", place_text(replica))
+                                : fmt::format("Not acknowledged by {}: {}", place_text(replica),
+                                              result.error().message));
+  }
   const bool in_old = part.contains(part.sets.old_set, replica);
   const bool in_new = part.contains(part.sets.new_set, replica);
   if (result) {
@@ -211,6 +224,11 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     encoded.clear();
   }
   const std::weak_ptr<char> alive = alive_;
+  if (operation->trace != nullptr) {
+    operation->trace->add(replicas_.is_local(replica)
+                              ? fmt::format("Appending to local store {}", replica.store)
+                              : asking_text("MUTATE", replica));
+  }
   if (replicas_.is_local(replica)) {
     std::optional<int64_t> mark_us;
     if (operation->server_timestamp_us)
@@ -284,7 +302,14 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
         replicas_.apply(
             tablet.replicas.front().store, tablet.epoch, mutations.front(), false, options.deadline,
             [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
+        if (options.trace != nullptr) {
+          options.trace->add(fmt::format("Writing {} rows to {}.{}, tablet {}, in local store {}",
+                                         mutations.front().rows.size(), table->keyspace,
+                                         table->name, tablet.id.value,
+                                         tablet.replicas.front().store));
+        }
         auto result = co_await applied;
+        if (options.trace != nullptr && result) options.trace->add("Written");
         if (!result && result.error().code == ErrorCode::kStaleEpoch)
           again->mutations = std::move(mutations);
         co_return result;

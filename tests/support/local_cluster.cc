@@ -34,7 +34,7 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
 }
 
 std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(storage::ReadCommand& command,
-                                                                    replication::ReadOptions,
+                                                                    const replication::ReadOptions&,
                                                                     storage::RowSink& sink) {
   command.live_only = true;
   auto end = store_.read_here(command, sink);
@@ -134,7 +134,7 @@ LocalCluster::LocalCluster() : pool_(std::make_unique<InlinePool>()) {
   TETRAD_ASSERT(store.has_value());
   store_ = std::move(*store);
   coordinator = std::make_unique<LocalCoordinator>(reactor, *store_);
-  virtual_tables_ = cql::make_system_tables(meta, {}, std::make_shared<cql::TraceSessions>());
+  virtual_tables_ = cql::make_system_tables(meta, {});
   take_schema();
 }
 

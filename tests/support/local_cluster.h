@@ -43,7 +43,7 @@ class LocalCoordinator final : public replication::Coordinator {
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          replication::ReadOptions options) override;
   std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
-                                                    replication::ReadOptions options,
+                                                    const replication::ReadOptions& options,
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// The schema as tables: system_schema for drivers, and system_virtual_schema for the keyspaces that
+// are listed as computed.
+#include <algorithm>
+
+#include "cql/system/computed_tables.h"
+#include "cql/system/virtual_tables.h"
+#include "cql/types/literal.h"
+
+namespace tetrad::cql {
+namespace {
+
+using namespace cells;
+
+const char* kind_text(ColumnKind kind) {
+  constexpr const char* names[] = {"partition_key", "clustering", "static", "regular"};
+  return names[static_cast<int>(kind)];
+}
+
+VirtualCell type_list(const std::vector<TypePtr>& types) {
+  std::vector<std::string> texts;
+  for (const TypePtr& type : types) texts.push_back(type->cql_text());
+  return text_list(texts);
+}
+
+/// Every keyspace that system_schema, or else system_virtual_schema, lists.
+template <class Visit>
+void for_each_keyspace(const SchemaSnapshot& schema, bool as_virtual, Visit visit) {
+  for (const auto& [name, keyspace] : schema.keyspaces()) {
+    if (is_listed_as_virtual(name) == as_virtual) visit(*keyspace);
+  }
+}
+
+VirtualRows column_rows(const SchemaSnapshot& schema, bool as_virtual) {
+  VirtualRows rows;
+  for_each_keyspace(schema, as_virtual, [&](const KeyspaceSchema& keyspace) {
+    for (const auto& [name, table] : keyspace.tables) {
+      for (const auto& column : table->columns()) {
+        const char* order = column.kind != ColumnKind::kClustering ? "none"
+                            : column.descending                    ? "desc"
+                                                                   : "asc";
+        rows.push_back(
+            {text(keyspace.name), text(name), text(column.name), text(order),
+             VirtualCell(Bytes(column.name)), text(kind_text(column.kind)),
+             number(column.is_primary_key() ? static_cast<int32_t>(column.position) : -1),
+             text(column.type->cql_text())});
+      }
+    }
+  });
+  return rows;
+}
+
+/// The options that tables and views have alike, in the order of option_cells().
+const std::vector<ComputedTables::Column> kOptionColumns = {
+    {"additional_write_policy", "text"},
+    {"allow_auto_snapshot", "boolean"},
+    {"bloom_filter_fp_chance", "double"},
+    {"caching", "frozen<map<text, text>>"},
+    {"cdc", "boolean"},
+    {"comment", "text"},
+    {"compaction", "frozen<map<text, text>>"},
+    {"compression", "frozen<map<text, text>>"},
+    {"crc_check_chance", "double"},
+    {"dclocal_read_repair_chance", "double"},
+    {"default_time_to_live", "int"},
+    {"extensions", "frozen<map<text, blob>>"},
+    {"gc_grace_seconds", "int"},
+    {"id", "uuid"},
+    {"incremental_backups", "boolean"},
+    {"max_index_interval", "int"},
+    {"memtable", "text"},
+    {"memtable_flush_period_in_ms", "int"},
+    {"min_index_interval", "int"},
+    {"read_repair", "text"},
+    {"read_repair_chance", "double"},
+    {"speculative_retry", "text"}};
+
+VirtualRow option_cells(const TableSchema& table) {
+  const TableOptions& o = table.options;
+  return {text(o.additional_write_policy),
+          kNull,
+          real(o.bloom_filter_fp_chance),
+          text_map(o.caching),
+          kNull,
+          text(o.comment),
+          text_map(o.compaction),
+          text_map(o.compression),
+          real(o.crc_check_chance),
+          real(0),
+          number(o.default_time_to_live_s),
+          text_map(o.extensions),
+          number(o.gc_grace_seconds.value_or(864'000)),
+          uuid(table.id.value),
+          kNull,
+          number(o.max_index_interval),
+          kNull,
+          number(o.memtable_flush_period_in_ms),
+          number(o.min_index_interval),
+          text(o.read_repair),
+          real(0),
+          text(o.speculative_retry)};
+}
+
+}  // namespace
+
+void define_schema_tables(ComputedTables& tables) {
+  const std::vector<ComputedTables::Column> column_columns = {{"keyspace_name", "text", "pk"},
+                                                              {"table_name", "text", "ck"},
+                                                              {"column_name", "text", "ck"},
+                                                              {"clustering_order", "text"},
+                                                              {"column_name_bytes", "blob"},
+                                                              {"kind", "text"},
+                                                              {"position", "int"},
+                                                              {"type", "text"}};
+  tables.define("system_schema", "keyspaces",
+                {{"keyspace_name", "text", "pk"},
+                 {"durable_writes", "boolean"},
+                 {"replication", "frozen<map<text, text>>"}},
+                [](const SchemaSnapshot& schema) {
+                  VirtualRows rows;
+                  for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+                    rows.push_back({text(keyspace.name), flag(keyspace.durable_writes),
+                                    text_map(keyspace.replication)});
+                  });
+                  return rows;
+                });
+  std::vector<ComputedTables::Column> table_columns = {{"keyspace_name", "text", "pk"},
+                                                       {"table_name", "text", "ck"},
+                                                       {"flags", "frozen<set<text>>"},
+                                                       {"tetrad_max_partition_mb", "int"}};
+  table_columns.insert(table_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
+  tables.define("system_schema", "tables", table_columns, [](const SchemaSnapshot& schema) {
+    VirtualRows rows;
+    for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+      for (const auto& [name, table] : keyspace.tables) {
+        std::vector<std::string> flags = {"compound"};
+        if (table->is_counter) flags.push_back("counter");
+        const uint32_t partition_mb = table->options.max_partition_mb;
+        VirtualRow row = {text(keyspace.name), text(name), text_set(flags),
+                          partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};
+        std::ranges::move(option_cells(*table), std::back_inserter(row));
+        rows.push_back(std::move(row));
+      }
+    });
+    return rows;
+  });
+  tables.define("system_schema", "columns", column_columns,
+                [](const SchemaSnapshot& schema) { return column_rows(schema, false); });
+  tables.define("system_schema", "dropped_columns",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"column_name", "text", "ck"},
+                 {"dropped_time", "timestamp"},
+                 {"kind", "text"},
+                 {"type", "text"}},
+                [](const SchemaSnapshot& schema) {
+                  VirtualRows rows;
+                  for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+                    for (const auto& [name, table] : keyspace.tables) {
+                      for (const auto& dropped : table->dropped_columns) {
+                        rows.push_back({text(keyspace.name), text(name), text(dropped.name),
+                                        big(dropped.dropped_time_us / 1000),
+                                        text(kind_text(dropped.kind)), text(dropped.type_text)});
+                      }
+                    }
+                  });
+                  return rows;
+                });
+  tables.define(
+      "system_schema", "types",
+      {{"keyspace_name", "text", "pk"},
+       {"type_name", "text", "ck"},
+       {"field_names", "frozen<list<text>>"},
+       {"field_types", "frozen<list<text>>"}},
+      [](const SchemaSnapshot& schema) {
+        VirtualRows rows;
+        for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+          for (const auto& [name, type] : keyspace.types) {
+            std::vector<std::string> names(type->field_names().begin(), type->field_names().end()),
+                types;
+            for (const auto& field : type->components()) types.push_back(field->cql_text());
+            rows.push_back({text(keyspace.name), text(name), text_list(names), text_list(types)});
+          }
+        });
+        return rows;
+      });
+  tables.define("system_schema", "column_masks",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"column_name", "text", "ck"},
+                 {"function_argument_nulls", "frozen<list<boolean>>"},
+                 {"function_argument_types", "frozen<list<text>>"},
+                 {"function_argument_values", "frozen<list<text>>"},
+                 {"function_keyspace", "text"},
+                 {"function_name", "text"}},
+                no_rows);
+  tables.define("system_schema", "indexes",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"index_name", "text", "ck"},
+                 {"kind", "text"},
+                 {"options", "frozen<map<text, text>>"}},
+                no_rows);
+  tables.define("system_schema", "functions",
+                {{"keyspace_name", "text", "pk"},
+                 {"function_name", "text", "ck"},
+                 {"argument_types", "frozen<list<text>>", "ck"},
+                 {"argument_names", "frozen<list<text>>"},
+                 {"body", "text"},
+                 {"called_on_null_input", "boolean"},
+                 {"language", "text"},
+                 {"return_type", "text"}},
+                [](const SchemaSnapshot& schema) {
+                  VirtualRows rows;
+                  for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+                    for (const FunctionPtr& function : keyspace.functions) {
+                      rows.push_back(
+                          {text(keyspace.name), text(function->name),
+                           type_list(function->argument_types), text_list(function->argument_names),
+                           text(function->body), flag(function->called_on_null_input),
+                           text(function->language), text(function->return_type->cql_text())});
+                    }
+                  });
+                  return rows;
+                });
+  tables.define(
+      "system_schema", "aggregates",
+      {{"keyspace_name", "text", "pk"},
+       {"aggregate_name", "text", "ck"},
+       {"argument_types", "frozen<list<text>>", "ck"},
+       {"final_func", "text"},
+       {"initcond", "text"},
+       {"return_type", "text"},
+       {"state_func", "text"},
+       {"state_type", "text"}},
+      [](const SchemaSnapshot& schema) {
+        VirtualRows rows;
+        for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+          for (const AggregatePtr& aggregate : keyspace.aggregates) {
+            const auto& initial = aggregate->initial_condition;
+            rows.push_back(
+                {text(keyspace.name), text(aggregate->name), type_list(aggregate->argument_types),
+                 aggregate->final_function.empty() ? kNull : text(aggregate->final_function),
+                 initial ? text(to_cql_literal(*aggregate->state_type, *initial)) : kNull,
+                 text(aggregate->return_type->cql_text()), text(aggregate->state_function),
+                 text(aggregate->state_type->cql_text())});
+          }
+        });
+        return rows;
+      });
+  tables.define("system_schema", "triggers",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"trigger_name", "text", "ck"},
+                 {"options", "frozen<map<text, text>>"}},
+                no_rows);
+  std::vector<ComputedTables::Column> view_columns = {
+      {"keyspace_name", "text", "pk"},    {"view_name", "text", "ck"},
+      {"base_table_id", "uuid"},          {"base_table_name", "text"},
+      {"include_all_columns", "boolean"}, {"where_clause", "text"}};
+  view_columns.insert(view_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
+  tables.define("system_schema", "views", view_columns, no_rows);
+  tables.define("system_virtual_schema", "keyspaces", {{"keyspace_name", "text", "pk"}},
+                [](const SchemaSnapshot& schema) {
+                  VirtualRows rows;
+                  for_each_keyspace(schema, true, [&](const KeyspaceSchema& keyspace) {
+                    rows.push_back({text(keyspace.name)});
+                  });
+                  return rows;
+                });
+  tables.define(
+      "system_virtual_schema", "tables",
+      {{"keyspace_name", "text", "pk"}, {"table_name", "text", "ck"}, {"comment", "text"}},
+      [](const SchemaSnapshot& schema) {
+        VirtualRows rows;
+        for_each_keyspace(schema, true, [&](const KeyspaceSchema& keyspace) {
+          for (const auto& [name, table] : keyspace.tables) {
+            rows.push_back({text(keyspace.name), text(name), text(table->options.comment)});
+          }
+        });
+        return rows;
+      });
+  tables.define("system_virtual_schema", "columns", column_columns,
+                [](const SchemaSnapshot& schema) { return column_rows(schema, true); });
+}
+
+}  // namespace tetrad::cql
