@@ -173,6 +173,20 @@ def test_consistency_serial_consistency_and_tracing_commands(shell, keyspace):
     assert out.count("(1 rows)") == 2
 
 
+def test_tracing_prints_what_happened(shell, keyspace):
+    out = shell(
+        """CONSISTENCY QUORUM
+        CREATE TABLE %(k)s.traced (k int PRIMARY KEY, v int);
+        TRACING ON
+        INSERT INTO %(k)s.traced (k, v) VALUES (1, 2);
+        SELECT v FROM %(k)s.traced WHERE k = 1;
+        TRACING OFF
+        """ % {"k": keyspace}
+    ).out
+    assert out.count("Tracing session: ") == 2 and out.count("Execute CQL3 query") == 2 and out.count("Request complete") == 2
+    assert "INSERT INTO %s.traced" % keyspace in out and "source_elapsed" in out
+
+
 def test_source_and_capture(shell, keyspace):
     script, captured = shell.home / "script.cql", shell.home / "captured.txt"
     script.write_text(

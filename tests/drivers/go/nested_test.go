@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// User types, tuples, vectors and collections inside one another, JSON; payloads, warnings.
+// User types, tuples, vectors and collections inside one another, JSON; traces, payloads, warnings.
 package drivers
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -106,6 +107,22 @@ func TestJson(t *testing.T) {
 	must(t, json.Unmarshal([]byte(text), &read))
 	if read.K != 70 || read.Home.Street.Name != "J" {
 		t.Fatal(text)
+	}
+}
+
+func TestTraces(t *testing.T) {
+	run(t, shared, "CREATE TABLE traced (k int PRIMARY KEY, v text)")
+	for _, version := range []int{3, 4, 5} {
+		session := open(t, func(config *gocql.ClusterConfig) { config.ProtoVersion = version })
+		var text bytes.Buffer
+		for try := 0; try < 5 && strings.Count(text.String(), "\n") < 3; try++ { // this driver looks once, at one replica
+			text.Reset()
+			query := session.Query("INSERT INTO traced (k, v) VALUES (?, ?)", version, "x").Trace(gocql.NewTraceWriter(session, &text))
+			must(t, query.Exec())
+		}
+		if !strings.Contains(text.String(), "coordinator") || !strings.Contains(text.String(), "prepared statement") || strings.Count(text.String(), "\n") < 3 {
+			t.Fatal(version, text.String())
+		}
 	}
 }
 

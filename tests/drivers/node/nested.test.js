@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Node.js driver: user types, tuples, vectors and collections inside one another, JSON, payloads, warnings.
+// The Node.js driver: user types, tuples, vectors and collections inside one another, JSON, traces, payloads, warnings.
 'use strict';
 
 const assert = require('node:assert/strict');
@@ -97,6 +97,20 @@ test('JSON goes in and out', async () => {
   await client.execute('INSERT INTO people JSON ?', [JSON.stringify({ k: 70, home: home(7) })], prepared);
   const row = (await client.execute('SELECT JSON k, home FROM people WHERE k = 70')).first();
   assert.deepEqual(JSON.parse(row['[json]']), { k: 70, home: home(7) });
+});
+
+test('a traced request has its session and its events', async () => {
+  for (const options of [{}, prepared]) {
+    const result = await client.execute('SELECT * FROM people WHERE k = ?', [70], { ...options, prepare: true, traceQuery: true });
+    const trace = await client.metadata.getTrace(result.info.traceId);
+    assert.equal(trace.requestType, 'Execute CQL3 prepared query');
+    assert.ok(trace.duration > 0 && trace.events.length >= 2);
+    assert.ok(trace.events.every(event => event.activity && event.source && event.thread));
+  }
+  const batch = [{ query: 'INSERT INTO people (k) VALUES (80)' }, { query: 'INSERT INTO people (k) VALUES (81)' }];
+  const result = await client.batch(batch, { logged: false, traceQuery: true });
+  const trace = await client.metadata.getTrace(result.info.traceId);
+  assert.equal(trace.requestType, 'Execute batch of CQL3 queries');
 });
 
 test('a custom payload is taken, and warnings come with the answer', async () => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The Rust driver: user types, tuples, vectors and collections inside one another, JSON, warnings.
+//! The Rust driver: user types, tuples, vectors and collections inside one another, JSON, traces, warnings.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -148,6 +148,33 @@ async fn json_goes_in_and_out() {
         .into_rows_result()
         .unwrap();
     assert_eq!(rows.single_row::<(String,)>().unwrap().0, text);
+    scratch.end().await;
+}
+
+#[tokio::test]
+async fn simple_and_prepared_requests_are_traced() {
+    let scratch = with_people().await;
+    let mut insert = Statement::new("INSERT INTO people (k) VALUES (1)");
+    insert.set_tracing(true);
+    let mut select = scratch
+        .session
+        .prepare("SELECT * FROM people")
+        .await
+        .unwrap();
+    select.set_tracing(true);
+    let simple = scratch.session.query_unpaged(insert, ()).await.unwrap();
+    let prepared = scratch.session.execute_unpaged(&select, ()).await.unwrap();
+    for result in [simple, prepared] {
+        let id = result.tracing_id().expect("a tracing id");
+        let trace = scratch.session.get_tracing_info(&id).await.unwrap();
+        assert!(trace.duration.unwrap() > 0);
+        assert!(trace.coordinator.is_some() && trace.started_at.is_some());
+        assert!(trace.events.len() >= 2);
+        assert!(trace
+            .events
+            .iter()
+            .all(|event| event.activity.is_some() && event.source.is_some()));
+    }
     scratch.end().await;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Java driver 4: user types, tuples, vectors and collections inside one another, JSON, payloads, warnings.
+// The Java driver 4: user types, tuples, vectors and collections inside one another, JSON, traces, payloads, warnings.
 package tetrad;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -12,8 +14,10 @@ import com.datastax.oss.driver.api.core.cql.BatchStatement;
 import com.datastax.oss.driver.api.core.cql.BatchStatementBuilder;
 import com.datastax.oss.driver.api.core.cql.DefaultBatchType;
 import com.datastax.oss.driver.api.core.cql.PreparedStatement;
+import com.datastax.oss.driver.api.core.cql.QueryTrace;
 import com.datastax.oss.driver.api.core.cql.Row;
 import com.datastax.oss.driver.api.core.cql.SimpleStatement;
+import com.datastax.oss.driver.api.core.cql.Statement;
 import com.datastax.oss.driver.api.core.data.CqlVector;
 import com.datastax.oss.driver.api.core.data.UdtValue;
 import com.datastax.oss.driver.api.core.servererrors.InvalidQueryException;
@@ -115,6 +119,19 @@ class NestedTest {
     session.execute(session.prepare("INSERT INTO people JSON ?").bind("{\"k\": 70, \"home\": {\"street\": {\"name\": \"J\", \"number\": 7}, \"zip\": \"z\"}}"));
     String text = session.execute("SELECT JSON k, home FROM people WHERE k = 70").one().getString(0);
     assertTrue(text.contains("\"k\": 70") && text.contains("\"street\": {\"name\": \"J\", \"number\": 7}"), text);
+  }
+
+  @Test
+  void simplePreparedAndBatchedRequestsAreTraced() {
+    PreparedStatement insert = session.prepare("INSERT INTO people (k) VALUES (?)");
+    BatchStatementBuilder batch = BatchStatement.builder(DefaultBatchType.UNLOGGED).addStatement(insert.bind(81)).addStatement(insert.bind(82));
+    for (Statement<?> statement : List.of(SimpleStatement.newInstance("SELECT * FROM people"), insert.bind(80), batch.build())) {
+      QueryTrace trace = session.execute(statement.setTracing(true)).getExecutionInfo().getQueryTrace();
+      assertTrue(trace.getDurationMicros() > 0 && trace.getEvents().size() >= 2);
+      assertNotNull(trace.getCoordinatorAddress());
+      assertEquals("QUORUM", trace.getParameters().get("consistency_level"));
+    }
+    assertNull(session.execute(insert.bind(80)).getExecutionInfo().getTracingId());
   }
 
   @ParameterizedTest
