@@ -23,12 +23,13 @@ struct DataMutants {
 
   // Changes of members.
   bool old_epoch_accepted = false;     // rule 8: a replica takes requests of an epoch that is over
-  bool confirmations_skipped = false;  // rule 8: a stage is left without W confirmations
+  bool confirmations_skipped = false;  // rule 8: a stage is left before W know it
   bool stage_skipped = false;          // rule 9: from "write both" to "read new"
   bool fill_not_awaited = false;       // rule 9: new members are read before they are filled
   bool pending_writes_old = false;     // rule 9: meanwhile writes go to the old set only
   bool pending_writes_new = false;     // rule 9: to the new set only
   bool tallies_mixed = false;          // rule 9: acks of either set count for the old one
+  bool settling_skipped = false;       // rule 9: what came to old members late is left there
   bool reads_new_only = false;         // rule 9: "read new" forgets those who still read old
   bool fill_from_one = false;          // rule 10: a new member is filled from one old one
   bool source_not_closed = false;      // rule 10: a source gives before it has closed the stage

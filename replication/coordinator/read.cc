@@ -471,7 +471,8 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
   if (table == nullptr) return std::nullopt;
   const partitioner::Tablet& tablet = table->tablets.find(command.position);
   const std::vector<StoreAddress>& set = read_set(tablet);
-  if (required_replies(options.level, static_cast<int>(set.size())) != 1) return std::nullopt;
+  if (required_replies(options.level, static_cast<int>(set.size())) != 1 || reads_both_sets(tablet))
+    return std::nullopt;
   const auto own = std::find_if(set.begin(), set.end(), [this](const StoreAddress& replica) {
     return replicas_.is_local(replica);
   });

@@ -5,7 +5,9 @@
 
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "replication/coordinator/replica_sets.h"
 #include "replication/tablets/load_report.h"
+#include "replication/tablets/move_runner.h"
 #include "replication/tablets/split_runner.h"
 
 namespace tetrad::replication {
@@ -45,9 +47,14 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
       coordinator_(coordinator),
       is_own_(std::move(is_own)),
       options_(options),
-      logger_(std::move(logger)) {}
+      logger_(std::move(logger)) {
+  rpc_.handle(Verb::kSettleTablet, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+    on_settle(body, std::move(reply));
+  });
+}
 
 RepairRunner::~RepairRunner() {
+  rpc_.handle(Verb::kSettleTablet, nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
 }
 
@@ -124,17 +131,48 @@ Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   done(std::move(summary));
 }
 
-Task<Result<void>> RepairRunner::repair(Target target) {
+void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const MetaSnapshot state = meta_.snapshot();
+  const Tablet* tablet = find_tablet(*state, what->incarnation, what->tablet);
+  if (tablet == nullptr || tablet->epoch < what->epoch)
+    return reply.error(Error(ErrorCode::kBehind, "the tablet's epoch is not known here"));
+  if (tablet->epoch != what->epoch || !reads_both_sets(*tablet))
+    return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not read from both sets"));
+  const auto known = settling_.find(tablet->id);
+  if (known != settling_.end() && known->second.epoch == tablet->epoch)
+    return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
+  std::erase_if(settling_, [](const auto& entry) { return entry.second.done; });
+  settling_[tablet->id] = {tablet->epoch};
+  tasks_.spawn(settle({what->incarnation, *tablet}, std::move(reply)));
+}
+
+Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
+  const TabletId id = target.tablet.id;
+  const SetEpoch epoch = target.tablet.epoch;
+  Result<void> read = co_await read_pages(std::move(target), ConsistencyLevel::kQuorum, 0);
+  const auto known = settling_.find(id);
+  if (known == settling_.end() || known->second.epoch != epoch)
+    read = fail(ErrorCode::kStaleEpoch, "physical partition {} has changed", id.value);
+  else if (read)
+    known->second.done = true;
+  else
+    settling_.erase(known);  // to be tried again when the leader asks again
+  if (read)
+    reply.ok(Bytes(1, '\1'));
+  else
+    reply.error(read.error());
+}
+
+Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel level,
+                                            int64_t pause_us) {
   const Tablet& tablet = target.tablet;
-  const int64_t began_us = reactor_.wall_time_us();
   std::optional<storage::ReadPosition> after;
-  // The only member has nobody to differ from.
-  bool exhausted = tablet.replicas.size() == 1 || TETRAD_MUTANT(repair_reads_nothing);
+  bool exhausted = false;
   while (!exhausted) {
-    if (!is_as_it_was(*meta_.snapshot(), target.incarnation, tablet)) {
-      metrics_.failed.add();
+    if (!is_as_it_was(*meta_.snapshot(), target.incarnation, tablet))
       co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed", tablet.id.value);
-    }
     storage::ReadCommand command;
     command.incarnation = target.incarnation;
     command.is_range = true;
@@ -143,20 +181,33 @@ Task<Result<void>> RepairRunner::repair(Target target) {
     command.bytes_limit = options_.page_bytes;
     command.now_s = reactor_.wall_time_us() / 1'000'000;
     ReadOptions options;
-    options.level = ConsistencyLevel::kAll;
+    options.level = level;
     options.deadline = {reactor_.now_us() + options_.page_timeout_us};
     options.background = true;
     Result<storage::ReadResult> page = co_await coordinator_.read(std::move(command), options);
-    if (!page) {
-      metrics_.failed.add();
-      co_return std::unexpected<Error>(page.error());
-    }
+    if (!page) co_return std::unexpected<Error>(page.error());
     metrics_.pages.add();
     exhausted = page->exhausted;
     after = std::move(page->complete_up_to);
-    co_await base::sleep_for(reactor_, options_.pause_us);
+    if (pause_us != 0) co_await base::sleep_for(reactor_, pause_us);
   }
-  SetTabletRepaired repaired{target.incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
+  co_return Result<void>();
+}
+
+Task<Result<void>> RepairRunner::repair(Target target) {
+  const Tablet tablet = target.tablet;
+  const TableIncarnation incarnation = target.incarnation;
+  const int64_t began_us = reactor_.wall_time_us();
+  // The only member has nobody to differ from.
+  if (tablet.replicas.size() > 1 && !TETRAD_MUTANT(repair_reads_nothing)) {
+    Result<void> read =
+        co_await read_pages(std::move(target), ConsistencyLevel::kAll, options_.pause_us);
+    if (!read) {
+      metrics_.failed.add();
+      co_return read;
+    }
+  }
+  SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
   MetaCommandBody body(std::move(repaired));
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> noted = co_await propose_through_main(rpc_, random_, std::move(body), deadline);

@@ -4,6 +4,11 @@
 // written to it. Nobody has to ask for it. The runner of a tablet is the shard of its first live
 // member. When all members of one epoch were read to the end, the metadata group notes it: what the
 // tablet's members hold from before the purge horizon is equal from then on.
+//
+// And settling: while a tablet's new set is read already, all of it is read once at the quorums of
+// both sets. A write that failed, or its hint, may have come to old members alone after the new
+// ones were filled, and have been answered from there; so it comes to the new set before that is
+// read alone (rules 3 and 9).
 #pragma once
 
 #include <functional>
@@ -66,8 +71,12 @@ class RepairRunner {
   void look();
   std::optional<Target> next_due();
   Task<void> run_due(Target target);
+  void on_settle(BytesView body, RpcNode::Reply reply);
+  Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
   Task<Result<void>> repair(Target target);
+  /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
+  Task<Result<void>> read_pages(Target target, ConsistencyLevel level, int64_t pause_us);
 
   base::Reactor& reactor_;
   base::Random& random_;
@@ -79,6 +88,11 @@ class RepairRunner {
   const Logger logger_;
   RepairMetrics metrics_;
   std::map<TabletId, base::MonotonicUs> not_before_us_;
+  struct Settling {
+    SetEpoch epoch;
+    bool done = false;
+  };
+  std::map<TabletId, Settling> settling_;
   bool busy_ = false;
   base::Reactor::TimerId timer_ = 0;
   base::TaskGroup tasks_;

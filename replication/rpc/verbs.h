@@ -8,18 +8,20 @@ namespace tetrad::replication {
 
 enum class Verb : uint8_t {
   // Control plane, 1 to 63: small, few, answered by shard 0 unless said otherwise.
-  kRaft = 1,          // one-way: a message of the metadata group's Raft
-  kJoin = 2,          // a node without a cluster, or back with a new address, asks a seed
-  kHeartbeat = 3,     // one-way: liveness, applied index, wall clock
-  kPropose = 4,       // a metadata command for the leader
-  kCatchUp = 5,       // a learner too far behind asks any node for a snapshot of the metadata
-  kLoad = 6,          // one-way, between the shards of one node and to its peers: tablet sizes
-  kConfirmEpoch = 7,  // to a store: sync a tablet's set epoch, refuse older ones from now on
-  kStreamRange = 8,   // to a store: a page of a range of a tablet
-  kEcho = 9,          // tests and measurements
-  kPullTablet = 10,   // to a store: become a member by streaming, or tell how far that is
-  kRetireDone = 11,   // one-way: a store has retired incarnations
-  kSyncApplied = 12,  // to shard 0 of the own node: sync what is applied of the metadata
+  kRaft = 1,           // one-way: a message of the metadata group's Raft
+  kJoin = 2,           // a node without a cluster, or back with a new address, asks a seed
+  kHeartbeat = 3,      // one-way: liveness, applied index, wall clock
+  kPropose = 4,        // a metadata command for the leader
+  kCatchUp = 5,        // a learner too far behind asks any node for a snapshot of the metadata
+  kLoad = 6,           // one-way, between the shards of one node and to its peers: tablet sizes
+  kConfirmEpoch = 7,   // to a store: sync a tablet's set epoch, refuse older ones from now on
+  kStreamRange = 8,    // to a store: a page of a range of a tablet
+  kEcho = 9,           // tests and measurements
+  kPullTablet = 10,    // to a store: become a member by streaming, or tell how far that is
+  kRetireDone = 11,    // one-way: a store has retired incarnations
+  kSyncApplied = 12,   // to shard 0 of the own node: sync what is applied of the metadata
+  kSettleTablet = 13,  // to a store: read a tablet at the quorums of both its sets, or tell how far
+                       // that is
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

@@ -107,8 +107,15 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
     if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
       ask(what, member, Verb::kPullTablet);
   }
-  for (const StoreAddress& member : all_members(tablet))
+  const std::vector<StoreAddress> members = all_members(tablet);
+  for (const StoreAddress& member : members)
     if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
+  if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty()) {
+    const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
+      return meta_.is_live(member.host);
+    });
+    if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
+  }
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
   if (may_give_up && !added_is_live && !change.proposing &&

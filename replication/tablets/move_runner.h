@@ -24,9 +24,9 @@ struct MoveOptions {
   int64_t stalled_us = 60'000'000;
 };
 
-/// kConfirmEpoch and kPullTablet.
+/// kConfirmEpoch, kPullTablet and kSettleTablet.
 ///   request := u32 incarnation, u64 tablet, u64 set epoch
-///   answer of kPullTablet := u8 (1: filled, 0: under way)
+///   answer of the last two := u8 (1: done, 0: under way)
 struct TabletEpoch {
   TableIncarnation incarnation;
   TabletId tablet;

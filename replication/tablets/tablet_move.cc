@@ -55,6 +55,9 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
     for (const StoreAddress& member : added_members(tablet))
       if (!progress.filled.contains(member)) return std::nullopt;
   }
+  if (tablet.stage == TabletStage::kReadNew && progress.filled.empty() &&
+      !TETRAD_MUTANT(settling_skipped) && !TETRAD_MUTANT(confirmations_skipped))
+    return std::nullopt;
   if (tablet.stage == TabletStage::kWriteNew) return TabletStage::kNormal;
   if (TETRAD_MUTANT(stage_skipped) && tablet.stage == TabletStage::kWriteBoth)
     return TabletStage::kReadNew;

@@ -5,7 +5,8 @@
 //   kNormal -> kWriteBoth -> kStream -> kReadNew -> kWriteNew -> kNormal
 // A stage is left when W of the old and W of the new set have confirmed its epoch: from then on
 // they refuse the one before, so that only two neighbouring stages are ever in use. kStream is left
-// when every new member, besides, has been filled from R members of the old set.
+// when every new member, besides, has been filled from R members of the old set; kReadNew when all
+// of the tablet has been read once at the quorums of both sets (repair/repair_runner.h).
 #pragma once
 
 #include <functional>
@@ -25,7 +26,8 @@ constexpr size_t read_quorum(size_t members) { return members - write_quorum(mem
 /// What is known of one epoch of one tablet.
 struct MoveProgress {
   SetEpoch epoch;
-  std::set<StoreAddress> confirmed, filled;
+  std::set<StoreAddress> confirmed;
+  std::set<StoreAddress> filled;  // in kReadNew: by whom the tablet was settled
 };
 
 /// Members of either set, each once.

@@ -88,20 +88,24 @@ struct Scenario {
 };
 constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving},
                                    {"repair", run_repair},     {"truncate", run_truncate},
-                                   {"limit", run_limit},       {"divergence", run_divergence}};
+                                   {"limit", run_limit},       {"divergence", run_divergence},
+                                   {"late", run_late}};
 
 struct Mutant {
   const char* name;
   bool DataMutants::*flag;
   ScenarioResult (*run)(uint64_t seed);
+  bool DataMutants::*also = nullptr;  // what would heal it
 };
 constexpr Mutant kMutants[] = {
     {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence},
-    {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving},
-    {"fill_from_one", &DataMutants::fill_from_one, run_leaving},
+    {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving,
+     &DataMutants::settling_skipped},
+    {"fill_from_one", &DataMutants::fill_from_one, run_leaving, &DataMutants::settling_skipped},
     {"repair_reads_nothing", &DataMutants::repair_reads_nothing, run_repair},
     {"truncate_not_awaited", &DataMutants::truncate_not_awaited, run_truncate},
     {"limits_at_replica", &DataMutants::limits_at_replica, run_limit},
+    {"settling_skipped", &DataMutants::settling_skipped, run_late},
     {"full_reply_uncut", &DataMutants::full_reply_uncut, run_divergence},
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
 };
@@ -131,6 +135,7 @@ int run_mutants() {
   for (const Mutant& mutant : kMutants) {
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
+    if (mutant.also != nullptr) base::data_mutants.*mutant.also = true;
     uint64_t seed = 1;
     std::string wrong;
     for (; seed <= 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
