@@ -118,10 +118,20 @@ DataCluster::DataCluster(uint64_t seed)
     : profile_{.grows = seed % 4 == 0,
                .whole_reads = seed % 3 == 0,
                .truncates = seed % 5 == 1,
+               .power_cuts = seed % 7 == 3,
                .fills_up = seed % 3 == 1},
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
-      cluster_(seed, seed % 4 == 0 ? 1 : 2 + seed % 5, shards_, shards_) {}
+      cluster_(seed) {
+  const uint64_t nodes = seed % 4 == 0 ? 1 : 2 + seed % 5;
+  for (uint64_t i = 0; i < nodes; ++i) add_node();
+}
+
+SimNode& DataCluster::add_node() {
+  SimNode& node = cluster_.add(shards_, shards_);
+  if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
+  return node;
+}
 
 uint64_t DataCluster::trace() {
   return cluster_.world().event_count() * 31 + cluster_.network().delivered();
@@ -200,10 +210,15 @@ void DataCluster::fault() {
   SimNetwork& network = cluster_.network();
   const size_t victim = random_.below(cluster_.size());
   const uint64_t join_one_in = profile_.grows ? 2 : 10;
-  const size_t nodes_most = profile_.grows ? 4 : 6;
+  const size_t nodes_most = profile_.grows ? 4 : 8;
   switch (random_.below(18)) {
     case 0:
-      if (cluster_[victim].is_up() && up_count() == cluster_.size()) cluster_[victim].kill();
+      if (up_count() != cluster_.size()) break;
+      if (profile_.power_cuts) {
+        cut_power();
+      } else {
+        cluster_[victim].kill();
+      }
       break;
     case 1:
     case 2:
@@ -239,8 +254,7 @@ void DataCluster::fault() {
       break;
     case 11:
     case 12:
-      if (cluster_.size() < nodes_most && random_.one_in(join_one_in))
-        cluster_.add(shards_, shards_).start();
+      if (cluster_.size() < nodes_most && random_.one_in(join_one_in)) add_node().start();
       break;
     case 13:
       network.set_deaf(cluster_[victim].endpoint(), true);
@@ -251,6 +265,13 @@ void DataCluster::fault() {
     default:
       break;
   }
+}
+
+/// All machines at once; some come back at once.
+void DataCluster::cut_power() {
+  for (size_t i = 0; i < cluster_.size(); ++i) cluster_[i].power_cut();
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    if (random_.one_in(2)) cluster_[i].start();
 }
 
 /// A split at the place of a key; or tablets marked as full.

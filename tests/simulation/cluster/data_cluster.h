@@ -27,7 +27,8 @@ class DataCluster {
     bool grows = false;        // one node at first, others join under load
     bool whole_reads = false;  // whole partitions only: rows of a mutation are seen together
     bool truncates = false;
-    bool fills_up = false;  // tablets are marked as full before the end
+    bool power_cuts = false;  // with the sync mode "group"
+    bool fills_up = false;    // tablets are marked as full before the end
   };
 
   std::string make_table();
@@ -45,6 +46,8 @@ class DataCluster {
   std::string check_writes_at_end();
   std::string finish(Operation& operation, SimNode& via, const char* what);
 
+  void cut_power();
+  SimNode& add_node();
   size_t up_count();
   SimNode* random_ready_node();
   /// The newest that any node has had.

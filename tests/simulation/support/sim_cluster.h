@@ -61,6 +61,8 @@ class SimNode {
     return replication::make_endpoint(options_.address, options_.internode_port);
   }
   replication::NodeOptions& options() { return options_; }
+  /// From the next life on.
+  storage::CommitLogSync sync = storage::CommitLogSync::kPeriodic;
   replication::DataPlaneOptions data_options;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
@@ -109,7 +111,9 @@ class SimNode {
     network_.listen(endpoint(), *main.transport, *main.reactor);
     life.mailboxes = std::make_unique<replication::ShardMailboxes>(reactors);
     main.log = storage::make_memory_local_log(disk_, *main.reactor);
-    life.factory = storage::make_memory_store_factory(disk_, storage::StoreOptions());
+    storage::StoreOptions store_options;
+    store_options.sync = sync;
+    life.factory = storage::make_memory_store_factory(disk_, store_options);
     for (uint32_t i = 0; i < options_.store_count; ++i) {
       auto store = life.factory->open("store" + std::to_string(i),
                                       *reactors[i % options_.shard_count], *life.pool);
