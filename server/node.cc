@@ -26,6 +26,7 @@ namespace tetrad::server {
 namespace {
 
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard
+constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
 
 uint64_t random_seed() {
   std::random_device device;
@@ -238,6 +239,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.script_limits.steps_max = options_.user_defined_functions_steps_max;
   out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;
   out.prepared_statements_max = options_.prepared_statements_max;
+  out.answer_bytes_max = std::max(out.answer_bytes_max / shards_.size(), kAnswerBytesLeast);
   if (shards_.size() > 1) {
     out.prepared_texts =
         std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);
@@ -255,8 +257,6 @@ ConnectionLimits NodeImpl::connection_limits() const {
   const uint64_t request_bytes = request_memory_bytes(options_);
   out.shard_request_bytes_max = std::max(
       request_bytes / shards_.size(), std::min<uint64_t>(request_bytes, out.frame.body_bytes_max));
-  out.shard_answer_bytes_pause =
-      std::max(out.shard_answer_bytes_pause / shards_.size(), 2 * out.unsent_pause_bytes);
   out.requests_in_flight_max =
       static_cast<uint32_t>(options_.requests_in_flight_per_connection_max);
   return out;

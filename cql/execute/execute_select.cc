@@ -23,6 +23,8 @@ constexpr uint32_t kChunkRows = 5000;
 constexpr uint32_t kFirstScriptRows = 16;
 constexpr uint64_t kScriptStepsOfATurn = 1'000'000;
 constexpr uint64_t kChunkBytes = 4u << 20;
+constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
+constexpr uint64_t kChunkGrowth = 16;
 constexpr size_t kPartitionsAtOnce = 32;
 /// What one answer may hold; more needs paging.
 constexpr size_t kResultBytesMax = 256u << 20;
@@ -80,6 +82,7 @@ Task<Result<StatementResult>> SelectRun::run() {
     if (partitions_.is_range) {
       auto chunk = co_await read_one(range_command());
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
+      if (learn_from(*chunk)) continue;
       TETRAD_CO_TRY_VOID(take(*chunk));
       if (done_) break;
       if (chunk->exhausted) {
@@ -102,6 +105,10 @@ Task<Result<StatementResult>> SelectRun::run() {
     }
   }
   if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
+  if (has_read_) {
+    if (!statement_.usual_bytes_.is_known()) context_.answers.learn_unknown(largest_chunk_);
+    statement_.usual_bytes_.learn(largest_chunk_);
+  }
   co_return finish();
 }
 
@@ -274,8 +281,66 @@ Task<Result<ReadResult>> SelectRun::read_one(ReadCommand command) {
                                                   context_.coordinator);
     co_return context_.virtual_tables.read(*statement_.table_, command, *context_.schema);
   }
+  auto room = co_await take_room(1);
+  if (!room) co_return std::unexpected(std::move(room).error());
+  limit(command);
   auto result = co_await context_.coordinator.read(std::move(command), read_options());
+  // Until its rows are taken it is there.
+  room_.settle(bytes_held() + (result ? result->arena.allocated_bytes() : 0));
   co_return result;
+}
+
+Task<Result<std::vector<ReadResult>>> SelectRun::read_many(std::vector<ReadCommand> commands) {
+  auto room = co_await take_room(commands.size());
+  if (!room) co_return std::unexpected(std::move(room).error());
+  for (ReadCommand& command : commands) limit(command);
+  auto results = co_await context_.coordinator.read_many(std::move(commands), read_options());
+  uint64_t bytes = bytes_held();
+  if (results) {
+    for (const ReadResult& result : *results) bytes += result.arena.allocated_bytes();
+  }
+  room_.settle(bytes);
+  co_return results;
+}
+
+Task<Result<void>> SelectRun::take_room(size_t reads) {
+  set_chunk_size();
+  if (room_.promise(bytes_held(), reads * chunk_max_)) co_return Result<void>();
+  const bool granted = co_await room_.wait(reads * chunk_max_, deadline_);
+  if (granted) co_return Result<void>();
+  co_return fail(ErrorCode::kOverloaded,
+                 "Too many bytes of answers wait for slow clients of this node; try again");
+}
+
+void SelectRun::set_chunk_size() {
+  if (chunk_limit_ != 0) return;
+  const AnswerEstimate& usual = statement_.usual_bytes_;
+  const uint64_t bytes = usual.is_known() ? usual.bytes() : context_.answers.unknown_bytes();
+  const uint64_t expected = bytes + bytes / 4 + 512;
+  chunk_limit_ = std::min(expected, kChunkBytes);
+  chunk_max_ = std::max(expected, chunk_limit_ + std::min(chunk_limit_, kLastRowBytes));
+}
+
+void SelectRun::limit(ReadCommand& command) const {
+  command.bytes_limit = chunk_limit_;
+  command.bytes_max = chunk_max_;
+}
+
+bool SelectRun::learn_from(const ReadResult& chunk) {
+  const bool is_withheld = chunk.withheld_bytes != 0;
+  const uint64_t bytes = is_withheld ? chunk.withheld_bytes : chunk.arena.allocated_bytes();
+  largest_chunk_ = std::max(largest_chunk_, bytes);
+  has_read_ = true;
+  if (is_withheld) {
+    chunk_max_ = bytes + bytes / 8 + 512;
+    return true;
+  }
+  if (!chunk.exhausted) {
+    const uint64_t last_row = chunk_max_ - chunk_limit_;
+    chunk_limit_ = std::min(kChunkGrowth * chunk_limit_, kChunkBytes);
+    chunk_max_ = chunk_limit_ + std::max(last_row, std::min(chunk_limit_, kLastRowBytes));
+  }
+  return false;
 }
 
 Task<Result<void>> SelectRun::run_partitions() {
@@ -290,18 +355,23 @@ Task<Result<void>> SelectRun::run_partitions() {
     }
     auto chunk = co_await read_one(std::move(command));
     if (!chunk) co_return std::unexpected(std::move(chunk).error());
+    if (learn_from(*chunk)) co_return Result<void>();
     TETRAD_CO_TRY_VOID(take(*chunk));
     step_partition(*chunk);
     co_return Result<void>();
   }
-  const size_t at_once = statement_.used_functions_.is_empty() ? kPartitionsAtOnce : 1;
+  set_chunk_size();
+  const size_t room_for = std::max<uint64_t>(kChunkBytes / chunk_max_, 1);
+  const size_t at_once =
+      statement_.used_functions_.is_empty() ? std::min(kPartitionsAtOnce, room_for) : 1;
   const size_t count = std::min(at_once, all.size() - next_partition_);
   std::vector<ReadCommand> commands;
   for (size_t i = 0; i < count; ++i)
     commands.push_back(partition_command(all[next_partition_ + i]));
-  auto chunks = co_await context_.coordinator.read_many(std::move(commands), read_options());
+  auto chunks = co_await read_many(std::move(commands));
   if (!chunks) co_return std::unexpected(std::move(chunks).error());
   for (ReadResult& chunk : *chunks) {
+    if (learn_from(chunk)) break;
     TETRAD_CO_TRY_VOID(take(chunk));
     if (done_) break;
     step_partition(chunk);

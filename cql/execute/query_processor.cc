@@ -89,13 +89,14 @@ QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
     : reactor_(reactor),
       random_(random),
       scripts_(options.settings.script_limits),
+      answers_(reactor, options.answer_bytes_max),
       coordinator_(coordinator),
       meta_(meta),
       virtual_tables_(virtual_tables),
       options_(std::move(options)),
       logger_(logger.named("cql")),
-      traces_(reactor, random, scripts_, coordinator, meta, virtual_tables, options_.settings,
-              logger_) {
+      traces_(reactor, random, scripts_, answers_, coordinator, meta, virtual_tables,
+              options_.settings, logger_) {
   take_schema(meta_.snapshot());
   subscription_ = meta_.subscribe(
       [this](const replication::MetaSnapshot& before, const replication::MetaSnapshot& now) {
@@ -223,19 +224,9 @@ Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
                                            ClientState& client, const Notes& notes) {
-  ExecuteContext context{reactor_,
-                         coordinator_,
-                         meta_,
-                         virtual_tables_,
-                         options_.settings,
-                         random_,
-                         scripts_,
-                         schema_,
-                         client,
-                         {},
-                         {},
-                         0,
-                         notes.trace};
+  ExecuteContext context{reactor_, coordinator_, meta_,    virtual_tables_, options_.settings,
+                         random_,  scripts_,     answers_, schema_,         client,
+                         {},       {},           0,        notes.trace};
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;

@@ -32,6 +32,8 @@ struct QueryProcessorOptions {
   QuerySettings settings;
   size_t prepared_statements_max = 10'000;
   uint64_t prepared_bytes_max = 128u << 20;  // of statements, estimated
+  /// Of the shard's clients: not sent yet, and promised to reads under way. Then these wait.
+  uint64_t answer_bytes_max = 32u << 20;
   /// What other shards of the node have prepared; null: there are none.
   std::shared_ptr<PreparedTexts> prepared_texts;
   /// Reads texts above this size off the loop, one at a time; null: there is no such place.
@@ -62,6 +64,8 @@ class QueryProcessor {
   void set_schema_listener(SchemaListener listener) { schema_listener_ = std::move(listener); }
   QueryMetrics& metrics() { return metrics_; }
   const base::Counter& traces_dropped() const { return traces_.dropped(); }
+  /// Outlives all tasks of process().
+  AnswerBudget& answers() { return answers_; }
 
  private:
   struct Prepared {
@@ -114,6 +118,7 @@ class QueryProcessor {
   base::Reactor& reactor_;
   base::Random& random_;
   ScriptEngine scripts_;
+  AnswerBudget answers_;
   replication::Coordinator& coordinator_;
   replication::MetaService& meta_;
   VirtualTables& virtual_tables_;

@@ -40,6 +40,7 @@ class SelectRun : private SelectProgress {
             std::span<const BoundValue> values)
       : statement_(statement),
         context_(context),
+        room_(context.answers, context.client.answers),
         functions_(make_function_environment(context)),
         evaluation_{values, arena_, functions_, context.now_s, nullptr, {}} {}
 
@@ -72,6 +73,14 @@ class SelectRun : private SelectProgress {
   ReadCommand partition_command(const PartitionTarget& target) const;
   void set_resume(ReadCommand& command) const;
 
+  /// For `reads` reads at once, which then have their limits from limit(). Errors: kOverloaded.
+  Task<Result<void>> take_room(size_t reads);
+  void set_chunk_size();
+  void limit(ReadCommand& command) const;
+  /// What a read has shown of sizes. True: it was withheld, and is tried again with more room.
+  bool learn_from(const ReadResult& chunk);
+  uint64_t bytes_held() const { return result_.cells.size() + sorted_bytes_; }
+
   /// The store knows nothing of dropped columns: to it a row of their cells only is live.
   bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
 
@@ -82,6 +91,7 @@ class SelectRun : private SelectProgress {
     return {context_.options.consistency, deadline_, false, context_.trace};
   }
   Task<Result<ReadResult>> read_one(ReadCommand command);
+  Task<Result<std::vector<ReadResult>>> read_many(std::vector<ReadCommand> commands);
 
   /// Reads the next partitions of the list: one that is under way alone, others together.
   Task<Result<void>> run_partitions();
@@ -151,6 +161,11 @@ class SelectRun : private SelectProgress {
   const SelectStatement& statement_;
   ExecuteContext& context_;
   base::Arena arena_;
+  AnswerRoom room_;
+  // Of the next read: where it stops, and what it may answer at most; 0: not known yet.
+  uint64_t chunk_limit_ = 0, chunk_max_ = 0;
+  uint64_t largest_chunk_ = 0;
+  bool has_read_ = false;
   const FunctionEnvironment functions_;
   EvalContext evaluation_;
   BoundPartitions partitions_;

@@ -39,11 +39,13 @@ Bytes inet_bytes(const std::string& address) {
 }  // namespace
 
 TraceStore::TraceStore(base::Reactor& reactor, base::Random& random, ScriptEngine& scripts,
-                       replication::Coordinator& coordinator, replication::MetaService& meta,
-                       VirtualTables& virtual_tables, const QuerySettings& settings, Logger logger)
+                       AnswerBudget& answers, replication::Coordinator& coordinator,
+                       replication::MetaService& meta, VirtualTables& virtual_tables,
+                       const QuerySettings& settings, Logger logger)
     : reactor_(reactor),
       random_(random),
       scripts_(scripts),
+      answers_(answers),
       coordinator_(coordinator),
       meta_(meta),
       virtual_tables_(virtual_tables),
@@ -161,9 +163,10 @@ Task<Result<void>> TraceStore::write(const TraceSession& session, const replicat
                     elapsed(event.at_us),
                     port};
   }
-  ExecuteContext context{reactor_, coordinator_,       meta_,  virtual_tables_, settings_,
-                         random_,  scripts_,           schema, client,          {},
-                         {},       now_us / 1'000'000, nullptr};
+  ExecuteContext context{
+      reactor_,           coordinator_, meta_,  virtual_tables_, settings_, random_,
+      scripts_,           answers_,     schema, client,          {},        {},
+      now_us / 1'000'000, nullptr};
   // Drivers look for a trace at once, at one replica: on all that are up, if they are quick.
   const bool all_live = std::ranges::all_of(meta->nodes, [this](const auto& each) {
     return each.second.state == replication::NodeState::kRemoved || meta_.is_live(each.first);

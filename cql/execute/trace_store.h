@@ -28,8 +28,9 @@ class TraceStore {
  public:
   /// All references outlive it.
   TraceStore(base::Reactor& reactor, base::Random& random, ScriptEngine& scripts,
-             replication::Coordinator& coordinator, replication::MetaService& meta,
-             VirtualTables& virtual_tables, const QuerySettings& settings, Logger logger);
+             AnswerBudget& answers, replication::Coordinator& coordinator,
+             replication::MetaService& meta, VirtualTables& virtual_tables,
+             const QuerySettings& settings, Logger logger);
 
   /// Makes the tables when they are not there, and a trace to fill; null when too many run.
   Task<replication::TracePtr> begin();
@@ -49,6 +50,7 @@ class TraceStore {
   base::Reactor& reactor_;
   base::Random& random_;
   ScriptEngine& scripts_;  // statements ask for one
+  AnswerBudget& answers_;  // as well
   replication::Coordinator& coordinator_;
   replication::MetaService& meta_;
   VirtualTables& virtual_tables_;

@@ -57,8 +57,9 @@ class SelectStatement final : public Statement {
   bool is_grouped_ = false;    // GROUP BY
   bool is_aggregate_ = false;  // one row for everything, or for each group
   bool wants_static_ = false;
-  bool static_only_rows_ = false;  // partitions without rows show their static columns
-  bool counts_only_ = false;       // count(*) and nothing else
+  bool static_only_rows_ = false;       // partitions without rows show their static columns
+  bool counts_only_ = false;            // count(*) and nothing else
+  mutable AnswerEstimate usual_bytes_;  // of one read; a statement is its shard's own
 };
 
 }  // namespace tetrad::cql

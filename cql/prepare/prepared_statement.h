@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "cql/grammar/ast.h"
+#include "cql/prepare/answer_budget.h"
 #include "cql/protocol/request.h"
 #include "cql/protocol/result_metadata.h"
 #include "cql/protocol/schema_change.h"
@@ -78,6 +79,7 @@ struct ClientState {
   std::string client_address;
   uint16_t client_port = 0;
   std::map<std::string, std::string> startup_options;
+  ClientAnswers answers;
 };
 
 /// Everything a running statement may touch. References outlive the statement's task.
@@ -89,6 +91,7 @@ struct ExecuteContext {
   const QuerySettings& settings;
   base::Random& random;   // the shard's: uuid(), now(), ids of list elements
   ScriptEngine& scripts;  // the shard's
+  AnswerBudget& answers;  // the shard's
   SchemaPtr schema;       // the newest when the request came in
   ClientState& client;
   QueryOptions options;

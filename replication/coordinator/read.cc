@@ -49,6 +49,12 @@ struct CoordinatorImpl::Gathering {
   ~Gathering() {
     if (speculation != 0) reactor->cancel(speculation);
   }
+  /// The first answer that was too large, if there is one.
+  storage::ReadResult* withheld() {
+    for (storage::ReplicaReply& reply : data)
+      if (reply.result.withheld_bytes != 0) return &reply.result;
+    return nullptr;
+  }
   size_t replies() const { return data.size() + digest_replies.size(); }
   size_t replies_of(const Quorum& quorum) const {
     const auto from_data = std::count_if(data.begin(), data.end(),
@@ -87,6 +93,14 @@ constexpr int64_t kRepairAttemptMinUs = 400'000;
 
 bool same_end(const storage::ReadResult& a, const storage::ReadResult& b) {
   return a.exhausted == b.exhausted && (a.exhausted || a.complete_up_to == b.complete_up_to);
+}
+
+/// There is more behind what a walk over tablets has found.
+storage::ReadResult ended_with_its_last_partition(storage::ReadResult result) {
+  const storage::PartitionData& last = result.partitions.back();
+  result.exhausted = false;
+  result.complete_up_to = {last.position, Bytes(last.partition_key), std::nullopt};
+  return result;
 }
 
 base::Hash128 digest_of_answer(const storage::ReadResult& result) {
@@ -174,6 +188,7 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                            "Read {} live rows of {} partitions from local store {}",
                            result->live_row_count, result->partitions.size(), replica.store));
                      }
+                     storage::withhold_if_larger(*result, gathering->command.bytes_max);
                      gathering->data.push_back({replica, std::move(*result)});
                      on_reply(*gathering);
                    });
@@ -292,6 +307,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
   const auto gathering = gather(command, epoch, std::move(replicas), need, false, options, nullptr);
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
+  if (storage::ReadResult* const withheld = gathering->withheld()) co_return std::move(*withheld);
   TETRAD_CO_TRY(storage::MergedRead merged, storage::merge_replies(command, gathering->data));
 
   struct Repairs {
@@ -409,6 +425,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       co_return std::unexpected(std::move(error));
     }
     if (alone) co_return std::move(gathering->data.front().result);
+    if (storage::ReadResult* const withheld = gathering->withheld()) co_return std::move(*withheld);
 
     const storage::ReadResult& data = gathering->data.front().result;
     const base::Hash128 digest = digest_of_answer(data);
@@ -542,13 +559,19 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     }
     if (row_limit != storage::ReadCommand::kNoLimit)
       part.row_limit = row_limit - out.live_row_count;
-    part.bytes_limit =
-        bytes_limit - std::min<uint64_t>(bytes_limit - 1, out.arena.allocated_bytes());
+    const uint64_t bytes_done = out.arena.allocated_bytes();
+    part.bytes_limit = bytes_limit - std::min<uint64_t>(bytes_limit - 1, bytes_done);
+    if (command.bytes_max != storage::ReadCommand::kNoBytesMax)
+      part.bytes_max = command.bytes_max - std::min(command.bytes_max, bytes_done);
     const RingPosition end = part.range.end;
     if (TETRAD_MUTANT(split_edge_lost) && end < whole.end) --part.range.end.hash;
     if (TETRAD_MUTANT(split_edge_twice) && !is_first) --part.range.start.hash;
     auto result = co_await read_tablet(std::move(part), end, options);
     if (!result) co_return std::unexpected(std::move(result.error()));
+    if (result->withheld_bytes != 0) {
+      if (out.partitions.empty()) co_return result;
+      co_return ended_with_its_last_partition(std::move(out));
+    }
     is_first = false;
     out.live_row_count += result->live_row_count;
     std::move(result->partitions.begin(), result->partitions.end(),
@@ -562,12 +585,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
     from = end;
     const bool is_full =
         out.live_row_count >= row_limit || out.arena.allocated_bytes() >= bytes_limit;
-    if (is_full && from < whole.end && !out.partitions.empty()) {
-      const storage::PartitionData& last = out.partitions.back();
-      out.exhausted = false;
-      out.complete_up_to = {last.position, Bytes(last.partition_key), std::nullopt};
-      co_return out;
-    }
+    if (is_full && from < whole.end && !out.partitions.empty())
+      co_return ended_with_its_last_partition(std::move(out));
   }
   co_return out;
 }

@@ -53,8 +53,10 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
         reply.error(request.error());
         return;
       }
+      const uint64_t bytes_max = request->command.bytes_max;
       read(context.store, request->epoch, std::move(request->command), context.deadline,
-           [digest, reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
+           [digest, bytes_max,
+            reply = std::move(reply)](Result<storage::ReadResult> result) mutable {
              if (!result) {
                reply.error(result.error());
                return;
@@ -64,6 +66,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
                    {storage::digest_of(*result), result->settled, result->exhausted}));
                return;
              }
+             storage::withhold_if_larger(*result, bytes_max);
              Bytes out;
              storage::encode_read_result(*result, out);
              reply.ok(std::move(out));

@@ -82,18 +82,16 @@ void Connection::read() {
 uint64_t Connection::unsent_bytes() const { return encoder_.pending_bytes() + wire_.size(); }
 
 void Connection::charge_answers() {
-  const uint64_t now =
-      phase_ == Phase::kClosed ? 0 : unsent_bytes() + in_flight_ * expected_answer_bytes_;
-  context_.answer_bytes += now - charged_bytes_;
-  charged_bytes_ = now;
+  context_.processor.answers().set_unsent(client_.answers,
+                                          phase_ == Phase::kClosed ? 0 : unsent_bytes());
 }
 
 bool Connection::must_pause() {
   charge_answers();
-  paused_ =
-      in_flight_ >= context_.limits.requests_in_flight_max ||
-      charged_bytes_ > context_.limits.unsent_pause_bytes ||
-      (charged_bytes_ > 0 && context_.answer_bytes > context_.limits.shard_answer_bytes_pause);
+  const cql::ClientAnswers& own = client_.answers;
+  paused_ = in_flight_ >= context_.limits.requests_in_flight_max ||
+            own.unsent_bytes + own.promised_bytes > context_.limits.unsent_pause_bytes ||
+            (own.unsent_bytes + in_flight_ > 0 && context_.processor.answers().is_full());
   return paused_;
 }
 
@@ -200,9 +198,9 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   // Clients of small answers are always served, new ones for longer than those of large answers.
-  const uint64_t pause = context_.limits.shard_answer_bytes_pause;
+  const cql::AnswerBudget& answers = context_.processor.answers();
   if (last_answer_bytes_ > kSmallAnswerBytes &&
-      context_.answer_bytes > (answered_ ? 2 : 3) * pause) {
+      answers.used_bytes() > (answered_ ? 2 : 3) * answers.bytes_max()) {
     context_.metrics.overloaded.add();
     refuse(envelope, Error(ErrorCode::kOverloaded,
                            "Too many bytes of answers wait for slow clients of this node; try "
@@ -232,9 +230,6 @@ void Connection::request_done(uint64_t bytes) {
   const uint64_t size = encoder_.pending_bytes() - seen_bytes_;
   last_answer_bytes_ = size;
   answered_ = true;
-  expected_answer_bytes_ = size >= expected_answer_bytes_
-                               ? size
-                               : expected_answer_bytes_ - (expected_answer_bytes_ - size + 15) / 16;
   charge_answers();
   schedule_flush();
   go_on_if_paused();

@@ -4,10 +4,10 @@
 // thread.
 //
 // Back-pressure: reading stops while too many requests are in flight, or too many answer bytes wait
-// for a slow reader or are to be expected of the requests in flight (by the size of this client's
-// last answers). So a connection's memory is bounded by its limits, and that of all of them by the
-// node's: beyond it a connection gets one request at a time, far beyond it OVERLOADED. A reader
-// that takes nothing for long is closed.
+// for a slow reader or are promised to reads under way (cql/prepare/answer_budget.h). So a
+// connection's memory is bounded by its limits, and that of all of them by the node's: beyond it a
+// connection gets one request at a time, far beyond it OVERLOADED. A reader that takes nothing for
+// long is closed.
 #pragma once
 
 #include <memory>
@@ -30,10 +30,9 @@ namespace tetrad::server {
 
 struct ConnectionLimits {
   cql::FrameLimits frame;
-  uint32_t requests_in_flight_max = 4096;         // per connection; then reading pauses
-  uint64_t unsent_pause_bytes = 4u << 20;         // reading pauses until the client has taken them
-  uint64_t shard_answer_bytes_pause = 32u << 20;  // of a shard's connections: unsent and expected
-  int64_t startup_timeout_us = 10'000'000;        // from accept to the end of STARTUP
+  uint32_t requests_in_flight_max = 4096;   // per connection; then reading pauses
+  uint64_t unsent_pause_bytes = 4u << 20;   // reading pauses until the client has taken them
+  int64_t startup_timeout_us = 10'000'000;  // from accept to the end of STARTUP
   int64_t linger_us = 1'000'000;  // from the last word to a client until his socket is closed
   int64_t stalled_write_timeout_us =
       60'000'000;  // a client that reads nothing for so long is closed
@@ -61,7 +60,6 @@ struct ConnectionContext {
   Logger logger;
   ConnectionMetrics metrics;
   uint64_t request_bytes_in_flight = 0;
-  uint64_t answer_bytes = 0;  // of all connections: not sent yet, or expected
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
   /// Large buffers that were sent empty: the next turn of large answers fills one of them,
@@ -127,11 +125,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::RegisterRequest wanted_;
   cql::ClientState client_;
   uint32_t in_flight_ = 0;
-  // What one more answer may take: high until this client's answers have shown otherwise.
-  uint64_t expected_answer_bytes_ = 128u << 10;
   uint64_t last_answer_bytes_ = UINT64_MAX;
-  size_t seen_bytes_ = 0;       // of encoder_: what was there before the answer that comes next
-  uint64_t charged_bytes_ = 0;  // this connection's part of context_.answer_bytes
+  size_t seen_bytes_ = 0;  // of encoder_: what was there before the answer that comes next
   base::Reactor::TimerId startup_timer_ = 0, stall_timer_ = 0, linger_timer_ = 0;
 };
 

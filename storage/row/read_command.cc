@@ -5,10 +5,11 @@
 //                position, bytes partition key | range (position, position),
 //                [position, bytes partition key, u8 has clustering key, [bytes clustering key]],
 //                varint count, bytes row*, varint count, (bytes start, bytes end)*,
-//                u32 row limit, u32 per partition limit, varint bytes limit, u32 rows done,
-//                zigzag now
+//                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
+//                u32 rows done, zigzag now
 //   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
-//                [u32 rows of the last partition, 16 bytes digest], varint count, partition*
+//                [u32 rows of the last partition, 16 bytes digest], [varint withheld bytes],
+//                varint count, partition*
 //   partition := position, bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, bytes record)*
@@ -31,12 +32,13 @@ constexpr uint8_t kWantsStatic = 0x08;
 constexpr uint8_t kDistinct = 0x10;
 constexpr uint8_t kLiveOnly = 0x20;
 constexpr uint8_t kCountOnly = 0x40;
-constexpr uint8_t kKnownCommandFlags = 0x7f;
+constexpr uint8_t kHasBytesMax = 0x80;
 
 constexpr uint8_t kExhausted = 0x01;
 constexpr uint8_t kSettled = 0x02;
 constexpr uint8_t kHasCount = 0x04;
-constexpr uint8_t kKnownResultFlags = 0x07;
+constexpr uint8_t kWithheld = 0x08;
+constexpr uint8_t kKnownResultFlags = 0x0f;
 
 void write_position(base::ByteWriter& w, RingPosition position) {
   w.i64(position.token);
@@ -136,7 +138,8 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
       (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
       (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
       (command.distinct_partitions ? kDistinct : 0) | (command.live_only ? kLiveOnly : 0) |
-      (command.count_only ? kCountOnly : 0)));
+      (command.count_only ? kCountOnly : 0) |
+      (command.bytes_max != ReadCommand::kNoBytesMax ? kHasBytesMax : 0)));
   w.u32(command.incarnation.value);
   w.u64(command.schema_version.value);
   if (command.is_range) {
@@ -157,6 +160,7 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.u32(command.row_limit);
   w.u32(command.per_partition_limit);
   w.varint(command.bytes_limit);
+  if (command.bytes_max != ReadCommand::kNoBytesMax) w.varint(command.bytes_max);
   w.u32(command.partition_rows_done);
   w.zigzag(command.now_s);
 }
@@ -168,8 +172,6 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
     return fail(ErrorCode::kCorruption, "read command of format {}, this program reads {}", version,
                 kVersion);
   TETRAD_TRY(const uint8_t flags, r.read_u8());
-  if ((flags & ~kKnownCommandFlags) != 0)
-    return fail(ErrorCode::kCorruption, "read command with unknown flags 0x{:02x}", flags);
   ReadCommand command;
   command.is_range = (flags & kIsRange) != 0;
   command.reversed = (flags & kReversed) != 0;
@@ -193,6 +195,9 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
   TETRAD_TRY(command.row_limit, r.read_u32());
   TETRAD_TRY(command.per_partition_limit, r.read_u32());
   TETRAD_TRY(command.bytes_limit, r.read_varint());
+  if ((flags & kHasBytesMax) != 0) {
+    TETRAD_TRY(command.bytes_max, r.read_varint());
+  }
   TETRAD_TRY(command.partition_rows_done, r.read_u32());
   TETRAD_TRY(command.now_s, r.read_zigzag());
   if (!r.at_end())
@@ -200,11 +205,19 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
   return command;
 }
 
+void withhold_if_larger(ReadResult& result, uint64_t bytes_max) {
+  const uint64_t bytes = result.arena.allocated_bytes();
+  if (bytes <= bytes_max) return;
+  result = ReadResult();
+  result.withheld_bytes = bytes;
+}
+
 void encode_read_result(const ReadResult& result, Bytes& out) {
   base::ByteWriter w(out);
   w.u8(kVersion);
   w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0) |
-                            (result.count ? kHasCount : 0)));
+                            (result.count ? kHasCount : 0) |
+                            (result.withheld_bytes != 0 ? kWithheld : 0)));
   w.u32(result.live_row_count);
   if (!result.exhausted) write_place(w, result.complete_up_to);
   if (result.count) {
@@ -212,6 +225,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
     w.u64(result.count->digest.high);
     w.u64(result.count->digest.low);
   }
+  if (result.withheld_bytes != 0) w.varint(result.withheld_bytes);
   w.varint(result.partitions.size());
   for (const PartitionData& partition : result.partitions) {
     write_position(w, partition.position);
@@ -253,6 +267,9 @@ Result<ReadResult> decode_read_result(Bytes encoded) {
     TETRAD_TRY(count.rows_of_last, r.read_u32());
     TETRAD_TRY(count.digest.high, r.read_u64());
     TETRAD_TRY(count.digest.low, r.read_u64());
+  }
+  if ((flags & kWithheld) != 0) {
+    TETRAD_TRY(result.withheld_bytes, r.read_varint());
   }
   TETRAD_TRY(const uint64_t count, read_count(r, kPartitionBytesMin));
   result.partitions.reserve(count);

@@ -28,6 +28,7 @@ struct ReadPosition {
 
 struct ReadCommand {
   static constexpr uint32_t kNoLimit = 0xffffffff;
+  static constexpr uint64_t kNoBytesMax = ~uint64_t{0};
 
   TableIncarnation incarnation;
   SchemaVersion schema_version;
@@ -62,6 +63,8 @@ struct ReadCommand {
   uint32_t per_partition_limit = kNoLimit;
   /// Stop after about so many bytes (at least one row is delivered).
   uint64_t bytes_limit = 16u << 20;
+  /// An answer of more bytes stays where it was made: see ReadResult::withheld_bytes.
+  uint64_t bytes_max = kNoBytesMax;
   /// Rows that precede in `resume_after`'s partition, counted against per_partition_limit.
   uint32_t partition_rows_done = 0;
 
@@ -122,6 +125,8 @@ struct ReadResult : ReadEnd {
   /// members.
   bool settled = false;
   std::optional<RowCount> count;  // when the command is count_only
+  /// Not 0: the answer has so many bytes, more than the command's bytes_max, and says nothing else.
+  uint64_t withheld_bytes = 0;
   base::Arena arena;
 };
 
@@ -136,6 +141,9 @@ class RowSink {
                                        const RowRecord& header, bool rows_follow) = 0;
   virtual Result<void> take_row(BytesView clustering_key, const RowRecord& row) = 0;
 };
+
+/// Leaves nothing but its size of an answer that is larger than `bytes_max`.
+void withhold_if_larger(ReadResult& result, uint64_t bytes_max);
 
 void encode_read_result(const ReadResult& result, Bytes& out);
 /// The views of the result point into `encoded`, which its arena keeps.

@@ -14,13 +14,14 @@ PROGRAM = pathlib.Path(os.environ.get("TETRAD_BINARIES") or os.environ.get("TETR
 
 
 class Node:
-    def __init__(self, folder):
+    def __init__(self, folder, shards):
         self.folder = folder
+        self.shards = shards
         self.process = None
         self.rss_max_kb = 0
 
     def arguments(self, *more):
-        return [str(PROGRAM), "--listen-address", wire.ADDRESS[0], "--data-directory", f"{self.folder}/data", *more]
+        return [str(PROGRAM), "--listen-address", wire.ADDRESS[0], "--data-directory", f"{self.folder}/data", "--shards", str(self.shards), *more]
 
     def start(self):
         """Starts it and waits for its first answer to a query; milliseconds."""

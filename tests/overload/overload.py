@@ -277,6 +277,32 @@ def clients_that_never_read(node):
 
 
 @case
+def small_answers_then_large_ones(node):
+    """100 clients whose statement has answered little until all ask it for 1 MiB, and never read"""
+    executed = lambda identifier, k, stream: frame(EXECUTE, struct.pack(">H", 16) + identifier + wire.parameters(values=[struct.pack(">i", k)]), stream)
+    clients = [Client(receive_buffer=4096) for _ in range(100)]
+    for client in clients:
+        identifier = client.prepare("SELECT * FROM ovl.wide WHERE k = ?")
+        for _ in range(5):
+            client.send(b"".join(executed(identifier, 3, stream) for stream in range(100)))
+            for _ in range(100):
+                expect(client.answer().opcode == RESULT, "an empty answer")
+    requests = b"".join(executed(identifier, 1, stream) for stream in range(500))
+    with Bystander() as bystander:
+        for client in clients:
+            client.socket.setblocking(False)
+            try:
+                client.socket.send(requests)
+            except BlockingIOError:
+                pass
+        time.sleep(2)
+    expect(sorted(bystander.waits)[len(bystander.waits) // 2] < 1, bystander.words())
+    for client in clients:
+        client.socket.close()
+    return bystander.words()
+
+
+@case
 def a_byte_at_a_time(_):
     """senders of one byte at a time"""
     for version in (4, 5):
@@ -493,53 +519,61 @@ def check(node):
     return peak
 
 
+def run(node, wanted):
+    """How many cases passed and failed."""
+    passed = failed = 0
+    began_all = time.monotonic()
+
+    def out_of_time(*_):
+        raise TimeoutError(f"{SECONDS_MAX} s are over")
+
+    signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(SECONDS_MAX)
+    try:
+        first = node.start()
+        print(f"{node.shards} shards; start to first answer: {first:.0f} ms" + (f"\n{node.log_tail()}" if first > 5000 else ""))
+        time.sleep(0.5)
+        print(f"idle RSS: {node.memory_kb() >> 10} MiB")
+        set_up()
+        node.peak_kb()
+        for one in wanted:
+            began = time.monotonic()
+            try:
+                remark = one(node)
+                peak = check(node)
+                passed += 1
+                print(f"ok      {one.__doc__} ({time.monotonic() - began:.1f} s, RSS {peak >> 10} MiB{'; ' + remark if remark else ''})", flush=True)
+            except TimeoutError as e:
+                if "are over" in str(e):
+                    raise
+                failed += 1
+                print(f"FAILED  {one.__doc__}: no answer: {traceback.format_exc()}", flush=True)
+            except Exception as e:
+                failed += 1
+                print(f"FAILED  {one.__doc__}: {type(e).__name__} {e}\n{''.join(traceback.format_tb(e.__traceback__))}", flush=True)
+            if not node.alive():
+                print(f"the node ended with exit code {node.process.poll()}; started again\n{node.log_tail()}", flush=True)
+                node.start()
+            if node.peak_kb() > RSS_MAX_KB:  # do not blame the cases that follow
+                node.stop(signal.SIGKILL)
+                node.start()
+    except Exception as e:
+        failed += 1
+        print(f"FAILED  {e}\n{traceback.format_exc()}")
+    finally:
+        signal.alarm(0)
+        node.stop()
+    print(f"highest RSS: {node.rss_max_kb >> 10} MiB; {time.monotonic() - began_all:.0f} s")
+    return passed, failed
+
+
 def main():
     wanted = [c for c in CASES if not sys.argv[1:] or c.__name__ in sys.argv[1:]]
     passed = failed = 0
-    began_all = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="tetrad-overload-") as folder:
-        node = Node(folder)
-
-        def out_of_time(*_):
-            raise TimeoutError(f"{SECONDS_MAX} s are over")
-
-        signal.signal(signal.SIGALRM, out_of_time)
-        signal.alarm(SECONDS_MAX)
-        try:
-            first = node.start()
-            print(f"start to first answer: {first:.0f} ms" + (f"\n{node.log_tail()}" if first > 5000 else ""))
-            time.sleep(0.5)
-            print(f"idle RSS: {node.memory_kb() >> 10} MiB")
-            set_up()
-            node.peak_kb()
-            for one in wanted:
-                began = time.monotonic()
-                try:
-                    remark = one(node)
-                    peak = check(node)
-                    passed += 1
-                    print(f"ok      {one.__doc__} ({time.monotonic() - began:.1f} s, RSS {peak >> 10} MiB{'; ' + remark if remark else ''})", flush=True)
-                except TimeoutError as e:
-                    if "are over" in str(e):
-                        raise
-                    failed += 1
-                    print(f"FAILED  {one.__doc__}: no answer: {traceback.format_exc()}", flush=True)
-                except Exception as e:
-                    failed += 1
-                    print(f"FAILED  {one.__doc__}: {type(e).__name__} {e}\n{''.join(traceback.format_tb(e.__traceback__))}", flush=True)
-                if not node.alive():
-                    print(f"the node ended with exit code {node.process.poll()}; started again\n{node.log_tail()}", flush=True)
-                    node.start()
-                if node.peak_kb() > RSS_MAX_KB:  # do not blame the cases that follow
-                    node.stop(signal.SIGKILL)
-                    node.start()
-        except Exception as e:
-            failed += 1
-            print(f"FAILED  {e}\n{traceback.format_exc()}")
-        finally:
-            signal.alarm(0)
-            node.stop()
-    print(f"highest RSS: {node.rss_max_kb >> 10} MiB; {time.monotonic() - began_all:.0f} s")
+    for shards in (1, 2):
+        with tempfile.TemporaryDirectory(prefix="tetrad-overload-") as folder:
+            of_these = run(Node(folder, shards), wanted)
+        passed, failed = passed + of_these[0], failed + of_these[1]
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -25,11 +25,13 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
                                                          replication::ReadOptions) {
   ++reads;
   command.live_only = true;
+  const uint64_t bytes_max = command.bytes_max;
   base::OneShot<Result<storage::ReadResult>> done;
   store_.read(std::move(command), [setter = done.setter()](Result<storage::ReadResult> result) {
     setter.set(std::move(result));
   });
   auto result = co_await done;
+  if (result) storage::withhold_if_larger(*result, bytes_max);
   co_return result;
 }
 
@@ -188,8 +190,9 @@ Result<cql::StatementResult> LocalCluster::execute(const cql::Statement& stateme
   take_schema();
   const int64_t now_s =
       options.now_in_seconds ? *options.now_in_seconds : reactor.wall_time_us() / 1'000'000;
-  cql::ExecuteContext context{reactor, *coordinator, meta,   *virtual_tables_, settings, random,
-                              scripts, schema_,      client, options,          {},       now_s};
+  cql::ExecuteContext context{reactor, *coordinator, meta,    *virtual_tables_, settings,
+                              random,  scripts,      answers, schema_,          client,
+                              options, {},           now_s};
   auto result = run_task(reactor, statement.execute(context, values));
   warnings = context.warnings;
   return result;
@@ -203,9 +206,19 @@ Result<cql::StatementResult> LocalCluster::execute(const cql::StatementPtr& stat
 Result<cql::StatementResult> LocalCluster::execute_batch(cql::BatchType type,
                                                          std::span<const cql::BatchEntry> entries) {
   take_schema();
-  cql::ExecuteContext context{reactor,  *coordinator, meta,    *virtual_tables_,
-                              settings, random,       scripts, schema_,
-                              client,   options,      {},      reactor.wall_time_us() / 1'000'000};
+  cql::ExecuteContext context{reactor,
+                              *coordinator,
+                              meta,
+                              *virtual_tables_,
+                              settings,
+                              random,
+                              scripts,
+                              answers,
+                              schema_,
+                              client,
+                              options,
+                              {},
+                              reactor.wall_time_us() / 1'000'000};
   auto result = run_task(reactor, cql::execute_protocol_batch(context, type, entries));
   warnings = context.warnings;
   return result;

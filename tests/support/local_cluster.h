@@ -111,6 +111,7 @@ class LocalCluster {
   cql::QueryOptions options;
   cql::QuerySettings settings;
   cql::ScriptEngine scripts{cql::ScriptLimits()};
+  cql::AnswerBudget answers{reactor, 32u << 20};
   cql::ClientState client;
   std::vector<std::string> warnings;  // of the last statement
   std::unique_ptr<LocalCoordinator> coordinator;

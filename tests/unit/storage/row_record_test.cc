@@ -208,6 +208,7 @@ TEST_CASE("read commands survive the way between nodes") {
   ReadCommand d = range_read({{-5, 1}, {9, 2}});
   d.clustering_ranges = {{"a", "b"}, {"b", "\xFF"}};
   d.distinct_partitions = true;
+  d.bytes_max = 3000;
   d.resume_after = ReadPosition{{0, 0}, "k", std::nullopt};
   for (const ReadCommand& command : {c, d}) {
     Bytes bytes;
@@ -220,6 +221,7 @@ TEST_CASE("read commands survive the way between nodes") {
     CHECK(decoded->resume_after == command.resume_after);
     CHECK(decoded->range == command.range);
     CHECK(decoded->rows == command.rows);
+    CHECK(decoded->bytes_max == command.bytes_max);
     CHECK(decoded->clustering_ranges == command.clustering_ranges);
     for (size_t size = 0; size < bytes.size(); ++size)
       CHECK_FALSE(decode_read_command(BytesView(bytes).substr(0, size)).has_value());
@@ -269,6 +271,24 @@ TEST_CASE("a wrong read result is refused") {
   CHECK(digest_of(*decoded) == digest_of(result));
   for (size_t size = 0; size < bytes.size(); ++size)
     CHECK_FALSE(decode_read_result(bytes.substr(0, size)).has_value());
+}
+
+TEST_CASE("of an answer that is too large nothing is left but its size") {
+  ReadResult result;
+  result.exhausted = false;
+  result.live_row_count = 1;
+  result.partitions.push_back({{1, 2}, "k", "", {}, {{"c", result.arena.copy("record")}}});
+  withhold_if_larger(result, 6);
+  CHECK(result.withheld_bytes == 0);
+  CHECK(keys_of(result) == "k/c");
+  withhold_if_larger(result, 5);
+  CHECK(result.withheld_bytes == 6);
+  CHECK(result.partitions.empty());
+  Bytes bytes;
+  encode_read_result(result, bytes);
+  const auto decoded = decode_read_result(bytes);
+  REQUIRE(decoded.has_value());
+  CHECK(decoded->withheld_bytes == 6);
 }
 
 }  // namespace

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for answers, of one shard. A read whose rows come from elsewhere (another shard, another
+// node, the disk) is made before anybody here sees how large it is. So it takes room first, by what
+// its statement has answered before, and the replica keeps back what would not fit. Bytes that
+// clients have not taken count too; whoever leaves his unread waits for room, and keeps none from
+// others.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <list>
+
+#include "base/reactor.h"
+#include "base/task.h"
+
+namespace tetrad::cql {
+
+/// What answers of this kind have taken so far: up at once, down slowly.
+class AnswerEstimate {
+ public:
+  bool is_known() const { return bytes_ != kUnknown; }
+  uint64_t bytes() const { return bytes_; }
+  void learn(uint64_t bytes) {
+    bytes_ = !is_known() || bytes >= bytes_ ? bytes : bytes_ - (bytes_ - bytes + 15) / 16;
+  }
+
+ private:
+  static constexpr uint64_t kUnknown = ~uint64_t{0};
+  uint64_t bytes_ = kUnknown;
+};
+
+/// One client's part of a budget.
+struct ClientAnswers {
+  uint64_t unsent_bytes = 0;    // made, and not taken by the client
+  uint64_t promised_bytes = 0;  // of reads under way, with what they have so far
+};
+
+class AnswerRoom;
+
+/// Outlives its rooms. Belongs to its shard's thread.
+class AnswerBudget {
+ public:
+  AnswerBudget(base::Reactor& reactor, uint64_t bytes_max)
+      : reactor_(reactor), bytes_max_(bytes_max) {}
+  ~AnswerBudget();
+  AnswerBudget(const AnswerBudget&) = delete;
+  AnswerBudget& operator=(const AnswerBudget&) = delete;
+
+  uint64_t bytes_max() const { return bytes_max_; }
+  uint64_t used_bytes() const { return unsent_bytes_ + held_bytes_ + promised_bytes_; }
+  bool is_full() const { return used_bytes() >= bytes_max_; }
+  void set_unsent(ClientAnswers& client, uint64_t now_bytes);
+
+  /// What a statement that nothing is known of is taken to answer: little, so that it asks again
+  /// if it needs more.
+  uint64_t unknown_bytes() const { return std::min(kUnknownBytesMax, unknown_.bytes()); }
+  void learn_unknown(uint64_t bytes) { unknown_.learn(std::min(kUnknownBytesMax, bytes)); }
+
+ private:
+  friend class AnswerRoom;
+  struct Waiting {
+    AnswerRoom* room;
+    uint64_t bytes;
+    base::MonotonicUs deadline_us;
+    base::OneShot<bool>::Setter granted;
+  };
+  using WaitingList = std::list<Waiting>;
+
+  static constexpr uint64_t kUnknownBytesMax = 24u << 10;
+
+  bool has_room(const AnswerRoom& room, uint64_t bytes) const;
+  void room_is_free();
+  void grant();
+  void give_up_late_ones();
+
+  base::Reactor& reactor_;
+  const uint64_t bytes_max_;
+  uint64_t unsent_bytes_ = 0, held_bytes_ = 0, promised_bytes_ = 0;
+  AnswerEstimate unknown_;
+  WaitingList waiting_;
+  bool grant_scheduled_ = false;
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+/// The room of one answer that is being made.
+class AnswerRoom {
+ public:
+  AnswerRoom(AnswerBudget& budget, ClientAnswers& client) : budget_(budget), client_(client) {}
+  ~AnswerRoom();
+  AnswerRoom(const AnswerRoom&) = delete;
+  AnswerRoom& operator=(const AnswerRoom&) = delete;
+
+  /// Of the answer `held` bytes are there; a read may add `more`. False: not now, see wait().
+  bool promise(uint64_t held, uint64_t more);
+  /// After a promise() that failed: until it holds, or false at the deadline.
+  Task<bool> wait(uint64_t more, base::Deadline deadline);
+  /// The read has ended.
+  void settle(uint64_t held);
+
+ private:
+  friend class AnswerBudget;
+  void set(uint64_t held, uint64_t promised);
+
+  AnswerBudget& budget_;
+  ClientAnswers& client_;
+  uint64_t held_ = 0, promised_ = 0;
+  bool waits_ = false;
+  AnswerBudget::WaitingList::iterator place_;  // when it waits
+};
+
+}  // namespace tetrad::cql
