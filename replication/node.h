@@ -52,7 +52,7 @@ struct NodeOptions {
   /// Shards of this node; store s belongs to shard s % shard_count. From shard 0 messages to the
   /// others go by `forward`.
   uint32_t shard_count = 1;
-  std::function<void(uint32_t shard, Bytes message)> forward;
+  std::function<void(uint32_t shard, ShardMessage message)> forward;
 
   int64_t raft_tick_us = 100'000;
   int64_t heartbeat_us = 200'000;

@@ -14,7 +14,7 @@ namespace tetrad::replication {
 struct ShardOptions {
   uint32_t shard = 1;
   /// To another shard of this node, in this shard's turn.
-  std::function<void(uint32_t shard, Bytes message)> forward;
+  std::function<void(uint32_t shard, ShardMessage message)> forward;
   /// Once, on this shard, when it has heard that its node is a member of a cluster.
   std::function<void()> ready;
 };

@@ -150,7 +150,7 @@ class NodeImpl final : public Node {
   Result<void> open_admin();
   ShardServing serving_options();
   replication::NodeEnvironment environment_of(Shard& shard);
-  std::function<void(uint32_t, Bytes)> forward_from(uint32_t shard);
+  std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
   /// On the first shard's thread, as all that follows.
   void shard_is_ready();
   void serve();
@@ -262,8 +262,8 @@ ConnectionLimits NodeImpl::connection_limits() const {
   return out;
 }
 
-std::function<void(uint32_t, Bytes)> NodeImpl::forward_from(uint32_t shard) {
-  return [this, shard](uint32_t to, Bytes message) {
+std::function<void(uint32_t, replication::ShardMessage)> NodeImpl::forward_from(uint32_t shard) {
+  return [this, shard](uint32_t to, replication::ShardMessage message) {
     mailboxes_->send(shard, to, std::move(message));
   };
 }
@@ -348,8 +348,9 @@ Result<void> NodeImpl::open_replication() {
     auto* const replication = shard->replication.get();
     replication::RpcNode& rpc = replication == nullptr ? node_->rpc() : replication->rpc();
     replication::MetaService& meta = replication == nullptr ? node_->meta() : replication->meta();
-    mailboxes_->deliver_to(shard->number,
-                           [&rpc](Bytes message) { rpc.receive_forwarded(std::move(message)); });
+    mailboxes_->deliver_to(shard->number, [&rpc](replication::ShardMessage message) {
+      rpc.receive_forwarded(std::move(message));
+    });
     replication::DataPlaneOptions data_options;
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
     data_options.shard = shard->number;

@@ -18,6 +18,8 @@
 
 namespace tetrad::replication {
 
+struct DigestReply;
+
 struct CoordinatorOptions {
   /// After so long without all answers a read asks one more replica.
   int64_t speculative_retry_us = 30'000;
@@ -55,6 +57,10 @@ class CoordinatorImpl final : public Coordinator {
  private:
   struct WriteOperation;
   struct Gathering;
+  struct PartCall;
+  struct SoleMutateCall;
+  struct PartReadCall;
+  struct SoleReadCall;
 
   struct Again;
 
@@ -101,6 +107,10 @@ class CoordinatorImpl final : public Coordinator {
                                     const partitioner::Tablet* both_sets);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
+  void on_digest(Gathering& gathering, const StoreAddress& replica, const DigestReply& reply);
+  void on_data(Gathering& gathering, const StoreAddress& replica, storage::ReadResult result);
+  void on_failed(const std::shared_ptr<Gathering>& gathering, const StoreAddress& replica,
+                 bool digest, const Error& error);
   /// What a client is told of a failed read of the only replica.
   Error own_read_error(const Error& error, ConsistencyLevel level) const;
   /// Measures a finished read and counts its error.
@@ -122,6 +132,11 @@ class CoordinatorImpl final : public Coordinator {
   ReplicaService& replicas_;
   HintStore& hints_;
   HybridClock& clock_;
+  /// A store of this node that another shard has.
+  bool is_other_shards(const StoreAddress& replica) const {
+    return replica.host == rpc_.self() && !replicas_.is_local(replica);
+  }
+
   const CoordinatorOptions options_;
   Logger logger_;
   CoordinatorMetrics metrics_;

@@ -10,7 +10,7 @@
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/ring_walk.h"
-#include "replication/replica/replica_messages.h"
+#include "replication/replica/replica_calls.h"
 
 namespace tetrad::replication {
 
@@ -87,6 +87,51 @@ struct CoordinatorImpl::Gathering {
   }
 };
 
+/// A read that a store of another shard answers, among others or not.
+struct CoordinatorImpl::PartReadCall final : ReadCall {
+  PartReadCall(CoordinatorImpl& coordinator, std::shared_ptr<Gathering> its_gathering,
+               const StoreAddress& its_replica, bool as_digest)
+      : ReadCall(as_digest ? Verb::kReadDigest : Verb::kRead, its_replica.store,
+                 its_gathering->deadline, its_gathering->epoch, its_gathering->command),
+        self(coordinator),
+        alive(coordinator.alive_),
+        gathering(std::move(its_gathering)),
+        replica(its_replica) {}
+  void finish(std::unique_ptr<ShardCall>) override {
+    if (alive.expired()) return;
+    const bool is_digest = verb() == Verb::kReadDigest;
+    if (!answer) {
+      self.on_failed(gathering, replica, is_digest, answer.error());
+      return;
+    }
+    if (is_digest) {
+      self.on_digest(*gathering, replica, digest);
+    } else {
+      self.on_data(*gathering, replica, std::move(*answer));
+    }
+  }
+
+  CoordinatorImpl& self;
+  const std::weak_ptr<char> alive;
+  const std::shared_ptr<Gathering> gathering;
+  const StoreAddress replica;
+};
+
+/// A read of a tablet whose only replica is another shard's.
+struct CoordinatorImpl::SoleReadCall final : ReadCall {
+  using Back = base::OneShot<std::unique_ptr<SoleReadCall>>::Setter;
+  SoleReadCall(const StoreAddress& replica, base::Deadline until, SetEpoch epoch_of_it,
+               storage::ReadCommand its_command, Back back)
+      : ReadCall(Verb::kRead, replica.store, until, epoch_of_it, std::move(its_command)),
+        done(std::move(back)) {}
+  void finish(std::unique_ptr<ShardCall> self) override {
+    const Back now = std::move(done);  // what is kept there must not keep it
+    now.set(std::unique_ptr<SoleReadCall>(static_cast<SoleReadCall*>(self.release())));
+  }
+
+  Back done;
+};
+
 namespace {
 
 constexpr int64_t kRepairAttemptMinUs = 400'000;
@@ -152,35 +197,12 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                      : asking_text(digest ? "READ_DIGEST" : "READ", replica));
   }
   const std::weak_ptr<char> alive = alive_;
-  const auto failed = [this, gathering, digest, replica](const Error& error) {
-    Gathering& now = *gathering;
-    if (now.trace != nullptr) {
-      now.trace->add(fmt::format("Read failed at {}: {}", place_text(replica), error.message));
-    }
-    ++now.failed;
-    now.failed_replicas.push_back(replica);
-    if (!digest) ++now.data_failed;
-    now.timed_out |= error.code == ErrorCode::kTimedOut;
-    now.stale_schema |= error.code == ErrorCode::kStaleSchema;
-    now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
-    if (error.code == ErrorCode::kCorruption) now.corruption = error;
-    on_reply(now);
-    // Another replica takes over what this one was asked for.
-    const bool refused = now.stale_schema || now.stale_epoch;
-    if (now.complete()) return;
-    if (!refused && now.next < now.candidates.size() && reactor_.now_us() < now.deadline.at_us) {
-      ask(gathering, digest);
-      return;
-    }
-    const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
-    if (refused || now.too_few() || no_data) now.finish(false);
-  };
   if (replicas_.is_local(replica)) {
     replicas_.read(replica.store, g.epoch, g.command, g.deadline,
-                   [this, alive, gathering, replica, failed](Result<storage::ReadResult> result) {
+                   [this, alive, gathering, replica](Result<storage::ReadResult> result) {
                      if (alive.expired()) return;
                      if (!result) {
-                       failed(result.error());
+                       on_failed(gathering, replica, false, result.error());
                        return;
                      }
                      if (gathering->trace != nullptr) {
@@ -194,41 +216,77 @@ void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_d
                    });
     return;
   }
+  if (is_other_shards(replica)) {
+    rpc_.call_shard(std::make_unique<PartReadCall>(*this, gathering, replica, digest), 0);
+    return;
+  }
   if (g.encoded.empty()) g.encoded = encode_read(g.epoch, g.command);
-  rpc_.call(
-      replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded, g.deadline,
-      [this, alive, gathering, replica, digest, failed](Result<Bytes> answer) {
-        if (alive.expired()) return;
-        if (!answer) {
-          failed(answer.error());
-          return;
-        }
-        if (digest) {
-          const auto reply = decode_digest_reply(*answer);
-          if (!reply) {
-            failed(reply.error());
-            return;
-          }
-          if (gathering->trace != nullptr) {
-            gathering->trace->add(fmt::format("Digest received from {}", place_text(replica)));
-          }
-          gathering->digest_replies.emplace_back(replica, *reply);
-        } else {
-          const size_t bytes = answer->size();
-          auto result = storage::decode_read_result(std::move(*answer));
-          if (!result) {
-            failed(result.error());
-            return;
-          }
-          if (gathering->trace != nullptr) {
-            gathering->trace->add(fmt::format(
-                "Data received from {}: {} live rows of {} partitions, {} bytes",
-                place_text(replica), result->live_row_count, result->partitions.size(), bytes));
-          }
-          gathering->data.push_back({replica, std::move(*result)});
-        }
-        on_reply(*gathering);
-      });
+  rpc_.call(replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded,
+            g.deadline, [this, alive, gathering, replica, digest](Result<Bytes> answer) {
+              if (alive.expired()) return;
+              if (!answer) {
+                on_failed(gathering, replica, digest, answer.error());
+                return;
+              }
+              if (digest) {
+                const auto reply = decode_digest_reply(*answer);
+                if (!reply) {
+                  on_failed(gathering, replica, true, reply.error());
+                  return;
+                }
+                on_digest(*gathering, replica, *reply);
+                return;
+              }
+              auto result = storage::decode_read_result(std::move(*answer));
+              if (!result) {
+                on_failed(gathering, replica, false, result.error());
+                return;
+              }
+              on_data(*gathering, replica, std::move(*result));
+            });
+}
+
+void CoordinatorImpl::on_digest(Gathering& gathering, const StoreAddress& replica,
+                                const DigestReply& reply) {
+  if (gathering.trace != nullptr)
+    gathering.trace->add(fmt::format("Digest received from {}", place_text(replica)));
+  gathering.digest_replies.emplace_back(replica, reply);
+  on_reply(gathering);
+}
+
+void CoordinatorImpl::on_data(Gathering& gathering, const StoreAddress& replica,
+                              storage::ReadResult result) {
+  if (gathering.trace != nullptr) {
+    gathering.trace->add(fmt::format(
+        "Data received from {}: {} live rows of {} partitions, {} bytes", place_text(replica),
+        result.live_row_count, result.partitions.size(), result.arena.allocated_bytes()));
+  }
+  gathering.data.push_back({replica, std::move(result)});
+  on_reply(gathering);
+}
+
+void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
+                                const StoreAddress& replica, bool digest, const Error& error) {
+  Gathering& now = *gathering;
+  if (now.trace != nullptr)
+    now.trace->add(fmt::format("Read failed at {}: {}", place_text(replica), error.message));
+  ++now.failed;
+  now.failed_replicas.push_back(replica);
+  if (!digest) ++now.data_failed;
+  now.timed_out |= error.code == ErrorCode::kTimedOut;
+  now.stale_schema |= error.code == ErrorCode::kStaleSchema;
+  now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
+  if (error.code == ErrorCode::kCorruption) now.corruption = error;
+  on_reply(now);
+  // Another replica takes over what this one was asked for.
+  const bool refused = now.stale_schema || now.stale_epoch;
+  if (now.complete()) return;
+  if (!refused && now.next < now.candidates.size() && reactor_.now_us() < now.deadline.at_us) {
+    ask(gathering, digest);
+    return;
+  }
+  const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
+  if (refused || now.too_few() || no_data) now.finish(false);
 }
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
@@ -396,6 +454,28 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
                                        set.front().store));
       }
       co_return result;
+    }
+
+    if (alone && set.size() == 1 && is_other_shards(set.front())) {
+      command.live_only = true;
+      if (options.trace != nullptr) options.trace->add(asking_text("READ", set.front()));
+      base::OneShot<std::unique_ptr<SoleReadCall>> back;
+      rpc_.call_shard(std::make_unique<SoleReadCall>(set.front(), options.deadline, tablet.epoch,
+                                                     std::move(command), back.setter()),
+                      0);
+      const std::unique_ptr<SoleReadCall> call = co_await back;
+      if (options.trace != nullptr && call->answer) {
+        options.trace->add(fmt::format("Read {} live rows of {} partitions from local store {}",
+                                       call->answer->live_row_count,
+                                       call->answer->partitions.size(), call->store()));
+      }
+      if (call->answer) co_return std::move(call->answer);
+      const Error& error = call->answer.error();
+      if (error.code != ErrorCode::kStaleEpoch || reactor_.now_us() >= options.deadline.at_us)
+        co_return std::unexpected(own_read_error(error, options.level));
+      co_await base::sleep_for(reactor_, 5'000);  // the newer map is on its way here
+      command = std::move(call->command);
+      continue;
     }
 
     TETRAD_CO_TRY_VOID(check_enough(set, options.level, required));

@@ -12,7 +12,7 @@
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/restamp.h"
-#include "replication/replica/replica_messages.h"
+#include "replication/replica/replica_calls.h"
 #include "replication/tablets/split_runner.h"
 
 namespace tetrad::replication {
@@ -77,7 +77,50 @@ struct CoordinatorImpl::WriteOperation {
   }
 };
 
+/// A part of a write for a store of another shard.
+struct CoordinatorImpl::PartCall final : MutateCall {
+  PartCall(CoordinatorImpl& coordinator, std::shared_ptr<WriteOperation> its_operation,
+           size_t its_index, const StoreAddress& its_replica, base::Deadline until)
+      : MutateCall(its_replica.store, until, its_operation->parts[its_index].epoch,
+                   its_operation->server_timestamp_us),
+        self(coordinator),
+        alive(coordinator.alive_),
+        operation(std::move(its_operation)),
+        index(its_index),
+        replica(its_replica) {}
+  const storage::Mutation& mutation() const override { return operation->parts[index].mutation; }
+  void finish(std::unique_ptr<ShardCall>) override {
+    if (!alive.expired()) self.on_written(*operation, index, replica, answer);
+  }
+
+  CoordinatorImpl& self;
+  const std::weak_ptr<char> alive;
+  const std::shared_ptr<WriteOperation> operation;
+  const size_t index;
+  const StoreAddress replica;
+};
+
+/// A write whose only replica is another shard's.
+struct CoordinatorImpl::SoleMutateCall final : MutateCall {
+  using Back = base::OneShot<std::unique_ptr<SoleMutateCall>>::Setter;
+  SoleMutateCall(const StoreAddress& replica, base::Deadline until, SetEpoch epoch_of_it,
+                 std::optional<int64_t> stamp_us, storage::Mutation mutation, Back back)
+      : MutateCall(replica.store, until, epoch_of_it, stamp_us),
+        own(std::move(mutation)),
+        done(std::move(back)) {}
+  const storage::Mutation& mutation() const override { return own; }
+  void finish(std::unique_ptr<ShardCall> self) override {
+    const Back now = std::move(done);  // what is kept there must not keep it
+    now.set(std::unique_ptr<SoleMutateCall>(static_cast<SoleMutateCall*>(self.release())));
+  }
+
+  storage::Mutation own;
+  Back done;
+};
+
 namespace {
+
+constexpr const char* kOverloadedWords = "Replicas take no more writes at the moment; try again";
 
 /// Whether a mutation adds data, so that a full logical partition must refuse it.
 bool adds_data(const storage::Mutation& mutation) {
@@ -245,6 +288,11 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
                     });
     return;
   }
+  if (is_other_shards(replica)) {
+    const size_t bytes = part.mutation.size_bytes();
+    rpc_.call_shard(std::make_unique<PartCall>(*this, operation, index, replica, deadline), bytes);
+    return;
+  }
   if (encoded.empty())
     encoded = encode_mutate(part.epoch, part.mutation,
                             operation->server_timestamp_us);  // once for all the others
@@ -264,7 +312,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
   if (operation.stale_schema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
   if (operation.overloaded) {
-    return Error(ErrorCode::kOverloaded, "Replicas take no more writes at the moment; try again");
+    return Error(ErrorCode::kOverloaded, kOverloadedWords);
   }
   const WriteOperation::Part& part = operation.parts[operation.failed_part];
   const bool old_failed = part.old_tally->verdict() == WriteTally::Verdict::kFailed;
@@ -295,8 +343,33 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
       const partitioner::Tablet& tablet = table->tablets.find(mutations.front().position);
       const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
                          tablet.replicas.size() == 1 &&
-                         replicas_.is_local(tablet.replicas.front()) && !tablet.full &&
+                         tablet.replicas.front().host == rpc_.self() && !tablet.full &&
                          required_acks(options.level, 1) == 1;
+      if (alone && !replicas_.is_local(tablet.replicas.front())) {
+        if (options.trace != nullptr)
+          options.trace->add(asking_text("MUTATE", tablet.replicas.front()));
+        base::OneShot<std::unique_ptr<SoleMutateCall>> back;
+        const size_t bytes = mutations.front().size_bytes();
+        rpc_.call_shard(
+            std::make_unique<SoleMutateCall>(tablet.replicas.front(), options.deadline,
+                                             tablet.epoch, options.server_timestamp_us,
+                                             std::move(mutations.front()), back.setter()),
+            bytes);
+        const std::unique_ptr<SoleMutateCall> call = co_await back;
+        if (call->answer) {
+          if (options.trace != nullptr) options.trace->add("Written");
+          again->mark_us = *call->answer;
+          if (again->mark_us) again->mutations.push_back(std::move(call->own));
+          co_return Result<void>();
+        }
+        Error& error = call->answer.error();
+        if (error.code == ErrorCode::kStaleEpoch) {
+          again->mutations.push_back(std::move(call->own));
+        } else if (error.code == ErrorCode::kOverloaded) {
+          error.message = kOverloadedWords;
+        }
+        co_return std::unexpected(std::move(error));
+      }
       if (alone) {
         base::OneShot<Result<void>> applied;
         replicas_.apply(

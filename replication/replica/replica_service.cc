@@ -2,7 +2,7 @@
 #include "replication/replica/replica_service.h"
 
 #include "base/data_mutants.h"
-#include "replication/replica/replica_messages.h"
+#include "replication/replica/replica_calls.h"
 
 namespace tetrad::replication {
 namespace {
@@ -16,6 +16,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
                                HybridClock& clock, std::vector<storage::Store*> stores,
                                Logger logger)
     : reactor_(reactor),
+      rpc_(rpc),
       meta_(meta),
       clock_(clock),
       self_(rpc.self()),
@@ -75,12 +76,54 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
   };
   rpc.handle(Verb::kRead, read_as(false));
   rpc.handle(Verb::kReadDigest, read_as(true));
+  rpc.handle_shard_calls([this](std::unique_ptr<ShardCall> call) { take(std::move(call)); });
   subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
     if (before != now) run_waiting();
   });
 }
 
 ReplicaService::~ReplicaService() { reactor_.cancel(timer_); }
+
+void ReplicaService::take(std::unique_ptr<ShardCall> call) {
+  if (call->verb() == Verb::kMutate)
+    take_mutation(std::move(call));
+  else
+    take_read(std::move(call));
+}
+
+void ReplicaService::take_mutation(std::unique_ptr<ShardCall> owned) {
+  auto& call = static_cast<MutateCall&>(*owned);
+  if (call.server_timestamp_us)
+    call.answer = mark_not_below(call.store(), call.mutation(), *call.server_timestamp_us);
+  apply(call.store(), call.epoch, call.mutation(), false, call.deadline(),
+        [this, owned = std::move(owned)](Result<void> applied) mutable {
+          if (!applied) owned->refuse(std::move(applied.error()));
+          rpc_.answer_shard(std::move(owned));
+        });
+}
+
+void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
+  auto& call = static_cast<ReadCall&>(*owned);
+  const bool digest = call.verb() == Verb::kReadDigest;
+  if (digest) metrics_.digests.add();
+  // Whoever is refused for his map gets his command back.
+  const RingPosition position =
+      call.command.is_range ? call.command.range.end : call.command.position;
+  const bool goes_on =
+      standing(call.command.incarnation, position, call.epoch) == Standing::kCurrent;
+  storage::ReadCommand command = goes_on ? std::move(call.command) : call.command;
+  read(call.store(), call.epoch, std::move(command), call.deadline(),
+       [this, owned = std::move(owned)](Result<storage::ReadResult> result) mutable {
+         auto& back = static_cast<ReadCall&>(*owned);
+         if (result && back.verb() == Verb::kReadDigest) {
+           back.digest = {storage::digest_of(*result), result->settled, result->exhausted};
+         } else {
+           back.answer = std::move(result);
+           if (back.answer) storage::withhold_if_larger(*back.answer, back.command.bytes_max);
+         }
+         rpc_.answer_shard(std::move(owned));
+       });
+}
 
 ReplicaService::Standing ReplicaService::standing(TableIncarnation incarnation,
                                                   RingPosition position, SetEpoch epoch) const {

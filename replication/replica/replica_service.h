@@ -63,6 +63,11 @@ class ReplicaService {
   const ReplicaMetrics& metrics() const { return metrics_; }
 
  private:
+  /// Calls of this node's other shards.
+  void take(std::unique_ptr<ShardCall> call);
+  void take_mutation(std::unique_ptr<ShardCall> call);
+  void take_read(std::unique_ptr<ShardCall> call);
+
   enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
   /// `position`: for a range its end.
   Standing standing(TableIncarnation incarnation, RingPosition position, SetEpoch epoch) const;
@@ -72,6 +77,7 @@ class ReplicaService {
   void run_waiting();
 
   base::Reactor& reactor_;
+  RpcNode& rpc_;
   MetaService& meta_;
   HybridClock& clock_;
   const HostId self_;

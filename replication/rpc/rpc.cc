@@ -57,6 +57,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   Uuid cluster_id;
   std::unordered_map<HostId, std::unique_ptr<Peer>> peers;
   std::array<Registered, 256> handlers;
+  ShardCallHandler shard_calls;
   std::vector<Pending> pending;
   std::vector<uint32_t> free_slots;
   uint64_t generation;  // random at start, so that late replies to an earlier life match nothing
@@ -121,6 +122,39 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     reactor.post([weak = weak_from_this(), message = std::move(message)]() mutable {
       if (auto core = weak.lock()) core->receive(std::move(message), true);
     });
+  }
+
+  void call_shard(std::unique_ptr<ShardCall> call, uint64_t bytes) {
+    Peer& peer = peer_of(self);
+    call->from_shard_ = options.shard;
+    call->request_bytes_ = bytes;
+    ++peer.calls;
+    peer.bytes += bytes;
+    if (peer.calls > options.calls_in_flight_max || peer.bytes > options.bytes_in_flight_max) {
+      metrics.refused_overload.add();
+      call->refuse(Error(ErrorCode::kOverloaded, "too many requests in flight to another shard"));
+      call->is_answered_ = true;
+      reactor.post([weak = weak_from_this(), call = std::move(call)]() mutable {
+        if (auto core = weak.lock()) core->receive_call(std::move(call));
+      });
+      return;
+    }
+    const uint32_t to = shard_of(call->store());
+    options.forward(to, std::move(call));
+  }
+
+  void receive_call(std::unique_ptr<ShardCall> call) {
+    if (!call->is_answered_) {
+      call->is_answered_ = true;
+      TETRAD_ASSERT(shard_calls);
+      shard_calls(std::move(call));
+      return;
+    }
+    Peer& peer = peer_of(self);
+    --peer.calls;
+    peer.bytes -= call->request_bytes_;
+    ShardCall& answered = *call;
+    answered.finish(std::move(call));
   }
 
   void send(const Endpoint& to, Bytes message) {
@@ -444,7 +478,27 @@ Task<Result<Bytes>> RpcNode::ask(HostId to, uint32_t store, Verb verb, Bytes bod
   co_return result;
 }
 
-void RpcNode::receive_forwarded(Bytes message) { core_->receive(std::move(message), true); }
+void RpcNode::call_shard(std::unique_ptr<ShardCall> call, uint64_t request_bytes) {
+  core_->call_shard(std::move(call), request_bytes);
+}
+
+void RpcNode::handle_shard_calls(ShardCallHandler handler) {
+  core_->shard_calls = std::move(handler);
+}
+
+void RpcNode::answer_shard(std::unique_ptr<ShardCall> call) {
+  const uint32_t to = call->from_shard_;
+  core_->options.forward(to, std::move(call));
+}
+
+void RpcNode::receive_forwarded(ShardMessage message) {
+  const auto keep = core_;
+  if (message.call != nullptr) {
+    keep->receive_call(std::move(message.call));
+  } else {
+    keep->receive(std::move(message.bytes), true);
+  }
+}
 
 size_t RpcNode::calls_in_flight() const { return core_->in_flight; }
 const RpcMetrics& RpcNode::metrics() const { return core_->metrics; }

@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "replication/rpc/envelope.h"
+#include "replication/rpc/shard_call.h"
 #include "replication/rpc/transport.h"
 #include "replication/rpc/verbs.h"
 
@@ -35,9 +36,9 @@ struct RpcOptions {
   uint32_t shard = 0, shard_count = 1;
   uint32_t calls_in_flight_max = 1u << 16;            // per peer
   uint64_t bytes_in_flight_max = uint64_t{64} << 20;  // per peer: bodies of unanswered calls
-  /// Hands a whole message to another shard of this node; called when shard_count > 1. Messages of
-  /// one turn may be handed over together.
-  std::function<void(uint32_t shard, Bytes message)> forward;
+  /// Hands a whole message or a call to another shard of this node; called when shard_count > 1.
+  /// Those of one turn may be handed over together.
+  std::function<void(uint32_t shard, ShardMessage message)> forward;
 };
 
 struct RpcMetrics {
@@ -115,8 +116,18 @@ class RpcNode {
   Task<Result<Bytes>> ask(HostId to, uint32_t store, Verb verb, Bytes body,
                           base::Deadline deadline);
 
-  /// A message that another shard received for this one (RpcOptions::forward).
-  void receive_forwarded(Bytes message);
+  /// To a store of another shard of this node: `call` is finished once it has been answered, or
+  /// refused because too much is in flight, never inside this call. There is no timeout: the other
+  /// shard always answers.
+  void call_shard(std::unique_ptr<ShardCall> call, uint64_t request_bytes);
+  /// Takes the calls of other shards. Their answer is in them when they are given to
+  /// answer_shard().
+  using ShardCallHandler = std::function<void(std::unique_ptr<ShardCall> call)>;
+  void handle_shard_calls(ShardCallHandler handler);
+  void answer_shard(std::unique_ptr<ShardCall> call);
+
+  /// What another shard has for this one (RpcOptions::forward).
+  void receive_forwarded(ShardMessage message);
 
   size_t calls_in_flight() const;
   const RpcMetrics& metrics() const;

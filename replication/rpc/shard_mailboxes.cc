@@ -17,17 +17,17 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
   /// What others have for a shard.
   struct alignas(64) Inbox {
     std::mutex mutex;
-    std::vector<Bytes> waiting;  // under the mutex, as the next two
+    std::vector<ShardMessage> waiting;  // under the mutex, as the next two
     uint64_t waiting_bytes = 0;
     bool woken = false;
     // Of the shard's own thread:
     Deliver deliver;
-    std::vector<Bytes> taken;
+    std::vector<ShardMessage> taken;
     size_t taken_next = 0;
   };
   /// What a shard has for others; of its own thread.
   struct alignas(64) Outbox {
-    std::vector<std::vector<Bytes>> for_shard;
+    std::vector<std::vector<ShardMessage>> for_shard;
     bool turn_begun = false;
   };
   struct Shard {
@@ -37,7 +37,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
   };
   std::vector<std::unique_ptr<Shard>> shards;
 
-  void send(uint32_t from, uint32_t to, Bytes message) {
+  void send(uint32_t from, uint32_t to, ShardMessage message) {
     TETRAD_ASSERT(from < shards.size() && to < shards.size() && from != to);
     Outbox& outbox = shards[from]->outbox;
     outbox.for_shard[to].push_back(std::move(message));
@@ -53,13 +53,18 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
       if (!outbox.for_shard[to].empty()) hand_over(outbox.for_shard[to], *shards[to]);
   }
 
-  void hand_over(std::vector<Bytes>& messages, Shard& to) {
+  void hand_over(std::vector<ShardMessage>& messages, Shard& to) {
     uint64_t bytes = 0;
-    for (const Bytes& message : messages) bytes += message.size();
+    for (const ShardMessage& message : messages) bytes += message.bytes.size();
     bool wake = false;
     {
       const std::lock_guard lock(to.inbox.mutex);
-      if (to.inbox.waiting_bytes + bytes <= kInboxBytesMax) {
+      if (to.inbox.waiting_bytes + bytes > kInboxBytesMax) {
+        std::erase_if(messages,
+                      [](const ShardMessage& message) { return message.call == nullptr; });
+        bytes = 0;
+      }
+      if (!messages.empty()) {
         if (to.inbox.waiting.empty())
           to.inbox.waiting.swap(messages);
         else
@@ -87,7 +92,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
           return;
         }
       }
-      Bytes message = std::move(inbox.taken[inbox.taken_next++]);
+      ShardMessage message = std::move(inbox.taken[inbox.taken_next++]);
       if (inbox.deliver) inbox.deliver(std::move(message));
     }
     shard.reactor->post([core = shared_from_this(), &shard] { core->take(shard); });
@@ -112,7 +117,7 @@ void ShardMailboxes::deliver_to(uint32_t shard, Deliver deliver) {
   core_->shards.at(shard)->inbox.deliver = std::move(deliver);
 }
 
-void ShardMailboxes::send(uint32_t from, uint32_t to, Bytes message) {
+void ShardMailboxes::send(uint32_t from, uint32_t to, ShardMessage message) {
   core_->send(from, to, std::move(message));
 }
 

@@ -126,7 +126,7 @@ class SimNode {
     auto node = replication::ReplicationNode::make(environment_of(0), std::move(options));
     if (!node) throw std::runtime_error(node.error().message);
     life.node = std::move(*node);
-    life.mailboxes->deliver_to(0, [rpc = &life.node->rpc()](Bytes message) {
+    life.mailboxes->deliver_to(0, [rpc = &life.node->rpc()](replication::ShardMessage message) {
       rpc->receive_forwarded(std::move(message));
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
@@ -201,8 +201,9 @@ class SimNode {
             Logger(std::make_shared<SimLogSink>(world_, endpoint()), ""),
             life_->metrics};
   }
-  std::function<void(uint32_t, Bytes)> forward_from(uint32_t shard) {
-    return [mailboxes = life_->mailboxes.get(), shard](uint32_t to, Bytes message) {
+  std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard) {
+    return [mailboxes = life_->mailboxes.get(), shard](uint32_t to,
+                                                       replication::ShardMessage message) {
       mailboxes->send(shard, to, std::move(message));
     };
   }
@@ -226,9 +227,10 @@ class SimNode {
     options.ready = [&life] { ++life.shards_ready; };
     shard.replication = std::make_unique<replication::ReplicationShard>(
         environment_of(number), *life.node, std::move(options));
-    life.mailboxes->deliver_to(number, [rpc = &shard.replication->rpc()](Bytes message) {
-      rpc->receive_forwarded(std::move(message));
-    });
+    life.mailboxes->deliver_to(
+        number, [rpc = &shard.replication->rpc()](replication::ShardMessage message) {
+          rpc->receive_forwarded(std::move(message));
+        });
     make_data(number, shard.replication->rpc(), shard.replication->meta());
     shard.replication->start();
   }

@@ -220,7 +220,7 @@ TEST_CASE("a message for another shard's store is handed over, the reply comes b
   RpcOptions options;
   options.self_endpoint = "a:1";
   options.shard_count = 2;
-  options.forward = [&](uint32_t shard, Bytes message) {
+  options.forward = [&](uint32_t shard, ShardMessage message) {
     reactor.post([&shards, shard, message = std::move(message)]() mutable {
       shards[shard]->receive_forwarded(std::move(message));
     });
@@ -245,6 +245,32 @@ TEST_CASE("a message for another shard's store is handed over, the reply comes b
       CHECK(answer == std::to_string(store % 2));
     }
   }
+
+  struct Question final : ShardCall {
+    Question(uint32_t to, base::Deadline until, std::string& into)
+        : ShardCall(Verb::kEcho, to, until), answer(into) {}
+    void refuse(Error error) override { said = error.message; }
+    void finish(std::unique_ptr<ShardCall>) override { answer = said; }
+    std::string said;
+    std::string& answer;
+  };
+  shard1.handle_shard_calls([&](std::unique_ptr<ShardCall> call) {
+    static_cast<Question&>(*call).said = fmt::format("store {} here", call->store());
+    shard1.answer_shard(std::move(call));
+  });
+  std::string answer;
+  shard0.call_shard(std::make_unique<Question>(3, base::Deadline{}, answer), 100);
+  CHECK(answer.empty());
+  reactor.run_until_idle();
+  CHECK(answer == "store 3 here");
+  answer.clear();
+  shard0.call_shard(std::make_unique<Question>(3, base::Deadline{}, answer), uint64_t{65} << 20);
+  CHECK(answer.empty());
+  reactor.run_until_idle();
+  CHECK(answer == "too many requests in flight to another shard");
+  shard0.call_shard(std::make_unique<Question>(1, base::Deadline{}, answer), 100);
+  reactor.run_until_idle();
+  CHECK(answer == "store 1 here");
 }
 
 TEST_CASE("nothing runs after a node is gone") {

@@ -22,8 +22,8 @@ struct Shards {
 
   Shards() {
     for (uint32_t i = 0; i < 3; ++i)
-      mailboxes.deliver_to(i,
-                           [this, i](Bytes message) { received[i].push_back(std::move(message)); });
+      mailboxes.deliver_to(
+          i, [this, i](ShardMessage message) { received[i].push_back(std::move(message.bytes)); });
   }
 };
 
@@ -70,9 +70,9 @@ class ThreadLoop final : public base::Reactor {
 
 TEST_CASE("messages to another shard leave at the turn's end and arrive in order") {
   Shards shards;
-  shards.mailboxes.send(0, 1, "a");
-  shards.mailboxes.send(0, 2, "b");
-  shards.mailboxes.send(0, 1, "c");
+  shards.mailboxes.send(0, 1, Bytes("a"));
+  shards.mailboxes.send(0, 2, Bytes("b"));
+  shards.mailboxes.send(0, 1, Bytes("c"));
   shards.second.run_until_idle();
   CHECK(shards.received[1].empty());  // the turn of the first has not ended
   shards.first.run_until_idle();
@@ -85,9 +85,9 @@ TEST_CASE("messages to another shard leave at the turn's end and arrive in order
 
 TEST_CASE("a shard takes many messages in several steps, and answers in the turn they came") {
   Shards shards;
-  shards.mailboxes.deliver_to(1, [&](Bytes message) {
-    shards.received[1].push_back(message);
-    shards.mailboxes.send(1, 0, "re: " + message);
+  shards.mailboxes.deliver_to(1, [&](ShardMessage message) {
+    shards.received[1].push_back(message.bytes);
+    shards.mailboxes.send(1, 0, "re: " + message.bytes);
   });
   for (int i = 0; i < 1000; ++i) shards.mailboxes.send(0, 1, std::to_string(i));
   shards.first.run_until_idle();
@@ -105,7 +105,7 @@ TEST_CASE("a shard takes many messages in several steps, and answers in the turn
 TEST_CASE("what nobody takes, or what is too much, is dropped") {
   Shards shards;
   shards.mailboxes.deliver_to(2, nullptr);
-  shards.mailboxes.send(0, 2, "x");
+  shards.mailboxes.send(0, 2, Bytes("x"));
   shards.first.run_until_idle();
   shards.third.run_until_idle();
   const Bytes large(100 << 20, 'x');
@@ -115,7 +115,7 @@ TEST_CASE("what nobody takes, or what is too much, is dropped") {
   }
   shards.second.run_until_idle();
   CHECK(shards.received[1].size() == 2);
-  shards.mailboxes.send(0, 1, "y");
+  shards.mailboxes.send(0, 1, Bytes("y"));
   shards.first.run_until_idle();
   shards.second.run_until_idle();
   CHECK(shards.received[1].size() == 3);
@@ -128,12 +128,12 @@ TEST_CASE("two threads hand over to each other without losing or reordering anyt
   std::atomic<bool> done = false;
   int next[2] = {0, 0};
   bool in_order = true;
-  mailboxes.deliver_to(1, [&](Bytes message) {
-    in_order = in_order && message == std::to_string(next[1]++);
+  mailboxes.deliver_to(1, [&](ShardMessage message) {
+    in_order = in_order && message.bytes == std::to_string(next[1]++);
     mailboxes.send(1, 0, std::move(message));
   });
-  mailboxes.deliver_to(0, [&](Bytes message) {
-    in_order = in_order && message == std::to_string(next[0]++);
+  mailboxes.deliver_to(0, [&](ShardMessage message) {
+    in_order = in_order && message.bytes == std::to_string(next[0]++);
     if (next[0] == kRounds) done = true;
   });
   loops[0].post([&] {
