@@ -2,10 +2,14 @@
 """random --seed N --statements M --reference HOST --subject HOST: see README.md."""
 
 import argparse
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from cassandra import OperationTimedOut
+from cassandra.cluster import NoHostAvailable
 
 from answers import Server
 from scripts import Statement
@@ -16,20 +20,33 @@ from .rounds import make_round
 HERE = Path(__file__).parent
 
 
+def insist(server, text, attempts=10):
+    """On a busy machine a server may be late, and the driver gives the connection up."""
+    for attempt in range(attempts):
+        try:
+            if attempt:
+                server.reopen()
+            return server.quietly(text)
+        except (OperationTimedOut, NoHostAvailable):
+            if attempt + 1 == attempts:
+                raise
+            time.sleep(3)
+
+
 def run(server, keyspace, steps):
-    server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
-    server.quietly(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    server.quietly(f"USE {keyspace}")
+    insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
+    insist(server, f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    insist(server, f"USE {keyspace}")
     try:
         answers = []
         for step in steps:
             answers.append(server.answer(in_keyspace(step.statement, keyspace)))
             if any(line.startswith(("error 0x000a", "no answer")) for line in answers[-1]):
                 server.reopen()
-                server.quietly(f"USE {keyspace}")
+                insist(server, f"USE {keyspace}")
         return answers
     finally:
-        server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
+        insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
 
 
 def in_keyspace(statement, keyspace):
@@ -43,14 +60,16 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--statements", type=int, default=10000)
     parser.add_argument("--round", type=int, help="only this round of the seed")
+    parser.add_argument("--first", type=int, default=0, help="the round to begin with")
     parser.add_argument("--per-round", type=int, default=400)
     parser.add_argument("--reference", default="127.0.0.1")
     parser.add_argument("--subject", default="127.0.9.1")
     parser.add_argument("--protocol", type=int, default=4)
     parser.add_argument("--reduce", type=int, default=10, help="how many findings to make small")
+    parser.add_argument("--keep", help="a folder for all statements and answers of the rounds with unexplained differences")
     parser.add_argument("--print", action="store_true", help="only print the statements; no server is asked")
     options = parser.parse_args()
-    rounds = [options.round] if options.round is not None else range(-(-options.statements // options.per_round))
+    rounds = [options.round] if options.round is not None else range(options.first, options.first + -(-options.statements // options.per_round))
     if options.print:
         for number in rounds:
             for step in make_round(options.seed, number, options.per_round):
@@ -61,46 +80,79 @@ def main():
     pool = ThreadPoolExecutor(2)
 
     def both(steps, keyspace):
-        return list(pool.map(lambda server: run(server, keyspace, steps), servers))
+        for _ in range(3):  # a statement that one of them was too late for may have been done or not
+            answers = list(pool.map(lambda server: run(server, keyspace, steps), servers))
+            if not any(line.startswith("no answer") for server in answers for lines in server for line in lines):
+                break
+        return answers
 
     started = time.monotonic()
-    total = explained = 0
+    total = explained = following = 0
     errors = rows = prepared = 0
     findings = {}
-    for number in rounds:
-        steps = make_round(options.seed, number, options.per_round)
-        answers = both(steps, f"rnd_{options.seed}_{number}")
-        for at, (step, reference, subject) in enumerate(zip(steps, *answers)):
-            total += 1
-            errors += any(line.startswith("error") for line in reference)
-            rows += sum(line.startswith("|") for line in reference)
-            prepared += step.statement.values is not None
-            difference = differ(reference, subject)
-            if difference is None:
-                continue
-            if reason_for(reasons, step.statement.text, difference):
-                explained += 1
-                continue
-            group = group_of(step.statement.text, difference)
-            if group in findings:
-                findings[group].count += 1
-            else:
-                findings[group] = Finding(group, number, at, steps, difference)
-        if number % 10 == 9:
-            print(f"... {total} statements, {sum(f.count for f in findings.values())} unexplained in {len(findings)} groups, "
-                  f"{explained} explained ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for number in rounds:
+            steps = make_round(options.seed, number, options.per_round)
+            answers = both(steps, f"rnd_{options.seed}_{number}")
+            apart = set()  # tables that only one of the two has written to
+            before = sum(f.count for f in findings.values())
+            for at, (step, reference, subject) in enumerate(zip(steps, *answers)):
+                total += 1
+                errors += any(line.startswith("error") for line in reference)
+                rows += sum(line.startswith("|") for line in reference)
+                prepared += step.statement.values is not None
+                difference = differ(reference, subject)
+                if difference is None:
+                    continue
+                if reason_for(reasons, step.statement.text, difference):
+                    explained += 1
+                    if any(line == "OK" or line.startswith("schema ") for side in difference for line in side):
+                        apart.update(step.tables)
+                    continue
+                if apart.intersection(step.tables) and is_of_rows(step, difference):
+                    following += 1
+                    continue
+                group = group_of(step.statement.text, difference)
+                if group in findings:
+                    findings[group].count += 1
+                else:
+                    findings[group] = Finding(group, number, at, steps, difference)
+            if options.keep and sum(f.count for f in findings.values()) > before:
+                keep(Path(options.keep) / f"{options.seed}_{number}.txt", steps, answers)
+            if number % 10 == 9:
+                print(f"... {total} statements, {sum(f.count for f in findings.values())} unexplained in {len(findings)} groups, "
+                      f"{explained + following} explained ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:  # what there is so far is told
+        pass
     ordered = sorted(findings.values(), key=lambda f: -f.count)
     for place, finding in enumerate(ordered):
         show(finding, both if place < options.reduce else None, options.seed)
     for reason in reasons:
         if reason.met:
             print(f"{reason.met} explained: {reason.reason}")
+    if following:
+        print(f"{following} explained: what follows from a write that only one of the two did")
     unexplained = sum(f.count for f in ordered)
     print(f"seed {options.seed}: {total} statements ({errors} errors, {prepared} prepared, {rows} rows) in {time.monotonic() - started:.0f} s: "
-          f"{unexplained} unexplained differences in {len(ordered)} groups, {explained} explained")
+          f"{unexplained} unexplained differences in {len(ordered)} groups, {explained + following} explained")
     for server in servers:
         server.close()
     return 1 if unexplained else 0
+
+
+def is_of_rows(step, difference):
+    """A read that both answer, with other rows."""
+    lines = [line for side in difference for line in side]
+    return step.statement.text.startswith("SELECT") and not any(line.startswith(("error", "no answer")) for line in lines)
+
+
+def keep(path, steps, answers):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as out:
+        for step, reference, subject in zip(steps, *answers):
+            out.write(as_script(step) + "\n" + "".join(f"    - {line}\n" for line in reference))
+            out.write("" if reference == subject else "".join(f"    + {line}\n" for line in subject))
 
 
 def show(finding, both, seed):

@@ -468,7 +468,7 @@ def spoil(rng, text, table):
         places = [i for i, w in enumerate(words) if w[0] in "'0123456789-" or w in ("true", "false", "null")]
         if places:
             other = values.any_type(rng, [])
-            return put(rng.choice(places), rng.choice([values.value(rng, other).text, "null", "(int)5", "now()", "[]", "{}", "()", "(1, 'a')"]))
+            return put(rng.choice(places), rng.choice([values.value(rng, other).text, "null", "(int)5", "current_date() - 1", "[]", "{}", "()", "(1, 'a')"]))
     if what < 0.8:
         places = [i for i, w in enumerate(words) if w in ("=", "<", "<=", ">", ">=", "IN", "CONTAINS")]
         if places:
