@@ -1,45 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// The relations of a WHERE clause put together: joined where they are of the same columns, and
+// checked as a whole.
 #include "cql/prepare/restrictions.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "base/assert.h"
 #include "cql/grammar/ast_print.h"
+#include "cql/prepare/relation_reader.h"
 
 namespace tetrad::cql {
 
 namespace {
 
-using Op = ast::RelationOperator;
-
 constexpr std::string_view kRequiresFiltering =
     "Cannot execute this query as it might involve data filtering and thus may have unpredictable "
     "performance. If you want to execute this query despite the performance unpredictability, use "
     "ALLOW FILTERING";
-
-bool is_slice(Op op) {
-  return op == Op::kLess || op == Op::kLessOrEqual || op == Op::kGreater ||
-         op == Op::kGreaterOrEqual || op == Op::kBetween;
-}
-
-std::string join_names(std::span<const ColumnSchema* const> columns, std::string_view between) {
-  std::string text;
-  for (const ColumnSchema* column : columns) {
-    if (!text.empty()) text += between;
-    text += column->name;
-  }
-  return text;
-}
-
-std::string join_names(std::span<const ColumnSchema> columns, std::string_view between) {
-  std::string text;
-  for (const ColumnSchema& column : columns) {
-    if (!text.empty()) text += between;
-    text += column.name;
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -68,366 +45,9 @@ class Restrictions::Builder {
   }
 
  private:
-  std::string_view statement() const { return of_ == WhereOf::kUpdate ? "UPDATE" : "DELETE"; }
-
   Result<void> add(const ast::Relation& relation) {
-    switch (relation.op) {
-      case Op::kNotEqual:
-        return fail(ErrorCode::kInvalid, "Unsupported \"!=\" relation: {}",
-                    ast::to_string(relation));
-      case Op::kNotIn:
-      case Op::kNotContains:
-      case Op::kNotContainsKey:
-        if (of_ == WhereOf::kSelect) break;
-        return fail(ErrorCode::kInvalid, "Cannot use {} with {}", statement(),
-                    ast::relation_operator_name(relation.op));
-      case Op::kCustomIndex:
-        return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
-      default:
-        break;
-    }
-    if (of_ == WhereOf::kDelete &&
-        (relation.op == Op::kContains || relation.op == Op::kContainsKey)) {
-      return fail(ErrorCode::kInvalid, "Cannot use DELETE with {}",
-                  ast::relation_operator_name(relation.op));
-    }
-    if (of_ == WhereOf::kUpdate &&
-        (relation.op == Op::kContains || relation.op == Op::kContainsKey)) {
-      return fail(ErrorCode::kInvalid, "Cannot use UPDATE with {}",
-                  ast::relation_operator_name(relation.op));
-    }
-    switch (relation.target) {
-      case ast::Relation::Target::kToken:
-        return add_token(relation);
-      case ast::Relation::Target::kTuple:
-        return add_multi(relation);
-      case ast::Relation::Target::kElement:
-        return add_entry(relation);
-      case ast::Relation::Target::kCustomIndex:
-        return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
-      case ast::Relation::Target::kColumn:
-        return add_single(relation);
-    }
-    return {};
-  }
-
-  // --- single columns ---
-
-  Result<void> check_column(const ColumnSchema& column, const ast::Relation& relation) const {
-    const DataType& type = *column.type;
-    if (is_slice(relation.op) && type.references_duration() && type.kind() != TypeKind::kVector) {
-      if (type.is_collection()) {
-        return fail(ErrorCode::kInvalid,
-                    "Slice restrictions are not supported on collections containing durations");
-      }
-      if (type.kind() == TypeKind::kTuple) {
-        return fail(ErrorCode::kInvalid,
-                    "Slice restrictions are not supported on tuples containing durations");
-      }
-      if (type.kind() == TypeKind::kUdt) {
-        return fail(ErrorCode::kInvalid,
-                    "Slice restrictions are not supported on UDTs containing durations");
-      }
-      return fail(ErrorCode::kInvalid, "Slice restrictions are not supported on duration columns");
-    }
-    // To Cassandra the type of a descending column is no collection.
-    const std::string& name = column.name;
-    const bool contains = relation.op == Op::kContains || relation.op == Op::kNotContains;
-    const bool contains_key = relation.op == Op::kContainsKey || relation.op == Op::kNotContainsKey;
-    if (contains && (column.descending || !type.is_collection())) {
-      return fail(ErrorCode::kInvalid, "Cannot use {} on non-collection column {}",
-                  ast::relation_operator_name(relation.op), name);
-    }
-    if (relation.op == Op::kContainsKey && (column.descending || type.kind() != TypeKind::kMap)) {
-      return fail(ErrorCode::kInvalid, "Cannot use {} on non-map column {}",
-                  ast::relation_operator_name(relation.op), name);
-    }
-    if (type.is_multi_cell()) {
-      if (type.kind() == TypeKind::kUdt) {
-        return fail(ErrorCode::kInvalid,
-                    "Non-frozen UDT column '{}' ({}) cannot be restricted by any relation", name,
-                    type.cql_text());
-      }
-      if (!contains && !contains_key) {
-        return fail(ErrorCode::kInvalid,
-                    "Collection column '{}' ({}) cannot be restricted by a '{}' relation", name,
-                    type.cql_text(), ast::relation_operator_name(relation.op));
-      }
-    }
-    return {};
-  }
-
-  Result<void> add_single(const ast::Relation& relation) {
-    TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
-    TETRAD_TRY_VOID(check_column(*column, relation));
-    auto restriction = std::make_unique<Restriction>();
-    restriction->columns = {column};
-    const Receiver receiver = Receiver::of(*column);
-    switch (relation.op) {
-      case Op::kEqual: {
-        restriction->kind = Restriction::Kind::kEqual;
-        TETRAD_TRY(TupleTerm term, single(relation.values[0], receiver));
-        restriction->equal = std::move(term);
-        break;
-      }
-      case Op::kNotIn:
-      case Op::kIn: {
-        const bool negated = relation.op == Op::kNotIn;
-        restriction->kind = negated ? Restriction::Kind::kNotIn : Restriction::Kind::kIn;
-        if (relation.in_marker) {
-          const Receiver list{"in(" + column->name + ")", make_list(freeze(column->type), true),
-                              nullptr};
-          TETRAD_TRY(restriction->in_list, expressions_.term(relation.values[0], list));
-          break;
-        }
-        if (relation.values.size() == 1 && !negated) {  // as Cassandra: the same as an equality
-          restriction->kind = Restriction::Kind::kEqual;
-          TETRAD_TRY(restriction->equal, single(relation.values[0], receiver));
-          break;
-        }
-        for (const ast::Term& value : relation.values) {
-          TETRAD_TRY(TupleTerm term, single(value, receiver));
-          restriction->in_values.push_back(std::move(term));
-        }
-        break;
-      }
-      case Op::kNotContains:
-      case Op::kContains: {
-        restriction->kind = relation.op == Op::kContains ? Restriction::Kind::kContains
-                                                         : Restriction::Kind::kNotContains;
-        const TypePtr& type = column->type;
-        const Receiver value{"value(" + column->name + ")",
-                             type->kind() == TypeKind::kMap ? type->value() : type->element(),
-                             nullptr};
-        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], value));
-        restriction->contains.push_back(std::move(term));
-        break;
-      }
-      case Op::kNotContainsKey:
-      case Op::kContainsKey: {
-        restriction->kind = relation.op == Op::kContainsKey ? Restriction::Kind::kContains
-                                                            : Restriction::Kind::kNotContains;
-        const Receiver key{"key(" + column->name + ")", column->type->key(), nullptr};
-        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], key));
-        restriction->contains_key.push_back(std::move(term));
-        break;
-      }
-      case Op::kIsNotNull:
-        return fail(ErrorCode::kInvalid, "Unsupported restriction: {}", ast::to_string(relation));
-      case Op::kLike: {
-        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], receiver));
-        return fail(ErrorCode::kInvalid,
-                    "LIKE restriction is only supported on properly indexed columns. {} is not "
-                    "valid.",
-                    ast::to_string(relation));
-      }
-      default: {
-        restriction->kind = Restriction::Kind::kSlice;
-        TETRAD_TRY_VOID(add_bounds(*restriction, relation, [&](const ast::Term& value) {
-          return single(value, receiver);
-        }));
-        break;
-      }
-    }
-    return place(std::move(restriction));
-  }
-
-  Result<TupleTerm> single(const ast::Term& value, const Receiver& receiver) {
-    TupleTerm term;
-    TETRAD_TRY(ExpressionPtr item, expressions_.term(value, receiver));
-    term.items.push_back(std::move(item));
-    return term;
-  }
-
-  template <class MakeTerm>
-  Result<void> add_bounds(Restriction& restriction, const ast::Relation& relation, MakeTerm make) {
-    const auto set = [&](std::optional<Restriction::Bound>& bound, const ast::Term& value,
-                         bool inclusive) -> Result<void> {
-      TETRAD_TRY(TupleTerm term, make(value));
-      bound.emplace();
-      bound->value = std::move(term);
-      bound->inclusive = inclusive;
-      bound->column_count = restriction.columns.size();
-      return {};
-    };
-    switch (relation.op) {
-      case Op::kGreater:
-        return set(restriction.lower, relation.values[0], false);
-      case Op::kGreaterOrEqual:
-        return set(restriction.lower, relation.values[0], true);
-      case Op::kLess:
-        return set(restriction.upper, relation.values[0], false);
-      case Op::kLessOrEqual:
-        return set(restriction.upper, relation.values[0], true);
-      case Op::kBetween:
-        TETRAD_TRY_VOID(set(restriction.lower, relation.values[0], true));
-        return set(restriction.upper, relation.values[1], true);
-      default:
-        return fail(ErrorCode::kInvalid, "Unsupported restriction: {}", ast::to_string(relation));
-    }
-  }
-
-  Result<void> add_entry(const ast::Relation& relation) {
-    TETRAD_TRY(const ColumnSchema* column, expressions_.column(relation.columns[0]));
-    const TypePtr& type = column->type;
-    if (type->kind() == TypeKind::kList) {
-      return fail(ErrorCode::kInvalid,
-                  "Indexes on list entries ({}[index] = value) are not currently supported.",
-                  column->name);
-    }
-    if (type->kind() != TypeKind::kMap) {
-      return fail(ErrorCode::kInvalid, "Column {} cannot be used as a map", column->name);
-    }
-    if (!type->is_multi_cell()) {
-      return fail(ErrorCode::kInvalid,
-                  "Map-entry equality predicates on frozen map column {} are not supported",
-                  column->name);
-    }
-    if (relation.op != Op::kEqual) {
-      return fail(ErrorCode::kInvalid, "Only EQ relations are supported on map entries");
-    }
-    auto restriction = std::make_unique<Restriction>();
-    restriction->kind = Restriction::Kind::kContains;
-    restriction->columns = {column};
-    TETRAD_TRY(ExpressionPtr key, expressions_.term(*relation.element, {"key(" + column->name + ")",
-                                                                        type->key(), nullptr}));
-    TETRAD_TRY(ExpressionPtr value,
-               expressions_.term(relation.values[0],
-                                 {"value(" + column->name + ")", type->value(), nullptr}));
-    restriction->entries.emplace_back(std::move(key), std::move(value));
-    return place(std::move(restriction));
-  }
-
-  // --- several clustering columns ---
-
-  Result<void> add_multi(const ast::Relation& relation) {
-    auto restriction = std::make_unique<Restriction>();
-    restriction->is_multi = true;
-    const ColumnSchema* previous = nullptr;
-    for (const ast::Identifier& name : relation.columns) {
-      TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
-      if (column->kind != ColumnKind::kClustering) {
-        return fail(ErrorCode::kInvalid,
-                    "Multi-column relations can only be applied to clustering columns but was "
-                    "applied to: {}",
-                    ast::quote_identifier(column->name));
-      }
-      if (std::ranges::find(restriction->columns, column) != restriction->columns.end()) {
-        return fail(ErrorCode::kInvalid, "Column \"{}\" appeared twice in a relation: {}",
-                    column->name, ast::to_string(relation));
-      }
-      if (previous != nullptr && column->position != previous->position + 1) {
-        return fail(ErrorCode::kInvalid,
-                    "Clustering columns must appear in the PRIMARY KEY order in multi-column "
-                    "relations: {}",
-                    ast::to_string(relation));
-      }
-      previous = column;
-      restriction->columns.push_back(column);
-    }
-    const auto& columns = restriction->columns;
-    const std::string names = "(" + join_names(columns, ",") + ")";
-    std::vector<TypePtr> types;
-    for (const ColumnSchema* column : columns) types.push_back(column->type);
-    const auto make = [&](const ast::Term& value) -> Result<TupleTerm> {
-      TupleTerm term;
-      if (const auto* tuple = value.get_if<ast::TupleTerm>()) {
-        if (tuple->items.size() != columns.size()) {
-          return fail(ErrorCode::kInvalid, "Expected {} elements in value tuple, but got {}: {}",
-                      columns.size(), tuple->items.size(), ast::to_string(value));
-        }
-        for (size_t i = 0; i < columns.size(); ++i) {
-          TETRAD_TRY(ExpressionPtr item,
-                     expressions_.term(tuple->items[i], Receiver::of(*columns[i])));
-          term.items.push_back(std::move(item));
-        }
-        return term;
-      }
-      TETRAD_TRY(term.whole, expressions_.term(value, {names, make_tuple(types), nullptr}));
-      return term;
-    };
-    switch (relation.op) {
-      case Op::kEqual: {
-        restriction->kind = Restriction::Kind::kEqual;
-        TETRAD_TRY(restriction->equal, make(relation.values[0]));
-        break;
-      }
-      case Op::kNotIn:
-      case Op::kIn:
-        restriction->kind =
-            relation.op == Op::kIn ? Restriction::Kind::kIn : Restriction::Kind::kNotIn;
-        if (relation.in_marker) {
-          TETRAD_TRY(
-              restriction->in_list,
-              expressions_.term(relation.values[0],
-                                {"in" + names, make_list(make_tuple(types), true), nullptr}));
-          break;
-        }
-        if (relation.values.size() == 1 && relation.op == Op::kIn) {
-          restriction->kind = Restriction::Kind::kEqual;
-          TETRAD_TRY(restriction->equal, make(relation.values[0]));
-          break;
-        }
-        for (const ast::Term& value : relation.values) {
-          TETRAD_TRY(TupleTerm term, make(value));
-          restriction->in_values.push_back(std::move(term));
-        }
-        break;
-      default:
-        if (!is_slice(relation.op)) {
-          return fail(ErrorCode::kInvalid, "{} cannot be used for multi-column relations",
-                      ast::relation_operator_name(relation.op));
-        }
-        restriction->kind = Restriction::Kind::kSlice;
-        TETRAD_TRY_VOID(add_bounds(*restriction, relation, make));
-        break;
-    }
-    return place(std::move(restriction));
-  }
-
-  // --- token ---
-
-  Result<void> add_token(const ast::Relation& relation) {
-    const auto key = table_.partition_key();
-    std::vector<const ColumnSchema*> columns;
-    for (const ast::Identifier& name : relation.columns) {
-      TETRAD_TRY(const ColumnSchema* column, expressions_.column(name));
-      columns.push_back(column);
-    }
-    if (columns.size() > key.size()) {
-      return fail(ErrorCode::kInvalid,
-                  "The token() function must contains only partition key components");
-    }
-    const bool all_keys =
-        columns.size() == key.size() && std::ranges::all_of(key, [&](const ColumnSchema& column) {
-          return std::ranges::find(columns, &column) != columns.end();
-        });
-    if (!all_keys) {
-      return fail(ErrorCode::kInvalid,
-                  "The token() function must be applied to all partition key components or none "
-                  "of them");
-    }
-    for (size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i] != &key[i]) {
-        return fail(ErrorCode::kInvalid,
-                    "The token function arguments must be in the partition key order: {}",
-                    join_names(key, ", "));
-      }
-    }
-    auto restriction = std::make_unique<Restriction>();
-    restriction->columns = columns;
-    const Receiver receiver{"partition key token", bigint_type(), nullptr};
-    const auto make = [&](const ast::Term& value) { return single(value, receiver); };
-    if (relation.op == Op::kEqual) {
-      restriction->kind = Restriction::Kind::kEqual;
-      TETRAD_TRY(restriction->equal, make(relation.values[0]));
-    } else if (is_slice(relation.op)) {
-      restriction->kind = Restriction::Kind::kSlice;
-      TETRAD_TRY_VOID(add_bounds(*restriction, relation, make));
-    } else {
-      return fail(ErrorCode::kInvalid, "{} cannot be used with the token function",
-                  ast::relation_operator_name(relation.op));
-    }
+    TETRAD_TRY(RestrictionPtr restriction, read_relation(relation, expressions_, of_));
+    if (relation.target != ast::Relation::Target::kToken) return place(std::move(restriction));
     if (!result_.token_) {
       result_.token_ = std::move(restriction);
       return {};
@@ -583,7 +203,7 @@ class Restrictions::Builder {
       if (result_.on_token_) {
         return fail(ErrorCode::kInvalid,
                     "The token function cannot be used in WHERE clauses for {} statements",
-                    statement());
+                    statement_name(of_));
       }
       if (!complete) {
         return fail(ErrorCode::kInvalid, "Some partition key parts are missing: {}", missing);
@@ -592,7 +212,7 @@ class Restrictions::Builder {
         return fail(ErrorCode::kInvalid,
                     "Only EQ and IN relation are supported on the partition key (unless you use "
                     "the token() function) for {} statements",
-                    statement());
+                    statement_name(of_));
       }
     }
     result_.is_key_range_ = !complete || has_slice;
@@ -617,7 +237,7 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid,
                   "Invalid restrictions on clustering columns since the {} statement modifies only "
                   "static columns",
-                  statement());
+                  statement_name(of_));
     }
     const bool has_slice = result_.has_clustering_slice();
     if (of_ == WhereOf::kUpdate && has_slice) {
