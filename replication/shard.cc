@@ -32,7 +32,11 @@ ReplicationShard::ReplicationShard(const NodeEnvironment& environment, Replicati
 }
 
 void ReplicationShard::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
-  if (before == now) return;
+  if (before == now) {  // what has changed is who is live
+    for (const auto& [host, node] : now->nodes)
+      if (host != meta_.self() && meta_.is_live(host)) rpc_.seen_alive(host);
+    return;
+  }
   if (!now->cluster_id.is_nil()) rpc_.set_cluster_id(now->cluster_id);
   for (const auto& [host, node] : now->nodes) {
     if (host == meta_.self()) continue;

@@ -84,7 +84,8 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   // A node that came back elsewhere is heard before the metadata says so.
   if (!context.from_endpoint.empty() && rpc_.peer(context.from) != context.from_endpoint)
     rpc_.set_peer(context.from, context.from_endpoint);
-  if (host.start_number != *start_number) {
+  const bool started_anew = host.start_number != *start_number;
+  if (started_anew) {
     host.start_number = *start_number;
     host.applied = MetaIndex();
   }
@@ -100,9 +101,10 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const bool came_up = !host.live;
   host.live = true;
   const HostId from = context.from;
-  if (came_up) {
+  if (came_up || started_anew) {
     beat(from);  // so that it need not wait for our next
-    logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
+    if (came_up)
+      logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
     if (liveness_) liveness_(from, true);
   }
   if (heartbeat_) heartbeat_(from);

@@ -29,7 +29,7 @@ struct MembershipOptions {
 
 class Membership {
  public:
-  /// On this shard, after `host` came up or went down.
+  /// On this shard, after `host` came up, was started anew, or went down.
   using LivenessListener = std::function<void(HostId host, bool live)>;
   /// After each heartbeat.
   using HeartbeatListener = std::function<void(HostId host)>;

@@ -289,6 +289,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       return;
     }
     const Envelope& envelope = decoded->envelope;
+    if (envelope.sender != self) transport.heard_from(envelope.sender_endpoint);
     const bool is_reply =
         envelope.kind == MessageKind::kReply || envelope.kind == MessageKind::kErrorReply;
     const uint32_t shard =
@@ -498,6 +499,11 @@ void RpcNode::receive_forwarded(ShardMessage message) {
   } else {
     keep->receive(std::move(message.bytes), true);
   }
+}
+
+void RpcNode::seen_alive(HostId host) {
+  const auto endpoint = peer(host);
+  if (endpoint) core_->transport.heard_from(*endpoint);
 }
 
 size_t RpcNode::calls_in_flight() const { return core_->in_flight; }

@@ -99,6 +99,8 @@ class RpcNode {
   /// Where a host is; an unknown host's messages teach it too.
   void set_peer(HostId host, Endpoint endpoint);
   std::optional<Endpoint> peer(HostId host) const;
+  /// The host is known to be up: what goes there next is tried at once.
+  void seen_alive(HostId host);
 
   /// `open_to_strangers`: also from nodes that have no cluster id, or another.
   void handle(Verb verb, Handler handler, bool open_to_strangers = false);

@@ -29,6 +29,7 @@ using boost::system::error_code;
 
 constexpr int64_t kBackoffFirstUs = 50'000;
 constexpr int64_t kBackoffLastUs = 500'000;
+constexpr int64_t kConnectAgainUs = 200'000;
 constexpr int kUserTimeoutMs = 10'000;
 constexpr size_t kReadBytes = 128 * 1024;
 
@@ -61,13 +62,19 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   enum class State : uint8_t { kIdle, kConnecting, kConnected };
 
   Outgoing(asio::io_context& i, base::Reactor& r, Endpoint e, const TcpTransportOptions& o,
-           Logger l)
-      : io(i), reactor(r), endpoint(std::move(e)), options(o), logger(std::move(l)) {}
+           std::shared_ptr<size_t> f, Logger l)
+      : io(i),
+        reactor(r),
+        endpoint(std::move(e)),
+        options(o),
+        failing_peers(std::move(f)),
+        logger(std::move(l)) {}
 
   asio::io_context& io;
   base::Reactor& reactor;
   const Endpoint endpoint;
   const TcpTransportOptions options;
+  const std::shared_ptr<size_t> failing_peers;  // of the transport: how many are not connected
   const Logger logger;
   std::optional<tcp::socket> socket;
   std::optional<tcp::resolver> resolver;
@@ -78,7 +85,9 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   bool closed = false;
   uint64_t connection = 0;  // counts connections: handlers of an earlier one do nothing
   int64_t backoff_us = kBackoffFirstUs;
-  base::MonotonicUs not_before_us = 0;
+  base::MonotonicUs not_before_us = 0, connecting_since_us = 0;
+  bool failing = false;                        // since the last connection
+  bool early = false, last_was_early = false;  // attempts that did not wait for the pause's end
   base::Reactor::TimerId connect_timer = 0;
   char discard[64];
 
@@ -95,6 +104,20 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
     }
   }
 
+  /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
+  void try_now() {
+    if (!failing || early || last_was_early) return;
+    const base::MonotonicUs now_us = reactor.now_us();
+    if (state == State::kIdle && now_us < not_before_us) {
+      early = true;
+      not_before_us = now_us;
+    } else if (state == State::kConnecting && now_us > connecting_since_us + kConnectAgainUs) {
+      early = true;  // what it waits for may have been lost on the way
+      drop_socket();
+      connect();
+    }
+  }
+
   void connect() {
     const auto target = split_endpoint(endpoint);
     if (!target) {
@@ -102,6 +125,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
       return;
     }
     state = State::kConnecting;
+    connecting_since_us = reactor.now_us();
     const uint64_t mine = ++connection;
     connect_timer = reactor.call_at(reactor.now_us() + options.connect_timeout_us,
                                     [self = shared_from_this(), mine] {
@@ -144,6 +168,8 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
       }
       self->state = State::kConnected;
       self->backoff_us = kBackoffFirstUs;
+      self->set_failing(false);
+      self->early = self->last_was_early = false;
       set_socket_options(*self->socket);
       self->queued.insert(0, kStreamPreface);
       self->watch_for_end();
@@ -189,10 +215,18 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
     logger.debug("connection lost peer={} reason={}", endpoint, why);
     drop_socket();
     state = State::kIdle;
+    set_failing(true);
+    last_was_early = std::exchange(early, false);
     write_under_way = false;
     queued.clear();
     not_before_us = reactor.now_us() + backoff_us;
     backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
+  }
+
+  void set_failing(bool now) {
+    if (failing == now) return;
+    failing = now;
+    now ? ++*failing_peers : --*failing_peers;
   }
 
   void cancel_timer() {
@@ -337,7 +371,8 @@ class TcpTransportImpl final : public TcpTransport {
   void send(const Endpoint& to, Bytes message) override {
     if (message.size() > kMessageBytesMax) return;
     auto& outgoing = peers_[to];
-    if (!outgoing) outgoing = std::make_shared<Outgoing>(io_, reactor_, to, options_, logger_);
+    if (!outgoing)
+      outgoing = std::make_shared<Outgoing>(io_, reactor_, to, options_, failing_peers_, logger_);
     if (outgoing->queued.size() + message.size() > options_.queue_bytes_max) return;
     if (outgoing->queued.empty()) dirty_.push_back(outgoing.get());
     append_frame(message, outgoing->queued);
@@ -351,6 +386,12 @@ class TcpTransportImpl final : public TcpTransport {
       dirty.swap(dirty_);
       for (Outgoing* peer : dirty) peer->flush();
     });
+  }
+
+  void heard_from(const Endpoint& peer) override {
+    if (*failing_peers_ == 0) return;
+    const auto found = peers_.find(peer);
+    if (found != peers_.end()) found->second->try_now();
   }
 
   void set_receive_handler(ReceiveHandler handler) override {
@@ -405,6 +446,7 @@ class TcpTransportImpl final : public TcpTransport {
   uint16_t port_ = 0;
   uint32_t next_shard_ = 0;
   std::unordered_map<Endpoint, std::shared_ptr<Outgoing>> peers_;
+  const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;
 };

@@ -2,7 +2,7 @@
 // The real Transport: one TCP connection per peer and direction over Asio. All messages of a turn
 // leave in one write; all complete frames that have arrived are read in one turn. A connection that
 // breaks is made anew when there is something to send, after a pause that doubles from 50 ms to
-// half a second.
+// half a second; at once when the peer was heard. What is sent in a pause is lost.
 #pragma once
 
 #include <functional>

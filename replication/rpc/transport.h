@@ -33,6 +33,9 @@ class Transport {
   /// Messages that arrive before a handler is set, or after it was cleared with nullptr, are
   /// dropped.
   virtual void set_receive_handler(ReceiveHandler handler) = 0;
+  /// The peer has just shown that it is up: what is sent to it next is tried at once, even if the
+  /// last attempts failed. Cheap while no peer fails.
+  virtual void heard_from(const Endpoint& /*peer*/) {}
   /// Bytes accepted by send() for this peer and not yet with the operating system.
   virtual uint64_t queued_bytes(const Endpoint& to) const = 0;
 };

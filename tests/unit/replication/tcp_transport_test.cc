@@ -93,6 +93,45 @@ TEST_CASE("a peer may be named, and may come up later") {
   }));
 }
 
+TEST_CASE("a peer that is heard is tried at once, once in a pause") {
+  Loop loop;
+  const auto turns = [&] {  // no time passes
+    for (int i = 0; i < 50; ++i) {
+      loop.io.restart();
+      loop.io.poll();
+      loop.reactor.run_until_idle();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  auto a = loop.open(), b = loop.open();
+  const Endpoint peer = at(*b);
+  TcpTransportOptions options;
+  options.listen_port = b->port();
+  b.reset();
+  a->send(peer, "nobody there");
+  turns();
+  a->heard_from(peer);  // by mistake: it is not up
+  a->send(peer, "nobody there");
+  turns();
+  b = loop.open(options);
+  int received = 0;
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  a->heard_from(peer);
+  a->send(peer, "in a pause");
+  turns();
+  CHECK(received == 0);
+  loop.reactor.advance_us(600'000);
+  b.reset();
+  a->send(peer, "gone again");
+  turns();
+  b = loop.open(options);
+  b->set_receive_handler([&](const Bytes&) { ++received; });
+  a->heard_from(peer);
+  a->send(peer, "at once");
+  turns();
+  CHECK(received == 1);
+}
+
 TEST_CASE("a full queue drops, it does not grow") {
   Loop loop;
   TcpTransportOptions options;
