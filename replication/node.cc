@@ -31,7 +31,8 @@ MetaServiceOptions meta_options(const NodeOptions& options) {
   return meta;
 }
 
-FormationOptions formation_options(const NodeOptions& options, HostId host) {
+FormationOptions formation_options(const NodeOptions& options, HostId host,
+                                   std::function<void()> member) {
   FormationOptions formation;
   formation.self.host = host;
   formation.self.address = options.address;
@@ -46,6 +47,7 @@ FormationOptions formation_options(const NodeOptions& options, HostId host) {
   formation.cluster_name = options.cluster_name;
   formation.retry_us = options.join_retry_us;
   formation.fatal = options.fatal;
+  formation.member = std::move(member);
   return formation;
 }
 
@@ -75,7 +77,12 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
-                 formation_options(options_, identity.host), logger_.named("formation")),
+                 formation_options(options_, identity.host,
+                                   [this] {
+                                     member_ = true;
+                                     on_state(meta_.snapshot());
+                                   }),
+                 logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
@@ -116,7 +123,7 @@ void ReplicationNode::on_state(const MetaSnapshot& now) {
     if (!std::exchange(removed_, true) && options_.removed) options_.removed();
     return;
   }
-  if (!ready_ && own != nullptr) {
+  if (!ready_ && member_ && own != nullptr) {
     ready_ = true;
     if (options_.ready) options_.ready();
   }

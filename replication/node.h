@@ -64,7 +64,8 @@ struct NodeOptions {
   LeavingOptions leaving;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
-  /// Once, when this node is a member of a cluster and knows its state: clients may come.
+  /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
+  /// was away asks first whether it still is.
   std::function<void()> ready;
   /// Once, when this node has been taken out of its cluster: it serves nobody any more.
   std::function<void()> removed;
@@ -113,7 +114,7 @@ class ReplicationNode {
   Formation formation_;
   std::shared_ptr<MetaHub> hub_;
   std::shared_ptr<void> subscription_;
-  bool ready_ = false, removed_ = false;
+  bool member_ = false, ready_ = false, removed_ = false;
 };
 
 }  // namespace tetrad::replication

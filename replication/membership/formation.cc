@@ -167,6 +167,7 @@ Task<void> Formation::run() {
     options_.fatal(begun.error());
     co_return;
   }
+  if (!*stored) confirm();
   Task<void> known = keep_known();
   co_await std::move(known);
 }
@@ -250,6 +251,7 @@ Task<Result<bool>> Formation::ask_seeds(bool join) {
     seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
   }
   for (const Endpoint& seed : seeds) {
+    if (!join && known_to_leader()) co_return true;
     base::OneShot<Result<Bytes>> answered;
     const auto setter = answered.setter();
     RpcNode::ReplyCallback done = [setter](Result<Bytes> result) { setter.set(std::move(result)); };
@@ -295,6 +297,12 @@ Result<void> Formation::begin(Bytes answer) {
   return {};
 }
 
+void Formation::confirm() {
+  if (!std::exchange(confirmed_, true)) options_.member();
+}
+
+bool Formation::known_to_leader() const { return known_as_is() && meta_.driver()->core().leader(); }
+
 bool Formation::known_as_is() const {
   const NodeInfo* known = meta_.snapshot()->node(identity_.host);
   return known != nullptr && same_but_for_ring(*known, options_.self);
@@ -304,7 +312,8 @@ bool Formation::known_as_is() const {
 /// leader for long asks whether it has been removed.
 Task<void> Formation::keep_known() {
   while (true) {
-    if (known_as_is() && meta_.driver()->core().leader()) {
+    if (known_to_leader()) {
+      confirm();
       co_await base::sleep_for(reactor_, kLookAgainUs);
       continue;
     }
@@ -313,6 +322,7 @@ Task<void> Formation::keep_known() {
       options_.fatal(asked.error());
       co_return;
     }
+    confirm();
     if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
       PutNode command{options_.self, token_seed_};
       command.node.host = identity_.host;

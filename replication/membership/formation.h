@@ -44,6 +44,9 @@ struct FormationOptions {
   /// How long the first of several seeds looks for a cluster of the others.
   int64_t look_for_others_us = 3'000'000;
   std::function<void(const Error&)> fatal;
+  /// Once, when this node is a member as far as it can know: it has founded or joined the cluster,
+  /// or is back and nobody it could ask has refused it. Not from the constructor.
+  std::function<void()> member;
 };
 
 class Formation {
@@ -62,9 +65,11 @@ class Formation {
   Task<void> keep_known();
   Task<void> serve_join(Bytes body, RpcContext context, RpcNode::Reply reply);
   Result<void> begin(Bytes answer);
+  void confirm();
   Bytes join_request() const;
   Bytes join_answer() const;
   bool known_as_is() const;
+  bool known_to_leader() const;
   bool is_first_seed() const;
   std::vector<Endpoint> other_seeds() const;
 
@@ -79,6 +84,7 @@ class Formation {
   const uint64_t token_seed_;
   std::set<Endpoint> own_seeds_;  // seeds that turned out to be this node, by name perhaps
   bool cluster_seen_ = false;     // a seed has one, even if it could not take this node in yet
+  bool confirmed_ = false;
   base::TaskGroup tasks_;
 };
 

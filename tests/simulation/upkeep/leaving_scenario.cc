@@ -188,8 +188,14 @@ class Leaving {
     // Back from the dead.
     has_left_ = false;
     cluster_[victim_].start();
+    bool served = false;
     cluster_.world().run_until(
-        [this] { return has_left_ || cluster_[victim_].fatal().has_value(); }, 10'000'000);
+        [this, &served] {
+          served |= cluster_[victim_].is_ready();
+          return has_left_ || cluster_[victim_].fatal().has_value();
+        },
+        10'000'000);
+    if (served) return "a removed node that came back served clients before it was refused";
     if (!has_left_ && !cluster_[victim_].fatal())
       return "a removed node that came back is not refused";
     if (cluster_[victim_].fatal() && cluster_[victim_].fatal()->message.find(
