@@ -6,6 +6,7 @@ import decimal
 import ipaddress
 import re
 import struct
+import time
 import uuid
 
 from cassandra import ConsistencyLevel, DriverException, OperationTimedOut, ProtocolVersion
@@ -258,6 +259,7 @@ class Server:
     def answer(self, statement):
         """The lines that describe what the server says to a statement."""
         lines = []
+        time.sleep(statement.wait)
         try:
             if statement.values is None:
                 self._run(SimpleStatement(statement.text, fetch_size=statement.page), None, statement.page, lines)

@@ -11,6 +11,7 @@ class Statement:
     text: str
     page: int | None = None  # rows a page
     values: list | None = None  # prepared, then executed once with each of these; None: a plain statement
+    wait: float = 0  # seconds before it is run
     java: str | None = None  # the body of a function in Java, for a server that takes no Lua
 
     def for_reference(self):
@@ -23,7 +24,7 @@ class Statement:
         return replace(self, text=text)
 
 
-DIRECTIVE = re.compile(r"--\s*(page|prepare|java)\b(.*)")
+DIRECTIVE = re.compile(r"--\s*(page|prepare|java|wait)\b(.*)")
 
 
 # A script never touches what belongs to the server: Cassandra does not refuse all of it (TRUNCATE system.local).
@@ -32,17 +33,17 @@ SYSTEM_CHANGE = re.compile(r"(?!\s*(SELECT|DESC|DESCRIBE)\b)(?=.*\bsystem\w*\b\"
 
 def read_script(path):
     """The statements of a script, in order."""
-    statements, lines, page, values, java = [], [], None, None, None
+    statements, lines, page, values, java, wait = [], [], None, None, None, 0
     in_batch = in_body = False
 
     def finish():
-        nonlocal lines, page, values, java, in_batch
+        nonlocal lines, page, values, java, wait, in_batch
         text = "\n".join(lines).strip()
         assert text.endswith(";")
         if SYSTEM_CHANGE.match(text):
             raise ValueError(f"{path}: changes a system keyspace: {text}")
-        statements.append(Statement(text[:-1], page, values, java))
-        lines, page, values, java, in_batch = [], None, None, None, False
+        statements.append(Statement(text[:-1], page, values, wait, java))
+        lines, page, values, java, wait, in_batch = [], None, None, None, 0, False
 
     for line in path.read_text().split("\n"):
         if not lines:
@@ -50,6 +51,8 @@ def read_script(path):
             if directive:
                 if directive[1] == "page":
                     page = int(directive[2])
+                elif directive[1] == "wait":
+                    wait = float(directive[2])
                 elif directive[1] == "java":
                     java = directive[2].strip()
                 else:

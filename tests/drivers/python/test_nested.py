@@ -5,6 +5,7 @@ from collections import namedtuple
 
 import pytest
 from cassandra import InvalidRequest, ProtocolVersion
+from cassandra.query import BatchStatement, BatchType
 from cassandra.util import OrderedMapSerializedKey, SortedSet
 
 Street = namedtuple("Street", "name number")
@@ -138,3 +139,19 @@ def test_every_version_carries_nested_types(connector, typed, version):
     key = 100 + version
     session.execute(session.prepare("INSERT INTO people (k, home) VALUES (?, ?)"), (key, home(version)))
     assert plain(session.execute("SELECT home FROM people WHERE k = %d" % key).one().home) == plain(home(version))
+
+
+def test_a_custom_payload_is_taken_and_warnings_come_with_the_answer(typed):
+    payload = {"a": b"b", "empty": b"", "binary": bytes(range(256))}
+    assert typed.execute("SELECT key FROM system.local", custom_payload=payload).one().key == "local"
+    prepared = typed.prepare("SELECT key FROM system.local WHERE key = ?", custom_payload=payload)
+    assert typed.execute(prepared, ("local",), custom_payload=payload).one().key == "local"
+    typed.execute("CREATE TABLE warned (k int PRIMARY KEY, v text)")
+    insert = typed.prepare("INSERT INTO warned (k, v) VALUES (?, ?)")
+    batch = BatchStatement(BatchType.UNLOGGED)
+    for k in range(12):
+        batch.add(insert, (k, "x" * 600))
+    future = typed.execute_async(batch, custom_payload=payload)
+    future.result()
+    assert any("exceeding specified threshold" in text for text in future.warnings)
+    assert any("Unlogged batch covering 12 partitions" in text for text in future.warnings)
