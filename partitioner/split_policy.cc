@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of tablets to split and of the place to cut.
+// Choice of the place to cut a tablet.
 #include "partitioner/split_policy.h"
 
-#include <algorithm>
-#include <optional>
-
 namespace tetrad::partitioner {
-
-std::vector<TabletId> tablets_to_split(const TabletMap& map,
-                                       const std::function<uint64_t(TabletId)>& bytes_of,
-                                       uint64_t bytes_max) {
-  std::vector<std::pair<uint64_t, TabletId>> large;
-  for (const Tablet& tablet : map.tablets()) {
-    if (tablet.stage != TabletStage::kNormal || tablet.full) continue;
-    const uint64_t bytes = bytes_of(tablet.id);
-    if (bytes > bytes_max) large.emplace_back(bytes, tablet.id);
-  }
-  std::sort(large.begin(), large.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  std::vector<TabletId> ids;
-  for (const auto& [bytes, id] : large) ids.push_back(id);
-  return ids;
-}
 
 Result<RingPosition> choose_split_point(const Tablet& tablet,
                                         std::span<const SplitSample> samples) {
@@ -52,6 +32,15 @@ Result<RingPosition> choose_split_point(const Tablet& tablet,
                 tablet.id.value);
   }
   return *best;
+}
+
+std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosition position) {
+  if (!tablet.range.contains(position)) return std::nullopt;
+  if (position < tablet.range.end) return position;
+  RingPosition before = position;
+  if (before.hash-- == 0) --before.token;
+  if (tablet.range.start < before) return before;
+  return std::nullopt;
 }
 
 }  // namespace tetrad::partitioner

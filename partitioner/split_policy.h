@@ -3,9 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/result.h"
 #include "partitioner/tablet_map.h"
@@ -18,16 +17,15 @@ struct SplitSample {
   uint64_t bytes;  // from the sample before (or the range's start) up to and with this partition
 };
 
-/// The tablets past `bytes_max`, largest first. A tablet whose members are changing, or that is
-/// full, is left alone.
-std::vector<TabletId> tablets_to_split(const TabletMap& map,
-                                       const std::function<uint64_t(TabletId)>& bytes_of,
-                                       uint64_t bytes_max);
-
 /// Where to cut `tablet` so that its bytes halve, never inside one logical partition. `samples`
 /// ascend by position; those outside of the tablet are ignored. The cut belongs to the left half
 /// and lies strictly inside the range. Errors: kLimit when all bytes belong to a single logical
 /// partition.
 Result<RingPosition> choose_split_point(const Tablet& tablet, std::span<const SplitSample> samples);
+
+/// Where to cut `tablet`, whose only logical partition is at `position`, so that it comes to be
+/// alone: its size is then that partition's, and others next to it are not refused when it is full.
+/// None when the tablet is that one position.
+std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosition position);
 
 }  // namespace tetrad::partitioner

@@ -100,12 +100,23 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   not_before_us_[id] = reactor_.now_us() + kTryAgainUs;
   if (!samples || samples->empty()) co_return;
   std::vector<partitioner::SplitSample> places;
-  for (const storage::SizeSample& sample : *samples)
+  uint64_t total = 0;
+  for (const storage::SizeSample& sample : *samples) {
     places.push_back({sample.position, sample.bytes});
-  const auto at = partitioner::choose_split_point(measured.tablet, places);
+    total += sample.bytes;
+  }
+  // What was measured is coarse where much is in memory: it made pieces of tablets that were small.
+  const MetaSnapshot state = meta_.snapshot();
+  const uint64_t logical_max = logical_partition_bytes_max(*state);
+  if (total <= physical_partition_bytes_max(*state, *measured.table) && total < logical_max)
+    co_return;
+  std::optional<RingPosition> at;
+  if (const auto half = partitioner::choose_split_point(measured.tablet, places)) at = *half;
+  // A single logical partition: it is set apart, then its own limit counts.
+  if (!at) at = partitioner::choose_isolating_cut(measured.tablet, places.back().position);
   if (!at) {
-    // A single logical partition: its own limit counts now.
-    if (measured.bytes < logical_partition_bytes_max(*meta_.snapshot())) co_return;
+    if (total < logical_max) co_return;
+    measured.bytes = total;
     Task<void> marked = set_full(std::move(measured), true);
     co_await std::move(marked);
     co_return;
@@ -123,7 +134,7 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   not_before_us_.erase(id);
   metrics_.splits.add();
   logger_.info("tablet split table={}.{} tablet={} bytes={} at_token={}", measured.table->keyspace,
-               measured.table->name, id.value, measured.bytes, at->token);
+               measured.table->name, id.value, total, at->token);
 }
 
 Task<void> SplitRunner::set_full(MeasuredTablet measured, bool full) {

@@ -9,7 +9,9 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr uint64_t kScannedBytesMax = 4u << 20;
+// Estimates of memtables are wrong by some MiB, whatever the range: below this they are not
+// trusted.
+constexpr uint64_t kScannedBytesMax = 16u << 20;
 constexpr size_t kSampleCountMax = 4096;
 constexpr int kKeysPeeked = 16;
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "partitioner/token.h"
@@ -77,7 +79,7 @@ TEST_CASE("a tablet past its limit is split online until all are small") {
   }
 }
 
-TEST_CASE("a single logical partition is not split, and full past its own limit") {
+TEST_CASE("a single logical partition is not split but set apart, and full past its own limit") {
   SimCluster cluster(2, 1);
   REQUIRE(cluster.form());
   bool created = false;
@@ -102,9 +104,21 @@ TEST_CASE("a single logical partition is not split, and full past its own limit"
   const auto full = [&] {
     const auto state = cluster[0].state();
     const auto& tablets = state->tables.begin()->second->tablets.tablets();
-    return tablets.size() == 1 && tablets[0].full;
+    return std::any_of(tablets.begin(), tablets.end(),
+                       [](const auto& tablet) { return tablet.full; });
   };
   CHECK(cluster.world().run_until(full, 20'000'000));
+  cluster.world().run_for(20'000'000);
+  const RingPosition at = partitioner::position_of("one");
+  for (const auto& tablet : cluster[0].state()->tables.begin()->second->tablets.tablets()) {
+    CHECK(tablet.full == tablet.range.contains(at));
+    if (!tablet.full) continue;
+    RingPosition next = tablet.range.start;
+    if (++next.hash == 0) ++next.token;
+    CHECK(next == at);  // nothing else fits between its ends
+    CHECK(tablet.range.end == at);
+  }
+  CHECK(cluster[0].state()->tables.begin()->second->tablets.tablets().size() == 3);
 }
 
 }  // namespace tetrad::simulation

@@ -93,14 +93,21 @@ TEST_CASE("the cut halves the bytes and never cuts a logical partition") {
   CHECK_FALSE(choose_split_point(tablet, even));
 }
 
-TEST_CASE("tablets past the limit are split, the largest first") {
-  TabletMap map = map_of(4);
-  Tablet full = map.tablets()[3];
-  full.full = true;
-  map = *map.with_tablet(full);
-  const auto bytes_of = [](TabletId id) { return id.value * 100; };
-  CHECK(tablets_to_split(map, bytes_of, 150) == std::vector<TabletId>{TabletId{3}, TabletId{2}});
-  CHECK(tablets_to_split(map, bytes_of, 400).empty());
+TEST_CASE("a logical partition is set apart by two cuts at most") {
+  const auto range_of = [](RingRange range) {
+    Tablet tablet;
+    tablet.range = range;
+    return tablet;
+  };
+  const RingPosition at{20, 5}, before{20, 4};
+  CHECK(choose_isolating_cut(range_of({{10, 0}, {30, 0}}), at) == at);
+  CHECK(choose_isolating_cut(range_of({{10, 0}, at}), at) == before);
+  CHECK_FALSE(choose_isolating_cut(range_of({before, at}), at));
+  CHECK(choose_isolating_cut(range_of({before, {30, 0}}), at) == at);
+  CHECK_FALSE(choose_isolating_cut(range_of({{21, 0}, {30, 0}}), at));
+  const RingPosition first_of_token{20, 0}, last_of_before = RingPosition::end_of_token(19);
+  CHECK(choose_isolating_cut(range_of({{10, 0}, first_of_token}), first_of_token) ==
+        last_of_before);
 }
 
 }  // namespace tetrad::partitioner
