@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/connection/event_hub.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace tetrad::server {
@@ -8,6 +9,15 @@ namespace {
 
 using Kind = cql::SchemaChange::Kind;
 using Target = cql::SchemaChange::Target;
+
+/// Whether clients see no difference: tables are read anew when a type of their keyspace changes,
+/// and when they are truncated.
+bool equal_to_clients(const cql::TableSchema& a, const cql::TableSchema& b) {
+  return a.id == b.id && a.version == b.version &&
+         std::ranges::equal(a.columns(), b.columns(), [](const auto& left, const auto& right) {
+           return *left.type == *right.type;
+         });
+}
 
 /// Calls `tell(kind, name)` for each difference of two maps from names to shared values.
 template <class Map, class Tell>
@@ -46,6 +56,8 @@ void compare_keyspaces(const cql::KeyspaceSchema& before, const cql::KeyspaceSch
     changes.push_back({kind, Target::kType, now.name, name, {}});
   });
   compare_maps(before.tables, now.tables, [&](Kind kind, const std::string& name) {
+    if (kind == Kind::kUpdated && equal_to_clients(*before.tables.at(name), *now.tables.at(name)))
+      return;
     changes.push_back({kind, Target::kTable, now.name, name, {}});
   });
   compare_maps(

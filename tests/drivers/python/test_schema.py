@@ -142,6 +142,31 @@ def test_another_client_hears_of_schema_changes_by_events(session, connector):
     wait_until(lambda: "heard" not in tables(), 10, "DROP TABLE heard of")
 
 
+def test_an_event_is_of_what_changed_and_of_nothing_else(session, connector):
+    watcher = connector.cluster()
+    watcher.connect()
+    heard = []
+    watcher.control_connection._connection.register_watcher("SCHEMA_CHANGE", heard.append, register_timeout=10)
+    session.execute("CREATE TABLE beside (k int PRIMARY KEY)")
+    session.execute("CREATE TYPE field (a int)")
+    session.execute("INSERT INTO beside (k) VALUES (1)")
+    session.execute("TRUNCATE beside")
+    session.execute("CREATE TABLE used (k int PRIMARY KEY, f frozen<field>)")
+    session.execute("ALTER TYPE field ADD b int")
+    session.execute("DROP TABLE used")
+    session.execute("DROP TYPE field")
+
+    def of_keyspace():
+        return [(e["change_type"], e["target_type"], e.get("table") or e.get("type"))
+                for e in heard if e["keyspace"] == session.keyspace]
+
+    wait_until(lambda: ("DROPPED", "TYPE", "field") in of_keyspace(), 10, "DROP TYPE heard of")
+    assert sorted(of_keyspace()) == sorted([
+        ("CREATED", "TABLE", "beside"), ("CREATED", "TYPE", "field"), ("CREATED", "TABLE", "used"),
+        ("UPDATED", "TYPE", "field"), ("UPDATED", "TABLE", "used"), ("DROPPED", "TABLE", "used"),
+        ("DROPPED", "TYPE", "field")])
+
+
 def test_every_schema_query_of_the_driver_is_answered(session):
     session.cluster.refresh_schema_metadata()
     keyspaces = session.cluster.metadata.keyspaces
