@@ -425,9 +425,31 @@ void NodeImpl::register_metrics() {
           "Values stored as one after reads that had to join too many versions.",
           &storage::StoreStatistics::values_written_back);
   }
-  metrics_.add_gauge(
-      "tetrad_replication_metadata_index", "Index of the last metadata command applied.", "",
-      [this] { return static_cast<double>(node_->meta().snapshot()->applied.value); });
+  const auto gauge = [&](const char* name, const char* help, auto read) {
+    metrics_.add_gauge(name, help, "", [read] { return static_cast<double>(read()); });
+  };
+  gauge("tetrad_replication_metadata_index", "Index of the last metadata command applied.",
+        [this] { return node_->meta().snapshot()->applied.value; });
+  const auto raft_gauge = [&](const char* name, const char* help, auto figure) {
+    gauge(name, help, [this, figure]() -> double {
+      const replication::RaftDriver* driver = node_->meta_group().driver();
+      return driver == nullptr ? 0 : static_cast<double>(figure(driver->core()));
+    });
+  };
+  raft_gauge("tetrad_replication_raft_term", "Term of the metadata group.",
+             [](const auto& core) { return core.term(); });
+  raft_gauge("tetrad_replication_raft_leads", "1 when this node leads the metadata group.",
+             [this](const auto& core) { return core.leader() == node_->self() ? 1 : 0; });
+  raft_gauge("tetrad_replication_raft_votes", "1 when this node votes in the metadata group.",
+             [this](const auto& core) { return core.configuration().is_voter(node_->self()); });
+  gauge("tetrad_replication_replicas", "Replicas of physical partitions on this node.", [this] {
+    size_t count = 0;
+    const auto state = node_->meta().snapshot();
+    for (const auto& [id, table] : state->tables)
+      for (const auto& tablet : table->tablets.tablets())
+        for (const auto& replica : tablet.replicas) count += replica.host == node_->self();
+    return count;
+  });
 }
 
 std::string NodeImpl::health() const {

@@ -39,15 +39,16 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
   metrics.add_gauge("tetrad_server_requests_in_flight", "Requests being worked on.", shard,
                     [&c] { return static_cast<double>(c.in_flight_now()); });
   const cql::QueryMetrics& q = processor->metrics();
-  const auto latency = [&](const char* verb, const base::LatencyHistogram& histogram) {
-    metrics.add("tetrad_cql_request_seconds", "Latency of client requests in this node.",
-                fmt::format("{},verb=\"{}\"", shard, verb), histogram);
+  const auto of_verb = [&](const char* verb, const cql::QueryMetrics::Verb& of) {
+    const std::string labels = fmt::format("{},verb=\"{}\"", shard, verb);
+    metrics.add("tetrad_cql_request_seconds", "Latency of client requests in this node.", labels,
+                of.latency);
+    metrics.add("tetrad_cql_errors_total", "Requests answered with an error.", labels, of.errors);
   };
-  latency("query", q.query);
-  latency("prepare", q.prepare);
-  latency("execute", q.execute);
-  latency("batch", q.batch);
-  metrics.add("tetrad_cql_errors_total", "Requests answered with an error.", shard, q.errors);
+  of_verb("query", q.query);
+  of_verb("prepare", q.prepare);
+  of_verb("execute", q.execute);
+  of_verb("batch", q.batch);
   metrics.add("tetrad_cql_traces_dropped_total", "Traces that were asked for and not kept.", shard,
               processor->traces_dropped());
   metrics.add("tetrad_cql_prepared_evicted_total", "Prepared statements dropped for room.", shard,

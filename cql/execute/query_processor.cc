@@ -44,18 +44,15 @@ StatementHash paging_hash(BytesView statement, const std::string& keyspace,
   return out;
 }
 
-/// Values given by name, put in the order of the markers.
+/// Values given by name, put in the order of the markers. A marker without one has none, and their
+/// number tells.
 Result<WireValues> order_values(const QueryParameters& parameters, const Statement& statement) {
   if (parameters.names.empty()) return parameters.values;
   WireValues ordered;
   for (const ColumnSpec& marker : statement.bind_variables()) {
     size_t at = 0;
     while (at < parameters.names.size() && parameters.names[at] != marker.name) ++at;
-    if (at == parameters.names.size()) {
-      ordered.push_back(WireValue::unset());
-    } else {
-      ordered.push_back(parameters.values[at]);
-    }
+    if (at < parameters.names.size()) ordered.push_back(parameters.values[at]);
   }
   return ordered;
 }
@@ -463,11 +460,11 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   head.stream = envelope.stream();
   head.warnings = notes.warnings;
   if (envelope.tracing()) head.tracing_id = &tracing_id;
-  auto& histogram = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
-                    : envelope.opcode() == Opcode::kQuery   ? metrics_.query
-                    : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
-                                                            : metrics_.batch;
-  histogram.record(reactor_.now_us() - started_us);
+  auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
+               : envelope.opcode() == Opcode::kQuery   ? metrics_.query
+               : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
+                                                       : metrics_.batch;
+  verb.latency.record(reactor_.now_us() - started_us);
   if (notes.trace != nullptr) {
     if (result) {
       if (const auto* rows = std::get_if<RowsResult>(&result->result))
@@ -482,7 +479,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   }
 
   if (!result) {
-    metrics_.errors.add();
+    verb.errors.add();
     append_error(out, head, result.error());
     co_return;
   }

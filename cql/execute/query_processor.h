@@ -42,8 +42,12 @@ struct QueryProcessorOptions {
 };
 
 struct QueryMetrics {
-  base::LatencyHistogram query, prepare, execute, batch;
-  base::Counter errors, prepared_evicted, unprepared;
+  struct Verb {
+    base::LatencyHistogram latency;
+    base::Counter errors;
+  };
+  Verb query, prepare, execute, batch;
+  base::Counter prepared_evicted, unprepared;
 };
 
 class QueryProcessor {

@@ -307,6 +307,8 @@ class SelectPreparer {
 
   Result<void> order_by() {
     const Restrictions& where = made_->where_;
+    if (std::ranges::any_of(source_.order_by, [](const auto& o) { return o.ann_of.has_value(); }))
+      return fail(ErrorCode::kInvalid, "not supported yet: ORDER BY … ANN OF");
     if (where.is_key_range() || where.on_token()) {
       return fail(ErrorCode::kInvalid,
                   "ORDER BY is only supported when the partition key is restricted by an EQ or an "
@@ -315,7 +317,6 @@ class SelectPreparer {
     size_t next = 0;
     std::optional<bool> reversed;
     for (const ast::Ordering& ordering : source_.order_by) {
-      if (ordering.ann_of) return fail(ErrorCode::kInvalid, "not supported yet: ORDER BY … ANN OF");
       TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
       if (column->kind != ColumnKind::kClustering) {
         return fail(ErrorCode::kInvalid,

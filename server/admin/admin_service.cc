@@ -53,9 +53,18 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
   const auto get = [&](const char* path) {
     return request.path == path && request.method == "GET";
   };
+  const auto parameter = [&](const char* name) {
+    const auto found = request.query.find(name);
+    return found == request.query.end() ? std::string() : found->second;
+  };
   if (get("/status")) return respond({200, "application/json", status()});
   if (get("/ring")) return respond({200, "application/json", ring()});
-  if (get("/partitions")) return respond({200, "application/json", partitions(request)});
+  if (get("/partitions")) {
+    if (const auto named = check_named(parameter("keyspace"), parameter("table")); !named)
+      return respond(error_response(404, named.error().message));
+    return respond(
+        {200, "application/json", partitions(parameter("keyspace"), parameter("table"))});
+  }
   if (get("/describe-cluster")) return respond({200, "application/json", describe_cluster()});
   if (get("/tablestats")) {
     gather_figures(true, [this, respond = std::move(respond)](const AllFigures& figures) {
@@ -86,10 +95,6 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     }
     return;
   }
-  const auto parameter = [&](const char* name) {
-    const auto found = request.query.find(name);
-    return found == request.query.end() ? std::string() : found->second;
-  };
   if (is_order("/log-level")) {
     const std::string level = parameter("level");
     if (level != "debug" && level != "info" && level != "warn" && level != "error") {
@@ -110,6 +115,8 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     return;
   }
   if (is_order("/repair")) {
+    if (const auto named = check_named(parameter("keyspace"), parameter("table")); !named)
+      return respond(error_response(404, named.error().message));
     parts_.shards.front().data.repairs().repair_now(
         parameter("keyspace"), parameter("table"),
         [respond = std::move(respond)](const replication::RepairRunner::Summary& summary) {
@@ -210,15 +217,21 @@ std::string AdminService::ring() const {
   return out.dump(2) + "\n";
 }
 
-std::string AdminService::partitions(const HttpRequest& request) const {
+Result<void> AdminService::check_named(const std::string& keyspace, const std::string& name) const {
   const auto state = parts_.node.meta().snapshot();
-  const auto wanted = [&](const char* name, const std::string& value) {
-    const auto found = request.query.find(name);
-    return found == request.query.end() || found->second.empty() || found->second == value;
-  };
+  if (!keyspace.empty() && !state->schema_objects.contains("keyspace/" + keyspace))
+    return fail(ErrorCode::kNotFound, "there is no keyspace {}", keyspace);
+  if (!name.empty() && !state->schema_objects.contains("table/" + keyspace + "/" + name))
+    return fail(ErrorCode::kNotFound, "there is no table {}.{}", keyspace, name);
+  return {};
+}
+
+std::string AdminService::partitions(const std::string& keyspace, const std::string& name) const {
+  const auto state = parts_.node.meta().snapshot();
   json out = json::array();
   for (const auto& [id, table] : state->tables) {
-    if (!wanted("keyspace", table->keyspace) || !wanted("table", table->name)) continue;
+    if (!keyspace.empty() && keyspace != table->keyspace) continue;
+    if (!name.empty() && name != table->name) continue;
     for (const auto& tablet : table->tablets.tablets()) {
       json replicas = json::array();
       for (const auto& replica : tablet.replicas) {
@@ -247,7 +260,20 @@ std::string AdminService::describe_cluster() const {
                    std::to_string(replication::kPhysicalPartitionMbDefault));
   settings.emplace(replication::kSettingLogicalPartitionMb,
                    std::to_string(replication::kLogicalPartitionMbDefault));
+  json voters = json::array();
+  std::string leader;
+  if (const replication::RaftDriver* driver = parts_.node.meta_group().driver()) {
+    const auto address_of = [&](HostId host) {
+      const replication::NodeInfo* node = state->node(host);
+      return node == nullptr ? host.to_string() : node->address;
+    };
+    for (const HostId host : driver->core().configuration().voters)
+      voters.push_back(address_of(host));
+    if (const auto host = driver->core().leader()) leader = address_of(*host);
+  }
   json out = {{"cluster", state->cluster_name},
+              {"metadata_leader", leader},
+              {"metadata_voters", voters},
               {"cluster_id", state->cluster_id.to_string()},
               {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
               {"schema_version", state->schema_version_uuid().to_string()},

@@ -51,7 +51,9 @@ class AdminService {
   void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
   std::string status() const;
   std::string ring() const;
-  std::string partitions(const HttpRequest& request) const;
+  /// An empty name is any. Errors: kNotFound.
+  Result<void> check_named(const std::string& keyspace, const std::string& name) const;
+  std::string partitions(const std::string& keyspace, const std::string& name) const;
   std::string describe_cluster() const;
   std::string table_stats(const AllFigures& figures) const;
   static Task<void> propose(AdminService* self, replication::MetaCommandBody body,

@@ -2,6 +2,7 @@
 """Hostile and greedy clients. After each case the node lives, answers another client, and has stayed within its memory."""
 
 import random
+import resource
 import signal
 import socket
 import struct
@@ -227,11 +228,14 @@ def random_garbage(_):
 
 @case
 def idle_connections(node):
-    """3,000 idle connections opened and closed"""
+    """10,000 idle connections opened and closed"""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    count = 10000 if most == resource.RLIM_INFINITY else min(10000, most - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count + 500, most))
     before = node.memory_kb()
     began = time.monotonic()
     idle = []
-    for _ in range(3000):
+    for _ in range(count):
         idle.append(Client(start=False))
     for client in idle[:300]:  # the others leave after the first byte
         client.send(frame(STARTUP, wire.startup_body()))
@@ -245,7 +249,7 @@ def idle_connections(node):
     grown = node.memory_kb() - before
     for client in idle:
         client.socket.close()
-    return f"opened in {took:.1f} s, {grown} KiB more, {bystander.words()}"
+    return f"{count} opened in {took:.1f} s, {grown} KiB more, {bystander.words()}"
 
 
 @case

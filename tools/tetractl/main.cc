@@ -136,6 +136,19 @@ int wait_until_gone(const Target& target, const std::string& host_id) {
   }
 }
 
+/// The first argument that is no option and no option's value.
+std::optional<std::string> first_word(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "-h" || word == "--host" || word == "-p" || word == "--port") {
+      ++i;
+    } else if (!word.starts_with("-")) {
+      return word;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -166,7 +179,12 @@ int main(int argc, char** argv) {
   auto* flush = app.add_subcommand("flush", "Writes the node's memtables to disk");
   auto* compact = app.add_subcommand("compact", "Compacts the node's files");
   auto* split = app.add_subcommand("split", "Splits a physical partition in two");
-  split->add_option("id", partition, "Its number, see partitions")->required();
+  split->add_option("id", partition, "Its number, see partitions")
+      ->required()
+      ->check([](const std::string& text) {
+        const bool number = text.find_first_not_of("0123456789") == std::string::npos;
+        return number ? std::string() : "'" + text + "' is no number of a partition";
+      });
   auto* stats = app.add_subcommand("tablestats", "Sizes of tables and stores on the node");
   auto* log_level = app.add_subcommand("log-level", "Changes the least level that the node logs");
   log_level->add_option("level", level, "debug, info, warn or error")->required();
@@ -193,8 +211,14 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : 2;
+    if (e.get_exit_code() == 0) return app.exit(e);  // help, version
+    std::string said = e.what();
+    if (e.get_name() == "RequiredError" && app.get_subcommands().empty()) {
+      const auto word = first_word(argc, argv);
+      said = word ? fmt::format("there is no command '{}'", *word) : "a command is missing";
+    }
+    fmt::print(stderr, "tetractl: {} (tetractl --help lists the commands)\n", said);
+    return 2;
   }
 
   std::string path;
