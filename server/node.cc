@@ -16,6 +16,7 @@
 #include "replication/rpc/shard_mailboxes.h"
 #include "server/admin/admin_service.h"
 #include "server/admin/http_server.h"
+#include "server/config/guardrails.h"
 #include "server/connection/listener.h"
 #include "server/runtime/cores.h"
 #include "server/runtime/thread_io_pool.h"
@@ -235,6 +236,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.mutation_bytes_max = options_.mutation_mb_max << 20;
   out.settings.batch_warn_bytes = static_cast<uint32_t>(options_.batch_warn_kb << 10);
   out.settings.batch_fail_bytes = static_cast<uint32_t>(options_.batch_fail_kb << 10);
+  out.settings.guardrails = guardrails_of(options_);
   out.settings.user_functions_enabled = options_.user_defined_functions_enabled;
   out.settings.script_limits.steps_max = options_.user_defined_functions_steps_max;
   out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;

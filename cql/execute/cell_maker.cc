@@ -19,12 +19,55 @@ using Operation = ColumnOperation;
 
 constexpr size_t kElementBytesMax = 65'535;
 
+/// The guardrails on values. What Cassandra counts for a cell beside key and value: timestamp, TTL
+/// and expiry.
+Result<void> check_values(const Operation& operation, std::span<const Cell> cells,
+                          const ValueGuard& guard) {
+  constexpr uint64_t kCellBytes = 20;
+  const ColumnSchema& column = *operation.column;
+  const DataType& type = *column.type;
+  const bool is_set = type.kind() == TypeKind::kSet;
+  const bool has_keys = type.is_multi_cell() && (is_set || type.kind() == TypeKind::kMap);
+  uint64_t bytes = 0, items = 0;
+  Bytes key;
+  for (const Cell& cell : cells) {
+    if (cell.kind == CellKind::kColumnDeletion) continue;
+    uint64_t key_bytes = cell.path.size(), value_bytes = cell.value.size();
+    if (has_keys) {
+      BytesView path = cell.path;
+      key.clear();
+      TETRAD_TRY_VOID(decode_ordered_to(key, path, is_set ? *type.element() : *type.key(), false));
+      key_bytes = key.size();
+      if (is_set) value_bytes = 0;  // where it has a value, that is the key as it was written
+    }
+    if (cell.kind == CellKind::kValue) {
+      ++items;
+      bytes += kCellBytes + key_bytes + value_bytes;
+      TETRAD_TRY_VOID(guard.check_size(column.name, value_bytes));
+    }
+    if (has_keys) TETRAD_TRY_VOID(guard.check_size(column.name, key_bytes));
+  }
+  // Single elements and those put before others it does not count.
+  const bool counts = operation.kind == Operation::Kind::kSet ||
+                      operation.kind == Operation::Kind::kSetWhole ||
+                      operation.kind == Operation::Kind::kAdd;
+  if (items == 0 || !counts || !type.is_collection()) return {};
+  if (!type.is_multi_cell()) {
+    const BytesView value = cells.back().value;
+    items = value.size() < 4 ? 0 : base::load_big_endian<uint32_t>(value.data());
+  }
+  return guard.check_collection(column.name, bytes, items);
+}
+
 }  // namespace
 
 Result<bool> CellMaker::add(const Operation& operation, const Place& place,
                             std::vector<Cell>& cells) {
   const size_t first = cells.size();
   TETRAD_TRY(const bool set, add_unsorted(operation, place, cells));
+  if (moment_.guard != nullptr) {
+    TETRAD_TRY_VOID(check_values(operation, std::span(cells).subspan(first), *moment_.guard));
+  }
   if (cells.size() - first > 1)
     sort_paths(cells.begin() + static_cast<ptrdiff_t>(first), cells.end());
   return set;

@@ -107,6 +107,10 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::optional<int64_t> batch_timestamp_us) {
   if (parts.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_write_level(context.options.consistency));
+  const Guardrails& guardrails = context.settings.guardrails;
+  TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,
+                                       context.options.consistency, true, context.warnings));
+  const ValueGuard guard{guardrails, context.warnings};
   base::Arena arena;
   const int64_t now_us = context.coordinator.next_timestamp_us();
   const FunctionEnvironment functions = make_function_environment(context);
@@ -120,8 +124,15 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     WriteMoment moment;
     moment.now_s = context.now_s;
     TETRAD_CO_TRY(moment.timestamp_us, part.statement->timestamp(evaluation, timestamp_us));
+    if (part.statement->has_timestamp()) {
+      TETRAD_CO_TRY_VOID(check_timestamp(guardrails, moment.timestamp_us,
+                                         context.reactor.wall_time_us(),
+                                         part.statement->table().name, context.warnings));
+    }
+    if (guardrails.on_values()) moment.guard = &guard;
     ListContents lists;
     if (part.statement->needs_read()) {
+      TETRAD_CO_TRY_VOID(part.statement->check_list_reads(guardrails));
       auto read = co_await part.statement->read_lists(context, evaluation, deadline);
       if (!read) co_return std::unexpected(std::move(read).error());
       lists = std::move(*read);

@@ -150,6 +150,11 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   size_t key_bytes = 0;
   std::vector<BytesView> originals;
   for (size_t i = 0; i < clustering.size(); ++i) {
+    if (!clustering_values_[i]) {  // of a compact table: the key ends here
+      TETRAD_TRY_VOID(append_ordered(row.clustering_key, *clustering[i].type, std::nullopt,
+                                     clustering[i].descending));
+      continue;
+    }
     TETRAD_TRY(const BytesView value, key_value(clustering_values_[i], clustering[i], context));
     key_bytes += value.size();
     TETRAD_TRY_VOID(
@@ -159,19 +164,49 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   if (key_bytes > partitioner::kKeyComponentBytesMax) return key_too_long(key_bytes);
 
   record.cells.reserve(regular_operations_.size() + 1);
-  record.liveness.timestamp_us = moment.timestamp_us;
-  if (ttl_s != 0) {
-    record.liveness.ttl_s = ttl_s;
-    record.liveness.expiry_s = moment.now_s + ttl_s;
+  if (table_->is_compact_storage) {
+    if (regular_operations_.empty()) {
+      TETRAD_TRY_VOID(add_empty_value(moment, ttl_s, record.cells));
+    }
+  } else {
+    record.liveness.timestamp_us = moment.timestamp_us;
+    if (ttl_s != 0) {
+      record.liveness.ttl_s = ttl_s;
+      record.liveness.expiry_s = moment.now_s + ttl_s;
+    }
   }
   bool all_set = true;
   for (const Operation& operation : regular_operations_) {
     TETRAD_TRY(const bool set, maker.add(operation, nowhere, record.cells));
     all_set = all_set && set;
   }
-  if (lossy_clustering_) add_key_cell(*table_, originals, moment, context, record.cells);
+  if (lossy_clustering_ && !record.empty()) {
+    add_key_cell(*table_, originals, moment, context, record.cells);
+  }
+  if (record.empty()) {  // of a compact table, with nothing set
+    mutation.rows.pop_back();
+    if (mutation.header.empty()) out.pop_back();
+    return {};
+  }
   storage::encode_row_record(record, row.record);
   row.complete = may_be_complete_ && all_set;
+  return {};
+}
+
+Result<void> ModifyStatement::add_empty_value(const WriteMoment& moment, int32_t ttl_s,
+                                              std::vector<Cell>& cells) const {
+  const ColumnSchema& column = table_->regular_columns().front();
+  if (!column.hidden) {
+    return fail(ErrorCode::kInvalid, "Column {} is mandatory for this COMPACT STORAGE table",
+                column.name);
+  }
+  Cell& cell = cells.emplace_back();
+  cell.column_id = column.id;
+  cell.timestamp_us = moment.timestamp_us;
+  if (ttl_s != 0) {
+    cell.ttl_s = ttl_s;
+    cell.expiry_s = moment.now_s + ttl_s;
+  }
   return {};
 }
 
@@ -282,6 +317,22 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& contex
   return values;
 }
 
+Result<void> ModifyStatement::check_list_reads(const Guardrails& guardrails) const {
+  if (guardrails.read_before_write_list_operations) return {};
+  for (const auto* operations : {&static_operations_, &regular_operations_}) {
+    for (const Operation& operation : *operations) {
+      if (!operation.needs_read()) continue;
+      const char* what = operation.kind == Operation::Kind::kSetIndex
+                             ? "Setting of list items by index requiring read before write"
+                         : operation.kind == Operation::Kind::kDiscard
+                             ? "Removal of list items requiring read before write"
+                             : "Removal of list items by index requiring read before write";
+      return check_enabled(false, "read_before_write_list_operations", what);
+    }
+  }
+  return {};
+}
+
 Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
                                                        EvalContext& evaluation,
                                                        base::Deadline deadline) const {
@@ -357,10 +408,21 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   TETRAD_CO_TRY(moment.timestamp_us,
                 timestamp(evaluation, context.options.timestamp_us.value_or(now_us)));
   TETRAD_CO_TRY_VOID(check_write_level(context.options.consistency));
+  const Guardrails& guardrails = context.settings.guardrails;
+  TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,
+                                       context.options.consistency, true, context.warnings));
+  if (has_timestamp()) {
+    TETRAD_CO_TRY_VOID(check_timestamp(guardrails, moment.timestamp_us,
+                                       context.reactor.wall_time_us(), table_->name,
+                                       context.warnings));
+  }
+  const ValueGuard guard{guardrails, context.warnings};
+  if (guardrails.on_values()) moment.guard = &guard;
   const base::Deadline deadline{context.reactor.now_us() + context.settings.write_timeout_us};
   ListCellIds ids(context.random, now_us);
   ListContents lists;
   if (needs_read_) {
+    TETRAD_CO_TRY_VOID(check_list_reads(guardrails));
     auto read = co_await read_lists(context, evaluation, deadline);
     if (!read) co_return std::unexpected(std::move(read).error());
     lists = std::move(*read);

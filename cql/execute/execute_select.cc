@@ -125,6 +125,8 @@ Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expre
 Result<void> SelectRun::bind() {
   const SelectStatement& s = statement_;
   TETRAD_TRY_VOID(check_read_level(context_.options.consistency));
+  TETRAD_TRY_VOID(check_consistency(context_.settings.guardrails.read_consistency_levels,
+                                    context_.options.consistency, false, context_.warnings));
   TETRAD_TRY(const auto limit, limit_value(s.limit_));
   TETRAD_TRY(const auto partition_limit, limit_value(s.per_partition_limit_));
   rows_left_ = limit.value_or(-1);
@@ -138,6 +140,7 @@ Result<void> SelectRun::bind() {
   TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
   TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
+  TETRAD_TRY_VOID(check_counts());
   filters_active_ = !filters_.empty();
   nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||
              (!partitions_.is_range && partitions_.partitions.empty());
@@ -179,6 +182,62 @@ Result<void> SelectRun::bind() {
   }
   page_left_ = page_size_;
   return {};
+}
+
+Result<void> SelectRun::check_counts() {
+  const Guardrails& guardrails = context_.settings.guardrails;
+  const std::string& table = statement_.table_->name;
+  if (context_.options.page_size > 0) {
+    const auto rows = static_cast<uint64_t>(context_.options.page_size);
+    TETRAD_TRY_VOID(check_threshold(
+        guardrails.page_size, rows, "page_size", context_.warnings,
+        [&](uint64_t limit, bool fails) {
+          return fails ? fmt::format(
+                             "Aborting query for table {}, page size {} exceeds fail "
+                             "threshold of {}.",
+                             table, rows, limit)
+                       : fmt::format(
+                             "Query for table {} with page size {} exceeds warning "
+                             "threshold of {}.",
+                             table, rows, limit);
+        }));
+  }
+  if (statement_.where_.has_partition_key_in()) {
+    const uint64_t keys = partitions_.partitions.size();
+    TETRAD_TRY_VOID(check_threshold(
+        guardrails.partition_keys_in_select, keys, "partition_keys_in_select", context_.warnings,
+        [&](uint64_t limit, bool fails) {
+          return fails ? fmt::format(
+                             "Aborting query with partition keys in IN clause on table "
+                             "{}, number of partition keys {} exceeds fail threshold of "
+                             "{}.",
+                             table, keys, limit)
+                       : fmt::format(
+                             "Query with partition keys in IN clause on table {}, with "
+                             "number of partition keys {} exceeds warning threshold of "
+                             "{}.",
+                             table, keys, limit);
+        }));
+    TETRAD_TRY_VOID(check_product(keys, "partition key"));
+  }
+  return check_product(clustering_.exact ? clustering_.rows.size() : clustering_.ranges.size(),
+                       "clustering key");
+}
+
+Result<void> SelectRun::check_product(uint64_t product, std::string_view key) {
+  return check_threshold(
+      context_.settings.guardrails.in_select_cartesian_product, product,
+      "in_select_cartesian_product", context_.warnings, [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Aborting query because the cartesian product of the IN "
+                           "restrictions on {} produces {} values, this exceeds fail "
+                           "threshold of {}.",
+                           key, product, limit)
+                     : fmt::format(
+                           "The cartesian product of the IN restrictions on {} produces "
+                           "{} values, this exceeds warning threshold of {}.",
+                           key, product, limit);
+      });
 }
 
 void SelectRun::skip_done_partitions() {

@@ -480,6 +480,11 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
 
   if (!result) {
     verb.errors.add();
+    // As Cassandra: what a guardrail refuses it warns of as well.
+    if (is_guardrail_text(result.error().message)) {
+      notes.warnings.push_back(result.error().message);
+      head.warnings = notes.warnings;
+    }
     append_error(out, head, result.error());
     co_return;
   }

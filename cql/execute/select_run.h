@@ -57,6 +57,10 @@ class SelectRun : private SelectProgress {
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
 
+  /// The guardrails on the size of what is asked for.
+  Result<void> check_counts();
+  Result<void> check_product(uint64_t product, std::string_view key);
+
   /// After a page: the partitions before the one of the position are done.
   void skip_done_partitions();
 

@@ -52,6 +52,7 @@ TraceStore::TraceStore(base::Reactor& reactor, base::Random& random, ScriptEngin
       settings_(settings),
       logger_(std::move(logger)) {
   settings_.write_timeout_us = kWriteUs;
+  settings_.guardrails = {};  // they are for clients
 }
 
 bool TraceStore::has_tables() const {

@@ -394,9 +394,12 @@ std::string describe_aggregate(const AggregateSchema& aggregate) {
 
 std::string describe_table(const TableSchema& table, bool internals) {
   const std::string name = quote_identifier(table.keyspace) + "." + quote_identifier(table.name);
+  const bool compact = table.is_compact_storage;
   const bool short_key = table.partition_key().size() == 1 && table.clustering().empty();
   std::vector<const ColumnSchema*> columns;
-  for (const auto& column : table.columns()) columns.push_back(&column);
+  for (const auto& column : table.columns()) {
+    if (!column.hidden) columns.push_back(&column);
+  }
   std::stable_sort(columns.begin(), columns.end(),
                    [](const ColumnSchema* a, const ColumnSchema* b) {
                      return std::pair(a->kind, a->type->is_multi_cell()) <
@@ -410,33 +413,41 @@ std::string describe_table(const TableSchema& table, bool internals) {
         "for "
         "reference:\nVIRTUAL TABLE {} (\n",
         name, name);
+  } else if (compact) {
+    out = fmt::format(
+        "/*\nWarning: Table {} omitted because it has constructs not compatible with CQL (was "
+        "created via legacy API).\nApproximate structure, for reference:\n(this should not be used "
+        "to reproduce this schema)\n\nCREATE TABLE {} (\n",
+        name, name);
   } else {
     out = fmt::format("CREATE TABLE {} (\n", name);
   }
   for (const ColumnSchema* column : columns) {
     out +=
         fmt::format("    {} {}{}{},\n", quote_identifier(column->name), column->type->cql_text(),
-                    column->kind == ColumnKind::kStatic ? " static" : "",
+                    column->kind == ColumnKind::kStatic && !compact ? " static" : "",
                     short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
   }
   if (internals) {  // so that the ALTER TABLE … DROP behind it has something to drop
     for (const DroppedColumn& dropped : table.dropped_columns) {
       if (table.find(dropped.name) != nullptr) continue;
       out += fmt::format("    {} {}{},\n", quote_identifier(dropped.name), dropped.type_text,
-                         dropped.kind == ColumnKind::kStatic ? " static" : "");
+                         dropped.kind == ColumnKind::kStatic && !compact ? " static" : "");
     }
   }
   if (short_key) {
     out.erase(out.size() - 2, 1);
   } else {
     const std::string partition = joined_names(table.partition_key());
+    const bool alone = table.clustering().empty() || table.has_hidden_clustering();
     out += fmt::format("    PRIMARY KEY ({}{}{})\n",
                        table.partition_key().size() > 1 ? "(" + partition + ")" : partition,
-                       table.clustering().empty() ? "" : ", ", joined_names(table.clustering()));
+                       alone ? "" : ", ", alone ? "" : joined_names(table.clustering()));
   }
   const TableOptions& o = table.options;
   out += ") WITH ";
   if (is_virtual) return out + "comment = " + quoted(o.comment) + ";\n*/";
+  if (compact) out += "COMPACT STORAGE\n    AND ";
   if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";
   if (!table.clustering().empty()) {
     std::string order;
@@ -477,6 +488,7 @@ std::string describe_table(const TableSchema& table, bool internals) {
                          quote_identifier(dropped.name), dropped.dropped_time_us);
     }
   }
+  if (compact) out += "\n*/";
   return out;
 }
 

@@ -22,6 +22,8 @@ bool has_marker(const Raw& raw) {
 
 }  // namespace
 
+const QuerySettings& ExpressionBuilder::settings() const { return context_.settings; }
+
 Result<const ColumnSchema*> ExpressionBuilder::column(const ast::Identifier& name) const {
   const ColumnSchema* found = table_.find(name.text);
   if (found == nullptr) {

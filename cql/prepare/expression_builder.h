@@ -74,6 +74,7 @@ class ExpressionBuilder {
       : context_(context), table_(table), markers_(markers) {}
 
   const TableSchema& table() const { return table_; }
+  const QuerySettings& settings() const;
 
   /// A term for something of a known type.
   Result<ExpressionPtr> term(const ast::Term& term, const Receiver& receiver);

@@ -46,6 +46,54 @@ void warn_about_factor(const std::map<std::string, std::string>& replication,
   }
 }
 
+/// Keyspaces that users made, and their tables.
+size_t count_keyspaces(const SchemaSnapshot& schema) {
+  size_t count = 0;
+  for (const auto& [name, keyspace] : schema.keyspaces()) count += is_system(*keyspace) ? 0 : 1;
+  return count;
+}
+
+Result<void> check_replication(const std::string& keyspace,
+                               const std::map<std::string, std::string>& replication,
+                               const PlanInput& input) {
+  const Guardrails& guardrails = input.settings.guardrails;
+  const auto found = replication.find("class");
+  TETRAD_TRY_VOID(check_enabled(guardrails.simplestrategy || found == replication.end() ||
+                                    !found->second.ends_with("SimpleStrategy"),
+                                "simplestrategy", "SimpleStrategy"));
+  for (const auto& [name, value] : replication) {
+    if (name == "class") continue;
+    const auto factor = static_cast<uint64_t>(std::strtoll(value.c_str(), nullptr, 10));
+    const auto text = [&](const char* side) {
+      return [&, side](uint64_t limit, bool fails) {
+        return fmt::format(
+            "The keyspace {} has a replication factor of {}, {} the {} threshold of {}.", keyspace,
+            factor, side, fails ? "failure" : "warning", limit);
+      };
+    };
+    TETRAD_TRY_VOID(check_minimum(guardrails.minimum_replication_factor, factor,
+                                  "minimum_replication_factor", input.warnings, text("below")));
+    TETRAD_TRY_VOID(check_threshold(guardrails.maximum_replication_factor, factor,
+                                    "maximum_replication_factor", input.warnings, text("above")));
+  }
+  return {};
+}
+
+Result<void> check_fields(const std::string& name, size_t count, const PlanInput& input) {
+  return check_threshold(
+      input.settings.guardrails.fields_per_udt, count, "fields_per_udt", input.warnings,
+      [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "User types cannot have more than {} columns, but {} provided for "
+                           "user type {}.",
+                           limit, count, name)
+                     : fmt::format(
+                           "The user type {} has {} columns, this exceeds the warning threshold of "
+                           "{}.",
+                           name, count, limit);
+      });
+}
+
 }  // namespace
 
 Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput& input) {
@@ -109,6 +157,19 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
         "Keyspace name must not be more than 48 characters long (got {} characters for \"{}\")",
         name.size(), name);
   }
+  const size_t keyspaces = count_keyspaces(input.schema) + 1;
+  TETRAD_TRY_VOID(check_threshold(
+      input.settings.guardrails.keyspaces, keyspaces, "keyspaces", input.warnings,
+      [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Cannot have more than {} keyspaces, aborting the creation of "
+                           "keyspace {}",
+                           limit, name)
+                     : fmt::format(
+                           "Creating keyspace {}, current number of keyspaces {} exceeds "
+                           "warning threshold of {}.",
+                           name, keyspaces, limit);
+      }));
   SchemaPlan out;
   if (const KeyspaceSchema* found = input.schema.keyspace(name); found != nullptr) {
     if (is_system(*found)) {
@@ -129,6 +190,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
   keyspace.name = name;
   keyspace.durable_writes = given.durable_writes.value_or(true);
   if (given.replication) {
+    TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
     keyspace.replication = *given.replication;
     warn_about_factor(keyspace.replication, input);
   } else {
@@ -153,17 +215,24 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
   TETRAD_TRY(const KeyspaceProperties given,
              read_keyspace_properties(name, statement.properties, data_centers_of(input.meta),
                                       &found->replication));
+  if (given.replication) TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
   KeyspaceSchema keyspace;
   keyspace.name = name;
   keyspace.replication = given.replication.value_or(found->replication);
   keyspace.durable_writes = given.durable_writes.value_or(found->durable_writes);
   if (given.replication) warn_about_factor(keyspace.replication, input);
+  if (keyspace_text(keyspace) == keyspace_text(*found)) {
+    out.nothing_to_do = true;
+    return out;
+  }
   out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
   out.answer = SchemaChange{Kind::kUpdated, Target::kKeyspace, name, "", {}};
   return out;
 }
 
 Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& input) {
+  TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_keyspace, "drop_keyspace_enabled",
+                                "DROP KEYSPACE functionality"));
   const std::string& name = statement.name.text;
   TETRAD_TRY_VOID(check_modifiable(input.schema, name));
   const KeyspaceSchema* found = input.schema.keyspace(name);
@@ -220,6 +289,11 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
     }
     field_names.push_back(field.name.text);
     field_types.push_back(std::move(type));
+  }
+  TETRAD_TRY_VOID(check_fields(name, field_names.size(), input));
+  for (size_t i = 0; i < field_names.size(); ++i) {
+    TETRAD_TRY_VOID(
+        check_vectors(input.settings.guardrails, *field_types[i], field_names[i], input.warnings));
   }
   const TypePtr type =
       make_udt(keyspace_name, name, std::move(field_names), std::move(field_types), false);
@@ -284,6 +358,8 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
         }
       }
     }
+    TETRAD_TRY_VOID(check_fields(name, names.size() + 1, input));
+    TETRAD_TRY_VOID(check_vectors(input.settings.guardrails, *type, field, input.warnings));
     names.push_back(field);
     types.push_back(std::move(type));
   } else if (const auto* rename = std::get_if<ast::RenameFields>(&statement.action)) {

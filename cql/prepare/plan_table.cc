@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cql/prepare/compact_storage.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/schema/schema_text.h"
@@ -223,6 +224,9 @@ std::string expanded_text(const DataType& type) {
 
 Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
                          TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
+  if (table.is_compact_storage) {
+    return fail(ErrorCode::kInvalid, "Cannot add new column to a COMPACT STORAGE table");
+  }
   for (const auto& definition : action.columns) {
     const std::string& name = definition.name.text;
     if (std::any_of(columns.begin(), columns.end(),
@@ -304,8 +308,9 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
   std::set<std::string> named;
   for (const auto& name : action.columns) {
     if (!named.insert(name.text).second) continue;  // named twice, dropped once
-    const auto column = std::find_if(columns.begin(), columns.end(),
-                                     [&](const auto& c) { return c.name == name.text; });
+    const auto column = std::find_if(columns.begin(), columns.end(), [&](const auto& c) {
+      return c.name == name.text && !c.hidden;
+    });
     if (column == columns.end()) {
       if (action.if_exists) continue;
       return fail(ErrorCode::kInvalid, "Column {} was not found in table '{}'", name.text,
@@ -313,6 +318,10 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
     }
     if (column->is_primary_key())
       return fail(ErrorCode::kInvalid, "Cannot drop PRIMARY KEY column {}", name.text);
+    if (table.is_compact_storage && column->kind == ColumnKind::kRegular) {
+      return fail(ErrorCode::kInvalid, "Cannot drop the value {} of a COMPACT STORAGE table",
+                  name.text);
+    }
     if (column->type->kind() == TypeKind::kUdt && column->type->is_multi_cell()) {
       return fail(ErrorCode::kInvalid, "Cannot drop non-frozen column {} of user type {}",
                   name.text, column->type->cql_text());
@@ -329,8 +338,9 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
 Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table,
                             std::vector<ColumnSchema>& columns, bool& changed) {
   for (const auto& [from, to] : action.renames) {
-    const auto column = std::find_if(columns.begin(), columns.end(),
-                                     [&](const auto& c) { return c.name == from.text; });
+    const auto column = std::find_if(columns.begin(), columns.end(), [&](const auto& c) {
+      return c.name == from.text && !c.hidden;
+    });
     if (column == columns.end()) {  // with IF EXISTS too, as Cassandra does
       return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", from.text,
                   table.qualified_name());
@@ -351,6 +361,83 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
   return {};
 }
 
+Result<void> check_column_count(const std::string& table, size_t columns, const PlanInput& input) {
+  return check_threshold(
+      input.settings.guardrails.columns_per_table, columns, "columns_per_table", input.warnings,
+      [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Tables cannot have more than {} columns, but {} provided for table {}",
+                           limit, columns, table)
+                     : fmt::format(
+                           "The table {} has {} columns, this exceeds the warning threshold of {}.",
+                           table, columns, limit);
+      });
+}
+
+Result<void> check_table_count(const std::string& name, const PlanInput& input) {
+  size_t tables = 1;
+  for (const auto& [keyspace_name, keyspace] : input.schema.keyspaces()) {
+    if (!is_system(*keyspace)) tables += keyspace->tables.size();
+  }
+  return check_threshold(
+      input.settings.guardrails.tables, tables, "tables", input.warnings,
+      [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Cannot have more than {} tables, aborting the creation of table "
+                           "{}",
+                           limit, name)
+                     : fmt::format(
+                           "Creating table {}, current number of tables {} exceeds warning "
+                           "threshold of {}.",
+                           name, tables, limit);
+      });
+}
+
+/// The properties without those that have no effect here.
+Result<ast::Properties> guarded_properties(const ast::Properties& properties,
+                                           const PlanInput& input) {
+  std::vector<std::string> names;
+  for (const auto& property : properties) names.push_back(property.name.text);
+  std::ranges::sort(names);
+  TETRAD_TRY(const auto ignored,
+             check_names(input.settings.guardrails.table_properties, names, "table_properties",
+                         "Table Properties", input.warnings));
+  ast::Properties out;
+  for (const auto& property : properties) {
+    if (std::ranges::find(ignored, property.name.text) == ignored.end()) out.push_back(property);
+  }
+  return out;
+}
+
+Result<void> check_compressed(const TableOptions& options, const PlanInput& input) {
+  const auto found = options.compression.find("enabled");
+  return check_enabled(input.settings.guardrails.uncompressed_tables ||
+                           found == options.compression.end() || found->second != "false",
+                       "uncompressed_tables_enabled", "Uncompressed table");
+}
+
+Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
+  const Guardrails& guardrails = input.settings.guardrails;
+  const auto found = options.compaction.find("class");
+  if (options.default_time_to_live_s != 0 || found == options.compaction.end() ||
+      !found->second.ends_with("TimeWindowCompactionStrategy"))
+    return {};
+  constexpr const char* kName = "zero_ttl_on_twcs";
+  constexpr const char* kWhat =
+      "0 default_time_to_live on a table with TimeWindowCompactionStrategy compaction strategy";
+  constexpr const char* kReason =
+      "It is suspicious to use default_time_to_live set to 0 with such compaction strategy. Please "
+      "keep in mind that data will not start to automatically expire after they are older than a "
+      "respective compaction window unit of a certain size. Please set TTL for your INSERT or "
+      "UPDATE statements if you expect data to be expired as table settings will not do it. ";
+  TETRAD_TRY_VOID(check_enabled(guardrails.zero_ttl_on_twcs, kName, kWhat, kReason));
+  if (guardrails.zero_ttl_on_twcs_warned) {
+    input.warnings.push_back(
+        guardrail_text(kName, fmt::format("{} is not recommended. {}", kWhat, kReason)));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& input) {
@@ -360,6 +447,9 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   const std::string& name = statement.name.name.text;
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
+  TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));
+  TETRAD_TRY_VOID(check_column_count(name, statement.columns.size(), input));
+  TETRAD_TRY_VOID(check_table_count(name, input));
   SchemaPlan out;
   if (find_table(keyspace, name) != nullptr) {
     if (statement.if_not_exists) {
@@ -372,8 +462,10 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
                           keyspace_name),
               base::AlreadyExistsDetail{keyspace_name, name}));
   }
-  if (statement.options.compact_storage)
-    return fail(ErrorCode::kInvalid, "not supported yet: COMPACT STORAGE");
+  if (statement.options.compact_storage) {
+    TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.compact_tables, "compact_tables",
+                                  "Creation of new COMPACT STORAGE tables"));
+  }
   if (!is_valid_object_name(name)) {
     return fail(ErrorCode::kConfig,
                 "{}.{}: Table name must not be empty or not contain non-alphanumeric-underscore "
@@ -390,15 +482,26 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   table.version = SchemaVersion{1};
   table.options = default_options();
   std::optional<Uuid> id;
-  TETRAD_TRY_VOID(apply_table_properties(statement.options.properties, table.options, id));
+  TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
   TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, *keyspace));
+  if (statement.options.compact_storage) {
+    TETRAD_TRY_VOID(make_compact(columns));
+    table.is_compact_storage = true;
+  }
   for (ColumnSchema& column : columns) {
     if (!column.is_primary_key()) column.id = table.next_column_id++;
   }
   table.set_columns(std::move(columns));
+  for (const ColumnSchema& column : table.columns()) {
+    TETRAD_TRY_VOID(
+        check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
+  }
+  TETRAD_TRY_VOID(check_twcs(table.options, input));
+  TETRAD_TRY_VOID(check_compressed(table.options, input));
   if (table.is_counter && table.options.default_time_to_live_s != 0) {
     return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
   }
+  if (table.is_counter) return fail(ErrorCode::kInvalid, "not supported yet: counters");
   if (id && input.meta.tables.contains(TableId{*id})) {
     return fail(ErrorCode::kInvalid, "A table with the id {} exists already", id->to_string());
   }
@@ -429,6 +532,11 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   TableSchema table = *old;
   std::vector<ColumnSchema> columns = old->columns();
   bool changed = false;
+  TETRAD_TRY_VOID(
+      check_enabled(input.settings.guardrails.alter_table ||
+                        std::holds_alternative<ast::TableOptions>(statement.action) ||
+                        std::holds_alternative<ast::DropCompactStorage>(statement.action),
+                    "alter_table", "ALTER TABLE changing columns"));
   if (const auto* add = std::get_if<ast::AddColumns>(&statement.action)) {
     TETRAD_TRY_VOID(add_columns(*add, *keyspace, table, columns, changed));
   } else if (const auto* drop = std::get_if<ast::DropColumns>(&statement.action)) {
@@ -437,14 +545,14 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     TETRAD_TRY_VOID(rename_columns(*rename, table, columns, changed));
   } else if (const auto* options = std::get_if<ast::TableOptions>(&statement.action)) {
     std::optional<Uuid> id;
-    TETRAD_TRY_VOID(apply_table_properties(options->properties, table.options, id));
+    TETRAD_TRY(const auto properties, guarded_properties(options->properties, input));
+    TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
+    TETRAD_TRY_VOID(check_compressed(table.options, input));
     if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
     if (!options->clustering_order.empty()) {
       return fail(ErrorCode::kInvalid, "Cannot alter the clustering order of table {}.{}",
                   keyspace_name, name);
     }
-    if (options->compact_storage)
-      return fail(ErrorCode::kInvalid, "not supported yet: COMPACT STORAGE");
     if (table.is_counter && table.options.default_time_to_live_s != 0) {
       return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
     }
@@ -454,8 +562,16 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   } else if (std::holds_alternative<ast::MaskColumn>(statement.action)) {
     return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
   } else {
-    return fail(ErrorCode::kInvalid, "Cannot DROP COMPACT STORAGE on table {}.{}: it has none",
-                keyspace_name, name);
+    if (!input.settings.guardrails.drop_compact_storage) {
+      return fail(ErrorCode::kInvalid,
+                  "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
+    }
+    if (!table.is_compact_storage) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
+    }
+    drop_compact(table, columns);
+    changed = true;
   }
   if (!changed) {
     out.nothing_to_do = true;
@@ -464,6 +580,14 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
   table.version.value += 1;
   table.set_columns(std::move(columns));
+  if (table.columns().size() > old->columns().size()) {
+    TETRAD_TRY_VOID(check_column_count(name, table.columns().size(), input));
+  }
+  for (const ColumnSchema& column : table.columns()) {
+    if (old->find(column.name) != nullptr) continue;
+    TETRAD_TRY_VOID(
+        check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
+  }
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
   if (table.options.max_partition_mb != old->options.max_partition_mb) {
     out.change.altered_tables.push_back(
@@ -473,6 +597,9 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
 }
 
 Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input) {
+  TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_truncate_table,
+                                "drop_truncate_table_enabled",
+                                "DROP and TRUNCATE TABLE functionality"));
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
@@ -492,6 +619,9 @@ Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input)
 }
 
 Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) {
+  TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_truncate_table,
+                                "drop_truncate_table_enabled",
+                                "DROP and TRUNCATE TABLE functionality"));
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.table, input));
   const std::string& name = statement.table.name.text;
   const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);

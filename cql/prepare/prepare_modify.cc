@@ -84,8 +84,10 @@ class ModifyPreparer {
     made_->partition_values_.resize(table_->partition_key().size());
     made_->clustering_values_.resize(table_->clustering().size());
     int32_t index = 0;
+    made_->writes_rows_ = !table_->has_hidden_clustering();
     for (const ColumnSchema& column : table_->columns()) {
       ExpressionPtr value = make_marker(column.type, index++);
+      if (column.hidden && !made_->writes_rows_) continue;
       switch (column.kind) {
         case ColumnKind::kPartitionKey:
           made_->partition_values_[column.position] = std::move(value);
@@ -265,6 +267,8 @@ class ModifyPreparer {
 
   Result<void> attributes(const ast::Attributes& source) {
     if (source.timestamp) {
+      TETRAD_TRY_VOID(check_enabled(context_.settings.guardrails.user_timestamps, "user_timestamps",
+                                    "User provided timestamps (USING TIMESTAMP)"));
       TETRAD_TRY(made_->attributes_.timestamp,
                  builder_->term(*source.timestamp, {"[timestamp]", bigint_type(), nullptr}));
     }
@@ -303,7 +307,7 @@ class ModifyPreparer {
 
   void finish_insert() {
     finish();
-    made_->may_be_complete_ = !made_->lossy_clustering_ &&
+    made_->may_be_complete_ = !made_->lossy_clustering_ && !table_->is_compact_storage &&
                               made_->regular_operations_.size() == table_->regular_columns().size();
   }
 
@@ -329,6 +333,18 @@ class ModifyPreparer {
     if (none_given && !made_->static_operations_.empty() && made_->regular_operations_.empty()) {
       made_->writes_rows_ = false;
       return {};
+    }
+    if (table_->is_compact_storage && !none_given) {  // a part of the clustering key is enough
+      const auto& values = made_->clustering_values_;
+      const auto is_given = [](const ExpressionPtr& value) { return value != nullptr; };
+      const auto gap = std::ranges::find_if_not(values, is_given);
+      const auto next = std::find_if(gap, values.end(), is_given);
+      if (next == values.end()) return {};
+      return fail(ErrorCode::kInvalid,
+                  "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is "
+                  "not restricted",
+                  table_->clustering()[static_cast<size_t>(next - values.begin())].name,
+                  table_->clustering()[static_cast<size_t>(gap - values.begin())].name);
     }
     return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
   }

@@ -37,15 +37,22 @@ class ChangeStatement final : public Statement {
             schema, SchemaSnapshot::build(*meta, schema.get(), context.virtual_tables.keyspaces()));
       }
       std::vector<std::string> warnings;
-      TETRAD_CO_TRY(SchemaPlan planned, plan_now(*schema, *meta, context, warnings));
-      if (planned.nothing_to_do) co_return StatementResult();
-      planned.change.expected = meta->schema_version;
-      auto changed =
-          co_await context.meta.change_schema(std::move(planned.change), deadline, &warnings);
-      if (changed) {
+      auto planned = plan_now(*schema, *meta, context, warnings);
+      const auto warn = [&] {
         context.warnings.insert(context.warnings.end(), warnings.begin(), warnings.end());
-        if (!planned.answer) co_return StatementResult();
-        co_return StatementResult(*planned.answer);
+      };
+      if (!planned || planned->nothing_to_do) {
+        warn();
+        if (!planned) co_return std::unexpected(std::move(planned).error());
+        co_return StatementResult();
+      }
+      planned->change.expected = meta->schema_version;
+      auto changed =
+          co_await context.meta.change_schema(std::move(planned->change), deadline, &warnings);
+      if (changed) {
+        warn();
+        if (!planned->answer) co_return StatementResult();
+        co_return StatementResult(*planned->answer);
       }
       if (changed.error().code != ErrorCode::kConflict ||
           context.reactor.now_us() >= deadline.at_us) {

@@ -81,6 +81,7 @@ class SelectPreparer {
  public:
   SelectPreparer(const ast::Select& source, const PrepareContext& context, TablePtr table)
       : source_(source),
+        context_(context),
         table_(std::move(table)),
         markers_(context.marker_names.size()),
         builder_(context, *table_, markers_),
@@ -90,6 +91,14 @@ class SelectPreparer {
     made_->table_ = table_;
     made_->is_json_ = source_.json;
     made_->distinct_ = source_.distinct;
+    const Guardrails& guardrails = context_.settings.guardrails;
+    TETRAD_TRY_VOID(
+        check_enabled(guardrails.allow_filtering || !source_.allow_filtering || table_->is_virtual,
+                      "allow_filtering", "Querying with ALLOW FILTERING",
+                      "ALLOW FILTERING can potentially visit all the data in the table "
+                      "and have unpredictable performance."));
+    TETRAD_TRY_VOID(check_enabled(guardrails.group_by || source_.group_by.empty(), "group_by",
+                                  "GROUP BY functionality"));
     TETRAD_TRY_VOID(select_list());
     for (const ast::Ordering& ordering : source_.order_by) {
       TETRAD_TRY([[maybe_unused]] const auto* known, builder_.column(ordering.column));
@@ -123,6 +132,7 @@ class SelectPreparer {
     std::vector<ColumnSpec> specs;
     if (source_.items.empty()) {
       for (const ColumnSchema& column : table_->columns()) {
+        if (column.hidden) continue;
         specs.push_back({table_->keyspace, table_->name, column.name, column.type});
         made_->outputs_.push_back(make_column(column.type, builder_.slot_of(column)));
         selected_.push_back(&column);
@@ -381,6 +391,7 @@ class SelectPreparer {
   }
 
   const ast::Select& source_;
+  const PrepareContext& context_;
   const TablePtr table_;
   BindMarkers markers_;
   ExpressionBuilder builder_;

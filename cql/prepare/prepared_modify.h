@@ -50,6 +50,7 @@ struct PreparedAttributes {
 struct WriteMoment {
   int64_t timestamp_us = 0;
   int64_t now_s = 0;
+  const ValueGuard* guard = nullptr;  // null: values are not looked at
 };
 
 /// Path ids of new list elements: one source for a statement or a whole batch, so that their order
@@ -96,6 +97,8 @@ class ModifyStatement final : public Statement {
   Kind kind() const { return kind_; }
   bool has_timestamp() const { return attributes_.timestamp != nullptr; }
   bool needs_read() const { return needs_read_; }
+  /// The guardrail on operations on lists that read.
+  Result<void> check_list_reads(const Guardrails& guardrails) const;
   /// The timestamp of USING, or `otherwise`. Errors: kInvalid.
   Result<int64_t> timestamp(EvalContext& context, int64_t otherwise) const;
 
@@ -113,6 +116,9 @@ class ModifyStatement final : public Statement {
   struct RowWrite;
 
   Result<int32_t> ttl(EvalContext& context) const;
+  /// The value of a compact table that has none to give. Errors: kInvalid where one is declared.
+  Result<void> add_empty_value(const WriteMoment& moment, int32_t ttl_s,
+                               std::vector<storage::Cell>& cells) const;
   Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
                           ListCellIds& ids, std::vector<storage::Mutation>& out) const;
   /// INSERT JSON: the values of the columns become bound values.

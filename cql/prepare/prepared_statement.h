@@ -18,6 +18,7 @@
 #include "base/task.h"
 #include "cql/grammar/ast.h"
 #include "cql/prepare/answer_budget.h"
+#include "cql/prepare/guardrails.h"
 #include "cql/protocol/request.h"
 #include "cql/protocol/result_metadata.h"
 #include "cql/protocol/schema_change.h"
@@ -70,6 +71,7 @@ struct QuerySettings {
   uint32_t in_cartesian_product_max = 100'000;
   bool user_functions_enabled = false;
   ScriptLimits script_limits;
+  Guardrails guardrails;
 };
 
 /// What a connection carries from statement to statement.

@@ -13,10 +13,17 @@ namespace tetrad::cql {
 
 namespace {
 
-constexpr std::string_view kRequiresFiltering =
-    "Cannot execute this query as it might involve data filtering and thus may have unpredictable "
-    "performance. If you want to execute this query despite the performance unpredictability, use "
-    "ALLOW FILTERING";
+std::unexpected<Error> requires_filtering(bool may_be_allowed) {
+  return fail(ErrorCode::kInvalid,
+              "Cannot execute this query as it might involve data filtering and thus may have "
+              "unpredictable performance. {}",
+              may_be_allowed
+                  ? "If you want to execute this query despite the performance unpredictability, "
+                    "use ALLOW FILTERING"
+                  : "Executing this query despite the performance unpredictability with ALLOW "
+                    "FILTERING has been disabled by the allow_filtering_enabled property in "
+                    "cassandra.yaml");
+}
 
 }  // namespace
 
@@ -32,6 +39,7 @@ class Restrictions::Builder {
     result_.table_ = &table_;
     result_.partition_.resize(table_.partition_key().size());
     result_.of_ = of;
+    result_.filtering_enabled_ = expressions.settings().guardrails.allow_filtering;
   }
 
   Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
@@ -217,7 +225,7 @@ class Restrictions::Builder {
     }
     result_.is_key_range_ = !complete || has_slice;
     if (restricted != 0 && result_.is_key_range_ && !allow_filtering_) {
-      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+      return requires_filtering(result_.filtering_enabled_);
     }
     result_.single_partition_ =
         !result_.is_key_range_ && !result_.token_ &&
@@ -251,7 +259,7 @@ class Restrictions::Builder {
     for (const auto& restriction : all) {
       const bool selects = restriction->kind != Restriction::Kind::kContains;
       if (restriction->first().position != next || after_slice || !selects) {
-        if (of_ == WhereOf::kUpdate || allow_filtering_) break;
+        if ((of_ == WhereOf::kUpdate && !table_.is_compact_storage) || allow_filtering_) break;
         if (!selects) {
           return fail(ErrorCode::kInvalid,
                       "Clustering columns can only be restricted with CONTAINS with a secondary "
@@ -266,7 +274,8 @@ class Restrictions::Builder {
       next += static_cast<uint32_t>(restriction->columns.size());
       after_slice = restriction->kind == Restriction::Kind::kSlice;
     }
-    if (of_ == WhereOf::kUpdate && !only_static_) {
+    // In a compact table a part of the clustering key is enough.
+    if (of_ == WhereOf::kUpdate && !only_static_ && (!table_.is_compact_storage || all.empty())) {
       std::string missing;
       for (const ColumnSchema& column : table_.clustering()) {
         const bool found = std::ranges::any_of(all, [&](const RestrictionPtr& restriction) {
@@ -292,7 +301,7 @@ class Restrictions::Builder {
     if (allow_filtering_) return {};
     for (const auto& restriction : result_.negated_) {
       if (result_.is_key_range_ || restriction->first().kind == ColumnKind::kPartitionKey) {
-        return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+        return requires_filtering(result_.filtering_enabled_);
       }
     }
     return {};
@@ -307,7 +316,7 @@ class Restrictions::Builder {
                   join_names(columns, ", "));
     }
     if (!allow_filtering_) {
-      return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+      return requires_filtering(result_.filtering_enabled_);
     }
     return {};
   }
@@ -347,7 +356,7 @@ Result<Restrictions> Restrictions::build(const std::vector<ast::Relation>& relat
 
 Result<void> Restrictions::check_filtering_allowed() const {
   if (!lacks_allow_filtering_) return {};
-  return fail_text(ErrorCode::kInvalid, std::string(kRequiresFiltering));
+  return requires_filtering(filtering_enabled_);
 }
 
 bool Restrictions::has_partition_key_in() const {

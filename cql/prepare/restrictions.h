@@ -148,7 +148,7 @@ class Restrictions {
   std::vector<Filter> filters_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
-  bool lacks_allow_filtering_ = false;
+  bool lacks_allow_filtering_ = false, filtering_enabled_ = true;
 };
 
 /// Sorted, overlaps and neighbours joined, empty ones dropped.

@@ -380,6 +380,15 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
     covered += restriction.columns.size();
   }
   if (!sliced && clustering_prefix_ == 0) return bound;  // everything
+  if (of_ == WhereOf::kUpdate && covered < clustering_count) {
+    // A row of a compact table by a part of its key: the rest is null.
+    for (Prefix& prefix : prefixes) {
+      for (const ColumnSchema& column : table_->clustering().subspan(covered)) {
+        TETRAD_TRY_VOID(append_ordered(prefix.key, *column.type, std::nullopt, column.descending));
+      }
+    }
+    covered = clustering_count;
+  }
   if (!sliced && covered == clustering_count && prefixes.size() <= kExactRowsMax) {
     bound.exact = true;
     std::ranges::sort(prefixes, {}, &Prefix::key);

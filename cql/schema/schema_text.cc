@@ -168,6 +168,7 @@ std::string table_text(const TableSchema& table) {
                        {"position", column.position},
                        {"descending", column.descending},
                        {"id", column.id}});
+    if (column.hidden) columns.back()["hidden"] = true;
   }
   json dropped = json::array();
   for (const DroppedColumn& column : table.dropped_columns) {
@@ -210,6 +211,7 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
       TETRAD_TRY(column.kind, kind_named(item.at("kind")));
       column.position = item.at("position");
       column.descending = item.at("descending");
+      column.hidden = item.value("hidden", false);
       column.id = item.at("id");
       columns.push_back(std::move(column));
     }

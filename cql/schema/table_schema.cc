@@ -61,7 +61,7 @@ void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
     clustering_count_ += column.kind == ColumnKind::kClustering;
     static_count_ += column.kind == ColumnKind::kStatic;
     is_counter |= column.type->is_counter();
-    by_name_.emplace(column.name, i);
+    if (!column.hidden) by_name_.emplace(column.name, i);
     if (column.id == 0) continue;
     if (index_by_id_.size() <= column.id) index_by_id_.resize(column.id + 1);
     index_by_id_[column.id] = static_cast<uint32_t>(i + 1);

@@ -27,6 +27,8 @@ struct ColumnSchema {
   /// in columns().
   uint32_t position = 0;
   bool descending = false;  // of a clustering column
+  /// Of a table WITH COMPACT STORAGE: statements do not know it, DROP COMPACT STORAGE shows it.
+  bool hidden = false;
   /// What row records call it: from 1, never used twice in a table, also not after DROP and ADD. 0
   /// for key columns.
   uint32_t id = 0;
@@ -75,6 +77,9 @@ class TableSchema {
   TableOptions options;
   std::vector<DroppedColumn> dropped_columns;
   bool is_virtual = false;  // computed: system, system_schema, system_virtual_schema, tetrad …
+  /// Rows have no marker: one without a value is not there. Without clustering columns what was
+  /// declared is static and a clustering column and a value are hidden; with them and no value
+  /// declared a value of the type empty is.
   bool is_compact_storage = false;
   bool is_counter = false;
   uint32_t next_column_id = 1;
@@ -95,7 +100,10 @@ class TableSchema {
     return std::span(columns_).subspan(partition_key_count_ + clustering_count_ + static_count_);
   }
   bool has_static() const { return static_count_ != 0; }
-  /// Null if there is none.
+  bool has_hidden_clustering() const {
+    return clustering_count_ != 0 && clustering().front().hidden;
+  }
+  /// Null if there is none, or it is hidden.
   const ColumnSchema* find(std::string_view column_name) const;
   const ColumnSchema* find_by_id(uint32_t column_id) const;
   std::string qualified_name() const { return keyspace + "." + name; }

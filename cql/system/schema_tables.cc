@@ -133,8 +133,11 @@ void define_schema_tables(ComputedTables& tables) {
     VirtualRows rows;
     for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
       for (const auto& [name, table] : keyspace.tables) {
-        std::vector<std::string> flags = {"compound"};
+        std::vector<std::string> flags;
+        const bool compact = table->is_compact_storage;
+        if (!compact || table->clustering().size() > 1) flags.push_back("compound");
         if (table->is_counter) flags.push_back("counter");
+        if (compact && !table->has_hidden_clustering()) flags.push_back("dense");
         const uint32_t partition_mb = table->options.max_partition_mb;
         VirtualRow row = {text(keyspace.name), text(name), text_set(flags),
                           partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};

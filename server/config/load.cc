@@ -11,6 +11,19 @@
 namespace tetrad::server {
 namespace {
 
+/// 0 for what is no unit here.
+uint64_t unit_factor(OptionUnit unit, std::string_view text) {
+  using Names = std::map<std::string_view, uint64_t>;
+  if (text.empty()) return 1;
+  const Names names = unit == OptionUnit::kBytes
+                          ? Names{{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+                      : unit == OptionUnit::kSeconds
+                          ? Names{{"s", 1}, {"m", 60}, {"h", 3'600}, {"d", 86'400}}
+                          : Names{};
+  const auto found = names.find(text);
+  return found == names.end() ? 0 : found->second;
+}
+
 Result<void> set_option(Options& options, const OptionEntry& entry, const std::string& value) {
   if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) {
     if (!entry.choices.empty() &&
@@ -31,13 +44,15 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
     return {};
   }
   uint64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size() || number < entry.least ||
-      number > entry.most) {
+  const char* const last = value.data() + value.size();
+  const auto [end, error] = std::from_chars(value.data(), last, number);
+  const uint64_t factor = unit_factor(entry.unit, std::string_view(end, last));
+  if (error != std::errc() || factor == 0 || number > entry.most / factor ||
+      number * factor < entry.least) {
     return fail(ErrorCode::kConfig, "{}: '{}' is no whole number from {} to {}", entry.name, value,
                 entry.least, entry.most);
   }
-  options.*std::get<uint64_t Options::*>(entry.target) = number;
+  options.*std::get<uint64_t Options::*>(entry.target) = number * factor;
   return {};
 }
 
@@ -54,9 +69,17 @@ Result<void> read_file(const std::string& path, Options& options) {
           std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
       if (entry == table.end())
         return fail(ErrorCode::kConfig, "{}: there is no option '{}'", path, name);
-      if (!pair.second.IsScalar())
+      std::string value;
+      if (pair.second.IsSequence() &&
+          std::holds_alternative<std::string Options::*>(entry->target)) {
+        for (const auto& item : pair.second)
+          value += (value.empty() ? "" : ", ") + item.as<std::string>();
+      } else if (pair.second.IsScalar()) {
+        value = pair.second.as<std::string>();
+      } else {
         return fail(ErrorCode::kConfig, "{}: {}: not a single value", path, name);
-      if (auto set = set_option(options, *entry, pair.second.as<std::string>()); !set) {
+      }
+      if (auto set = set_option(options, *entry, value); !set) {
         return fail(ErrorCode::kConfig, "{}: {}", path, set.error().message);
       }
     }

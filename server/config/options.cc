@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "server/config/guardrails.h"
+
 namespace tetrad::server {
 namespace {
 
@@ -17,12 +19,20 @@ std::string default_text(const OptionEntry& entry) {
 
 std::string allowed_text(const OptionEntry& entry) {
   if (std::holds_alternative<uint64_t Options::*>(entry.target)) {
-    return fmt::format("{} to {}", entry.least, entry.most);
+    const char* const units = entry.unit == OptionUnit::kBytes     ? "; B, KiB, MiB, GiB"
+                              : entry.unit == OptionUnit::kSeconds ? "; s, m, h, d"
+                                                                   : "";
+    return fmt::format("{} to {}{}", entry.least, entry.most, units);
   }
   if (std::holds_alternative<bool Options::*>(entry.target)) return "true or false";
   std::string out;
   for (const auto choice : entry.choices) out += (out.empty() ? "" : ", ") + std::string(choice);
   return out;
+}
+
+std::vector<OptionEntry> with_guardrails(std::vector<OptionEntry> table) {
+  append_guardrail_options(table);
+  return table;
 }
 
 }  // namespace
@@ -35,7 +45,7 @@ std::string command_line_name(const OptionEntry& entry) {
 
 const std::vector<OptionEntry>& option_table() {
   constexpr uint64_t kPortMax = 65'535;
-  static const std::vector<OptionEntry> table = {
+  static const std::vector<OptionEntry> table = with_guardrails({
       {"data_directory",
        &Options::data_directory,
        0,
@@ -234,7 +244,7 @@ const std::vector<OptionEntry>& option_table() {
        1'024,
        {},
        "Memory of one call of a function, in MiB."},
-  };
+  });
   return table;
 }
 

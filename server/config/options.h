@@ -40,18 +40,51 @@ struct Options {
 
   bool user_defined_functions_enabled = false;
   uint64_t user_defined_functions_steps_max = 1'000'000, user_defined_functions_memory_mb = 16;
+
+  // Guardrails, as Cassandra 5.0 names them (config/guardrails.cc); 0: no limit.
+  uint64_t keyspaces_warn_threshold = 0, keyspaces_fail_threshold = 0;
+  uint64_t tables_warn_threshold = 0, tables_fail_threshold = 0;
+  uint64_t columns_per_table_warn_threshold = 0, columns_per_table_fail_threshold = 0;
+  uint64_t fields_per_udt_warn_threshold = 0, fields_per_udt_fail_threshold = 0;
+  uint64_t vector_dimensions_warn_threshold = 0, vector_dimensions_fail_threshold = 0;
+  uint64_t items_per_collection_warn_threshold = 0, items_per_collection_fail_threshold = 0;
+  uint64_t page_size_warn_threshold = 0, page_size_fail_threshold = 0;
+  uint64_t partition_keys_in_select_warn_threshold = 0, partition_keys_in_select_fail_threshold = 0;
+  uint64_t in_select_cartesian_product_warn_threshold = 0,
+           in_select_cartesian_product_fail_threshold = 0;
+  uint64_t minimum_replication_factor_warn_threshold = 0,
+           minimum_replication_factor_fail_threshold = 0;
+  uint64_t maximum_replication_factor_warn_threshold = 0,
+           maximum_replication_factor_fail_threshold = 0;
+  uint64_t collection_size_warn_threshold = 0, collection_size_fail_threshold = 0;      // bytes
+  uint64_t column_value_size_warn_threshold = 0, column_value_size_fail_threshold = 0;  // bytes
+  uint64_t maximum_timestamp_warn_threshold = 0, maximum_timestamp_fail_threshold = 0;  // seconds
+  uint64_t minimum_timestamp_warn_threshold = 0, minimum_timestamp_fail_threshold = 0;  // seconds
+  std::string table_properties_warned, table_properties_ignored, table_properties_disallowed;
+  std::string write_consistency_levels_warned, write_consistency_levels_disallowed;
+  std::string read_consistency_levels_warned, read_consistency_levels_disallowed;
+  bool user_timestamps_enabled = true, group_by_enabled = true, allow_filtering_enabled = true;
+  bool drop_truncate_table_enabled = true, drop_keyspace_enabled = true;
+  bool alter_table_enabled = true, read_before_write_list_operations_enabled = true;
+  bool simplestrategy_enabled = true, uncompressed_tables_enabled = true;
+  bool compact_tables_enabled = true, drop_compact_storage_enabled = true;
+  bool zero_ttl_on_twcs_enabled = true, zero_ttl_on_twcs_warned = false;
 };
 
 inline constexpr uint64_t kShardsMax = 256;
 
+/// What may stand behind a number: 64KiB, 30d; without it bytes or seconds are meant.
+enum class OptionUnit : uint8_t { kNone, kBytes, kSeconds };
+
 /// One line of the table.
 struct OptionEntry {
   using Target = std::variant<std::string Options::*, uint64_t Options::*, bool Options::*>;
-  std::string_view name;  // in the file; on the command line with '-' for '_'
+  std::string name;  // in the file; on the command line with '-' for '_'
   Target target;
   uint64_t least = 0, most = 0;                // of a number
   std::vector<std::string_view> choices = {};  // of a text; empty: any
-  std::string_view sentence;
+  std::string sentence;
+  OptionUnit unit = OptionUnit::kNone;  // of a number
 };
 
 const std::vector<OptionEntry>& option_table();

@@ -4,12 +4,14 @@
 import datetime
 import decimal
 import ipaddress
+import os
 import re
 import struct
 import time
 import uuid
 
 from cassandra import ConsistencyLevel, DriverException, OperationTimedOut, ProtocolVersion
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
 from cassandra.protocol import ErrorMessage, ProtocolHandler, ResultMessage
@@ -237,8 +239,9 @@ class Server:
         profile = ExecutionProfile(
             load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(),
             consistency_level=ConsistencyLevel.QUORUM, request_timeout=30, row_factory=lambda names, rows: rows)
+        name, _, password = os.environ.get("TETRAD_REFERENCE_LOGIN", "").partition(":")
         self.cluster = Cluster(
-            hosts, port=port, protocol_version=version, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            hosts, port=port, auth_provider=PlainTextAuthProvider(name, password) if name else None, protocol_version=version, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             schema_metadata_enabled=False, token_metadata_enabled=False, max_schema_agreement_wait=0, connect_timeout=30)
         self.version = version
         self.session = self.cluster.connect(wait_for_all_pools=True)

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""record.py ADDRESS [SCRIPT...]: writes expected/ from the answers of the server there (own_* only when named)."""
+"""record.py ADDRESS [SCRIPT...]: writes expected/ from the answers of the server there (own_* only when named).
 
+TETRAD_REFERENCE_SCRIPTS=settings: of the scripts there, from a server that runs with their settings."""
+
+import os
 import sys
 from pathlib import Path
 
@@ -14,7 +17,7 @@ def main():
     only = set(sys.argv[2:])
     server = Server([sys.argv[1]])
     total = 0
-    for path in sorted((here / "scripts").glob("*.cql")):
+    for path in sorted((here / os.environ.get("TETRAD_REFERENCE_SCRIPTS", "scripts")).glob("*.cql")):
         own = path.stem.startswith("own_")  # of what Cassandra 5.0 has not: recorded by name, from Tetrad
         if path.stem not in only if only or own else False:
             continue

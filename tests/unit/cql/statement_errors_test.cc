@@ -3,6 +3,7 @@
 // not.
 #include <catch2/catch.hpp>
 
+#include "cql/schema/schema_text.h"
 #include "tests/support/local_cluster.h"
 
 namespace tetrad::tests {
@@ -826,12 +827,27 @@ struct Fixture : LocalCluster {
           "tuple<int, text>, ve vector<float, 3>)",
           "CREATE TABLE seme.r (a int, b int, c int, d int, v int, PRIMARY KEY (a, b, c, d)) WITH "
           "CLUSTERING ORDER BY (b ASC, c DESC, d ASC)",
-          "CREATE TABLE seme.cnt (k int PRIMARY KEY, c counter)",
           "CREATE TABLE seme.p (k int, c int, v int, s int static, PRIMARY KEY (k, c))",
           "CREATE TABLE seme.tx (k text, c text, v text, PRIMARY KEY (k, c))"}) {
       INFO(statement);
       REQUIRE(cql(statement) == "ok");
     }
+    make_counter_table();
+  }
+  /// Nobody can create one yet; what statements say of them stands.
+  void make_counter_table() {
+    CHECK(error("CREATE TABLE seme.cnt (k int PRIMARY KEY, c counter)") ==
+          "not supported yet: counters");
+    REQUIRE(cql("CREATE TABLE seme.cnt (k int PRIMARY KEY, c bigint)") == "ok");
+    const std::string key = cql::table_key("seme", "cnt");
+    std::string text = meta.snapshot()->schema_objects.at(key);
+    const size_t type = text.find("bigint");
+    REQUIRE(type != std::string::npos);
+    text.replace(type, 6, "counter");
+    replication::SchemaChange change;
+    change.expected = meta.snapshot()->schema_version;
+    change.objects.emplace_back(key, text);
+    REQUIRE(run_task(reactor, meta.change_schema(std::move(change), {}, nullptr)));
   }
   std::string answer(std::string_view statement) {
     // Drivers page; so are statements meant that these were asked with.

@@ -10,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "server/config/guardrails.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -94,6 +95,51 @@ TEST_CASE("numbers: both bounds are taken, what is past them or no number is ref
                                 entry.least, entry.most));
     }
   }
+}
+
+TEST_CASE("numbers with a unit") {
+  const auto bytes = [](const char* value) {
+    const auto line = read({"--collection-size-warn-threshold", value});
+    REQUIRE(line);
+    return line->options.collection_size_warn_threshold;
+  };
+  CHECK(bytes("7") == 7);
+  CHECK(bytes("7B") == 7);
+  CHECK(bytes("3KiB") == 3 << 10);
+  CHECK(bytes("3MiB") == 3 << 20);
+  CHECK(bytes("1024GiB") == uint64_t{1} << 40);
+  CHECK(has(refusal(read({"--collection-size-warn-threshold=1025GiB"})), "is no whole number"));
+  CHECK(has(refusal(read({"--collection-size-warn-threshold=99999999999999999GiB"})),
+            "is no whole number"));
+  CHECK(has(refusal(read({"--collection-size-warn-threshold=3kb"})), "is no whole number"));
+  const auto line = read({"--maximum-timestamp-warn-threshold", "2d"});
+  REQUIRE(line);
+  CHECK(line->options.maximum_timestamp_warn_threshold == 2 * 86'400);
+  CHECK(has(refusal(read({"--page-size-warn-threshold=2KiB"})), "is no whole number"));
+  CHECK(has(help_text(), "B, KiB, MiB, GiB"));
+}
+
+TEST_CASE("guardrails: what the file says is what statements are measured by") {
+  const File file(
+      "keyspaces_warn_threshold: 1\nkeyspaces_fail_threshold: 2\ncollection_size_fail_threshold: "
+      "4KiB\nminimum_timestamp_fail_threshold: 1h\nread_consistency_levels_warned: [one, ALL]\n"
+      "table_properties_ignored: Comment, gc_grace_seconds\ngroup_by_enabled: false\n"
+      "zero_ttl_on_twcs_warned: true\n");
+  const auto line = read({"--config", file.path()});
+  REQUIRE(line);
+  const cql::Guardrails rails = guardrails_of(line->options);
+  CHECK(rails.keyspaces.warn == 1);
+  CHECK(rails.keyspaces.fail == 2);
+  CHECK(rails.collection_size_bytes.fail == 4096);
+  CHECK(rails.minimum_timestamp_s.fail == 3600);
+  CHECK(rails.read_consistency_levels.warned == std::vector<std::string>{"ALL", "ONE"});
+  CHECK(rails.table_properties.ignored == std::vector<std::string>{"comment", "gc_grace_seconds"});
+  CHECK_FALSE(rails.group_by);
+  CHECK(rails.zero_ttl_on_twcs_warned);
+  // Off unless asked for.
+  const cql::Guardrails none = guardrails_of(Options{});
+  CHECK_FALSE((none.on_values() || none.keyspaces.is_on() || none.zero_ttl_on_twcs_warned));
+  CHECK((none.group_by && none.allow_filtering && none.drop_keyspace && none.compact_tables));
 }
 
 TEST_CASE("texts and switches") {

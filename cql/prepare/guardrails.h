@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits that whoever runs the server puts on what clients may do: Cassandra 5.0's guardrails, with
+// its names, warnings and errors. All are off unless the configuration says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/consistency_level.h"
+#include "base/result.h"
+#include "cql/types/data_type.h"
+
+namespace tetrad::cql {
+
+/// A number that is warned of above one limit and refused above another; 0: no limit.
+struct Threshold {
+  uint64_t warn = 0, fail = 0;
+  bool is_on() const { return warn != 0 || fail != 0; }
+};
+
+struct NameLimits {
+  std::vector<std::string> warned, ignored, disallowed;
+};
+
+struct Guardrails {
+  Threshold keyspaces, tables, columns_per_table, fields_per_udt, vector_dimensions;
+  Threshold collection_size_bytes, items_per_collection, column_value_size_bytes;
+  Threshold page_size, partition_keys_in_select, in_select_cartesian_product;
+  Threshold minimum_replication_factor, maximum_replication_factor;
+  Threshold maximum_timestamp_s, minimum_timestamp_s;            // ahead of and behind the clock
+  NameLimits table_properties;                                   // in lower case
+  NameLimits write_consistency_levels, read_consistency_levels;  // in upper case
+  bool user_timestamps = true, group_by = true, allow_filtering = true;
+  bool drop_truncate_table = true, drop_keyspace = true, alter_table = true;
+  bool read_before_write_list_operations = true, simplestrategy = true;
+  bool compact_tables = true, drop_compact_storage = true, uncompressed_tables = true;
+  bool zero_ttl_on_twcs = true, zero_ttl_on_twcs_warned = false;
+
+  bool on_values() const {
+    return collection_size_bytes.is_on() || items_per_collection.is_on() ||
+           column_value_size_bytes.is_on();
+  }
+};
+
+/// What guardrails add to the answer of a request.
+using Warnings = std::vector<std::string>;
+
+/// "Guardrail NAME violated: WHAT is not allowed", and a reason if there is one.
+Result<void> check_enabled(bool enabled, std::string_view guardrail, std::string_view what,
+                           std::string_view reason = {});
+/// Warns with or fails with the text that `text(limit, fails)` gives.
+template <class Text>
+Result<void> check_threshold(const Threshold& threshold, uint64_t value, std::string_view guardrail,
+                             Warnings& warnings, Text text);
+/// As check_threshold(), where less is worse.
+template <class Text>
+Result<void> check_minimum(const Threshold& threshold, uint64_t value, std::string_view guardrail,
+                           Warnings& warnings, Text text);
+/// Tells which of `names` are to be ignored.
+Result<std::vector<std::string>> check_names(const NameLimits& limits,
+                                             std::span<const std::string> names,
+                                             std::string_view guardrail, std::string_view what,
+                                             Warnings& warnings);
+Result<void> check_consistency(const NameLimits& limits, ConsistencyLevel level, bool is_write,
+                               Warnings& warnings);
+/// Vectors in a column, at any depth.
+Result<void> check_vectors(const Guardrails& guardrails, const DataType& type,
+                           std::string_view column, Warnings& warnings);
+/// Of USING TIMESTAMP; `now_us` of the wall clock.
+Result<void> check_timestamp(const Guardrails& guardrails, int64_t timestamp_us, int64_t now_us,
+                             std::string_view table, Warnings& warnings);
+
+/// What is looked at when values are written.
+struct ValueGuard {
+  const Guardrails& guardrails;
+  Warnings& warnings;
+
+  Result<void> check_size(std::string_view column, uint64_t bytes) const;
+  Result<void> check_collection(std::string_view column, uint64_t bytes, uint64_t items) const;
+};
+
+// --- the inside of a template ---
+
+std::string guardrail_text(std::string_view guardrail, std::string_view message);
+bool is_guardrail_text(std::string_view message);
+
+template <class IsBeyond, class Text>
+Result<void> check_limits(const Threshold& threshold, IsBeyond is_beyond,
+                          std::string_view guardrail, Warnings& warnings, Text text) {
+  if (threshold.fail != 0 && is_beyond(threshold.fail)) {
+    return std::unexpected(
+        Error(ErrorCode::kInvalid, guardrail_text(guardrail, text(threshold.fail, true))));
+  }
+  if (threshold.warn != 0 && is_beyond(threshold.warn)) {
+    warnings.push_back(guardrail_text(guardrail, text(threshold.warn, false)));
+  }
+  return {};
+}
+
+template <class Text>
+Result<void> check_threshold(const Threshold& threshold, uint64_t value, std::string_view guardrail,
+                             Warnings& warnings, Text text) {
+  return check_limits(
+      threshold, [value](uint64_t limit) { return value > limit; }, guardrail, warnings, text);
+}
+
+template <class Text>
+Result<void> check_minimum(const Threshold& threshold, uint64_t value, std::string_view guardrail,
+                           Warnings& warnings, Text text) {
+  return check_limits(
+      threshold, [value](uint64_t limit) { return value < limit; }, guardrail, warnings, text);
+}
+
+}  // namespace tetrad::cql
