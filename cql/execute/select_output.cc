@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/assert.h"
 #include "base/byte_io.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
@@ -190,11 +189,10 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
   return {};
 }
 
-StatementResult SelectRun::finish() {
+Result<StatementResult> SelectRun::finish() {
   result_.metadata = statement_.result_metadata_;
   if (nothing_ && statement_.is_aggregate_ && !statement_.is_grouped_) {
-    const auto written = end_groups();
-    TETRAD_ASSERT(written.has_value());
+    TETRAD_TRY_VOID(end_groups());
   }
   if (sorts_) {
     const bool reversed = statement_.reversed_;

@@ -158,7 +158,7 @@ class SelectRun : private SelectProgress {
   /// A row that finish() puts in its place.
   Result<void> write_for_sort(Bytes key, EvalContext& evaluation);
   Result<void> write(EvalContext& evaluation);
-  StatementResult finish();
+  Result<StatementResult> finish();
   struct SortedRow {
     Bytes key, cells;
   };
