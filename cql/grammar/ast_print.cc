@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "cql/grammar/token.h"
-
 namespace tetrad::cql::ast {
 namespace {
 
@@ -183,26 +181,6 @@ std::string_view relation_operator_name(RelationOperator op) {
   return "";
 }
 
-std::string quote_identifier(std::string_view name) {
-  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  bool plain = !name.empty() && is_lower(name.front());
-  for (char c : name) plain = plain && (is_lower(c) || is_digit(c) || c == '_');
-  if (plain) {
-    const auto keyword = find_keyword(name);
-    if (!keyword) return std::string(name);
-    const KeywordUse use = keyword_use(*keyword);
-    if (use != KeywordUse::R && use != KeywordUse::F) return std::string(name);
-  }
-  std::string quoted = "\"";
-  for (char c : name) {
-    quoted.push_back(c);
-    if (c == '"') quoted.push_back(c);
-  }
-  quoted.push_back('"');
-  return quoted;
-}
-
 std::string quote_string(std::string_view text) {
   std::string quoted = "'";
   for (char c : text) {
@@ -233,7 +211,7 @@ std::string to_string(const CqlType& type) {
   std::string text;
   switch (type.kind) {
     case CqlType::Kind::kNative:
-      text = native_type_name(type.native);
+      text = keyword_text(type.native);
       break;
     case CqlType::Kind::kList:
       text = fmt::format("list<{}>", parameters());

@@ -10,9 +10,6 @@
 
 namespace tetrad::cql::ast {
 
-/// `name`, or `"name"` with " doubled when it would not read back the same without quotes
-/// (upper case, odd characters, a reserved word).
-std::string quote_identifier(std::string_view name);
 /// 'text' with ' doubled.
 std::string quote_string(std::string_view text);
 

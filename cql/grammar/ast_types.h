@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "cql/types/keyword.h"
+
 namespace tetrad::cql::ast {
 
 /// Where something starts in the text: lines count from 1, columns (bytes) from 0.
@@ -59,39 +61,10 @@ struct FunctionName {
   Identifier name;
 };
 
-enum class NativeType : uint8_t {
-  kAscii,
-  kBigint,
-  kBlob,
-  kBoolean,
-  kCounter,
-  kDate,
-  kDecimal,
-  kDouble,
-  kDuration,
-  kFloat,
-  kInet,
-  kInt,
-  kSmallint,
-  kText,
-  kTime,
-  kTimestamp,
-  kTimeuuid,
-  kTinyint,
-  kUuid,
-  kVarchar,
-  kVarint,
-};
-
-/// "int", "text" …
-std::string_view native_type_name(NativeType type);
-/// The native type of a lower-case name.
-std::optional<NativeType> find_native_type(std::string_view lower_case_name);
-
 /// A type as written. frozen<…> is no node of its own: it sets `frozen` on what it encloses.
 struct CqlType {
   enum class Kind : uint8_t {
-    kNative,  // native
+    kNative,  // native, which names one
     kList,    // parameters[0]
     kSet,     // parameters[0]
     kMap,     // parameters[0] to parameters[1]
@@ -101,7 +74,7 @@ struct CqlType {
     kCustom,  // class_name, written as a string literal
   };
   Kind kind = Kind::kNative;
-  NativeType native = NativeType::kInt;
+  Keyword native = Keyword::kInt;
   bool frozen = false;
   std::vector<CqlType> parameters;
   int32_t dimension = 0;

@@ -32,6 +32,17 @@ Token Lexer::take(TokenKind kind, size_t length) {
   return token;
 }
 
+Token Lexer::take_lines(TokenKind kind, size_t length) {
+  const Token token = take(kind, length);
+  for (size_t i = token.offset; i < offset_; ++i) {
+    if (text_[i] == '\n') {
+      ++line_;
+      line_start_ = i + 1;
+    }
+  }
+  return token;
+}
+
 std::string Lexer::character_at(size_t offset) const {
   if (offset >= text_.size()) return "<EOF>";
   size_t length = 1;  // a whole UTF-8 sequence, so that the message stays valid text
@@ -154,72 +165,35 @@ Token Lexer::read_line_comment() {
 Token Lexer::read_block_comment() {
   const size_t close = text_.find("*/", offset_ + 2);
   if (close == std::string_view::npos) return fail_mismatch(text_.size(), "'*'");
-  Token token = take(TokenKind::kHidden, close + 2 - offset_);
-  for (size_t i = token.offset; i < offset_; ++i) {
-    if (text_[i] == '\n') {
-      ++line_;
-      line_start_ = i + 1;
-    }
+  return take_lines(TokenKind::kHidden, close + 2 - offset_);
+}
+
+size_t Lexer::quoted_bytes() const {
+  const char quote = text_[offset_];
+  for (size_t i = offset_ + 1; i < text_.size(); ++i) {
+    if (text_[i] != quote) continue;
+    if (at(i + 1) != quote) return i + 1 - offset_;
+    ++i;
   }
-  return token;
+  return 0;
 }
 
 Token Lexer::read_string() {
-  int32_t lines = 0;
-  size_t last_line_start = line_start_;
-  for (size_t i = offset_ + 1; i < text_.size(); ++i) {
-    if (text_[i] == '\n') {
-      ++lines;
-      last_line_start = i + 1;
-    }
-    if (text_[i] != '\'') continue;
-    if (at(i + 1) == '\'') {
-      ++i;
-      continue;
-    }
-    Token token = take(TokenKind::kString, i + 1 - offset_);
-    line_ += lines;
-    line_start_ = last_line_start;
-    return token;
-  }
-  return fail_mismatch(text_.size(), "'''");
+  const size_t length = quoted_bytes();
+  return length == 0 ? fail_mismatch(text_.size(), "'''") : take_lines(TokenKind::kString, length);
 }
 
 Token Lexer::read_dollar_string() {
   if (at(offset_ + 1) != '$') return fail_mismatch(offset_ + 1, "'$'");
   const size_t close = text_.find("$$", offset_ + 2);
   if (close == std::string_view::npos) return fail_mismatch(text_.size() - 1, "'$'");
-  Token token = take(TokenKind::kString, close + 2 - offset_);
-  for (size_t i = token.offset; i < offset_; ++i) {
-    if (text_[i] == '\n') {
-      ++line_;
-      line_start_ = i + 1;
-    }
-  }
-  return token;
+  return take_lines(TokenKind::kString, close + 2 - offset_);
 }
 
 Token Lexer::read_quoted_name() {
-  int32_t lines = 0;
-  size_t last_line_start = line_start_;
-  for (size_t i = offset_ + 1; i < text_.size(); ++i) {
-    if (text_[i] == '\n') {
-      ++lines;
-      last_line_start = i + 1;
-    }
-    if (text_[i] != '"') continue;
-    if (at(i + 1) == '"') {
-      ++i;
-      continue;
-    }
-    const bool empty = i == offset_ + 1;
-    Token token = take(empty ? TokenKind::kEmptyName : TokenKind::kQuotedName, i + 1 - offset_);
-    line_ += lines;
-    line_start_ = last_line_start;
-    return token;
-  }
-  // "" at the very end arrives here too: its second quote reads as the first half of a pair.
-  return fail_mismatch(text_.size(), "'\"'");
+  const size_t length = quoted_bytes();
+  if (length == 0) return fail_mismatch(text_.size(), "'\"'");
+  return take_lines(length == 2 ? TokenKind::kEmptyName : TokenKind::kQuotedName, length);
 }
 
 Token Lexer::read_word() {

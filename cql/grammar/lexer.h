@@ -24,6 +24,8 @@ class Lexer {
  private:
   char at(size_t offset) const { return offset < text_.size() ? text_[offset] : '\0'; }
   Token take(TokenKind kind, size_t length);
+  /// take() of what may have ends of lines in it.
+  Token take_lines(TokenKind kind, size_t length);
   Token fail_mismatch(size_t offset, std::string_view expected);
   Token fail_character(size_t offset);
   std::string character_at(size_t offset) const;
@@ -31,6 +33,9 @@ class Lexer {
   Token read_hidden();
   Token read_line_comment();
   Token read_block_comment();
+  /// From the quote here to the one that closes it, both counted; 0 if none does. Two quotes in a
+  /// row are one of the text.
+  size_t quoted_bytes() const;
   Token read_string();
   Token read_dollar_string();
   Token read_quoted_name();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Select lists: selectors and their aliases.
-#include "cql/grammar/parser_core.h"
+#include "cql/grammar/parse_collections.h"
 
 namespace tetrad::cql {
 
@@ -170,19 +170,8 @@ ast::Selector Parser::simple_selector() {
 }
 
 std::vector<ast::Selector> Parser::selectors_until(TokenKind close) {
-  std::vector<ast::Selector> items;
-  int32_t height = 0;
-  if (!accept(close)) {
-    if (!starts_selector(index_) && !is(TokenKind::kMinus)) expect(close);
-    do {
-      items.push_back(selector());
-      check_count(items.size());
-      height = std::max(height, height_);
-    } while (accept(TokenKind::kComma));
-    expect(close);
-  }
-  set_height(height + 1);
-  return items;
+  if (!is(close) && !starts_selector(index_) && !is(TokenKind::kMinus)) expect(close);
+  return items_until(close, [this] { return selector(); });
 }
 
 ast::Selector Parser::write_time_selector() {
@@ -261,35 +250,8 @@ ast::Selector Parser::brace_selector() {
   advance();
   if (accept(TokenKind::kRightBrace)) return ast::Selector{ast::SetSelector{}, position};
   ast::Selector first = selector();
-  int32_t height = height_;
-  if (!is_any({TokenKind::kColon, TokenKind::kComma, TokenKind::kRightBrace})) fail_no_viable();
-  if (accept(TokenKind::kColon)) {
-    ast::MapSelector map;
-    ast::Selector first_value = selector();
-    height = std::max(height, height_);
-    map.entries.emplace_back(std::move(first), std::move(first_value));
-    while (accept(TokenKind::kComma)) {
-      ast::Selector key = selector();
-      height = std::max(height, height_);
-      expect(TokenKind::kColon);
-      map.entries.emplace_back(std::move(key), selector());
-      check_count(map.entries.size());
-      height = std::max(height, height_);
-    }
-    expect(TokenKind::kRightBrace);
-    set_height(height + 1);
-    return ast::Selector{std::move(map), position};
-  }
-  ast::SetSelector set;
-  set.items.push_back(std::move(first));
-  while (accept(TokenKind::kComma)) {
-    set.items.push_back(selector());
-    check_count(set.items.size());
-    height = std::max(height, height_);
-  }
-  expect(TokenKind::kRightBrace);
-  set_height(height + 1);
-  return ast::Selector{std::move(set), position};
+  return set_or_map<ast::SetSelector, ast::MapSelector>(std::move(first), position,
+                                                        [this] { return selector(); });
 }
 
 }  // namespace tetrad::cql

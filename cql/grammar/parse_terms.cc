@@ -2,7 +2,7 @@
 // Terms: literals, bind markers, collections, calls, casts, arithmetic.
 #include <fmt/format.h>
 
-#include "cql/grammar/parser_core.h"
+#include "cql/grammar/parse_collections.h"
 
 namespace tetrad::cql {
 namespace {
@@ -233,18 +233,7 @@ ast::Term Parser::simple_term() {
 }
 
 std::vector<ast::Term> Parser::terms_until(TokenKind close) {
-  std::vector<ast::Term> items;
-  int32_t height = 0;
-  if (!accept(close)) {
-    do {
-      items.push_back(term());
-      check_count(items.size());
-      height = std::max(height, height_);
-    } while (accept(TokenKind::kComma));
-    expect(close);
-  }
-  set_height(height + 1);
-  return items;
+  return items_until(close, [this] { return term(); });
 }
 
 // {} | {term, …} | {term: term, …} | {field: term, …}
@@ -252,10 +241,10 @@ ast::Term Parser::brace_term() {
   const ast::Position position = here();
   const size_t brace = index_;
   advance();
-  int32_t height = 0;
   if (accept(TokenKind::kRightBrace)) return ast::Term{ast::SetTerm{}, position};
   if (names(peek())) {
     if (is(TokenKind::kColon, 1)) {
+      int32_t height = 0;
       ast::UdtTerm udt;
       do {
         ast::Identifier field = name();
@@ -271,35 +260,8 @@ ast::Term Parser::brace_term() {
     if (is_any({TokenKind::kRightBrace, TokenKind::kComma}, 1)) fail_no_viable(index_ + 1, brace);
   }
   ast::Term first = term();
-  height = height_;
-  if (accept(TokenKind::kColon)) {
-    ast::MapTerm map;
-    ast::Term first_value = term();
-    map.entries.emplace_back(std::move(first), std::move(first_value));
-    height = std::max(height, height_);
-    while (accept(TokenKind::kComma)) {
-      ast::Term key = term();
-      height = std::max(height, height_);
-      expect(TokenKind::kColon);
-      map.entries.emplace_back(std::move(key), term());
-      check_count(map.entries.size());
-      height = std::max(height, height_);
-    }
-    expect(TokenKind::kRightBrace);
-    set_height(height + 1);
-    return ast::Term{std::move(map), position};
-  }
-  if (!is_any({TokenKind::kComma, TokenKind::kRightBrace})) fail_no_viable();
-  ast::SetTerm set;
-  set.items.push_back(std::move(first));
-  while (accept(TokenKind::kComma)) {
-    set.items.push_back(term());
-    check_count(set.items.size());
-    height = std::max(height, height_);
-  }
-  expect(TokenKind::kRightBrace);
-  set_height(height + 1);
-  return ast::Term{std::move(set), position};
+  return set_or_map<ast::SetTerm, ast::MapTerm>(std::move(first), position,
+                                                [this] { return term(); });
 }
 
 // (type) term, or (term, …)
@@ -355,7 +317,7 @@ ast::Term Parser::cast_term() {
   ast::FunctionName function;
   function.keyspace = ast::Identifier{"system", false, position};
   function.name =
-      ast::Identifier{fmt::format("cast_as_{}", ast::native_type_name(to.native)), false, position};
+      ast::Identifier{fmt::format("cast_as_{}", keyword_text(to.native)), false, position};
   std::vector<ast::Term> arguments;
   arguments.push_back(std::move(argument));
   set_height(height + 1);

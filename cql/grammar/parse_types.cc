@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types.
-#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -9,29 +8,6 @@
 #include "cql/grammar/parser_core.h"
 
 namespace tetrad::cql {
-namespace ast {
-namespace {
-
-// In the order of NativeType.
-constexpr std::array<std::string_view, 21> kNativeTypes = {
-    "ascii",  "bigint",    "blob",     "boolean", "counter", "date",     "decimal",
-    "double", "duration",  "float",    "inet",    "int",     "smallint", "text",
-    "time",   "timestamp", "timeuuid", "tinyint", "uuid",    "varchar",  "varint"};
-
-}  // namespace
-
-std::string_view native_type_name(NativeType type) {
-  return kNativeTypes[static_cast<size_t>(type)];
-}
-
-std::optional<NativeType> find_native_type(std::string_view lower_case_name) {
-  const auto found = std::find(kNativeTypes.begin(), kNativeTypes.end(), lower_case_name);
-  if (found == kNativeTypes.end()) return std::nullopt;
-  return static_cast<NativeType>(found - kNativeTypes.begin());
-}
-
-}  // namespace ast
-
 namespace {
 
 bool names_native_type(const Token& token) {
@@ -88,7 +64,7 @@ ast::CqlType Parser::type() {
       if (result.kind == Kind::kNative || result.kind == Kind::kCustom) {
         fail(fmt::format(
             "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
-            result.kind == Kind::kNative ? native_type_name(result.native) : result.class_name));
+            result.kind == Kind::kNative ? keyword_text(result.native) : result.class_name));
       }
       result.frozen = true;
     } else {
@@ -156,7 +132,7 @@ ast::CqlType Parser::native_type() {
     fail_no_viable();
     return result;
   }
-  result.native = *ast::find_native_type(keyword_text(peek().keyword));
+  result.native = peek().keyword;
   advance();
   return result;
 }

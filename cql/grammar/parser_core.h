@@ -113,6 +113,12 @@ class Parser {
   bool if_exists();
   bool if_not_exists();
 
+  // -- what terms and selectors have alike; `read` reads one (parse_collections.h)
+  template <class Read>
+  auto items_until(TokenKind close, Read read);  // a, b … and the closing token
+  template <class Set, class Map, class Node, class Read>
+  Node set_or_map(Node first, ast::Position position, Read read);
+
   // -- types (parse_types.cc)
   ast::CqlType type();
   ast::CqlType native_type();
@@ -138,7 +144,7 @@ class Parser {
     return is(TokenKind::kQuestionMark, ahead) || is(TokenKind::kColon, ahead);
   }
   void check_term_end();
-  std::vector<ast::Term> terms_until(TokenKind close);  // a, b … and the closing token
+  std::vector<ast::Term> terms_until(TokenKind close);
 
   // -- selectors (parse_selectors.cc)
   std::vector<ast::SelectItem> select_items();  // none: *

@@ -6,6 +6,7 @@
 #include "cql/grammar/ast_print.h"
 #include "cql/protocol/response.h"
 #include "cql/system/virtual_tables.h"
+#include "cql/types/keyword.h"
 #include "cql/types/literal.h"
 #include "cql/types/value.h"
 

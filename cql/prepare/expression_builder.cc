@@ -28,7 +28,7 @@ Result<const ColumnSchema*> ExpressionBuilder::column(const ast::Identifier& nam
   const ColumnSchema* found = table_.find(name.text);
   if (found == nullptr) {
     return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}",
-                ast::quote_identifier(name.text), table_.qualified_name());
+                quote_identifier(name.text), table_.qualified_name());
   }
   return found;
 }

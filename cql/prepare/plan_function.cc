@@ -8,6 +8,7 @@
 #include "cql/prepare/expression_builder.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/schema/schema_text.h"
+#include "cql/types/keyword.h"
 #include "cql/types/literal.h"
 
 namespace tetrad::cql {

@@ -319,7 +319,7 @@ class ModifyPreparer {
       for (const ColumnSchema& column : columns) {
         if (values[column.position]) continue;
         if (!missing.empty()) missing += ", ";
-        missing += ast::quote_identifier(column.name);
+        missing += quote_identifier(column.name);
       }
     };
     collect(table_->partition_key(), made_->partition_values_);
@@ -372,7 +372,7 @@ class ModifyPreparer {
   Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
     using Kind = ast::Assignment::Kind;
     const TypePtr& type = column.type;
-    const std::string name = ast::quote_identifier(column.name);
+    const std::string name = quote_identifier(column.name);
     const auto value_text = [&] { return ast::to_string(source.value); };
     const auto invalid = [&](const std::string& text, std::string_view why) {
       return fail(ErrorCode::kInvalid, "Invalid operation ({}) for {} column {}", text, why, name);
@@ -470,7 +470,7 @@ class ModifyPreparer {
 
   Result<Operation> take_away(const ast::Deletion& source, const ColumnSchema& column) {
     const TypePtr& type = column.type;
-    const std::string name = ast::quote_identifier(column.name);
+    const std::string name = quote_identifier(column.name);
     Operation operation;
     operation.column = &column;
     if (source.field) {

@@ -22,7 +22,7 @@ class RelationReader {
   RelationReader(ExpressionBuilder& expressions, WhereOf of) : expressions_(expressions), of_(of) {}
 
   Result<RestrictionPtr> read(const ast::Relation& relation) {
-    TETRAD_TRY_VOID(check_operator(relation.op, relation));
+    TETRAD_TRY_VOID(check_operator(relation));
     switch (relation.target) {
       case ast::Relation::Target::kToken:
         return token(relation);
@@ -39,8 +39,8 @@ class RelationReader {
   }
 
  private:
-  Result<void> check_operator(Op op, const ast::Relation& relation) const {
-    switch (op) {
+  Result<void> check_operator(const ast::Relation& relation) const {
+    switch (relation.op) {
       case Op::kNotEqual:
         return fail(ErrorCode::kInvalid, "Unsupported \"!=\" relation: {}",
                     ast::to_string(relation));
@@ -51,7 +51,7 @@ class RelationReader {
       case Op::kNotContainsKey:
         if (of_ == WhereOf::kSelect) return {};
         return fail(ErrorCode::kInvalid, "Cannot use {} with {}", statement_name(of_),
-                    ast::relation_operator_name(op));
+                    ast::relation_operator_name(relation.op));
       case Op::kCustomIndex:
         return fail(ErrorCode::kInvalid, "not supported yet: custom index expressions");
       default:
@@ -258,7 +258,7 @@ class RelationReader {
         return fail(ErrorCode::kInvalid,
                     "Multi-column relations can only be applied to clustering columns but was "
                     "applied to: {}",
-                    ast::quote_identifier(column->name));
+                    quote_identifier(column->name));
       }
       if (std::ranges::find(restriction->columns, column) != restriction->columns.end()) {
         return fail(ErrorCode::kInvalid, "Column \"{}\" appeared twice in a relation: {}",

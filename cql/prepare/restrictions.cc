@@ -195,7 +195,7 @@ class Restrictions::Builder {
       const auto& restriction = result_.partition_[i];
       if (!restriction) {
         if (!missing.empty()) missing += ", ";
-        missing += ast::quote_identifier(table_.partition_key()[i].name);
+        missing += quote_identifier(table_.partition_key()[i].name);
         continue;
       }
       ++restricted;
@@ -283,7 +283,7 @@ class Restrictions::Builder {
         });
         if (found) continue;
         if (!missing.empty()) missing += ", ";
-        missing += ast::quote_identifier(column.name);
+        missing += quote_identifier(column.name);
       }
       if (!missing.empty()) {
         return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);

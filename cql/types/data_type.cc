@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cql/types/keyword.h"
 
 namespace tetrad::cql {
 
@@ -440,28 +441,6 @@ Assignability test_assignment(const DataType& to, const DataType& from) {
   }
   if (*target == from) return Assignability::kExact;
   return is_value_compatible(*target, from) ? Assignability::kWeak : Assignability::kNotAssignable;
-}
-
-std::string quote_identifier(std::string_view name) {
-  static constexpr std::array<std::string_view, 57> kReserved = {
-      "add",      "allow",    "alter",        "and",          "apply",  "asc",         "authorize",
-      "batch",    "begin",    "by",           "columnfamily", "create", "delete",      "desc",
-      "describe", "drop",     "entries",      "execute",      "from",   "full",        "grant",
-      "if",       "in",       "index",        "infinity",     "insert", "into",        "is",
-      "keyspace", "limit",    "materialized", "modify",       "nan",    "norecursive", "not",
-      "null",     "of",       "on",           "or",           "order",  "primary",     "rename",
-      "revoke",   "schema",   "select",       "set",          "table",  "to",          "token",
-      "truncate", "unlogged", "update",       "use",          "using",  "view",        "where",
-      "with"};
-  const bool plain = !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
-                     std::all_of(name.begin(), name.end(), [](char c) {
-                       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-                     });
-  if (plain && !std::binary_search(kReserved.begin(), kReserved.end(), name))
-    return std::string(name);
-  std::string out = "\"";
-  for (const char c : name) out.append(c == '"' ? 2 : 1, c);
-  return out + '"';
 }
 
 }  // namespace tetrad::cql

@@ -206,8 +206,4 @@ void write_type_option(base::ByteWriter& writer, const DataType& type, int proto
 /// The inverse, for clients and tools. Errors: kCorruption.
 Result<TypePtr> read_type_option(base::ByteReader& reader);
 
-/// `name` as it must be written in CQL: quoted unless it is lower case, no digit first and not a
-/// reserved word. Quotes inside are doubled.
-std::string quote_identifier(std::string_view name);
-
 }  // namespace tetrad::cql

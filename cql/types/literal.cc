@@ -9,6 +9,7 @@
 
 #include "base/uuid.h"
 #include "cql/types/inet.h"
+#include "cql/types/keyword.h"
 #include "cql/types/number.h"
 #include "cql/types/temporal.h"
 

@@ -63,15 +63,15 @@ TEST_CASE("relations read as in Cassandra's messages") {
 }
 
 TEST_CASE("names are quoted when they would not read back") {
-  CHECK(ast::quote_identifier("abc_1") == "abc_1");
-  CHECK(ast::quote_identifier("Abc") == "\"Abc\"");
-  CHECK(ast::quote_identifier("a b") == "\"a b\"");
-  CHECK(ast::quote_identifier("a\"b") == "\"a\"\"b\"");
-  CHECK(ast::quote_identifier("1a") == "\"1a\"");
-  CHECK(ast::quote_identifier("") == "\"\"");
-  CHECK(ast::quote_identifier("select") == "\"select\"");
-  CHECK(ast::quote_identifier("token") == "\"token\"");
-  CHECK(ast::quote_identifier("key") == "key");
+  CHECK(quote_identifier("abc_1") == "abc_1");
+  CHECK(quote_identifier("Abc") == "\"Abc\"");
+  CHECK(quote_identifier("a b") == "\"a b\"");
+  CHECK(quote_identifier("a\"b") == "\"a\"\"b\"");
+  CHECK(quote_identifier("1a") == "\"1a\"");
+  CHECK(quote_identifier("") == "\"\"");
+  CHECK(quote_identifier("select") == "\"select\"");
+  CHECK(quote_identifier("token") == "\"token\"");
+  CHECK(quote_identifier("key") == "key");
   CHECK(ast::quote_string("it's") == "'it''s'");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cql/grammar/token.h"
+#include "cql/types/keyword.h"
 
 #include <array>
 #include <string_view>
@@ -67,6 +67,26 @@ std::optional<Keyword> find_keyword(std::string_view word) {
     if (equal_words(kKeywords[k].text, word)) return static_cast<Keyword>(k);
   }
   return std::nullopt;
+}
+
+std::string quote_identifier(std::string_view name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  bool plain = !name.empty() && is_lower(name.front());
+  for (char c : name) plain = plain && (is_lower(c) || is_digit(c) || c == '_');
+  if (plain) {
+    const auto keyword = find_keyword(name);
+    if (!keyword) return std::string(name);
+    const KeywordUse use = keyword_use(*keyword);
+    if (use != KeywordUse::R && use != KeywordUse::F) return std::string(name);
+  }
+  std::string quoted = "\"";
+  for (char c : name) {
+    quoted.push_back(c);
+    if (c == '"') quoted.push_back(c);
+  }
+  quoted.push_back('"');
+  return quoted;
 }
 
 }  // namespace tetrad::cql
