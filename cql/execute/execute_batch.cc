@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/prepare/prepared_modify.h"
+#include "replication/consistency.h"
 #include "storage/row/reconcile.h"
 
 namespace tetrad::cql {
@@ -106,7 +107,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::vector<Part> parts,
                                         std::optional<int64_t> batch_timestamp_us) {
   if (parts.empty()) co_return StatementResult();
-  TETRAD_CO_TRY_VOID(check_write_level(context.options.consistency));
+  TETRAD_CO_TRY_VOID(replication::check_write_level(context.options.consistency));
   const Guardrails& guardrails = context.settings.guardrails;
   TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,
                                        context.options.consistency, true, context.warnings));

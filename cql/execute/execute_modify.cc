@@ -10,6 +10,7 @@
 #include "cql/types/json.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
+#include "replication/consistency.h"
 
 namespace tetrad::cql {
 
@@ -407,7 +408,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   moment.now_s = context.now_s;
   TETRAD_CO_TRY(moment.timestamp_us,
                 timestamp(evaluation, context.options.timestamp_us.value_or(now_us)));
-  TETRAD_CO_TRY_VOID(check_write_level(context.options.consistency));
+  TETRAD_CO_TRY_VOID(replication::check_write_level(context.options.consistency));
   const Guardrails& guardrails = context.settings.guardrails;
   TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,
                                        context.options.consistency, true, context.warnings));

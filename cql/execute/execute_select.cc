@@ -9,6 +9,7 @@
 #include "cql/execute/select_run.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/ordered_encoding.h"
+#include "replication/consistency.h"
 
 namespace tetrad::cql {
 
@@ -124,7 +125,7 @@ Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expre
 
 Result<void> SelectRun::bind() {
   const SelectStatement& s = statement_;
-  TETRAD_TRY_VOID(check_read_level(context_.options.consistency));
+  TETRAD_TRY_VOID(replication::check_read_level(context_.options.consistency));
   TETRAD_TRY_VOID(check_consistency(context_.settings.guardrails.read_consistency_levels,
                                     context_.options.consistency, false, context_.warnings));
   TETRAD_TRY(const auto limit, limit_value(s.limit_));

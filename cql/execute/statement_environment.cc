@@ -25,20 +25,6 @@ Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& co
   return *timestamp;
 }
 
-Result<void> check_write_level(ConsistencyLevel level) {
-  if (level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial) {
-    return fail(ErrorCode::kInvalid, "You must use conditional updates for serializable writes");
-  }
-  return {};
-}
-
-Result<void> check_read_level(ConsistencyLevel level) {
-  if (level == ConsistencyLevel::kAny) {
-    return fail(ErrorCode::kInvalid, "ANY ConsistencyLevel is only supported for writes");
-  }
-  return {};
-}
-
 Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
                                   const TableSchema& table, const QuerySettings& settings) {
   for (const storage::Mutation& mutation : mutations) {

@@ -17,11 +17,6 @@ FunctionEnvironment make_function_environment(ExecuteContext& context);
 Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
                                    int64_t otherwise);
 
-/// SERIAL and LOCAL_SERIAL are no levels of plain writes.
-Result<void> check_write_level(ConsistencyLevel level);
-/// ANY and EACH_QUORUM are no levels of reads.
-Result<void> check_read_level(ConsistencyLevel level);
-
 /// Refuses a mutation above the limit.
 Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
                                   const TableSchema& table, const QuerySettings& settings);

@@ -346,24 +346,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
                 receiver.name, receiver.type->cql_text(), receiver.type->dimension(),
                 raw.children.size());
   }
-  const Receiver element = element_receiver(receiver);
   if (!is_vector) TETRAD_TRY_VOID(check_no_markers(raw, what, receiver));
-  for (const Raw& child : raw.children) {
-    TETRAD_TRY_VOID(check_list_place(child, element.type));
-    if (test(child, element.type) == Assignability::kNotAssignable) {
-      return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
-                  what, receiver.name, child.text(), element.type->cql_text());
-    }
-  }
-  std::vector<ExpressionPtr> items;
-  items.reserve(raw.children.size());
-  for (const Raw& child : raw.children) {
-    TETRAD_TRY(
-        ExpressionPtr item,
-        build(child, in_selection_ ? Receiver{receiver.name, element.type, nullptr} : element));
-    items.push_back(std::move(item));
-  }
-  return make_collection(receiver.type, std::move(items));
+  return build_items(raw, what, receiver);
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_set(const Raw& raw, const Receiver& receiver) {
@@ -375,12 +359,17 @@ Result<ExpressionPtr> ExpressionBuilder::build_set(const Raw& raw, const Receive
                 receiver.type->cql_text());
   }
   TETRAD_TRY_VOID(check_no_markers(raw, "set", receiver));
+  return build_items(raw, "set", receiver);
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string_view what,
+                                                     const Receiver& receiver) {
   const Receiver element = element_receiver(receiver);
   for (const Raw& child : raw.children) {
     TETRAD_TRY_VOID(check_list_place(child, element.type));
     if (test(child, element.type) == Assignability::kNotAssignable) {
-      return fail(ErrorCode::kInvalid, "Invalid set literal for {}: value {} is not of type {}",
-                  receiver.name, child.text(), element.type->cql_text());
+      return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
+                  what, receiver.name, child.text(), element.type->cql_text());
     }
   }
   std::vector<ExpressionPtr> items;

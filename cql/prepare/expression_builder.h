@@ -110,6 +110,9 @@ class ExpressionBuilder {
  private:
   Result<ExpressionPtr> build_literal_list(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_set(const RawExpression& raw, const Receiver& receiver);
+  /// Of a literal of a list, set or vector.
+  Result<ExpressionPtr> build_items(const RawExpression& raw, std::string_view what,
+                                    const Receiver& receiver);
   Result<ExpressionPtr> build_map(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_udt(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_tuple(const RawExpression& raw, const Receiver& receiver);
