@@ -66,7 +66,7 @@ TEST_CASE("ALTER TABLE has seven actions") {
   CHECK(std::get<ast::RenameColumns>(action("ALTER TABLE t RENAME IF EXISTS a TO b AND c TO d"))
             .renames.size() == 2);
   CHECK(std::get<ast::AlterColumnType>(action("ALTER TABLE t ALTER a TYPE text")).type.native ==
-        ast::NativeType::kText);
+        Keyword::kText);
   CHECK(std::get<ast::MaskColumn>(action("ALTER TABLE t ALTER a MASKED WITH DEFAULT")).mask);
   CHECK_FALSE(
       std::get<ast::MaskColumn>(action("ALTER TABLE t ALTER IF EXISTS a DROP MASKED")).mask);

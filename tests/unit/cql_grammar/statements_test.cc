@@ -63,7 +63,7 @@ TEST_CASE("selectors of every kind") {
   CHECK(as<ast::WriteTimeSelector>(node(3)).kind == ast::WriteTimeSelector::Kind::kTtl);
   as<ast::ElementSelector>(*as<ast::WriteTimeSelector>(node(3)).target);
   as<ast::FieldSelector>(*as<ast::WriteTimeSelector>(node(4)).target);
-  CHECK(as<ast::CastSelector>(node(5)).type->native == ast::NativeType::kText);
+  CHECK(as<ast::CastSelector>(node(5)).type->native == Keyword::kText);
   CHECK(as<ast::FieldSelector>(node(6)).field.text == "g");
   as<ast::FieldSelector>(*as<ast::FieldSelector>(node(6)).source);
   as<ast::ElementSelector>(node(7));

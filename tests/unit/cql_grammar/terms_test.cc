@@ -56,11 +56,11 @@ TEST_CASE("parentheses are a cast before a term and a tuple otherwise") {
   const ast::CqlType& type = *as<ast::TypeCastTerm>(cast).type;
   CHECK(type.kind == ast::CqlType::Kind::kMap);
   CHECK(type.frozen);
-  CHECK(type.parameters[1].native == ast::NativeType::kText);
+  CHECK(type.parameters[1].native == Keyword::kText);
   CHECK(as<ast::TypeCastTerm>(term_of("(ks.my_type) {a: 1}")).type->name.keyspace->text == "ks");
   const ast::Term twice = term_of("(int)(text)5");
   CHECK(as<ast::TypeCastTerm>(*as<ast::TypeCastTerm>(twice).argument).type->native ==
-        ast::NativeType::kText);
+        Keyword::kText);
   CHECK(ast::to_string(term_of("CAST(2.0 AS int)")) == "system.cast_as_int(2.0)");
 }
 

@@ -12,6 +12,7 @@
 
 #include "cql/types/compare.h"
 #include "cql/types/json.h"
+#include "cql/types/keyword.h"
 #include "cql/types/literal.h"
 #include "cql/types/number.h"
 #include "cql/types/ordered_encoding.h"
