@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/byte_io.h"
+#include "cql/execute/map_entry.h"
 #include "cql/types/compare.h"
 #include "cql/types/ordered_encoding.h"
 
@@ -180,6 +181,9 @@ Result<void> CellMaker::add_entry(const DataType& type, uint32_t id, BytesView k
                 kElementBytesMax, key.size());
   }
   TETRAD_TRY(const BytesView path, key_path(*type.key(), key));
+  if (has_entry_mark(*type.key())) {
+    value = context_.arena.adopt(encode_map_entry(*type.key(), key, value));
+  }
   cells.push_back(at_path(value_cell(id, value), path));
   return {};
 }

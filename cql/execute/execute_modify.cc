@@ -237,10 +237,15 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
 
     RowRecord header;
     if (deletes_rows_ && !where_.has_clustering()) header.deletion = deletion;
+    // As Cassandra: a row that is named has the static operations done once more, so that lists
+    // grow by as many copies.
+    const size_t times = clustering.exact ? std::max<size_t>(clustering.rows.size(), 1) : 1;
     for (const Operation& operation : static_operations_) {
-      TETRAD_TRY_VOID(maker.add(operation, place, header.cells));
+      for (size_t i = 0; i < (operation.adds_to_list() ? times : 1); ++i) {
+        TETRAD_TRY_VOID(maker.add(operation, place, header.cells));
+      }
     }
-    if (repeats_columns_) CellMaker::tidy(header.cells);
+    if (repeats_columns_ || times > 1) CellMaker::tidy(header.cells);
     if (!header.empty()) storage::encode_row_record(header, mutation.header);
 
     if (writes_rows_ && !header.deletion.present() && !clustering.nothing) {
@@ -340,6 +345,7 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
   ListContents lists;
   TETRAD_CO_TRY(const BoundPartitions partitions,
                 where_.bind_partitions(evaluation, context.settings.in_cartesian_product_max));
+  TETRAD_CO_TRY_VOID(partitions.check_keys());
   TETRAD_CO_TRY(const BoundClustering clustering,
                 where_.bind_clustering(evaluation, context.settings.in_cartesian_product_max));
   if (context.options.consistency == ConsistencyLevel::kAny) {

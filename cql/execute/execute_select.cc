@@ -138,9 +138,17 @@ Result<void> SelectRun::bind() {
     rows_left_ = -1;  // there is one row
   }
   const uint32_t product_max = context_.settings.in_cartesian_product_max;
-  TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
-  TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
+  for (const SelectedKey& key : s.selected_keys_) TETRAD_TRY_VOID(key.check(evaluation_));
+  // Of several values that are wrong Cassandra tells the first in this order.
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
+  const bool is_scan = !s.where_.has_partitions();
+  if (is_scan) {
+    TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
+  }
+  TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
+  if (!is_scan) {
+    TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
+  }
   TETRAD_TRY_VOID(check_counts());
   filters_active_ = !filters_.empty();
   nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||

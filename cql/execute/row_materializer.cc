@@ -2,6 +2,7 @@
 #include "cql/execute/row_materializer.h"
 
 #include "base/byte_io.h"
+#include "cql/execute/map_entry.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
 
@@ -44,7 +45,7 @@ Result<void> RowMaterializer::start_partition(BytesView partition_key,
     }
   }
   has_live_static_ = false;
-  for (const int32_t slot : layout_.static_slots) row_.values[static_cast<size_t>(slot)].reset();
+  clear(layout_.static_slots);
   if (header == nullptr) return {};
   TETRAD_TRY(has_live_static_, read_cells(*header, layout_.static_slots, true));
   return {};
@@ -54,7 +55,11 @@ void RowMaterializer::clear_row() {
   for (const int32_t slot : layout_.clustering_slots) {
     if (slot >= 0) row_.values[static_cast<size_t>(slot)].reset();
   }
-  for (const int32_t slot : layout_.regular_slots) {
+  clear(layout_.regular_slots);
+}
+
+void RowMaterializer::clear(const std::vector<int32_t>& slots) {
+  for (const int32_t slot : slots) {
     row_.values[static_cast<size_t>(slot)].reset();
     if (layout_.wants_times) {
       row_.times[static_cast<size_t>(slot)] = {};
@@ -97,18 +102,12 @@ Result<bool> RowMaterializer::read_row(BytesView clustering_key, const storage::
     value = BytesView(at, value->size());
     at += value->size();
   }
-  for (const int32_t slot : layout_.regular_slots) row_.values[static_cast<size_t>(slot)].reset();
+  clear(layout_.regular_slots);
   return read_cells(record, layout_.regular_slots, false);
 }
 
 Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
                                          const std::vector<int32_t>& slots, bool is_static) {
-  if (layout_.wants_times) {
-    for (const int32_t slot : slots) {
-      row_.times[static_cast<size_t>(slot)] = {};
-      row_.elements[static_cast<size_t>(slot)].clear();
-    }
-  }
   bool live = !is_static && record.liveness.live_at(now_s_);
   for (const storage::Cell& cell : record.cells) {
     if (!cell.live_at(now_s_)) continue;
@@ -177,6 +176,7 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
     return {};
   }
   CollectionBuilder builder;
+  const bool marked = type.kind() == TypeKind::kMap && has_entry_mark(*type.key());
   const auto key_of = [&](const Part& part, const DataType& key_type) -> Result<BytesView> {
     BytesView path = part.path;
     scratch_.clear();
@@ -201,10 +201,16 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
         break;
       }
       default: {
-        TETRAD_TRY(const BytesView key, key_of(part, *type.key()));
-        builder.add(key);
-        builder.add(part.value);
-        remember(key, part);
+        MapEntry entry{part.value, std::nullopt};
+        if (marked) {
+          TETRAD_TRY(entry, decode_map_entry(part.value));
+        }
+        if (!entry.key) {
+          TETRAD_TRY(entry.key, key_of(part, *type.key()));
+        }
+        builder.add(*entry.key);
+        builder.add(entry.value);
+        remember(*entry.key, part);
         break;
       }
     }

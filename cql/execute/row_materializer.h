@@ -31,6 +31,8 @@ class RowMaterializer {
   Result<bool> read_cells(const storage::RowRecord& record, const std::vector<int32_t>& slots,
                           bool is_static);
   Result<void> finish_collection(int32_t slot);
+  /// Nothing of the row before is left in these.
+  void clear(const std::vector<int32_t>& slots);
 
   struct Part {
     BytesView path, value;

@@ -117,10 +117,16 @@ class Average final : public Aggregator {
       case TypeKind::kDouble:
         sum_ += double_of(*type_, *value);
         return {};
-      case TypeKind::kVarint:
-      case TypeKind::kDecimal: {
+      case TypeKind::kVarint: {
         TETRAD_TRY(OptionalBytes sum, calculate('+', *type_, wide_, *value));
         wide_ = std::move(*sum);
+        return {};
+      }
+      case TypeKind::kDecimal: {  // as Cassandra: the mean so far, rounded with each value
+        TETRAD_TRY(const OptionalBytes off, calculate('-', *type_, *value, wide_));
+        TETRAD_TRY(const OptionalBytes step, decimal_mean(*off, count_));
+        TETRAD_TRY(OptionalBytes mean, calculate('+', *type_, wide_, *step));
+        wide_ = std::move(*mean);
         return {};
       }
       default:
@@ -142,8 +148,7 @@ class Average final : public Aggregator {
         return calculate('/', *type_, sum, make_varint(divisor));
       }
       case TypeKind::kDecimal: {
-        const Bytes sum = std::exchange(wide_, decimal_from_int64(0));
-        return decimal_mean(sum, divisor);
+        return std::exchange(wide_, decimal_from_int64(0));
       }
       default:
         return make_integer(*type_, static_cast<int64_t>(std::exchange(integers_, 0) / divisor));

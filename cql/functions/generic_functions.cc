@@ -11,6 +11,7 @@
 #include "cql/functions/aggregate.h"
 #include "cql/functions/function_table.h"
 #include "cql/types/compare.h"
+#include "cql/types/empty_value.h"
 #include "cql/types/json.h"
 
 namespace tetrad::cql {
@@ -45,7 +46,7 @@ Made make_to_json(std::string_view, Types arguments, const TypePtr&) {
   ScalarFunction function = pure_function(
       {type}, text_type(),
       [type](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
-        return to_json(*type, values[0]);
+        return to_json(*type, counts_as_null(*type, values[0]) ? std::nullopt : values[0]);
       });
   function.called_on_null = true;
   return share("to_json", std::move(function));

@@ -6,6 +6,7 @@
 
 #include "cql/functions/function_table.h"
 #include "cql/types/number.h"
+#include "cql/types/number_math.h"
 
 namespace tetrad::cql {
 
@@ -359,14 +360,17 @@ static double java_round(double number, bool is_float) {
 
 void add_math_functions(FunctionTable& table) {
   using Math = double (*)(double);
+  using DecimalMath = Result<Bytes> (*)(BytesView);
   struct Named {
     std::string_view name;
     Math function;
+    DecimalMath of_decimal;
   };
-  const std::array<Named, 4> by_double = {Named{"exp", [](double x) { return std::exp(x); }},
-                                          Named{"log", [](double x) { return std::log(x); }},
-                                          Named{"log10", [](double x) { return std::log10(x); }},
-                                          Named{"round", nullptr}};
+  const std::array<Named, 4> by_double = {
+      Named{"exp", [](double x) { return std::exp(x); }, decimal_exp},
+      Named{"log", [](double x) { return std::log(x); }, decimal_log},
+      Named{"log10", [](double x) { return std::log10(x); }, decimal_log10},
+      Named{"round", nullptr, nullptr}};
   for (const TypePtr& type : number_types()) {
     ScalarFunction abs = pure_function(
         {type}, type,
@@ -395,32 +399,34 @@ void add_math_functions(FunctionTable& table) {
     table.add({"abs"}, abs);
     for (const Named& named : by_double) {
       const bool is_round = named.function == nullptr;
-      table.add({named.name},
-                pure_function({type}, type,
-                              [type, is_round, f = named.function](
-                                  const FunctionEnvironment&,
-                                  FunctionArguments arguments) -> Result<OptionalBytes> {
-                                const BytesView value = *arguments[0];
-                                if (value.empty()) return std::nullopt;
-                                if (is_round) {
-                                  if (is_integer(*type) || type->kind() == TypeKind::kVarint) {
-                                    return Bytes(value);
-                                  }
-                                  if (type->kind() == TypeKind::kDecimal)
-                                    return rounded_decimal(value);
-                                  const double rounded = java_round(
-                                      double_of(*type, value), type->kind() == TypeKind::kFloat);
-                                  return convert_number(*double_type(), make_double(rounded),
-                                                        *type);
-                                }
-                                const double result = f(double_of(*type, value));
-                                if (!std::isfinite(result) && !is_floating(*type)) {
-                                  return failure("Infinite or NaN");
-                                }
-                                if (type->kind() == TypeKind::kVarint)
-                                  return varint_from_double(result);
-                                return convert_number(*double_type(), make_double(result), *type);
-                              }));
+      table.add(
+          {named.name},
+          pure_function({type}, type,
+                        [type, is_round, f = named.function, of_decimal = named.of_decimal](
+                            const FunctionEnvironment&,
+                            FunctionArguments arguments) -> Result<OptionalBytes> {
+                          const BytesView value = *arguments[0];
+                          if (value.empty()) return std::nullopt;
+                          if (is_round) {
+                            if (is_integer(*type) || type->kind() == TypeKind::kVarint) {
+                              return Bytes(value);
+                            }
+                            if (type->kind() == TypeKind::kDecimal) return rounded_decimal(value);
+                            const double rounded = java_round(double_of(*type, value),
+                                                              type->kind() == TypeKind::kFloat);
+                            return convert_number(*double_type(), make_double(rounded), *type);
+                          }
+                          if (type->kind() == TypeKind::kDecimal) return of_decimal(value);
+                          if (type->kind() == TypeKind::kVarint) {
+                            TETRAD_TRY(const Bytes exact, of_decimal(decimal_from_varint(value)));
+                            return decimal_to_varint(exact);
+                          }
+                          const double result = f(double_of(*type, value));
+                          if (!std::isfinite(result) && !is_floating(*type)) {
+                            return failure("Infinite or NaN");
+                          }
+                          return convert_number(*double_type(), make_double(result), *type);
+                        }));
     }
   }
 }

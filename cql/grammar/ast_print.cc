@@ -204,6 +204,16 @@ std::string to_string(const FunctionName& name) {
   return name.keyspace ? fmt::format("{}.{}", to_string(*name.keyspace), function) : function;
 }
 
+std::string full_class_name(const CqlType& type) {
+  constexpr std::string_view kNameCharacters =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+.&$";
+  const std::string_view written = type.class_name;
+  if (written.find('(') != std::string_view::npos) return type.class_name;
+  const std::string_view name = written.substr(0, written.find_first_not_of(kNameCharacters));
+  if (name.find('.') != std::string_view::npos) return std::string(name);
+  return fmt::format("org.apache.cassandra.db.marshal.{}", name.empty() ? "BytesType" : name);
+}
+
 std::string to_string(const CqlType& type) {
   const auto parameters = [&] {
     return joined(type.parameters, [](const CqlType& t) { return to_string(t); });
@@ -232,7 +242,7 @@ std::string to_string(const CqlType& type) {
       text = to_string(type.name);
       break;
     case CqlType::Kind::kCustom:
-      text = fmt::format("'{}'", type.class_name);
+      text = fmt::format("'{}'", full_class_name(type));
       break;
   }
   return type.frozen ? fmt::format("frozen<{}>", text) : text;

@@ -16,6 +16,8 @@ std::string quote_string(std::string_view text);
 std::string to_string(const Identifier& name);
 std::string to_string(const QualifiedName& name);
 std::string to_string(const FunctionName& name);
+/// The class of a type in quotes, with its package, as far as what is written looks like a name.
+std::string full_class_name(const CqlType& type);
 std::string to_string(const CqlType& type);
 std::string to_string(const Literal& literal);
 std::string to_string(const Term& term);

@@ -34,10 +34,12 @@ ast::CreateTable Parser::create_table() {
   result.position = start_;
   result.if_not_exists = if_not_exists();
   result.name = table_name();
+  if (!result.name.keyspace && is(TokenKind::kIdentifier)) fail_no_viable(index_, index_ - 1);
   expect(TokenKind::kLeftParenthesis);
   table_column(result);
   while (accept(TokenKind::kComma)) {  // a comma too many is legal
     if (is(TokenKind::kComma) || is(TokenKind::kRightParenthesis)) continue;
+    if (!is(Keyword::kPrimary) && !names(peek())) break;
     table_column(result);
     check_count(result.columns.size() + result.primary_keys.size());
   }

@@ -205,10 +205,13 @@ ast::Selector Parser::cast_selector() {
 
 ast::Selector Parser::function_selector() {
   const ast::Position position = here();
-  const bool is_count = is(Keyword::kCount) && is(TokenKind::kLeftParenthesis, 1);
+  bool is_count = is(Keyword::kCount) && is(TokenKind::kLeftParenthesis, 1);
+  const bool counts_rows = is_count;
   ast::FunctionName function = function_name();
+  is_count = is_count || (function.keyspace && function.keyspace->text == "system" &&
+                          function.name.text == "count");
   expect(TokenKind::kLeftParenthesis);
-  if (is_count && accept(TokenKind::kStar)) {
+  if (counts_rows && accept(TokenKind::kStar)) {
     expect(TokenKind::kRightParenthesis);
     height_ = 1;
     return ast::Selector{ast::CountRowsSelector{}, position};
@@ -216,7 +219,8 @@ ast::Selector Parser::function_selector() {
   std::vector<ast::Selector> arguments = selectors_until(TokenKind::kRightParenthesis);
   if (is_count && arguments.size() == 1) {  // count(1), count('x') count rows as well
     const auto* constant = arguments.front().get_if<ast::TermSelector>();
-    if (constant != nullptr && constant->term.get_if<ast::Literal>() != nullptr) {
+    const auto* literal = constant == nullptr ? nullptr : constant->term.get_if<ast::Literal>();
+    if (literal != nullptr && literal->kind != ast::Literal::Kind::kNull) {
       return ast::Selector{ast::CountRowsSelector{}, position};
     }
   }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms: literals, bind markers, collections, calls, casts, arithmetic.
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "cql/grammar/parse_collections.h"
@@ -107,9 +111,40 @@ std::optional<ast::Literal> Parser::literal_of(const Token& token) const {
   }
 }
 
+// As Cassandra, which reads such a number as a decimal and as a double while it parses.
+void Parser::check_range(std::string_view number) {
+  const auto refuse = [&](std::string_view reason) {
+    fail(fmt::format("Failed parsing statement: [{}] reason: NumberFormatException {}",
+                     text_.substr(0, 1000), reason));
+  };
+  constexpr size_t kExponentDigitsMax = 10;
+  int64_t exponent = 0;
+  const size_t mark = std::min(number.find_first_of("eE"), number.size());
+  if (mark != number.size()) {
+    std::string_view digits = number.substr(mark + 1);
+    const bool negative = digits.starts_with('-');
+    if (negative || digits.starts_with('+')) digits.remove_prefix(1);
+    digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size()));
+    if (digits.size() > kExponentDigitsMax) return refuse("Too many nonzero exponent digits.");
+    std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+    if (negative) exponent = -exponent;
+    if (exponent != static_cast<int32_t>(exponent)) return refuse("Exponent overflow.");
+  }
+  const size_t point = std::min(number.find('.'), mark);
+  const auto fraction = static_cast<int64_t>(point == mark ? 0 : mark - point - 1);
+  const int64_t scale = fraction - exponent;
+  if (scale != static_cast<int32_t>(scale)) return refuse("Scale out of range.");
+  if (std::isinf(std::strtod(std::string(number).c_str(), nullptr))) {
+    refuse(
+        "Character I is neither a decimal digit number, decimal point, nor \"e\" notation "
+        "exponential mark.");
+  }
+}
+
 std::optional<ast::Literal> Parser::accept_literal() {
   std::optional<ast::Literal> literal = literal_of(peek());
   if (literal) {
+    if (peek().kind == TokenKind::kFloat) check_range(literal->text);
     advance();
     behind_literal_ = index_;
   }

@@ -138,6 +138,7 @@ class Parser {
   ast::Term bind_marker();
   ast::Term integer_or_marker();
   std::optional<ast::Literal> literal_of(const Token& token) const;
+  void check_range(std::string_view number);
   std::optional<ast::Literal> accept_literal();
   bool starts_term(size_t index) const;
   bool is_bind_marker(size_t ahead = 0) {

@@ -19,6 +19,9 @@ Result<BoundValue> keep(EvalContext& context, OptionalBytes value) {
   return BoundValue::of(context.arena.adopt(std::move(*value)));
 }
 
+/// Of a part; none stands for null.
+bool constant(const ExpressionPtr& part) { return !part || part->is_constant(); }
+
 class Constant final : public Expression {
  public:
   Constant(TypePtr type, OptionalBytes value)
@@ -27,6 +30,7 @@ class Constant final : public Expression {
     return value_ ? BoundValue::of(*value_) : BoundValue::null();
   }
   bool is_null_constant() const override { return !value_; }
+  bool is_constant() const override { return true; }
 
  private:
   const OptionalBytes value_;
@@ -101,6 +105,7 @@ class Collection final : public Expression {
     }
     return keep(context, join_list(parts));
   }
+  bool is_constant() const override { return std::ranges::all_of(items_, constant); }
 
  private:
   const std::vector<ExpressionPtr> items_;
@@ -126,6 +131,11 @@ class MapCollection final : public Expression {
       parts.emplace_back(k.bytes, v.bytes);
     }
     return keep(context, join_sorted_map(*type()->key(), std::move(parts)));
+  }
+  bool is_constant() const override {
+    return std::ranges::all_of(entries_, [](const auto& entry) {
+      return constant(entry.first) && constant(entry.second);
+    });
   }
 
  private:
@@ -157,6 +167,7 @@ class TupleValue final : public Expression {
     }
     return keep(context, join_tuple(parts));
   }
+  bool is_constant() const override { return std::ranges::all_of(fields_, constant); }
 
  private:
   const std::vector<ExpressionPtr> fields_;
@@ -339,6 +350,7 @@ class Retyped final : public Expression {
     return inner_->evaluate(context);
   }
   bool is_null_constant() const override { return inner_->is_null_constant(); }
+  bool is_constant() const override { return inner_->is_constant(); }
 
  private:
   const ExpressionPtr inner_;

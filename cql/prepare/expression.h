@@ -72,6 +72,8 @@ class Expression {
   int32_t slot() const { return slot_; }
   /// A constant that is null.
   virtual bool is_null_constant() const { return false; }
+  /// A constant, or a collection or tuple of such alone.
+  virtual bool is_constant() const { return false; }
 
  protected:
   int32_t marker_index_ = -1;

@@ -2,6 +2,7 @@
 #include "cql/prepare/expression_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/assert.h"
@@ -20,6 +21,23 @@ bool has_marker(const Raw& raw) {
   return raw.kind == Kind::kMarker || std::ranges::any_of(raw.children, has_marker);
 }
 
+bool takes_lists(const DataType& type) {
+  return type.kind() == TypeKind::kList || type.kind() == TypeKind::kVector;
+}
+
+std::unexpected<Error> misplaced_list(const DataType& type) {
+  return fail(ErrorCode::kInvalid,
+              "Unexpected receiver type '{}'; only list and vector are expected", type.cql_text());
+}
+
+/// Cassandra makes a collection of constants when it prepares the statement.
+Result<void> check_constants(std::span<const ExpressionPtr> items, std::string_view inside) {
+  const auto constant = [](const ExpressionPtr& item) { return item->is_constant(); };
+  const auto null = [](const ExpressionPtr& item) { return item->is_null_constant(); };
+  if (!std::ranges::all_of(items, constant) || std::ranges::none_of(items, null)) return {};
+  return fail(ErrorCode::kInvalid, "null is not supported inside {}", inside);
+}
+
 }  // namespace
 
 const QuerySettings& ExpressionBuilder::settings() const { return context_.settings; }
@@ -27,13 +45,33 @@ const QuerySettings& ExpressionBuilder::settings() const { return context_.setti
 Result<const ColumnSchema*> ExpressionBuilder::column(const ast::Identifier& name) const {
   const ColumnSchema* found = table_.find(name.text);
   if (found == nullptr) {
-    return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}",
-                quote_identifier(name.text), table_.qualified_name());
+    return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}.{}",
+                quote_identifier(name.text), quote_identifier(table_.keyspace),
+                quote_identifier(table_.name));
   }
   return found;
 }
 
+namespace {
+
+/// A type by the name of its Java class. Cassandra reads a name as far as it looks like one, and
+/// takes none for bytes.
+Result<TypePtr> type_of_class(const ast::CqlType& type) {
+  TETRAD_TRY(TypePtr found, parse_class_name(ast::full_class_name(type)));
+  static constexpr std::array<std::string_view, 5> kOthers = {
+      "CompositeType", "DynamicCompositeType", "EmptyType", "LexicalUUIDType", "ShortType"};
+  const auto is_named = [&](std::string_view name) {
+    return found->cql_text().find(name) != std::string::npos;
+  };
+  if (found->kind() != TypeKind::kCustom || std::ranges::any_of(kOthers, is_named)) return found;
+  return fail(ErrorCode::kSyntax, "Error setting type {}: Unable to find abstract-type class '{}'",
+              type.class_name, ast::full_class_name(type));
+}
+
+}  // namespace
+
 Result<TypePtr> ExpressionBuilder::resolve_type(const ast::CqlType& type) const {
+  if (type.kind == ast::CqlType::Kind::kCustom) return type_of_class(type);
   const auto find_udt = [&](std::string_view keyspace, std::string_view name) -> TypePtr {
     const KeyspaceSchema* in =
         context_.schema->keyspace(keyspace.empty() ? std::string_view(table_.keyspace) : keyspace);
@@ -93,33 +131,56 @@ bool ExpressionBuilder::is_field_udt(const Raw& raw) const {
   return true;
 }
 
+Result<void> SelectedKey::check(EvalContext& context) const {
+  TETRAD_TRY(const BoundValue value, key->evaluate(context));
+  if (value.has_bytes() || (is_slice && value.is_unset())) return {};
+  return fail(ErrorCode::kInvalid, "Invalid {} value for {} selection on {}",
+              value.is_unset() ? "unset" : "null", is_slice ? "slice" : "element", source);
+}
+
+Result<bool> ExpressionBuilder::fits(const Raw& raw, const TypePtr& type) {
+  misplaced_list_.reset();
+  const Assignability found = test(raw, type);
+  if (misplaced_list_) return std::unexpected(*std::move(misplaced_list_));
+  return found != Assignability::kNotAssignable;
+}
+
+/// Where Cassandra fails while it tests, misplaced_list_ says so.
 Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
+  const auto all_of = [&](const TypePtr& element) {
+    auto all = raw.children.empty() ? Assignability::kWeak : Assignability::kExact;
+    for (const Raw& child : raw.children) {
+      all = weakest(all, test(child, element));
+      if (all == Assignability::kNotAssignable) break;
+    }
+    return all;
+  };
   switch (raw.kind) {
     case Kind::kLiteral:
       return test_constant(*raw.literal, *type);
     case Kind::kMarker:
       return Assignability::kWeak;
     case Kind::kList: {
-      if (type->kind() == TypeKind::kVector) {
-        if (raw.children.size() != type->dimension()) return Assignability::kNotAssignable;
-      } else if (type->kind() != TypeKind::kList) {
+      if (!takes_lists(*type)) {
+        if (!misplaced_list_) misplaced_list_ = misplaced_list(*type).error();
         return Assignability::kNotAssignable;
       }
-      auto all = raw.children.empty() ? Assignability::kWeak : Assignability::kExact;
-      for (const Raw& child : raw.children) all = weakest(all, test(child, type->element()));
-      return all;
+      if (type->kind() == TypeKind::kVector && raw.children.size() != type->dimension()) {
+        return Assignability::kNotAssignable;
+      }
+      return all_of(type->element());
     }
     case Kind::kSet: {
       if (raw.children.empty() && type->kind() == TypeKind::kMap) return Assignability::kWeak;
       if (type->kind() != TypeKind::kSet) return Assignability::kNotAssignable;
-      auto all = raw.children.empty() ? Assignability::kWeak : Assignability::kExact;
-      for (const Raw& child : raw.children) all = weakest(all, test(child, type->element()));
-      return all;
+      return all_of(type->element());
     }
     case Kind::kUdt:
     case Kind::kMap: {
       if (type->kind() == TypeKind::kUdt && is_field_udt(raw)) {
         auto all = Assignability::kExact;
+        const auto misplaced =
+            misplaced_list_;  // inside it is only another value that does not fit
         const size_t step = raw.kind == Kind::kMap ? 2 : 1;
         for (size_t i = 0; i < raw.children.size(); i += step) {
           const auto& name =
@@ -128,6 +189,7 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
           if (!index) continue;  // an unknown field is an error of its own
           all = weakest(all, test(raw.children[i + step - 1], type->components()[*index]));
         }
+        misplaced_list_ = misplaced;
         return all;
       }
       if (raw.kind == Kind::kUdt || type->kind() != TypeKind::kMap) {
@@ -135,8 +197,10 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
       }
       auto all = Assignability::kExact;
       for (size_t i = 0; i < raw.children.size(); i += 2) {
-        all = weakest(all, weakest(test(raw.children[i], type->key()),
-                                   test(raw.children[i + 1], type->value())));
+        all = weakest(all, test(raw.children[i], type->key()));
+        if (all == Assignability::kNotAssignable) break;
+        all = weakest(all, test(raw.children[i + 1], type->value()));
+        if (all == Assignability::kNotAssignable) break;
       }
       return all;
     }
@@ -148,9 +212,11 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
       }
       if (raw.children.size() > type->components().size()) return Assignability::kNotAssignable;
       auto all = Assignability::kExact;
+      const auto misplaced = misplaced_list_;
       for (size_t i = 0; i < raw.children.size(); ++i) {
         all = weakest(all, test(raw.children[i], type->components()[i]));
       }
+      misplaced_list_ = misplaced;
       return all;
     }
     case Kind::kNothing:
@@ -338,7 +404,7 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
 Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
                                                             const Receiver& receiver) {
   const bool is_vector = receiver.type->kind() == TypeKind::kVector;
-  TETRAD_TRY_VOID(check_list_place(raw, receiver.type));
+  if (!takes_lists(*receiver.type)) return misplaced_list(*receiver.type);
   const std::string_view what = is_vector ? "vector" : "list";
   if (is_vector && raw.children.size() != receiver.type->dimension()) {
     return fail(ErrorCode::kInvalid,
@@ -366,8 +432,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
                                                      const Receiver& receiver) {
   const Receiver element = element_receiver(receiver);
   for (const Raw& child : raw.children) {
-    TETRAD_TRY_VOID(check_list_place(child, element.type));
-    if (test(child, element.type) == Assignability::kNotAssignable) {
+    TETRAD_TRY(const bool fitting, fits(child, element.type));
+    if (!fitting) {
       return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
                   what, receiver.name, child.text(), element.type->cql_text());
     }
@@ -380,6 +446,10 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
         build(child, in_selection_ ? Receiver{receiver.name, element.type, nullptr} : element));
     items.push_back(std::move(item));
   }
+  if (!in_selection_) {
+    const bool is_vector = receiver.type->kind() == TypeKind::kVector;
+    TETRAD_TRY_VOID(check_constants(items, is_vector ? "vectors" : "collections"));
+  }
   return make_collection(receiver.type, std::move(items));
 }
 
@@ -391,22 +461,26 @@ Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receive
   TETRAD_TRY_VOID(check_no_markers(raw, "map", receiver));
   const Receiver key = key_receiver(receiver), value = map_value_receiver(receiver);
   for (size_t i = 0; i < raw.children.size(); i += 2) {
-    TETRAD_TRY_VOID(check_list_place(raw.children[i], key.type));
-    if (test(raw.children[i], key.type) == Assignability::kNotAssignable) {
+    TETRAD_TRY(const bool key_fits, fits(raw.children[i], key.type));
+    if (!key_fits) {
       return fail(ErrorCode::kInvalid, "Invalid map literal for {}: key {} is not of type {}",
                   receiver.name, raw.children[i].text(), key.type->cql_text());
     }
-    TETRAD_TRY_VOID(check_list_place(raw.children[i + 1], value.type));
-    if (test(raw.children[i + 1], value.type) == Assignability::kNotAssignable) {
+    TETRAD_TRY(const bool value_fits, fits(raw.children[i + 1], value.type));
+    if (!value_fits) {
       return fail(ErrorCode::kInvalid, "Invalid map literal for {}: value {} is not of type {}",
                   receiver.name, raw.children[i + 1].text(), value.type->cql_text());
     }
   }
+  std::vector<ExpressionPtr> parts;
+  for (size_t i = 0; i < raw.children.size(); ++i) {
+    TETRAD_TRY(ExpressionPtr part, build(raw.children[i], i % 2 == 0 ? key : value));
+    parts.push_back(std::move(part));
+  }
+  if (!in_selection_) TETRAD_TRY_VOID(check_constants(parts, "collections"));
   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries;
-  for (size_t i = 0; i < raw.children.size(); i += 2) {
-    TETRAD_TRY(ExpressionPtr k, build(raw.children[i], key));
-    TETRAD_TRY(ExpressionPtr v, build(raw.children[i + 1], value));
-    entries.emplace_back(std::move(k), std::move(v));
+  for (size_t i = 0; i < parts.size(); i += 2) {
+    entries.emplace_back(std::move(parts[i]), std::move(parts[i + 1]));
   }
   return make_map_collection(receiver.type, std::move(entries));
 }
@@ -429,8 +503,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_udt(const Raw& raw, const Receive
     }
     const Raw& child = raw.children[i + step - 1];
     const Receiver field{receiver.name + "." + name, type->components()[*index], nullptr};
-    TETRAD_TRY_VOID(check_list_place(child, field.type));
-    if (test(child, field.type) == Assignability::kNotAssignable) {
+    TETRAD_TRY(const bool fitting, fits(child, field.type));
+    if (!fitting) {
       return fail(ErrorCode::kInvalid,
                   "Invalid user type literal for {}: field {} is not of type {}", receiver.name,
                   name, field.type->cql_text());
@@ -446,20 +520,23 @@ Result<ExpressionPtr> ExpressionBuilder::build_tuple(const Raw& raw, const Recei
     return fail(ErrorCode::kInvalid, "Invalid tuple type literal for {} of type {}", receiver.name,
                 type->cql_text());
   }
-  if (raw.children.size() > type->components().size()) {
-    return fail(ErrorCode::kInvalid,
-                "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
-                receiver.name, type->cql_text(), type->components().size(), raw.children.size());
-  }
-  std::vector<ExpressionPtr> fields;
   for (size_t i = 0; i < raw.children.size(); ++i) {
+    if (i == type->components().size()) {
+      return fail(ErrorCode::kInvalid,
+                  "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
+                  receiver.name, type->cql_text(), type->components().size(), raw.children.size());
+    }
     const TypePtr& component = type->components()[i];
-    TETRAD_TRY_VOID(check_list_place(raw.children[i], component));
-    if (test(raw.children[i], component) == Assignability::kNotAssignable) {
+    TETRAD_TRY(const bool fitting, fits(raw.children[i], component));
+    if (!fitting) {
       return fail(ErrorCode::kInvalid,
                   "Invalid tuple literal for {}: component {} is not of type {}", receiver.name, i,
                   component->cql_text());
     }
+  }
+  std::vector<ExpressionPtr> fields;
+  for (size_t i = 0; i < raw.children.size(); ++i) {
+    const TypePtr& component = type->components()[i];
     TETRAD_TRY(ExpressionPtr field,
                build(raw.children[i],
                      {in_selection_ ? receiver.name : fmt::format("{}[{}]", receiver.name, i),

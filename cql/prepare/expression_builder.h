@@ -67,6 +67,16 @@ struct AggregateCall {
   bool counts_rows = false;  // count(*)
 };
 
+/// The key in m[key], or a bound in m[lower..upper], of a select list: looked at before any row is.
+struct SelectedKey {
+  const Expression* key;
+  bool is_slice;
+  std::string source;  // as written
+
+  /// Errors: kInvalid when it is null, or unset as a key.
+  Result<void> check(EvalContext& context) const;
+};
+
 class ExpressionBuilder {
  public:
   /// All outlive it. `table` is the table of the statement.
@@ -87,6 +97,7 @@ class ExpressionBuilder {
   /// The slot of a column; makes one.
   int32_t slot_of(const ColumnSchema& column);
   std::vector<AggregateCall> take_aggregates() { return std::move(aggregates_); }
+  std::vector<SelectedKey> take_selected_keys() { return std::move(selected_keys_); }
   UsedFunctions take_used_functions() { return std::move(used_functions_); }
   bool has_aggregates() const { return !aggregates_.empty(); }
   bool is_inside_aggregate() const { return inside_aggregate_; }
@@ -119,6 +130,12 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_call(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_arithmetic(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_negation(const RawExpression& raw, const Receiver* receiver);
+  /// test() for a part of a literal. Errors: kInvalid where Cassandra fails to test.
+  Result<bool> fits(const RawExpression& raw, const TypePtr& type);
+  /// Resolves every function inside. Errors: kInvalid.
+  Result<void> resolve_inside(const RawExpression& raw);
+  Result<void> check_operands(const RawExpression& arithmetic) const;
+  Result<void> check_vectors(const RawExpression& call, const std::vector<TypePtr>& types);
   /// Names of columns are looked up before anything else of a select list's item.
   Result<void> check_columns(const RawExpression& raw) const;
   Result<ExpressionPtr> build_selector(const RawExpression& raw);
@@ -159,10 +176,12 @@ class ExpressionBuilder {
   bool in_selection_ = false;
   bool inside_aggregate_ = false;
   bool failed_late_ = false;
+  std::optional<Error> misplaced_list_;  // what test() met
   std::vector<const ast::Selector*> plain_casts_;
   std::vector<const ColumnSchema*> slots_;
   std::vector<int32_t> slot_of_column_;  // by index in columns(); -1: none
   std::vector<AggregateCall> aggregates_;
+  std::vector<SelectedKey> selected_keys_;
   UsedFunctions used_functions_;
   std::map<const ast::FunctionName*, std::string> full_names_;  // of the user-defined ones called
 };

@@ -28,21 +28,4 @@ inline std::unexpected<Error> cannot_infer(const RawExpression& raw) {
       raw.text());
 }
 
-/// A list in square brackets where the type is no list: told before anything else of the place.
-inline Result<void> check_list_place(const RawExpression& raw, const TypePtr& type) {
-  using Kind = RawExpression::Kind;
-  const bool takes_lists = type->kind() == TypeKind::kList || type->kind() == TypeKind::kVector;
-  if (raw.kind == Kind::kList && !takes_lists) {
-    return fail(ErrorCode::kInvalid,
-                "Unexpected receiver type '{}'; only list and vector are expected",
-                type->cql_text());
-  }
-  if (raw.kind == Kind::kList || (raw.kind == Kind::kSet && type->kind() == TypeKind::kSet)) {
-    for (const RawExpression& child : raw.children) {
-      TETRAD_TRY_VOID(check_list_place(child, type->element()));
-    }
-  }
-  return {};
-}
-
 }  // namespace tetrad::cql

@@ -114,6 +114,52 @@ Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& 
   return {};
 }
 
+/// What is inside is resolved first.
+Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
+  if (!in_selection_) return {};
+  for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
+  if (raw.kind == Kind::kArithmetic) return check_operands(raw);
+  if (raw.kind != Kind::kFunction || is_native_aggregate(name_of(raw)) || type_of(raw)) return {};
+  TETRAD_TRY([[maybe_unused]] const auto found, resolve(raw, nullptr, {}));
+  return {};
+}
+
+Result<void> ExpressionBuilder::check_operands(const Raw& raw) const {
+  const Raw &left = raw.children[0], &right = raw.children[1];
+  if (left.kind != Kind::kMarker && right.kind != Kind::kMarker) return {};
+  return fail(ErrorCode::kInvalid,
+              "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
+              "example '(int) ?'",
+              ast::arithmetic_symbol(raw.op), left.text(), right.text());
+}
+
+/// The arguments of a similarity, as far as their types are known.
+Result<void> ExpressionBuilder::check_vectors(const Raw& call, const std::vector<TypePtr>& types) {
+  const std::string name = name_of(call);
+  TypePtr wanted;
+  for (size_t i = 0; i < types.size(); ++i) {
+    const Raw& child = call.children[i];
+    const TypePtr& type = types[i];
+    if (!type) continue;
+    if (type->kind() != TypeKind::kVector || type->element()->kind() != TypeKind::kFloat) {
+      return fail(ErrorCode::kInvalid,
+                  "Function system.{} requires a float vector argument, but found argument {} of "
+                  "type {}",
+                  name, child.text(), type->cql_text());
+    }
+    if (wanted && wanted->dimension() != type->dimension()) {
+      return fail(ErrorCode::kInvalid, "All arguments must have the same vector dimensions");
+    }
+    wanted = type;
+    if (child.kind == Kind::kList && test(child, type) == Assignability::kNotAssignable) {
+      return fail(ErrorCode::kInvalid,
+                  "Type error: {} cannot be passed as argument {} of function system.{} of type {}",
+                  child.text(), i, name, type->cql_text());
+    }
+  }
+  return {};
+}
+
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
@@ -125,11 +171,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   };
   const bool may_be_native = !call.function->keyspace || call.function->keyspace->text == "system";
   const size_t count = call.children.size();
-  for (const Raw& child : call.children) {  // what is inside is resolved first
-    if (child.kind != Kind::kFunction || is_native_aggregate(name_of(child))) continue;
-    if (!in_selection_ || type_of(child)) continue;
-    TETRAD_TRY([[maybe_unused]] const auto inner, resolve(child, nullptr, {}));
-  }
+  for (const Raw& child : call.children) TETRAD_TRY_VOID(resolve_inside(child));
   std::vector<ScalarFunctionPtr> candidates = user_candidates(call);
 
   if (may_be_native && is_generic_function(name)) {
@@ -142,12 +184,15 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     const bool wants_vectors = name.starts_with("similarity_");
     for (const Raw& child : call.children) {
       const bool is_vector = wants_vectors && child.kind == Kind::kList &&
-                             !child.children.empty() &&
                              child.children.size() <= kVectorDimensionMax;
+      if (is_vector && child.children.empty()) {
+        return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given 0");
+      }
       types.push_back(is_vector
                           ? make_vector(float_type(), static_cast<uint32_t>(child.children.size()))
                           : type_of(child));
     }
+    if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
     auto made = make_generic_function(name, types, receiver);
     if (!made) {  // the argument's text is known here only
       constexpr std::string_view kFound = "but found argument ";
@@ -204,8 +249,8 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     }
     TETRAD_TRY_VOID(check_receiver(candidates[0]));
     for (size_t i = 0; i < count; ++i) {
-      TETRAD_TRY_VOID(check_list_place(call.children[i], function.argument_types[i]));
-      if (test(call.children[i], function.argument_types[i]) == Assignability::kNotAssignable) {
+      TETRAD_TRY(const bool fitting, fits(call.children[i], function.argument_types[i]));
+      if (!fitting) {
         return fail(ErrorCode::kInvalid,
                     "Type error: {} cannot be passed as argument {} of function {} of type {}",
                     call.children[i].text(), i, function.qualified_name(),
@@ -304,27 +349,23 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
                                                           const Receiver* receiver) {
   const Raw &left = raw.children[0], &right = raw.children[1];
   const char op = ast::arithmetic_symbol(raw.op);
+  TETRAD_TRY_VOID(resolve_inside(raw));
+  TETRAD_TRY_VOID(check_operands(raw));
   TypePtr left_type = type_of(left), right_type = type_of(right);
-  if (left.kind == Kind::kMarker || right.kind == Kind::kMarker) {
-    return fail(ErrorCode::kInvalid,
-                "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
-                "example '(int) ?'",
-                op, left.text(), right.text());
-  }
   ScalarFunctionPtr function =
       left_type && right_type ? find_operator(op, left_type, right_type) : nullptr;
-  const auto fits = [&](const ScalarFunctionPtr& f) {
+  const auto suits = [&](const ScalarFunctionPtr& f) {
     return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
                                             Assignability::kNotAssignable);
   };
-  if (!fits(function) && receiver != nullptr) {
+  if (!suits(function) && receiver != nullptr) {
     // Constants take the type that is wanted.
     if (test(left, receiver->type) != Assignability::kNotAssignable &&
         test(right, receiver->type) != Assignability::kNotAssignable) {
       function = find_operator(op, receiver->type, receiver->type);
     }
   }
-  if (!fits(function)) {
+  if (!suits(function)) {
     // null fits every operator; a timestamp's bytes read as those of bigint and of varint.
     const auto many = [](const Raw& operand, const TypePtr& type) {
       return type ? type->kind() == TypeKind::kTimestamp : operand.text() == "NULL";

@@ -39,20 +39,25 @@ Result<void> check_key_column(const std::string& keyspace, const std::string& na
               keyspace, type.cql_text(), name);
 }
 
+Result<void> check_duplicates(const std::vector<ast::ClusteringOrder>& orders,
+                              const std::string& table) {
+  std::set<std::string> seen;
+  for (const auto& order : orders) {
+    if (seen.insert(order.column.text).second) continue;
+    return fail(ErrorCode::kInvalid,
+                "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{}'",
+                order.column.text, table);
+  }
+  return {};
+}
+
 /// The directions of the clustering columns, ascending where nothing is said.
 Result<std::vector<bool>> clustering_directions(const std::vector<ast::ClusteringOrder>& orders,
-                                                const std::vector<ast::Identifier>& clustering,
-                                                const std::string& table) {
+                                                const std::vector<ast::Identifier>& clustering) {
   std::vector<bool> descending(clustering.size(), false);
   if (orders.empty()) return descending;
   std::string foreign;
-  std::set<std::string> seen;
   for (const auto& order : orders) {
-    if (!seen.insert(order.column.text).second) {
-      return fail(ErrorCode::kInvalid,
-                  "Duplicate column '{}' in CLUSTERING ORDER BY clause for table '{}'",
-                  order.column.text, table);
-    }
     const bool known = std::any_of(clustering.begin(), clustering.end(), [&](const auto& column) {
       return column.text == order.column.text;
     });
@@ -142,7 +147,7 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
   }
   const ast::PrimaryKey& key = statement.primary_keys.front();
   TETRAD_TRY(const std::vector<bool> descending,
-             clustering_directions(statement.options.clustering_order, key.clustering, table));
+             clustering_directions(statement.options.clustering_order, key.clustering));
   std::set<std::string> key_names;
   const auto place = [&](const ast::Identifier& name, ColumnKind kind, size_t position,
                          bool desc) -> Result<void> {
@@ -441,10 +446,11 @@ Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
 }  // namespace
 
 Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& input) {
+  const std::string& name = statement.name.name.text;
+  TETRAD_TRY_VOID(check_duplicates(statement.options.clustering_order, name));
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.name, input, keyspace_name));
-  const std::string& name = statement.name.name.text;
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
   TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));

@@ -319,7 +319,7 @@ class ModifyPreparer {
       for (const ColumnSchema& column : columns) {
         if (values[column.position]) continue;
         if (!missing.empty()) missing += ", ";
-        missing += quote_identifier(column.name);
+        missing += column.name;
       }
     };
     collect(table_->partition_key(), made_->partition_values_);
@@ -355,12 +355,11 @@ class ModifyPreparer {
       for (size_t j = 0; j < i; ++j) {
         const auto &a = assignments[j], &b = assignments[i];
         if (a.column.text != b.column.text) continue;
-        // Parts of a column go together, a whole value with nothing, a field with others only.
+        // Parts of a column go together, a whole value with nothing, a field not with itself.
         const bool whole = a.kind == Kind::kSet || b.kind == Kind::kSet;
-        const bool fields = a.kind == Kind::kField || b.kind == Kind::kField;
-        const bool other_fields =
-            a.kind == Kind::kField && b.kind == Kind::kField && a.field->text != b.field->text;
-        if (whole || (fields && !other_fields)) {
+        const bool same_field =
+            a.kind == Kind::kField && b.kind == Kind::kField && a.field->text == b.field->text;
+        if (whole || same_field) {
           return fail(ErrorCode::kSyntax, "Multiple incompatible setting of column {}",
                       b.column.text);
         }
@@ -372,7 +371,7 @@ class ModifyPreparer {
   Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
     using Kind = ast::Assignment::Kind;
     const TypePtr& type = column.type;
-    const std::string name = quote_identifier(column.name);
+    const std::string& name = column.name;
     const auto value_text = [&] { return ast::to_string(source.value); };
     const auto invalid = [&](const std::string& text, std::string_view why) {
       return fail(ErrorCode::kInvalid, "Invalid operation ({}) for {} column {}", text, why, name);
@@ -403,32 +402,33 @@ class ModifyPreparer {
         }
         if (!type->is_collection()) return invalid(text, "non counter");
         if (!type->is_multi_cell()) return invalid(text, "frozen collection");
+        const auto refused = [&](std::string_view what, std::string_view wanted) {
+          return fail(ErrorCode::kInvalid, "Value for a map {} has to be a {}, but was: '{}'", what,
+                      wanted, value_text());
+        };
         if (is_add) {
           operation.kind = Operation::Kind::kAdd;
-          TETRAD_TRY(operation.value, builder_->term(source.value, whole));
+          auto value = builder_->term(source.value, whole);
+          if (!value && type->kind() == TypeKind::kMap) return refused("addition", "map");
+          TETRAD_TRY(operation.value, std::move(value));
           return operation;
         }
         operation.kind = type->kind() == TypeKind::kList ? Operation::Kind::kDiscard
                                                          : Operation::Kind::kRemoveKeys;
         Receiver taken = whole;
         taken.column = nullptr;
-        if (type->kind() == TypeKind::kMap) {
-          taken.type = make_set(type->key(), false);
-          if (builder_->test(raw_of(source.value), taken.type) == Assignability::kNotAssignable) {
-            return fail(ErrorCode::kInvalid,
-                        "Value for a map substraction has to be a set, but was: '{}'",
-                        value_text());
-          }
-        }
-        TETRAD_TRY(operation.value, builder_->term(source.value, taken));
+        if (type->kind() == TypeKind::kMap) taken.type = make_set(type->key(), false);
+        auto value = builder_->term(source.value, taken);
+        if (!value && type->kind() == TypeKind::kMap) return refused("substraction", "set");
+        TETRAD_TRY(operation.value, std::move(value));
         return operation;
       }
       case Kind::kPrepend: {
         const std::string text = fmt::format("{} = {} - {}", name, value_text(), name);
+        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
         if (type->kind() != TypeKind::kList) return invalid(text, "non list");
         if (!type->is_multi_cell()) return invalid(text, "frozen list");
         operation.kind = Operation::Kind::kPrepend;
-        TETRAD_TRY(operation.value, builder_->term(source.value, whole));
         return operation;
       }
       case Kind::kElement: {
@@ -470,7 +470,7 @@ class ModifyPreparer {
 
   Result<Operation> take_away(const ast::Deletion& source, const ColumnSchema& column) {
     const TypePtr& type = column.type;
-    const std::string name = quote_identifier(column.name);
+    const std::string& name = column.name;
     Operation operation;
     operation.column = &column;
     if (source.field) {

@@ -317,8 +317,13 @@ class SelectPreparer {
 
   Result<void> order_by() {
     const Restrictions& where = made_->where_;
-    if (std::ranges::any_of(source_.order_by, [](const auto& o) { return o.ann_of.has_value(); }))
-      return fail(ErrorCode::kInvalid, "not supported yet: ORDER BY … ANN OF");
+    for (const ast::Ordering& ordering : source_.order_by) {
+      if (!ordering.ann_of) continue;
+      TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
+      TETRAD_TRY([[maybe_unused]] const ExpressionPtr vector,
+                 builder_.term(*ordering.ann_of, Receiver::of(*column)));
+      return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
+    }
     if (where.is_key_range() || where.on_token()) {
       return fail(ErrorCode::kInvalid,
                   "ORDER BY is only supported when the partition key is restricted by an EQ or an "
@@ -369,6 +374,7 @@ class SelectPreparer {
   void finish() {
     SelectStatement& made = *made_;
     made.aggregates_ = builder_.take_aggregates();
+    made.selected_keys_ = builder_.take_selected_keys();
     made.used_functions_ = builder_.take_used_functions();
     made.layout_ = RowLayout::make(table_, builder_.slots(), wants_times_);
     if (!made.is_json_ && !made.is_aggregate_) {

@@ -39,6 +39,11 @@ struct ColumnOperation {
   bool needs_read() const {
     return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex;
   }
+  /// Done twice it leaves more than done once.
+  bool adds_to_list() const {
+    return (kind == Kind::kAdd || kind == Kind::kPrepend) &&
+           column->type->kind() == TypeKind::kList;
+  }
 };
 
 /// USING; null where it is not written.

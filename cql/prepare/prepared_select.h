@@ -50,6 +50,7 @@ class SelectStatement final : public Statement {
   std::vector<int32_t> plain_slots_;  // of the outputs when all of them are columns
   std::vector<std::string> json_names_;
   std::vector<AggregateCall> aggregates_;
+  std::vector<SelectedKey> selected_keys_;
   std::vector<ExpressionPtr> group_by_;  // of clustering columns; the partition key always groups
   ExpressionPtr limit_, per_partition_limit_;
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to

@@ -258,7 +258,7 @@ class RelationReader {
         return fail(ErrorCode::kInvalid,
                     "Multi-column relations can only be applied to clustering columns but was "
                     "applied to: {}",
-                    quote_identifier(column->name));
+                    column->name);
       }
       if (std::ranges::find(restriction->columns, column) != restriction->columns.end()) {
         return fail(ErrorCode::kInvalid, "Column \"{}\" appeared twice in a relation: {}",

@@ -65,13 +65,18 @@ class Restrictions::Builder {
 
   // --- joining ---
 
+  static std::vector<const ColumnSchema*> common_columns(const Restriction& a,
+                                                         const Restriction& b) {
+    std::vector<const ColumnSchema*> common;
+    for (const ColumnSchema* column : a.columns) {
+      if (std::ranges::find(b.columns, column) != b.columns.end()) common.push_back(column);
+    }
+    return common;
+  }
+
   /// Adds `next` to what is already said of the same columns.
   Result<void> merge(Restriction& present, RestrictionPtr next, std::string_view between) {
-    std::vector<const ColumnSchema*> common;
-    for (const ColumnSchema* column : present.columns) {
-      if (std::ranges::find(next->columns, column) != next->columns.end()) common.push_back(column);
-    }
-    const std::string names = join_names(common, between);
+    const std::string names = join_names(common_columns(present, *next), between);
     if (present.kind == Restriction::Kind::kEqual) {
       return fail(ErrorCode::kInvalid,
                   "{} cannot be restricted by more than one relation if it includes an Equal",
@@ -95,9 +100,8 @@ class Restrictions::Builder {
     }
     if (next->kind != Restriction::Kind::kSlice) {
       return fail(ErrorCode::kInvalid,
-                  "Column \"{}\" cannot be restricted by both an equality and an inequality "
-                  "relation",
-                  names);
+                  "{} \"{}\" cannot be restricted by both an equality and an inequality relation",
+                  &present == result_.token_.get() ? "Columns" : "Column", names);
     }
     if (present.lower && next->lower) {
       return fail(ErrorCode::kInvalid,
@@ -157,7 +161,7 @@ class Restrictions::Builder {
         return fail(ErrorCode::kInvalid,
                     "Column \"{}\" cannot be restricted by two inequalities not starting with the "
                     "same column",
-                    restriction->first().name);
+                    join_names(common_columns(*present, *restriction), ", "));
       }
       return merge(*present, std::move(restriction), " ,");
     }
@@ -195,7 +199,7 @@ class Restrictions::Builder {
       const auto& restriction = result_.partition_[i];
       if (!restriction) {
         if (!missing.empty()) missing += ", ";
-        missing += quote_identifier(table_.partition_key()[i].name);
+        missing += table_.partition_key()[i].name;
         continue;
       }
       ++restricted;
@@ -283,7 +287,7 @@ class Restrictions::Builder {
         });
         if (found) continue;
         if (!missing.empty()) missing += ", ";
-        missing += quote_identifier(column.name);
+        missing += column.name;
       }
       if (!missing.empty()) {
         return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);

@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "cql/prepare/restrictions.h"
 #include "cql/types/compare.h"
+#include "cql/types/empty_value.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
 
@@ -32,7 +33,7 @@ std::unexpected<Error> invalid_unset(const ColumnSchema& column) {
 }
 
 /// The values of a tuple term, one for each column; null allowed.
-Result<std::vector<OptionalView>> evaluate(const TupleTerm& term,
+Result<std::vector<OptionalView>> evaluate(const TupleTerm& term, bool is_multi,
                                            std::span<const ColumnSchema* const> columns,
                                            EvalContext& context) {
   std::vector<OptionalView> values;
@@ -46,7 +47,10 @@ Result<std::vector<OptionalView>> evaluate(const TupleTerm& term,
   values.reserve(term.items.size());
   for (size_t i = 0; i < term.items.size(); ++i) {
     TETRAD_TRY(const BoundValue value, term.items[i]->evaluate(context));
-    if (value.is_unset()) return invalid_unset(*columns[i]);
+    if (value.is_unset()) {
+      if (!is_multi) return invalid_unset(*columns[i]);
+      return fail(ErrorCode::kInvalid, "Invalid unset value for tuple field number {}", i);
+    }
     values.push_back(optional_view(value));
   }
   return values;
@@ -55,7 +59,7 @@ Result<std::vector<OptionalView>> evaluate(const TupleTerm& term,
 /// As evaluate(), for places where null is an error.
 Result<std::vector<BytesView>> evaluate_all(const Restriction& restriction, const TupleTerm& term,
                                             EvalContext& context) {
-  TETRAD_TRY(const auto values, evaluate(term, restriction.columns, context));
+  TETRAD_TRY(const auto values, evaluate(term, restriction.is_multi, restriction.columns, context));
   std::vector<BytesView> all;
   all.reserve(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -79,9 +83,22 @@ Result<std::vector<BytesView>> evaluate_all(const Restriction& restriction, cons
   return all;
 }
 
-/// The tuples of an EQ or IN restriction, sorted by value, each once.
+/// Whether the list that is bound to the marker of IN ? has a null in it.
+bool has_null(const Expression& marker, EvalContext& context) {
+  const BoundValue& bound = context.bound[static_cast<size_t>(marker.marker_index())];
+  if (!bound.has_bytes()) return false;
+  auto reader = CollectionReader::open(bound.bytes, 1);
+  while (reader && !reader->at_end()) {
+    const auto element = reader->next();
+    if (!element) return false;  // told when it is evaluated
+    if (!*element) return true;
+  }
+  return false;
+}
+
+/// The tuples of an EQ or IN restriction, sorted by value, each once. `filters`: rows are tested.
 Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restriction,
-                                                      EvalContext& context) {
+                                                      EvalContext& context, bool filters) {
   std::vector<std::vector<BytesView>> tuples;
   if (restriction.kind == Restriction::Kind::kEqual) {
     TETRAD_TRY(auto values, evaluate_all(restriction, restriction.equal, context));
@@ -89,6 +106,7 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
     return tuples;
   }
   if (restriction.in_list) {
+    if (has_null(*restriction.in_list, context)) return invalid_null(restriction.first());
     TETRAD_TRY(const BoundValue list, restriction.in_list->evaluate(context));
     if (list.is_unset()) return invalid_unset(restriction.first());
     if (list.is_null()) {
@@ -98,12 +116,18 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
     TETRAD_TRY(CollectionReader reader, CollectionReader::open(list.bytes, 1));
     while (!reader.at_end()) {
       TETRAD_TRY(const OptionalView element, reader.next());
-      if (!element) return invalid_null(restriction.first());
+      const DataType& type = *restriction.in_list->type()->element();
+      if (filters && !restriction.is_multi) {
+        if (!element) break;
+        tuples.push_back({*element});
+        continue;
+      }
+      if (counts_as_null(type, element)) return invalid_null(restriction.first());
       if (!restriction.is_multi) {
         tuples.push_back({*element});
         continue;
       }
-      TETRAD_TRY(const auto fields, split_tuple(*restriction.in_list->type()->element(), *element));
+      TETRAD_TRY(const auto fields, split_tuple(type, *element));
       std::vector<BytesView> tuple;
       for (size_t i = 0; i < fields.size(); ++i) {
         if (!fields[i]) {
@@ -115,13 +139,20 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
       tuples.push_back(std::move(tuple));
     }
   } else {
-    const bool is_plain =
-        !restriction.first().is_primary_key() && restriction.kind == Restriction::Kind::kIn;
-    for (const TupleTerm& term : restriction.in_values) {
-      if (is_plain) {  // as Cassandra: with a null among them they match nothing
+    const bool is_test = filters && restriction.kind == Restriction::Kind::kIn;
+    if (!is_test && !restriction.is_multi) {  // a null is told before an unset value
+      for (const TupleTerm& term : restriction.in_values) {
         TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
-        if (!value.has_bytes()) return std::vector<std::vector<BytesView>>();
-        tuples.push_back({value.bytes});
+        if (value.is_null()) return invalid_null(restriction.first());
+      }
+    }
+    for (const TupleTerm& term : restriction.in_values) {
+      if (is_test && !restriction.is_multi) {
+        // As Cassandra: unset stands for a value without bytes, and nothing is looked at behind
+        // a null.
+        TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
+        if (value.is_null()) break;
+        tuples.push_back({value.is_unset() ? BytesView() : value.bytes});
         continue;
       }
       TETRAD_TRY(auto values, evaluate_all(restriction, term, context));
@@ -155,7 +186,7 @@ Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
                            const Restriction::Bound& bound, bool is_lower, EvalContext& context) {
   const std::span<const ColumnSchema* const> columns =
       std::span(restriction.columns).first(bound.column_count);
-  TETRAD_TRY(const auto values, evaluate(bound.value, columns, context));
+  TETRAD_TRY(const auto values, evaluate(bound.value, restriction.is_multi, columns, context));
   if (!restriction.is_multi && !values[0]) {
     // Null stands before everything, whichever way the column is ordered.
     Ranges ranges;
@@ -229,24 +260,24 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
       if (!token) return fail(ErrorCode::kInvalid, "Invalid null token value");
       return *token;
     };
-    // The minimum token stands for both ends of the ring, as in Cassandra.
+    // The minimum token stands for both ends of the ring, as in Cassandra, but for a test of keys.
     constexpr int64_t kMinimum = partitioner::kMinimumToken;
     const auto before = [](int64_t token) {
       return token == kMinimum ? RingPosition::lowest() : RingPosition::end_of_token(token - 1);
     };
+    const auto is_end = [&](int64_t token) { return token == kMinimum && is_key_range_; };
     if (token_->kind == Restriction::Kind::kEqual) {
       TETRAD_TRY(const int64_t token, token_value(token_->equal));
-      if (token != kMinimum) range = {before(token), RingPosition::end_of_token(token)};
+      if (!is_end(token)) range = {before(token), RingPosition::end_of_token(token)};
     } else {
       if (token_->lower) {
         TETRAD_TRY(const int64_t token, token_value(token_->lower->value));
-        range.start = token_->lower->inclusive || token == kMinimum
-                          ? before(token)
-                          : RingPosition::end_of_token(token);
+        range.start = token_->lower->inclusive || is_end(token) ? before(token)
+                                                                : RingPosition::end_of_token(token);
       }
       if (token_->upper) {
         TETRAD_TRY(const int64_t token, token_value(token_->upper->value));
-        if (token != kMinimum) {
+        if (!is_end(token)) {
           range.end = token_->upper->inclusive ? RingPosition::end_of_token(token) : before(token);
         }
       }
@@ -278,7 +309,7 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
   std::vector<std::vector<std::vector<BytesView>>> choices;
   size_t product = 1;
   for (const auto& restriction : partition_) {
-    TETRAD_TRY(auto values, tuples_of(*restriction, context));
+    TETRAD_TRY(auto values, tuples_of(*restriction, context, false));
     product *= values.size();
     TETRAD_TRY_VOID(check_product(product, product_max));
     choices.push_back(std::move(values));
@@ -336,12 +367,14 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
   for (size_t n = 0; n < clustering_prefix_; ++n) {
     const Restriction& restriction = *clustering_[n];
     if (restriction.kind == Restriction::Kind::kSlice) {
-      // Cassandra reads with such a bound, and fails to write with it.
+      size_t bounds = 0, nulls = 0;
       if (of_ != WhereOf::kSelect && !restriction.is_multi) {
         for (const auto* side : {&restriction.lower, &restriction.upper}) {
           if (!*side) continue;
-          TETRAD_TRY(const auto values, evaluate((*side)->value, restriction.columns, context));
-          if (!values[0]) return invalid_null(restriction.first());
+          TETRAD_TRY(const auto values,
+                     evaluate((*side)->value, false, restriction.columns, context));
+          ++bounds;
+          nulls += values[0] ? 0 : 1;
         }
       }
       for (const Prefix& prefix : prefixes) {
@@ -358,10 +391,14 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
         }
         std::ranges::move(under, std::back_inserter(ranges));
       }
+      // Cassandra reads with such a bound, and fails to write with it but where nothing is meant.
+      if (nulls != 0 && (nulls == bounds || !ranges.empty())) {
+        return invalid_null(restriction.first());
+      }
       sliced = true;
       break;  // nothing selects after a slice
     }
-    TETRAD_TRY(const auto tuples, tuples_of(restriction, context));
+    TETRAD_TRY(const auto tuples, tuples_of(restriction, context, false));
     TETRAD_TRY_VOID(check_product(prefixes.size() * tuples.size(), product_max));
     std::vector<Prefix> longer;
     longer.reserve(prefixes.size() * tuples.size());
@@ -410,12 +447,12 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
 Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context) const {
   std::vector<BoundFilter> bound;
   bound.reserve(filters_.size());
-  const auto value_of = [&](const ExpressionPtr& expression,
-                            const ColumnSchema& column) -> Result<BytesView> {
+  const auto value_of = [&](const ExpressionPtr& expression, const ColumnSchema& column,
+                            std::string_view what = "value") -> Result<BytesView> {
     TETRAD_TRY(const BoundValue value, expression->evaluate(context));
     if (!value.has_bytes()) {
-      return fail(ErrorCode::kInvalid, "Unsupported {} value for column {}",
-                  value.is_unset() ? "unset" : "null", column.name);
+      return fail(ErrorCode::kInvalid, "Unsupported {} {} for column {}",
+                  value.is_unset() ? "unset" : "null", what, column.name);
     }
     return value.bytes;
   };
@@ -427,14 +464,14 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
     const ColumnSchema& column = restriction.first();
     const auto side = [&](const Restriction::Bound& from,
                           std::vector<BytesView>& to) -> Result<void> {
-      if (!restriction.is_multi && !column.is_primary_key()) {
+      if (!restriction.is_multi) {
         TETRAD_TRY(const BytesView value, value_of(from.value.items[0], column));
         to.push_back(value);
         return {};
       }
-      TETRAD_TRY(
-          const auto values,
-          evaluate(from.value, std::span(restriction.columns).first(from.column_count), context));
+      TETRAD_TRY(const auto values,
+                 evaluate(from.value, true, std::span(restriction.columns).first(from.column_count),
+                          context));
       for (const OptionalView& value : values) {
         if (!value) {
           return fail(ErrorCode::kInvalid, "Unsupported null value for column {}", column.name);
@@ -446,7 +483,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
     switch (restriction.kind) {
       case Restriction::Kind::kEqual:
         if (restriction.is_multi) {
-          TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
+          TETRAD_TRY(test.tuples_, tuples_of(restriction, context, true));
         } else {
           TETRAD_TRY(const BytesView value, value_of(restriction.equal.items[0], column));
           test.tuples_.push_back({value});
@@ -454,7 +491,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         break;
       case Restriction::Kind::kNotIn:
       case Restriction::Kind::kIn: {
-        TETRAD_TRY(test.tuples_, tuples_of(restriction, context));
+        TETRAD_TRY(test.tuples_, tuples_of(restriction, context, true));
         break;
       }
       case Restriction::Kind::kSlice:
@@ -472,18 +509,9 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
           test.contains_key_.push_back(value);
         }
         for (const auto& [key, entry] : restriction.entries) {
-          TETRAD_TRY(const BytesView k, value_of(key, column));
-          const auto v = value_of(entry, column);
-          if (!v) {
-            for (const std::string_view what : {"null", "unset"}) {
-              if (v.error().message.starts_with(fmt::format("Unsupported {} value", what))) {
-                return fail(ErrorCode::kInvalid, "Unsupported {} map value for column {}", what,
-                            column.name);
-              }
-            }
-            return std::unexpected(v.error());
-          }
-          test.entries_.emplace_back(k, *v);
+          TETRAD_TRY(const BytesView k, value_of(key, column, "map key"));
+          TETRAD_TRY(const BytesView v, value_of(entry, column, "map value"));
+          test.entries_.emplace_back(k, v);
         }
         break;
     }

@@ -13,6 +13,12 @@ namespace {
 using Raw = RawExpression;
 using Kind = RawExpression::Kind;
 
+/// A literal whose type is what it is needed for.
+bool is_untyped(const Raw& raw) {
+  return raw.kind == Kind::kTuple || raw.kind == Kind::kList || raw.kind == Kind::kSet ||
+         raw.kind == Kind::kMap || raw.kind == Kind::kUdt;
+}
+
 }  // namespace
 
 Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
@@ -109,14 +115,16 @@ Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
 
 Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   const std::string name = name_of(raw);
-  if (raw.children.empty() && name == "count") {
+  const bool is_sum = name == "sum" || name == "avg";
+  if (raw.children.size() != 1 && name == "count") {
     return fail(ErrorCode::kInvalid,
-                "Invalid number of arguments in call to function system.count: 1 required but 0 "
-                "provided");
+                "Invalid number of arguments in call to function system.count: 1 required but {} "
+                "provided",
+                raw.children.size());
   }
-  if (raw.children.size() != 1) {
-    return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})", name,
-                name == "sum" || name == "avg" ? "numeric" : "any");
+  if (raw.children.size() != 1 && !is_sum) {
+    return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}(any)",
+                name);
   }
   const auto no_match = [&] {
     return fail(ErrorCode::kInvalid,
@@ -124,12 +132,33 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
                 "signatures: {})",
                 name, aggregate_signatures(name));
   };
-  if (!inside_aggregate_ && raw.children[0].kind == Kind::kCast) {
-    // The call is resolved before the cast.
-    const TypePtr known = type_of(raw.children[0]);
-    if (known && !find_aggregate(name, known)) return no_match();
+  if (raw.children.size() != 1) return no_match();
+  const Raw& child = raw.children[0];
+  // The call is resolved before what it is given is made.
+  TETRAD_TRY_VOID(resolve_inside(child));
+  const TypePtr known = type_of(child);
+  if (known && !find_aggregate(name, known)) return no_match();
+  const bool is_open = child.kind == Kind::kMarker || (child.kind == Kind::kLiteral && !known);
+  if (is_open && is_sum) {
+    return fail(ErrorCode::kInvalid,
+                "Ambiguous call to function {} (can be matched by following signatures: {}): use "
+                "type casts to disambiguate",
+                name, aggregate_signatures(name));
   }
-  TETRAD_TRY(ExpressionPtr argument, inside_aggregate(raw.children[0], nullptr));
+  if (is_open && name != "count") {
+    return fail(ErrorCode::kInvalid,
+                "Cannot infer type of argument {} in call to function system.{}(any): use type "
+                "casts to disambiguate",
+                child.text(), name);
+  }
+  if (name == "count" && is_untyped(child)) {
+    return fail(ErrorCode::kInvalid,
+                "Type error: {} cannot be passed as argument 0 of function system.count of type "
+                "blob",
+                child.text());
+  }
+  // Cassandra's count takes anything as a blob that does not say what it is.
+  TETRAD_TRY(ExpressionPtr argument, inside_aggregate(child, is_open ? blob_type() : nullptr));
   AggregateFunctionPtr function = find_aggregate(name, argument->type());
   if (!function) return no_match();
   TypePtr type = function->return_type;
@@ -241,17 +270,19 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
   const Receiver whole{name, type, nullptr};
   const Receiver key =
       type->kind() == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
-  if (raw.kind == Kind::kElement) {
-    TETRAD_TRY(ExpressionPtr k, build(raw.children[1], key));
-    return make_element(std::move(source), std::move(k));
-  }
-  ExpressionPtr lower, upper;
-  if (raw.children[1].kind != Kind::kNothing) {
-    TETRAD_TRY(lower, build(raw.children[1], key));
-  }
-  if (raw.children[2].kind != Kind::kNothing) {
-    TETRAD_TRY(upper, build(raw.children[2], key));
-  }
+  const auto build_key = [&](const Raw& written) -> Result<ExpressionPtr> {
+    if (written.kind == Kind::kNothing) return nullptr;
+    auto built = build(written, key);
+    if (!built) {
+      failed_late_ = true;
+      return built;
+    }
+    selected_keys_.push_back({built->get(), raw.kind == Kind::kSlice, name});
+    return built;
+  };
+  TETRAD_TRY(ExpressionPtr lower, build_key(raw.children[1]));
+  if (raw.kind == Kind::kElement) return make_element(std::move(source), std::move(lower));
+  TETRAD_TRY(ExpressionPtr upper, build_key(raw.children[2]));
   return make_slice(std::move(source), std::move(lower), std::move(upper));
 }
 

@@ -6,6 +6,7 @@
 #include <lua5.4/lua.hpp>
 #include <string>
 
+#include "cql/types/empty_value.h"
 #include "cql/types/literal.h"
 #include "cql/types/number.h"
 
@@ -242,9 +243,7 @@ Bytes bytes_at(lua_State* state, int index, const DataType& type) {
 
 void push_value(lua_State* state, const DataType& type, OptionalView optional) {
   luaL_checkstack(state, 8, "the value nests too deep");
-  if (!optional ||
-      (optional->empty() && type.allows_empty_value() && type.kind() != TypeKind::kText &&
-       type.kind() != TypeKind::kAscii && type.kind() != TypeKind::kBlob)) {
+  if (counts_as_null(type, optional)) {
     lua_pushnil(state);
     return;
   }

@@ -7,114 +7,22 @@
 #include <limits>
 #include <utility>
 
-#include <boost/multiprecision/cpp_int.hpp>
-
 #include "base/byte_io.h"
+#include "cql/types/big_number.h"
 
 namespace tetrad::cql {
 
 namespace {
-
-using BigInt = boost::multiprecision::cpp_int;
 
 constexpr int64_t kPrecisionMax = 10000;  // digits that sums and products keep
 constexpr int64_t kDigitsMax = 50000;     // more than kNumberBytesMax bytes can hold
 constexpr int64_t kQuotientDigitsMin = 32;
 constexpr int64_t kQuotientScaleMax = 1000;
 
-BigInt to_big(BytesView bytes) {
-  BigInt value;
-  if (bytes.empty()) return value;
-  const auto* begin = reinterpret_cast<const uint8_t*>(bytes.data());
-  boost::multiprecision::import_bits(value, begin, begin + bytes.size(), 8);
-  if (*begin & 0x80) value -= BigInt(1) << static_cast<unsigned>(8 * bytes.size());
-  return value;
-}
-
-Bytes from_big(const BigInt& value) {
-  BigInt magnitude = value;
-  const bool negative = value < 0;
-  // -m in two's complement is the complement of m - 1.
-  if (negative) magnitude = -magnitude - 1;
-  Bytes out(1, '\0');  // room for the sign
-  if (!magnitude.is_zero()) {
-    boost::multiprecision::export_bits(magnitude, std::back_inserter(out), 8);
-  }
-  if (negative) {
-    for (char& c : out) c = static_cast<char>(~c);
-  }
-  return Bytes(minimal_varint(out));
-}
-
-BigInt power_of_ten(int64_t exponent) {
-  return boost::multiprecision::pow(BigInt(10), static_cast<unsigned>(exponent));
-}
-
-/// How many decimal digits |value| has; 1 for zero.
-int64_t digit_count(const BigInt& value) {
-  if (value.is_zero()) return 1;
-  const BigInt magnitude = abs(value);
-  const auto bits = static_cast<int64_t>(msb(magnitude));
-  // 10^estimate <= 2^bits, so the count is estimate + 1 or, rarely, one more.
-  const int64_t estimate =
-      bits * 1233 / 4096 > 0
-          ? static_cast<int64_t>(static_cast<long double>(bits) * 0.30102999566398119521L)
-          : 0;
-  return magnitude >= power_of_ten(estimate + 1) ? estimate + 2
-         : magnitude >= power_of_ten(estimate)   ? estimate + 1
-                                                 : estimate;
-}
-
-struct Decimal {
-  BigInt unscaled;
-  int64_t scale = 0;
-};
-
-BytesView unscaled_bytes(BytesView bytes) {
-  return bytes.size() > 4 ? bytes.substr(4) : BytesView();
-}
-int32_t scale_of(BytesView bytes) {
-  return bytes.size() < 4 ? 0 : base::load_big_endian<int32_t>(bytes.data());
-}
-Decimal to_decimal(BytesView bytes) { return {to_big(unscaled_bytes(bytes)), scale_of(bytes)}; }
-
-Bytes make_decimal(int32_t scale, BytesView unscaled) {
-  Bytes out;
-  out.reserve(4 + unscaled.size());
-  base::ByteWriter(out).i32(scale);
-  out.append(unscaled);
-  return out;
-}
-
-Result<Bytes> from_decimal(const Decimal& value) {
-  if (value.scale > std::numeric_limits<int32_t>::max())
-    return fail(ErrorCode::kInvalid, "Underflow");
-  if (value.scale < std::numeric_limits<int32_t>::min())
-    return fail(ErrorCode::kInvalid, "Overflow");
-  return make_decimal(static_cast<int32_t>(value.scale), from_big(value.unscaled));
-}
-
 Result<void> check_length(BytesView bytes) {
   if (bytes.size() <= kNumberBytesMax) return {};
   return fail(ErrorCode::kInvalid, "a number of {} bytes is too long to compute with, at most {}",
               bytes.size(), kNumberBytesMax);
-}
-
-/// Quotient rounded half away from zero.
-BigInt divide_half_up(const BigInt& a, const BigInt& b) {
-  BigInt quotient, remainder;
-  divide_qr(a, b, quotient, remainder);
-  if (abs(remainder) * 2 >= abs(b)) quotient += (a < 0) == (b < 0) ? 1 : -1;
-  return quotient;
-}
-
-void round_to_precision(Decimal& value) {
-  for (;;) {
-    const int64_t drop = digit_count(value.unscaled) - kPrecisionMax;
-    if (drop <= 0) return;
-    value.unscaled = divide_half_up(value.unscaled, power_of_ten(drop));
-    value.scale -= drop;
-  }
 }
 
 /// Removes trailing zeros while the scale stays above `preferred`.
@@ -143,7 +51,7 @@ Decimal with_scale(const Decimal& value, int64_t scale) {
 /// One addend is zero: the other one, rounded, with the larger of both scales as far as the
 /// precision goes (java.math.BigDecimal.add(BigDecimal, MathContext)).
 Decimal add_to_zero(Decimal value, int64_t preferred) {
-  round_to_precision(value);
+  round_to_digits(value, kPrecisionMax);
   if (value.scale > preferred) {
     strip_zeros(value, preferred);
   } else if (value.scale < preferred) {
@@ -169,7 +77,7 @@ Decimal add(Decimal a, Decimal b) {
   }
   big = with_scale(big, std::max(big.scale, small.scale));
   Decimal sum{a.unscaled + b.unscaled, big.scale};
-  round_to_precision(sum);
+  round_to_digits(sum, kPrecisionMax);
   return sum;
 }
 
@@ -426,7 +334,7 @@ Result<Bytes> decimal_arithmetic(ArithmeticOp op, BytesView a, BytesView b) {
       return from_decimal(add(std::move(left), std::move(right)));
     case ArithmeticOp::kMultiply: {
       Decimal product{left.unscaled * right.unscaled, left.scale + right.scale};
-      round_to_precision(product);
+      round_to_digits(product, kPrecisionMax);
       return from_decimal(product);
     }
     case ArithmeticOp::kDivide: {
