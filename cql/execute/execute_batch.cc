@@ -120,7 +120,16 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
       batch_timestamp_us.value_or(context.options.timestamp_us.value_or(now_us));
   ListCellIds ids(context.random, now_us);
   std::vector<Mutation> mutations;
+  uint64_t steps_before_turn = context.scripts.steps_used();
   for (const Part& part : parts) {
+    if (context.scripts.steps_used() - steps_before_turn >= kScriptStepsOfATurn) {
+      co_await next_turn(context.reactor);
+      steps_before_turn = context.scripts.steps_used();
+      if (context.reactor.now_us() > deadline.at_us) {
+        co_return fail(ErrorCode::kFunctionFailure,
+                       "the functions of the batch took longer than a write may take");
+      }
+    }
     EvalContext evaluation{part.values, arena, functions, context.now_s, nullptr, {}};
     WriteMoment moment;
     moment.now_s = context.now_s;

@@ -21,8 +21,6 @@ using storage::ReadEnd;
 using storage::ReadResult;
 
 constexpr uint32_t kChunkRows = 5000;
-constexpr uint32_t kFirstScriptRows = 16;
-constexpr uint64_t kScriptStepsOfATurn = 1'000'000;
 constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
 constexpr uint64_t kChunkGrowth = 16;
@@ -84,7 +82,8 @@ Task<Result<StatementResult>> SelectRun::run() {
       auto chunk = co_await read_one(range_command());
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
       if (learn_from(*chunk)) continue;
-      TETRAD_CO_TRY_VOID(take(*chunk));
+      auto taken = co_await take(&*chunk);
+      if (!taken) co_return std::unexpected(std::move(taken).error());
       if (done_) break;
       if (chunk->exhausted) {
         exhausted_ = true;
@@ -99,11 +98,7 @@ Task<Result<StatementResult>> SelectRun::run() {
       auto more = co_await run_partitions();
       if (!more) co_return std::unexpected(std::move(more).error());
     }
-    if (context_.reactor.now_us() > deadline_.at_us) {
-      base::TimeoutDetail detail{context_.options.consistency, 0, 1};
-      co_return std::unexpected(
-          Error(ErrorCode::kReadTimeout, "Operation timed out - the query took too long.", detail));
-    }
+    TETRAD_CO_TRY_VOID(check_time());
   }
   if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
   if (has_read_) {
@@ -111,6 +106,13 @@ Task<Result<StatementResult>> SelectRun::run() {
     statement_.usual_bytes_.learn(largest_chunk_);
   }
   co_return finish();
+}
+
+Result<void> SelectRun::check_time() const {
+  if (context_.reactor.now_us() <= deadline_.at_us) return {};
+  base::TimeoutDetail detail{context_.options.consistency, 0, 1};
+  return std::unexpected(
+      Error(ErrorCode::kReadTimeout, "Operation timed out - the query took too long.", detail));
 }
 
 Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expression) {
@@ -261,20 +263,11 @@ void SelectRun::skip_done_partitions() {
 }
 
 uint32_t SelectRun::rows_wanted() const {
-  const uint32_t most = rows_of_a_turn();
-  if (statement_.is_aggregate_ || filters_active_) return most;
-  int64_t wanted = most;
+  if (statement_.is_aggregate_ || filters_active_) return kChunkRows;
+  int64_t wanted = kChunkRows;
   if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
   if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
   return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
-}
-
-uint32_t SelectRun::rows_of_a_turn() const {
-  if (statement_.used_functions_.is_empty()) return kChunkRows;
-  if (rows_evaluated_ == 0) return kFirstScriptRows;
-  const uint64_t steps_per_row = 1 + script_steps_ / rows_evaluated_;
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>(kScriptStepsOfATurn / steps_per_row, kFirstScriptRows, kChunkRows));
 }
 
 ReadCommand SelectRun::base_command() const {
@@ -424,15 +417,15 @@ Task<Result<void>> SelectRun::run_partitions() {
     auto chunk = co_await read_one(std::move(command));
     if (!chunk) co_return std::unexpected(std::move(chunk).error());
     if (learn_from(*chunk)) co_return Result<void>();
-    TETRAD_CO_TRY_VOID(take(*chunk));
+    auto taken = co_await take(&*chunk);
+    if (!taken) co_return std::unexpected(std::move(taken).error());
     step_partition(*chunk);
     co_return Result<void>();
   }
   set_chunk_size();
   const size_t room_for = std::max<uint64_t>(kChunkBytes / chunk_max_, 1);
-  const size_t at_once =
-      statement_.used_functions_.is_empty() ? std::min(kPartitionsAtOnce, room_for) : 1;
-  const size_t count = std::min(at_once, all.size() - next_partition_);
+  const size_t count =
+      std::min(std::min(kPartitionsAtOnce, room_for), all.size() - next_partition_);
   std::vector<ReadCommand> commands;
   for (size_t i = 0; i < count; ++i)
     commands.push_back(partition_command(all[next_partition_ + i]));
@@ -440,7 +433,8 @@ Task<Result<void>> SelectRun::run_partitions() {
   if (!chunks) co_return std::unexpected(std::move(chunks).error());
   for (ReadResult& chunk : *chunks) {
     if (learn_from(chunk)) break;
-    TETRAD_CO_TRY_VOID(take(chunk));
+    auto taken = co_await take(&chunk);
+    if (!taken) co_return std::unexpected(std::move(taken).error());
     if (done_) break;
     step_partition(chunk);
     if (after_) break;  // this one has more: the rest is read again behind it
@@ -495,32 +489,44 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
   if (has_rows) partition_with_rows_.assign(partition_key);
 }
 
-Result<void> SelectRun::take(const ReadResult& chunk) {
-  if (statement_.counts_only_ && store_counts()) return count(chunk);
-  const uint64_t steps_before = context_.scripts.steps_used();
-  auto taken = take_rows(chunk);
-  script_steps_ += context_.scripts.steps_used() - steps_before;
-  return taken;
+Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
+  if (statement_.counts_only_ && store_counts()) co_return count(*chunk);
+  ChunkRows rows(*this, *chunk);
+  while (true) {
+    TETRAD_CO_TRY(const bool all, take_rows(rows));
+    if (all) co_return Result<void>();
+    co_await next_turn(context_.reactor);
+    TETRAD_CO_TRY_VOID(check_time());
+  }
 }
 
-Result<void> SelectRun::take_rows(const ReadResult& chunk) {
-  Evaluation evaluation(*this);
-  RowMaterializer& rows = evaluation.rows;
-  for (size_t p = 0; p < chunk.partitions.size(); ++p) {
-    const PartitionData& partition = chunk.partitions[p];
-    begin_partition(partition.partition_key, !partition.rows.empty());
-    TETRAD_TRY_VOID(rows.start_partition(partition));
-    last_chunk_partition_ = p + 1 == chunk.partitions.size();
-    for (size_t r = 0; r < partition.rows.size(); ++r) {
+Result<bool> SelectRun::take_rows(ChunkRows& from) {
+  const ReadResult& chunk = from.chunk;
+  RowMaterializer& rows = from.evaluation.rows;
+  const uint64_t steps_at_start = context_.scripts.steps_used();
+  const auto turn_is_over = [&] {
+    return context_.scripts.steps_used() - steps_at_start >= kScriptStepsOfATurn;
+  };
+  for (; from.partition < chunk.partitions.size(); from.next_partition()) {
+    const PartitionData& partition = chunk.partitions[from.partition];
+    if (turn_is_over()) return false;
+    if (!from.started) {
+      from.started = true;
+      begin_partition(partition.partition_key, !partition.rows.empty());
+      TETRAD_TRY_VOID(rows.start_partition(partition));
+    }
+    last_chunk_partition_ = from.partition + 1 == chunk.partitions.size();
+    while (from.row < partition.rows.size()) {
+      if (turn_is_over()) return false;
+      const size_t r = from.row++;
       TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
       if (!live) continue;
       partition_has_rows_ = true;
-      ++rows_evaluated_;
       is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
       TETRAD_TRY_VOID(
           take_row({partition.position, partition.partition_key, &partition.rows[r].clustering_key},
-                   evaluation.context));
-      if (done_) return {};
+                   from.evaluation.context));
+      if (done_) return true;
       if (statement_.distinct_) break;
     }
     // Without a live row there is one of the static columns.
@@ -533,10 +539,10 @@ Result<void> SelectRun::take_rows(const ReadResult& chunk) {
     rows.clear_row();
     is_last_row_ = last_chunk_partition_ && chunk.exhausted;
     TETRAD_TRY_VOID(
-        take_row({partition.position, partition.partition_key, nullptr}, evaluation.context));
-    if (done_) return {};
+        take_row({partition.position, partition.partition_key, nullptr}, from.evaluation.context));
+    if (done_) return true;
   }
-  return {};
+  return true;
 }
 
 Result<void> SelectRun::count(const ReadResult& chunk) {

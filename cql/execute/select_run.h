@@ -69,9 +69,6 @@ class SelectRun : private SelectProgress {
   /// How many more rows the next read needs; more than the page when rows may be dropped.
   uint32_t rows_wanted() const;
 
-  /// The rows of a chunk are evaluated in one turn: with user-defined functions as many as these
-  /// have been quick.
-  uint32_t rows_of_a_turn() const;
   ReadCommand base_command() const;
   ReadCommand range_command() const;
   ReadCommand partition_command(const PartitionTarget& target) const;
@@ -122,8 +119,24 @@ class SelectRun : private SelectProgress {
     RowMaterializer rows;
     EvalContext context;
   };
-  Result<void> take(const ReadResult& chunk);
-  Result<void> take_rows(const ReadResult& chunk);
+  /// Where the reading of a chunk stands.
+  struct ChunkRows {
+    ChunkRows(SelectRun& run, const ReadResult& rows) : chunk(rows), evaluation(run) {}
+    void next_partition() {
+      ++partition;
+      row = 0;
+      started = false;
+    }
+    const ReadResult& chunk;
+    Evaluation evaluation;
+    size_t partition = 0, row = 0;
+    bool started = false;  // in that partition
+  };
+  /// The rows of a chunk, with user-defined functions in several turns of the loop.
+  Task<Result<void>> take(const ReadResult* chunk);
+  /// One turn; false: there is more.
+  Result<bool> take_rows(ChunkRows& from);
+  Result<void> check_time() const;
   class Stream;
 
   /// count(*): nobody looks into the rows.
@@ -186,7 +199,6 @@ class SelectRun : private SelectProgress {
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   std::vector<OptionalView> aggregated_;  // the arguments of one call
   uint64_t rows_counted_ = 0;
-  uint64_t rows_evaluated_ = 0, script_steps_ = 0;
   bool group_open_ = false, group_skipped_ = false;
   Bytes group_partition_;
   Bytes group_sort_key_;

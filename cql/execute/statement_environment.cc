@@ -11,6 +11,12 @@ FunctionEnvironment make_function_environment(ExecuteContext& context) {
           &context.scripts};
 }
 
+Task<void> next_turn(base::Reactor& reactor) {
+  base::OneShot<bool> turn;
+  reactor.post([setter = turn.setter()] { setter.set(true); });
+  co_await turn;
+}
+
 Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
                                    int64_t otherwise) {
   TETRAD_TRY(const BoundValue value, expression.evaluate(context));

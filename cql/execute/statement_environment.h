@@ -13,6 +13,11 @@ namespace tetrad::cql {
 /// `context` outlives the result.
 FunctionEnvironment make_function_environment(ExecuteContext& context);
 
+/// What user-defined functions may do until other requests get their turn.
+constexpr uint64_t kScriptStepsOfATurn = 500'000;
+/// Ends when the loop has let the others in.
+Task<void> next_turn(base::Reactor& reactor);
+
 /// The value of USING TIMESTAMP; `otherwise` when it is unset. Errors: kInvalid.
 Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
                                    int64_t otherwise);

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/byte_io.h"
-#include "base/hash.h"
+#include "base/digest.h"
 #include "cql/functions/aggregate.h"
 #include "cql/functions/function_table.h"
 #include "cql/types/compare.h"
@@ -188,10 +188,13 @@ Bytes default_mask(const DataType& type) {
 Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
   if (!arguments[0]) return cannot_infer(name);
   const Bytes mask = default_mask(*arguments[0]);
-  return share(name,
-               pure_function({arguments[0]}, arguments[0],
-                             [mask](const FunctionEnvironment&,
-                                    FunctionArguments) -> Result<OptionalBytes> { return mask; }));
+  ScalarFunction function =
+      pure_function({arguments[0]}, arguments[0],
+                    [mask](const FunctionEnvironment&, FunctionArguments) -> Result<OptionalBytes> {
+                      return mask;
+                    });
+  function.called_on_null = true;
+  return share(name, std::move(function));
 }
 
 Made make_mask_replace(std::string_view name, Types arguments, const TypePtr&) {
@@ -213,11 +216,12 @@ Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
       name, pure_function(
                 std::move(types), blob_type(),
                 [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
-                  if (values.size() == 2 && *values[1] != "SHA-256") {
-                    return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", *values[1]);
+                  const BytesView algorithm = values.size() == 2 ? *values[1] : "SHA-256";
+                  auto digest = base::digest_named(algorithm, *values[0]);
+                  if (!digest) {
+                    return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", algorithm);
                   }
-                  const auto digest = base::sha256(*values[0]);
-                  return Bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
+                  return digest;
                 }));
 }
 
@@ -337,8 +341,8 @@ void add_mask_functions(FunctionTable& table) {
                   values.size() == 4 && values[3] ? *values[3] : BytesView("*");
               if (characters_of(padding).size() != 1) {
                 return fail(ErrorCode::kInvalid,
-                            "The padding argument for function system.mask_{} should be a "
-                            "single-character string, but '{}' has {} characters",
+                            "The padding argument for function system.mask_{} should be "
+                            "single-character, but '{}' has {} characters.",
                             inner ? "inner" : "outer", padding, characters_of(padding).size());
               }
               const auto edge = [&](size_t i) {

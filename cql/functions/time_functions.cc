@@ -264,7 +264,7 @@ void add_time_functions(FunctionTable& table) {
                               const auto ms = ms_of_date(*arguments[0]);
                               if (!ms) return std::nullopt;
                               TETRAD_TRY(const Duration d, duration_of(*arguments[1]));
-                              if (d.nanos % kNanosPerDay != 0) {
+                              if (d.nanos != 0) {
                                 return fail(ErrorCode::kFunctionFailure,
                                             "The duration must have a day precision. Was: {}",
                                             format_duration(d));

@@ -282,8 +282,18 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
       }
       case Kind::kSlice:
         return type_of(raw.children[0]);
-      case Kind::kTimes:
-        return raw.times == ast::WriteTimeSelector::Kind::kTtl ? int_type() : bigint_type();
+      case Kind::kTimes: {
+        const TypePtr& one =
+            raw.times == ast::WriteTimeSelector::Kind::kTtl ? int_type() : bigint_type();
+        const Raw& target = raw.children[0];
+        const bool is_slice = target.kind == Kind::kSlice;
+        if (raw.times == ast::WriteTimeSelector::Kind::kMaxWriteTime ||
+            (target.kind != Kind::kColumn && !is_slice)) {
+          return one;
+        }
+        const TypePtr source = type_of(is_slice ? target.children[0] : target);
+        return source && source->is_multi_cell() ? make_list(one, false) : one;
+      }
       case Kind::kTuple: {
         if (raw.children.size() == 1 && in_selection_) return type_of(raw.children[0]);
         std::vector<TypePtr> fields;

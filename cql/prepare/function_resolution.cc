@@ -21,6 +21,18 @@ using Kind = RawExpression::Kind;
 
 namespace {
 
+/// CAST(x AS type) among terms: one function for every type that x may have.
+std::vector<ScalarFunctionPtr> casts_to(const TypePtr& to) {
+  std::vector<ScalarFunctionPtr> casts;
+  for (auto kind = TypeKind::kAscii; kind < TypeKind::kList;
+       kind = static_cast<TypeKind>(static_cast<int>(kind) + 1)) {
+    const TypePtr& from = native_type(kind);
+    if (*from == *to) continue;
+    if (auto cast = find_cast(from, to)) casts.push_back(std::move(cast));
+  }
+  return casts;
+}
+
 /// Whether a result can be assigned. The types of user-defined functions are written without
 /// frozen, what they give is frozen.
 bool gives(const ScalarFunction& function, const TypePtr& receiver) {
@@ -163,9 +175,9 @@ Result<void> ExpressionBuilder::check_vectors(const Raw& call, const std::vector
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
+  const std::string shown =
+      call.function->keyspace ? call.function->keyspace->text + "." + name : name;
   const auto unknown = [&]() -> std::unexpected<Error> {
-    const std::string shown =
-        call.function->keyspace ? call.function->keyspace->text + "." + name : name;
     return in_selection_ ? fail(ErrorCode::kInvalid, "Unknown function '{}'", shown)
                          : fail(ErrorCode::kInvalid, "Unknown function {} called", shown);
   };
@@ -208,19 +220,10 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   } else if (name == "token") {
     TETRAD_TRY(ScalarFunctionPtr token, token_function());
     candidates.push_back(std::move(token));
-  } else if (name.starts_with("castas")) {
-    // CAST(x AS type) among terms.
-    const TypePtr to = native_type_named(std::string_view(name).substr(6));
-    if (to && count == 1) {
-      const TypePtr from = type_of(call.children[0]);
-      auto function = from ? find_cast(from, to) : nullptr;
-      if (!function) {
-        return fail(ErrorCode::kInvalid, "{} cannot be cast to {}", call.children[0].text(),
-                    to->cql_text());
-      }
-      return function;
-    }
-    return unknown();
+  } else if (const TypePtr to = name.starts_with("cast_as_")
+                                    ? native_type_named(std::string_view(name).substr(8))
+                                    : nullptr) {
+    candidates = casts_to(to);
   } else {
     const auto found = find_native_functions(name);
     candidates.insert(candidates.end(), found.begin(), found.end());
@@ -285,13 +288,13 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     return fail(ErrorCode::kInvalid,
                 "Invalid call to function {}, none of its type signatures match (known type "
                 "signatures: {})",
-                name, list(all_candidates));
+                shown, list(all_candidates));
   }
   if (matching.size() > 1) {
     return fail(ErrorCode::kInvalid,
                 "Ambiguous call to function {} (can be matched by following signatures: {}): use "
                 "type casts to disambiguate",
-                name, list(matching));
+                shown, list(matching));
   }
   return check_receiver(matching[0]);
 }
@@ -365,6 +368,25 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
       function = find_operator(op, receiver->type, receiver->type);
     }
   }
+  const bool moves = left.kind == Kind::kLiteral && (op == '+' || op == '-') && right_type &&
+                     right_type->kind() == TypeKind::kDuration;
+  if (!suits(function) && moves) {
+    // A constant is a moment or a day where a duration follows.
+    std::vector<ScalarFunctionPtr> found;
+    for (const TypePtr& type : {timestamp_type(), date_type()}) {
+      if (test(left, type) == Assignability::kNotAssignable) continue;
+      if (test(right, duration_type()) == Assignability::kNotAssignable) continue;
+      auto moved = find_operator(op, type, duration_type());
+      if (suits(moved)) found.push_back(std::move(moved));
+    }
+    if (found.size() > 1) {
+      return fail(ErrorCode::kInvalid,
+                  "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
+                  "example '(int) ?'",
+                  op, left.text(), right.text());
+    }
+    if (!found.empty()) function = std::move(found.front());
+  }
   if (!suits(function)) {
     // null fits every operator; a timestamp's bytes read as those of bigint and of varint.
     const auto many = [](const Raw& operand, const TypePtr& type) {
@@ -399,6 +421,9 @@ Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Re
     if (test(child, receiver->type) != Assignability::kNotAssignable) type = receiver->type;
   }
   ScalarFunctionPtr function = type ? find_negation(type) : nullptr;
+  if (!function && child.kind == Kind::kMarker) {
+    return fail(ErrorCode::kInvalid, "Ambiguous negation: use type casts to disambiguate");
+  }
   if (!function) {
     std::string signatures;
     for (const TypePtr& number : number_types()) {
@@ -410,7 +435,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Re
                 "type signatures: {})",
                 signatures);
   }
-  TETRAD_TRY(ExpressionPtr argument, build(child, {"[selection]", type, nullptr}));
+  TETRAD_TRY(ExpressionPtr argument,
+             build(child, {in_selection_ ? "[selection]" : "arg0(system._negate)", type, nullptr}));
   std::vector<ExpressionPtr> arguments;
   arguments.push_back(std::move(argument));
   return make_call(std::move(function), std::move(arguments), "-" + type->cql_text());

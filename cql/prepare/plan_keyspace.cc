@@ -330,6 +330,9 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
   std::vector<TypePtr> types(old->components().begin(), old->components().end());
   if (const auto* add = std::get_if<ast::AddField>(&statement.action)) {
     const std::string& field = add->field.name.text;
+    if (add->field.type.kind == ast::CqlType::Kind::kUser && !add->field.type.frozen) {
+      return fail(ErrorCode::kInvalid, "A user type cannot contain non-frozen UDTs");
+    }
     if (old->field_index(field)) {
       if (add->if_not_exists) {
         out.nothing_to_do = true;
@@ -364,13 +367,13 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
     types.push_back(std::move(type));
   } else if (const auto* rename = std::get_if<ast::RenameFields>(&statement.action)) {
     for (const auto& [from, to] : rename->renames) {
-      const auto found = std::find(names.begin(), names.end(), from.text);
-      if (found == names.end()) {
+      const auto found = old->field_index(from.text);  // each as the fields were before all
+      if (!found) {
         if (rename->if_exists) continue;
         return fail(ErrorCode::kInvalid, "Unkown field {} in user type {}.{}", from.text,
                     keyspace_name, name);
       }
-      *found = to.text;
+      names[*found] = to.text;
     }
     std::set<std::string> seen;
     for (const std::string& field : names) {

@@ -400,6 +400,7 @@ class ModifyPreparer {
           TETRAD_TRY(operation.value, builder_->term(source.value, whole));
           return operation;
         }
+        if (is_add && type->is_tuple_like()) return invalid(text, "tuple");
         if (!type->is_collection()) return invalid(text, "non counter");
         if (!type->is_multi_cell()) return invalid(text, "frozen collection");
         const auto refused = [&](std::string_view what, std::string_view wanted) {

@@ -18,6 +18,21 @@ bool is_untyped(const Raw& raw) {
   return raw.kind == Kind::kTuple || raw.kind == Kind::kList || raw.kind == Kind::kSet ||
          raw.kind == Kind::kMap || raw.kind == Kind::kUdt;
 }
+/// The times of what a part lies in; null where the part is null.
+class TimesOfPart final : public Expression {
+ public:
+  TimesOfPart(ExpressionPtr part, ExpressionPtr times)
+      : Expression(times->type()), part_(std::move(part)), times_(std::move(times)) {}
+
+  Result<BoundValue> evaluate(EvalContext& context) const override {
+    TETRAD_TRY(const BoundValue part, part_->evaluate(context));
+    if (!part.has_bytes()) return BoundValue::null();
+    return times_->evaluate(context);
+  }
+
+ private:
+  const ExpressionPtr part_, times_;
+};
 
 }  // namespace
 
@@ -207,11 +222,13 @@ Result<ExpressionPtr> ExpressionBuilder::inside_aggregate(const Raw& child, cons
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
-  const Raw& target = raw.children[0];
-  const Raw* source = &target;
-  if (target.kind == Kind::kElement || target.kind == Kind::kSlice || target.kind == Kind::kField) {
-    source = &target.children[0];
-  }
+  const auto is_part = [](const Raw& part) {
+    return part.kind == Kind::kElement || part.kind == Kind::kSlice || part.kind == Kind::kField;
+  };
+  const Raw* part = &raw.children[0];
+  while (is_part(*part) && is_part(part->children[0])) part = &part->children[0];
+  const Raw& target = *part;  // what has times of its own; what is named may lie deeper
+  const Raw* source = is_part(target) ? &target.children[0] : &target;
   const bool is_ttl = raw.times == ast::WriteTimeSelector::Kind::kTtl;
   const bool is_max = raw.times == ast::WriteTimeSelector::Kind::kMaxWriteTime;
   const std::string_view name = is_ttl ? "ttl" : is_max ? "maxwritetime" : "writetime";
@@ -223,6 +240,10 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
     return late("Cannot use selection function {} on PRIMARY KEY part {}", name, found->name);
   }
   TimesTarget times;
+  ExpressionPtr inside;
+  if (part != &raw.children[0]) {
+    TETRAD_TRY(inside, build_selector(raw.children[0]));
+  }
   times.slot = slot_of(*found);
   times.column = found->type;
   if (target.kind == Kind::kField) {
@@ -248,9 +269,11 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
       }
     }
   }
-  return make_times(
+  ExpressionPtr made = make_times(
       is_ttl ? TimesKind::kTtl : (is_max ? TimesKind::kMaxWriteTime : TimesKind::kWriteTime),
       std::move(times));
+  if (!inside) return made;
+  return std::make_unique<TimesOfPart>(std::move(inside), std::move(made));
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {

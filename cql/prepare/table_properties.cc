@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/prepare/table_properties.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "cql/prepare/storage_options.h"
 #include "cql/types/number.h"
 
 namespace tetrad::cql {
 namespace {
 
 using Map = std::map<std::string, std::string>;
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 Result<std::string> simple_value(const ast::Property& property) {
   if (const auto* literal = std::get_if<ast::Literal>(&property.value.value)) return literal->text;
@@ -73,196 +66,6 @@ Result<int32_t> integer_at_least(const ast::Property& property, int32_t least) {
                 property.name.text, least, value);
   }
   return value;
-}
-
-std::string full_class(std::string_view package, const std::string& name) {
-  return name.find('.') == std::string::npos ? std::string(package) + name : name;
-}
-
-bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-Result<void> check_caching(const Map& caching) {
-  std::string unknown;
-  for (const auto& [name, value] : caching) {
-    if (name != "keys" && name != "rows_per_partition")
-      unknown += (unknown.empty() ? "" : ", ") + name;
-  }
-  if (!unknown.empty()) {
-    return fail(
-        ErrorCode::kConfig,
-        "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
-        unknown);
-  }
-  for (const auto& [name, value] : caching) {
-    const std::string word = lower(value);
-    if (word == "all" || word == "none") continue;
-    if (name == "keys") {
-      return fail(
-          ErrorCode::kConfig,
-          "Invalid value '{}' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed",
-          value);
-    }
-    if (!all_digits(value)) {
-      return fail(ErrorCode::kConfig,
-                  "Invalid value '{}' for caching sub-option 'rows_per_partition': only 'ALL', "
-                  "'NONE', and integer "
-                  "values are allowed",
-                  value);
-    }
-  }
-  return {};
-}
-
-/// Accepted and echoed; every store compacts by levels, whatever the name.
-Result<void> check_compaction(Map& compaction) {
-  const auto found = compaction.find("class");
-  if (found == compaction.end()) {
-    return fail(ErrorCode::kConfig, "Missing sub-option 'class' for the 'compaction' option");
-  }
-  constexpr std::string_view package = "org.apache.cassandra.db.compaction.";
-  found->second = full_class(package, found->second);
-  const std::string name =
-      found->second.starts_with(package) ? found->second.substr(package.size()) : "";
-  static const std::map<std::string, std::set<std::string>> known = {
-      {"SizeTieredCompactionStrategy",
-       {"min_sstable_size", "bucket_low", "bucket_high", "min_threshold", "max_threshold"}},
-      {"LeveledCompactionStrategy",
-       {"sstable_size_in_mb", "single_sstable_uplevel", "fanout_size", "min_threshold",
-        "max_threshold"}},
-      {"TimeWindowCompactionStrategy",
-       {"compaction_window_unit", "compaction_window_size", "timestamp_resolution",
-        "expired_sstable_check_frequency_seconds", "unsafe_aggressive_sstable_expiration",
-        "min_sstable_size", "bucket_low", "bucket_high", "min_threshold", "max_threshold"}},
-      {"UnifiedCompactionStrategy",
-       {"scaling_parameters", "min_sstable_size", "target_sstable_size", "base_shard_count",
-        "sstable_growth", "flush_size_override", "max_sstables_to_compact",
-        "overlap_inclusion_method", "expired_sstable_check_frequency_seconds",
-        "unsafe_aggressive_sstable_expiration", "parallelize_output_shards"}}};
-  const auto strategy = known.find(name);
-  if (strategy == known.end()) {
-    return fail(ErrorCode::kConfig, "Unable to find compaction strategy class '{}'", found->second);
-  }
-  static const std::set<std::string> common = {"class",
-                                               "enabled",
-                                               "tombstone_threshold",
-                                               "tombstone_compaction_interval",
-                                               "unchecked_tombstone_compaction",
-                                               "only_purge_repaired_tombstones",
-                                               "log_all",
-                                               "provide_overlapping_tombstones"};
-  std::string unknown;
-  for (const auto& [option, value] : compaction) {
-    if (!common.contains(option) && !strategy->second.contains(option)) {
-      unknown += (unknown.empty() ? "" : ", ") + option;
-    }
-  }
-  if (!unknown.empty()) {
-    return fail(ErrorCode::kConfig, "Properties specified [{}] are not understood by {}", unknown,
-                name);
-  }
-  for (const char* option : {"min_threshold", "max_threshold"}) {
-    const auto value = compaction.find(option);
-    if (value != compaction.end() && !all_digits(value->second)) {
-      return fail(ErrorCode::kConfig,
-                  "Invalid value {} for '{}' compaction sub-option - must be an integer",
-                  value->second, option);
-    }
-  }
-  if (const auto least = compaction.find("min_threshold");
-      least != compaction.end() && (least->second == "0" || least->second == "1")) {
-    return fail(ErrorCode::kConfig, "Min compaction threshold cannot be less than 2 (got {})",
-                least->second);
-  }
-  if (name == "SizeTieredCompactionStrategy" || name == "LeveledCompactionStrategy" ||
-      name == "TimeWindowCompactionStrategy") {
-    compaction.try_emplace("max_threshold", "32");
-    compaction.try_emplace("min_threshold", "4");
-  }
-  return {};
-}
-
-Result<void> check_compression(Map& compression) {
-  if (compression.empty() ||
-      (compression.contains("enabled") && lower(compression["enabled"]) == "false")) {
-    compression = {{"enabled", "false"}};
-    return {};
-  }
-  compression.erase("enabled");
-  const auto found = compression.find("class");
-  if (found == compression.end()) {
-    return fail(ErrorCode::kConfig, "Missing sub-option 'class' for the 'compression' option.");
-  }
-  constexpr std::string_view package = "org.apache.cassandra.io.compress.";
-  found->second = full_class(package, found->second);
-  static const std::set<std::string> known = {
-      "LZ4Compressor", "SnappyCompressor", "DeflateCompressor", "ZstdCompressor", "NoopCompressor"};
-  if (!found->second.starts_with(package) ||
-      !known.contains(found->second.substr(package.size()))) {
-    return fail(ErrorCode::kConfig, "Could not create Compression for type {}", found->second);
-  }
-  static const std::set<std::string> options = {"class",
-                                                "chunk_length_in_kb",
-                                                "min_compress_ratio",
-                                                "lz4_compressor_type",
-                                                "lz4_high_compressor_level",
-                                                "compression_level"};
-  for (const auto& [name, value] : compression) {
-    if (!options.contains(name))
-      return fail(ErrorCode::kConfig, "Unknown compression options {}", name);
-  }
-  auto& chunk = compression["chunk_length_in_kb"];
-  if (chunk.empty()) chunk = "16";
-  const bool power_of_two = all_digits(chunk) && chunk.size() < 8 && std::stoul(chunk) != 0 &&
-                            (std::stoul(chunk) & (std::stoul(chunk) - 1)) == 0;
-  if (!power_of_two) return fail(ErrorCode::kConfig, "chunk_length_in_kb must be a power of 2");
-  return {};
-}
-
-/// "99p", "99PERCENTILE", "50ms", "ALWAYS", "NEVER", "MIN(99p,50ms)" in Cassandra's own writing.
-Result<std::string> speculative_policy(std::string_view option, const std::string& text) {
-  std::string word = lower(text);
-  const auto invalid = [&] {
-    return fail(ErrorCode::kConfig, "Invalid value {} for option '{}'", text, option);
-  };
-  if (word == "always" || word == "never") {
-    std::transform(word.begin(), word.end(), word.begin(),
-                   [](unsigned char c) { return std::toupper(c); });
-    return word;
-  }
-  if (word == "none") return std::string("NEVER");
-  if ((word.starts_with("min(") || word.starts_with("max(")) && word.ends_with(")")) {
-    const size_t comma = word.find(',');
-    if (comma == std::string::npos) return invalid();
-    std::string left = word.substr(4, comma - 4),
-                right = word.substr(comma + 1, word.size() - comma - 2);
-    std::erase(left, ' ');
-    std::erase(right, ' ');
-    TETRAD_TRY(const std::string a, speculative_policy(option, left));
-    TETRAD_TRY(const std::string b, speculative_policy(option, right));
-    return fmt::format("{}({},{})", word.starts_with("min") ? "MIN" : "MAX", a, b);
-  }
-  std::string_view suffix;
-  for (const std::string_view s : {"percentile", "ms", "p"}) {
-    if (word.ends_with(s)) {
-      suffix = s;
-      break;
-    }
-  }
-  if (suffix.empty()) return invalid();
-  const std::string number = word.substr(0, word.size() - suffix.size());
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (number.empty() || error != std::errc() || end != number.data() + number.size())
-    return invalid();
-  if (suffix != "ms" && (value <= 0 || value >= 100)) {
-    return fail(ErrorCode::kConfig,
-                "Invalid value {} for PERCENTILE option '{}': must be between (0.0 and 100.0)",
-                text, option);
-  }
-  return number + (suffix == "ms" ? "ms" : "p");
 }
 
 }  // namespace
@@ -344,12 +147,6 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     } else if (name == "caching") {
       TETRAD_TRY(Map caching, map_value(property));
       TETRAD_TRY_VOID(check_caching(caching));
-      for (auto& [key, value] : caching) {
-        std::transform(value.begin(), value.end(), value.begin(),
-                       [](unsigned char c) { return std::toupper(c); });
-      }
-      caching.try_emplace("keys", "ALL");
-      caching.try_emplace("rows_per_partition", "NONE");
       options.caching = std::move(caching);
     } else if (name == "compaction") {
       TETRAD_TRY(Map compaction, map_value(property));
@@ -360,22 +157,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
       TETRAD_TRY_VOID(check_compression(compression));
       options.compression = std::move(compression);
     } else if (name == "extensions") {
-      const auto* entries = std::get_if<ast::PropertyValue::Map>(&property.value.value);
-      if (entries == nullptr) {
-        return fail(ErrorCode::kSyntax,
-                    "Invalid value for property 'extensions'. It should be a map.");
-      }
-      options.extensions.clear();
-      for (const auto& [key, value] : *entries) {
-        Bytes bytes = value.text;
-        if (value.kind == ast::Literal::Kind::kHex) {
-          bytes.clear();
-          for (size_t i = 2; i + 1 < value.text.size(); i += 2) {
-            bytes.push_back(static_cast<char>(std::stoi(value.text.substr(i, 2), nullptr, 16)));
-          }
-        }
-        options.extensions.emplace(key.text, std::move(bytes));
-      }
+      // Cassandra takes any value and keeps none.
     } else if (name == "id") {
       TETRAD_TRY(const std::string text, simple_value(property));
       id = Uuid::parse(text);

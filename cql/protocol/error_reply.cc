@@ -144,7 +144,9 @@ void append_error(Bytes& out, const ReplyHead& head, const Error& error) {
   const ErrorCode code = downgrade_error_code(error.code, head.version);
   EnvelopeWriter envelope(out, head, Opcode::kError);
   append_int(out, wire_error_code(code));
-  append_readable(out, error.message);
+  // As Cassandra: the name of an error that this version does not have goes before its text.
+  const bool renamed = code != error.code && error.code == ErrorCode::kFunctionFailure;
+  append_readable(out, renamed ? "ERROR FUNCTION_FAILURE: " + error.message : error.message);
   append_extras(out, head.version, code, error);
   envelope.finish();
 }

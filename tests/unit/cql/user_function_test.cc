@@ -54,6 +54,32 @@ TEST_CASE_METHOD(Fixture, "functions stand wherever values do") {
   CHECK(rows("SELECT twice(v) FROM t WHERE k = 77").empty());
 }
 
+TEST_CASE_METHOD(Fixture, "rows and statements with much work have turns of their own") {
+  make(
+      "CREATE FUNCTION heavy (a int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE lua AS "
+      "'for i = 1, 900000 do end return a'");
+  make(
+      "CREATE FUNCTION state (s int, a int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS "
+      "'for i = 1, 900000 do end return s + 1'");
+  make("CREATE AGGREGATE counted (int) SFUNC state STYPE int INITCOND 0");
+  for (int i = 4; i <= 20; ++i)
+    make(fmt::format("INSERT INTO t (k, c, v) VALUES (1, {0}, {0})", i));
+  // Every row has a turn of its own.
+  CHECK(rows("SELECT counted(v), max(heavy(c)) FROM t WHERE k = 1") == "20 | 20");
+  CHECK(rows("SELECT heavy(c), heavy(v) FROM t WHERE k = 1 AND c > 18") == "19 | 19\n20 | 20");
+  std::string batch = "BEGIN UNLOGGED BATCH ";
+  for (int i = 0; i < 10; ++i)
+    batch += fmt::format("INSERT INTO t (k, c) VALUES (2, heavy({})); ", i);
+  CHECK(cql(batch + "APPLY BATCH") == "ok");
+  CHECK(rows("SELECT count(*) FROM t WHERE k = 2") == "10");
+}
+
+TEST_CASE_METHOD(Fixture, "an aggregate over nothing may fail") {
+  CHECK(cql("SELECT count(*) / 0 FROM t WHERE k IN ()").starts_with("error: "));
+  CHECK(cql("SELECT count(*) / 0 FROM t WHERE k = 77").starts_with("error: "));
+  CHECK(rows("SELECT count(*) + 1, sum(v) FROM t WHERE k IN ()") == "1 | 0");
+}
+
 TEST_CASE_METHOD(Fixture, "a prepared statement goes with the function that it calls") {
   make(
       "CREATE FUNCTION f (a int) RETURNS NULL ON NULL INPUT RETURNS int LANGUAGE lua AS 'return "

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Digests that are chosen by name (OpenSSL).
+#pragma once
+
+#include <optional>
+
+#include "base/bytes.h"
+
+namespace tetrad::base {
+
+/// By the name that Java has for it, in any case: MD5, SHA-1, SHA-224 to SHA-512, SHA-512/256,
+/// SHA3-256 and their like. Unset for another name.
+std::optional<Bytes> digest_named(BytesView name, BytesView bytes);
+
+}  // namespace tetrad::base
