@@ -32,6 +32,7 @@ struct DataMutants {
   bool settling_skipped = false;       // rule 9: what came to old members late is left there
   bool reads_new_only = false;         // rule 9: "read new" forgets those who still read old
   bool fill_from_one = false;          // rule 10: a new member is filled from one old one
+  bool cleanup_skipped = false;        // rule 11: a tablet returns to a store that kept its data
   bool source_not_closed = false;      // rule 10: a source gives before it has closed the stage
   bool split_edge_lost = false;        // rule 12: a scan leaves out the last place of a tablet
   bool split_edge_twice = false;       // rule 12: a scan takes the last place of a tablet twice
@@ -50,6 +51,11 @@ struct DataMutants {
   bool expired_forgotten = false;       // rule 17: an expired cell leaves nothing behind
   bool retired_readable = false;        // rule 22: a store reads an incarnation that is gone
   bool repair_reads_nothing = false;    // rule 18: the horizon rises without a repair
+  bool horizon_not_cut = false;         // rule 6: what is dead since before the horizon is compared
+  bool purge_over_horizon = false;      // rule 18: what was deleted goes whatever the horizon
+  bool purge_hides_nothing = false;     // rule 17: a tombstone goes before what it hides
+  bool purge_ignores_newer = false;     // rule 17: what was written since is not looked for
+  bool late_repair_taken = false;       // rule 18: rows read before the horizon rose are taken
 
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one

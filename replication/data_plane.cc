@@ -13,29 +13,47 @@ HintOptions hint_options(const DataPlaneOptions& options) {
   return hints;
 }
 
+CoordinatorOptions coordinator_options(const DataPlaneOptions& options) {
+  CoordinatorOptions coordinator = options.coordinator;
+  coordinator.horizon = options.horizon;
+  return coordinator;
+}
+
+HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
+  HintDispatchOptions dispatch = options.hint_dispatch;
+  dispatch.horizon = options.horizon;
+  return dispatch;
+}
+
 }  // namespace
 
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
-                     HybridClock& clock, const DataPlaneOptions& options)
-    : replicas_(environment.reactor, rpc, meta, clock, environment.stores,
+                     HybridClock& clock, StoreCleanup& cleanup, const DataPlaneOptions& options)
+    : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup,
                 environment.logger.named("replica")),
       hints_(environment.log, hint_options(options)),
-      coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock, options.coordinator,
-                   environment.logger.named("coordinator")),
-      dispatcher_(environment.reactor, hints_, rpc, meta, options.hint_dispatch,
+      coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
+                   coordinator_options(options), environment.logger.named("coordinator")),
+      dispatcher_(environment.reactor, hints_, rpc, meta, dispatch_options(options),
                   environment.logger.named("hints")),
       repairs_(
           environment.reactor, environment.random, rpc, meta, coordinator_,
           [this](const StoreAddress& replica) { return replicas_.is_local(replica); },
-          options.repair, environment.logger.named("repair")) {}
+          options.repair, environment.logger.named("repair")),
+      purges_(environment.reactor, rpc, meta, environment.stores, options.horizon, options.purge,
+              environment.logger.named("purge")) {}
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
+                                                   StoreCleanup& cleanup,
                                                    DataPlaneOptions options) {
-  std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, options));
+  std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, cleanup, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
   plane->repairs_.start();
+  plane->purges_.start();
+  plane->purges_.metrics().register_in(environment.metrics,
+                                       fmt::format("shard=\"{}\"", options.shard));
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);
   base::MetricsRegistry& metrics = environment.metrics;
   plane->coordinator_.metrics().register_in(metrics, labels);

@@ -9,6 +9,7 @@
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
 #include "replication/node.h"
+#include "replication/repair/purge_runner.h"
 #include "replication/repair/repair_runner.h"
 #include "replication/replica/replica_service.h"
 
@@ -19,32 +20,36 @@ struct DataPlaneOptions {
   HintOptions hints;
   HintDispatchOptions hint_dispatch;
   RepairOptions repair;
+  PurgeOptions purge;
+  HorizonSlack horizon;
   uint32_t shard = 0, shard_count = 1;
 };
 
 class DataPlane {
  public:
-  /// `rpc` and `meta` are the shard's own, `clock` the node's; they and everything in `environment`
-  /// outlive it. Errors: those of HintStore::open().
+  /// `rpc`, `meta` and `cleanup` are the shard's own, `clock` the node's; they and everything in
+  /// `environment` outlive it. Errors: those of HintStore::open().
   static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment, RpcNode& rpc,
                                                  MetaService& meta, HybridClock& clock,
-                                                 DataPlaneOptions options);
+                                                 StoreCleanup& cleanup, DataPlaneOptions options);
 
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
   HintStore& hints() { return hints_; }
   const ReplicaService& replicas() const { return replicas_; }
   RepairRunner& repairs() { return repairs_; }
+  PurgeRunner& purges() { return purges_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-            const DataPlaneOptions& options);
+            StoreCleanup& cleanup, const DataPlaneOptions& options);
 
   ReplicaService replicas_;
   HintStore hints_;
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;
   RepairRunner repairs_;
+  PurgeRunner purges_;
 };
 
 }  // namespace tetrad::replication

@@ -90,6 +90,7 @@ class ReplicationNode {
   /// For the fronts of the other shards.
   std::shared_ptr<MetaHub> hub() { return hub_; }
   RpcNode& rpc() { return rpc_; }
+  StoreCleanup& cleanup() { return tablets_.cleanup(); }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }

@@ -22,8 +22,8 @@ ReplicationShard::ReplicationShard(const NodeEnvironment& environment, Replicati
       rpc_(environment.reactor, environment.random, environment.transport, main.self(),
            rpc_options(main.options(), options_), environment.logger.named("rpc")),
       meta_(environment.reactor, main.self(), main.hub()),
-      tablets_(environment.reactor, environment.random, rpc_, meta_, environment.stores,
-               main.options().load_period_us, environment.logger) {
+      tablets_(environment.reactor, environment.random, rpc_, environment.log, meta_,
+               environment.stores, main.options().load_period_us, environment.logger) {
   const std::string labels = fmt::format("shard=\"{}\"", options_.shard);
   rpc_.metrics().register_in(environment.metrics, labels);
   tablets_.register_in(environment.metrics, labels);

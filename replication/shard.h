@@ -30,6 +30,7 @@ class ReplicationShard {
   void start() { tablets_.start(); }
   RpcNode& rpc() { return rpc_; }
   MetaService& meta() { return meta_; }
+  StoreCleanup& cleanup() { return tablets_.cleanup(); }
 
  private:
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);

@@ -350,6 +350,8 @@ Result<void> NodeImpl::open_replication() {
     auto* const replication = shard->replication.get();
     replication::RpcNode& rpc = replication == nullptr ? node_->rpc() : replication->rpc();
     replication::MetaService& meta = replication == nullptr ? node_->meta() : replication->meta();
+    replication::StoreCleanup& cleanup =
+        replication == nullptr ? node_->cleanup() : replication->cleanup();
     mailboxes_->deliver_to(shard->number, [&rpc](replication::ShardMessage message) {
       rpc.receive_forwarded(std::move(message));
     });
@@ -357,8 +359,12 @@ Result<void> NodeImpl::open_replication() {
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
-    TETRAD_TRY(shard->data, replication::DataPlane::make(environment_of(*shard), rpc, meta,
-                                                         node_->clock(), data_options));
+    data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
+      return it->gc_grace_s(table);
+    };
+    TETRAD_TRY(shard->data,
+               replication::DataPlane::make(environment_of(*shard), rpc, meta, node_->clock(),
+                                            cleanup, std::move(data_options)));
     shard->prepare_serving(meta, serving, logger_, metrics_);
   }
   return {};

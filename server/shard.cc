@@ -19,6 +19,15 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   register_metrics(metrics);
 }
 
+std::optional<int64_t> Shard::gc_grace_s(const replication::TableInfo& table) const {
+  constexpr int64_t kForever_s = int64_t{100} * 365 * 86'400;
+  const cql::SchemaPtr schema = processor == nullptr ? nullptr : processor->schema();
+  const cql::TablePtr known =
+      schema == nullptr ? nullptr : schema->table(table.keyspace, table.name);
+  if (known == nullptr) return kForever_s;
+  return known->options.gc_grace_seconds;
+}
+
 void Shard::register_metrics(base::MetricsRegistry& metrics) {
   const std::string shard = fmt::format("shard=\"{}\"", number);
   const ConnectionMetrics& c = connections->metrics;

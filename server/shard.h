@@ -37,6 +37,8 @@ struct Shard {
                        const Logger& logger, base::MetricsRegistry& metrics);
   /// Requests in flight are still answered, then the connections close. On the shard's thread.
   void drain();
+  /// gc_grace_seconds of a table, where the user set it; one that is not known yet keeps all.
+  std::optional<int64_t> gc_grace_s(const replication::TableInfo& table) const;
   /// Closes what is open, and drops what still runs.
   void stop_serving();
 

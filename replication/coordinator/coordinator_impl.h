@@ -12,6 +12,7 @@
 #include "replication/coordinator/write_tally.h"
 #include "replication/hints/hint_store.h"
 #include "replication/meta/meta_service.h"
+#include "replication/repair/purge_horizon.h"
 #include "replication/replica/replica_service.h"
 #include "replication/rpc/rpc.h"
 #include "storage/row/reconcile.h"
@@ -24,6 +25,7 @@ struct CoordinatorOptions {
   /// After so long without all answers a read asks one more replica.
   int64_t speculative_retry_us = 30'000;
   uint64_t mutation_bytes_max = 16u << 20;
+  HorizonSlack horizon;
 };
 
 struct CoordinatorMetrics {
@@ -92,11 +94,16 @@ class CoordinatorImpl final : public Coordinator {
                                                 ReadOptions options);
   Task<Result<uint64_t>> count_part(storage::ReadCommand command, ReadOptions options);
   struct Counting;
-  Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, SetEpoch epoch,
+  /// What was known of a tablet before its replicas were read.
+  struct TabletSeen {
+    SetEpoch epoch;
+    int64_t repaired_us = 0;
+  };
+  Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                      std::vector<StoreAddress> replicas,
                                                      ReadOptions options);
   static Task<void> count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting);
-  Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, SetEpoch epoch,
+  Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
   /// `both_sets`: the level's number of each of this tablet's sets; null: any `need` of the

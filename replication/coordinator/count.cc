@@ -122,11 +122,11 @@ Task<Result<uint64_t>> CoordinatorImpl::count_part(storage::ReadCommand command,
 
 /// The page's replicas do not hold the same: their rows are merged and repaired, and those counted.
 Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
-    storage::ReadCommand command, SetEpoch epoch, std::vector<StoreAddress> replicas,
+    storage::ReadCommand command, TabletSeen seen, std::vector<StoreAddress> replicas,
     ReadOptions options) {
   command.count_only = false;
   command.row_limit = kRepairRows;
-  auto merged = co_await read_and_repair(std::move(command), epoch, std::move(replicas), options);
+  auto merged = co_await read_and_repair(std::move(command), seen, std::move(replicas), options);
   if (!merged) co_return merged;
   storage::RowCount& count = merged->count.emplace();
   if (!merged->exhausted && merged->complete_up_to.clustering_key && !merged->partitions.empty() &&

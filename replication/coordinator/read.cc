@@ -354,8 +354,9 @@ Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel l
 }
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
-    storage::ReadCommand command, SetEpoch epoch, std::vector<StoreAddress> replicas,
+    storage::ReadCommand command, TabletSeen seen, std::vector<StoreAddress> replicas,
     ReadOptions options) {
+  const SetEpoch epoch = seen.epoch;
   metrics_.digest_mismatches.add();
   if (options.trace != nullptr) {
     options.trace->add(
@@ -392,11 +393,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
         repairs->finish_one();
       };
       if (replicas_.is_local(replica)) {
-        replicas_.apply(replica.store, epoch, mutation, true, options.deadline,
+        replicas_.apply(replica.store, epoch, mutation, ReplicaService::Merged{seen.repaired_us},
+                        options.deadline,
                         [finished](Result<void> result) { finished(result.has_value()); });
       } else {
-        rpc_.call(replica.host, replica.store, Verb::kMutateMerged, encode_mutate(epoch, mutation),
-                  options.deadline,
+        rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
+                  encode_mutate(epoch, mutation, {}, seen.repaired_us), options.deadline,
                   [finished](Result<Bytes> answer) { finished(answer.has_value()); });
       }
     }
@@ -490,7 +492,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       }
     }
     command.live_only = alone;
+    command.horizon_s = purge_horizon_s(tablet, options_.horizon);
     const SetEpoch epoch = tablet.epoch;
+    const TabletSeen seen{epoch, tablet.repaired_us};
     const auto gathering =
         gather(command, epoch, std::move(candidates), static_cast<size_t>(required),
                !alone && !command.count_only, options, both ? &tablet : nullptr);
@@ -536,9 +540,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     if (!last) attempt.deadline.at_us -= left_us / 2;
     Result<storage::ReadResult> repaired = storage::ReadResult();
     if (command.count_only) {
-      repaired = co_await count_and_repair(command, epoch, std::move(answered), attempt);
+      repaired = co_await count_and_repair(command, seen, std::move(answered), attempt);
     } else {
-      repaired = co_await read_and_repair(command, epoch, std::move(answered), attempt);
+      repaired = co_await read_and_repair(command, seen, std::move(answered), attempt);
     }
     if (repaired || reactor_.now_us() >= options.deadline.at_us) co_return repaired;
     const ErrorCode code = repaired.error().code;

@@ -277,7 +277,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     if (operation->server_timestamp_us)
       mark_us =
           replicas_.mark_not_below(replica.store, part.mutation, *operation->server_timestamp_us);
-    replicas_.apply(replica.store, part.epoch, part.mutation, false, deadline,
+    replicas_.apply(replica.store, part.epoch, part.mutation, std::nullopt, deadline,
                     [this, alive, operation, index, replica, mark_us](Result<void> result) {
                       if (alive.expired()) return;
                       if (result) {
@@ -373,7 +373,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
       if (alone) {
         base::OneShot<Result<void>> applied;
         replicas_.apply(
-            tablet.replicas.front().store, tablet.epoch, mutations.front(), false, options.deadline,
+            tablet.replicas.front().store, tablet.epoch, mutations.front(), std::nullopt,
+            options.deadline,
             [setter = applied.setter()](Result<void> result) { setter.set(std::move(result)); });
         if (options.trace != nullptr) {
           options.trace->add(fmt::format("Writing {} rows to {}.{}, tablet {}, in local store {}",

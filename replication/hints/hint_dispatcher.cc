@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/hints/hint_dispatcher.h"
 
+#include <algorithm>
+
 #include "base/sleep.h"
-#include "replication/repair/purge_horizon.h"
 #include "replication/replica/replica_messages.h"
+#include "replication/tablets/tablet_move.h"
 
 namespace tetrad::replication {
 
@@ -51,15 +53,17 @@ void HintDispatcher::look() {
 
 namespace {
 
-/// The epoch the tablet has now: old hints are as good as new writes of the same set. None: the
-/// table is gone.
-/// Or a repair has passed since the hint was made (rule 18): what was acknowledged is there.
-std::optional<SetEpoch> current_epoch(const MetaState& state, const HintStore::Hint& hint) {
+/// The tablet as it is now: old hints are as good as new writes of the same set. Null: the table is
+/// gone, or the replica is no member any more. Or a repair has passed since the hint was made (rule
+/// 18): what was acknowledged is there.
+const partitioner::Tablet* tablet_of(const MetaState& state, const HintStore::Hint& hint,
+                                     const StoreAddress& replica, const HorizonSlack& slack) {
   const TableInfo* table = state.table(hint.mutation.incarnation);
-  if (table == nullptr) return std::nullopt;
+  if (table == nullptr) return nullptr;
   const partitioner::Tablet& tablet = table->tablets.find(hint.mutation.position);
-  if (hint.created_us < purge_horizon_us(tablet)) return std::nullopt;
-  return tablet.epoch;
+  if (hint.created_us < hint_horizon_us(tablet, slack)) return nullptr;
+  const std::vector<StoreAddress> members = all_members(tablet);
+  return std::find(members.begin(), members.end(), replica) != members.end() ? &tablet : nullptr;
 }
 
 }  // namespace
@@ -90,14 +94,14 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     const base::Deadline deadline{reactor_.now_us() + options_.timeout_us};
     for (size_t i = 0; i < page->size(); ++i) {
       const HintStore::Hint& hint = (*page)[i];
-      const auto epoch = current_epoch(*state, hint);
-      if (!epoch || store_.is_expired(hint, reactor_.wall_time_us())) {
+      const partitioner::Tablet* const tablet = tablet_of(*state, hint, replica, options_.horizon);
+      if (tablet == nullptr || store_.is_expired(hint, reactor_.wall_time_us())) {
         store_.metrics().dropped.add();
         finished(i, true);
         continue;
       }
       rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
-                encode_mutate(*epoch, hint.mutation), deadline,
+                encode_mutate(tablet->epoch, hint.mutation, {}, tablet->repaired_us), deadline,
                 [finished, i](Result<Bytes> answer) {
                   const bool gone = !answer && answer.error().code == ErrorCode::kStaleSchema;
                   finished(i, answer.has_value() || gone);

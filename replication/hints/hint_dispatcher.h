@@ -9,6 +9,7 @@
 #include "base/task_group.h"
 #include "replication/hints/hint_store.h"
 #include "replication/meta/meta_service.h"
+#include "replication/repair/purge_horizon.h"
 #include "replication/rpc/rpc.h"
 
 namespace tetrad::replication {
@@ -18,6 +19,7 @@ struct HintDispatchOptions {
   size_t page_hints = 64;  // sent at once
   int64_t pause_between_pages_us = 2'000;
   int64_t timeout_us = 10'000'000;
+  HorizonSlack horizon;
 };
 
 class HintDispatcher {

@@ -212,6 +212,9 @@ Task<Result<void>> RepairRunner::repair(Target target) {
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> noted = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
   (noted ? metrics_.tablets : metrics_.failed).add();
+  if (noted)
+    logger_.debug("tablet repaired tablet={} epoch={} members={}", tablet.id.value,
+                  tablet.epoch.value, tablet.replicas.size());
   co_return noted;
 }
 

@@ -7,7 +7,7 @@ namespace tetrad::replication {
 namespace {
 
 constexpr uint8_t kReadVersion = 1;
-constexpr uint8_t kMutateVersion = 2;
+constexpr uint8_t kMutateVersion = 3;
 
 void put_head(base::ByteWriter& writer, uint8_t version, SetEpoch epoch) {
   writer.u8(version);
@@ -29,12 +29,13 @@ BytesView rest_of(const base::ByteReader& reader) {
 }  // namespace
 
 Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us) {
+                    std::optional<int64_t> server_timestamp_us, int64_t repaired_us) {
   Bytes out;
   out.reserve(mutation.size_bytes() + 64);
   base::ByteWriter writer(out);
   put_head(writer, kMutateVersion, epoch);
   writer.zigzag(server_timestamp_us.value_or(0));
+  writer.zigzag(repaired_us);
   storage::encode_mutation(mutation, out);
   return out;
 }
@@ -45,6 +46,7 @@ Result<MutateRequest> decode_mutate(BytesView body) {
   TETRAD_TRY(out.epoch, take_head(reader, kMutateVersion));
   TETRAD_TRY(const int64_t server_timestamp_us, reader.read_zigzag());
   if (server_timestamp_us != 0) out.server_timestamp_us = server_timestamp_us;
+  TETRAD_TRY(out.repaired_us, reader.read_zigzag());
   TETRAD_TRY(out.mutation, storage::decode_mutation(rest_of(reader)));
   return out;
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What coordinators and replicas say to each other.
 //
-//   mutate      := u8 version (2), varint set epoch, zigzag server timestamp (0: the client's own),
-//                  mutation to the end    answer: nothing, or the i64 mark that is not below it
+//   mutate      := u8 version (3), varint set epoch, zigzag server timestamp (0: the client's own),
+//                  zigzag start of the tablet's last repair as the sender knows it (merged only,
+//                  else 0), mutation to the end    answer: nothing, or the i64 mark that is not
+//                  below it
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
 //   read digest := as read                                                     answer: u8 settled,
 //   16 bytes
@@ -23,10 +25,12 @@ struct MutateRequest {
   /// The stamp a coordinator gave (rule 28): the replica answers with what it knows that is not
   /// older.
   std::optional<int64_t> server_timestamp_us;
+  /// Of rows that were read, or kept as a hint: `repaired_us` of the tablet when that was.
+  int64_t repaired_us = 0;
   storage::Mutation mutation;
 };
 Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us = {});
+                    std::optional<int64_t> server_timestamp_us = {}, int64_t repaired_us = 0);
 /// Errors: kCorruption.
 Result<MutateRequest> decode_mutate(BytesView body);
 

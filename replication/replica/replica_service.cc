@@ -14,13 +14,14 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                                HybridClock& clock, std::vector<storage::Store*> stores,
-                               Logger logger)
+                               StoreCleanup& cleanup, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       clock_(clock),
       self_(rpc.self()),
       stores_(std::move(stores)),
+      cleanup_(cleanup),
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
     return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -34,7 +35,9 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
         mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
         clock_.observe(*stamp_us, reactor_.wall_time_us());
       }
-      apply(context.store, request->epoch, request->mutation, merged, context.deadline,
+      std::optional<Merged> as_merged;
+      if (merged) as_merged = Merged{request->repaired_us};
+      apply(context.store, request->epoch, request->mutation, as_merged, context.deadline,
             [reply = std::move(reply), mark_us](Result<void> applied) mutable {
               if (applied) {
                 reply.ok(encode_mutate_answer(mark_us));
@@ -95,7 +98,7 @@ void ReplicaService::take_mutation(std::unique_ptr<ShardCall> owned) {
   auto& call = static_cast<MutateCall&>(*owned);
   if (call.server_timestamp_us)
     call.answer = mark_not_below(call.store(), call.mutation(), *call.server_timestamp_us);
-  apply(call.store(), call.epoch, call.mutation(), false, call.deadline(),
+  apply(call.store(), call.epoch, call.mutation(), std::nullopt, call.deadline(),
         [this, owned = std::move(owned)](Result<void> applied) mutable {
           if (!applied) owned->refuse(std::move(applied.error()));
           rpc_.answer_shard(std::move(owned));
@@ -138,6 +141,21 @@ ReplicaService::Standing ReplicaService::standing(TableIncarnation incarnation,
   return tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent;
 }
 
+/// Of a table and an epoch that are current.
+ReplicaService::Standing ReplicaService::standing_of_rows(uint32_t store,
+                                                          const storage::Mutation& mutation,
+                                                          const std::optional<Merged>& merged) {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(mutation.incarnation);
+  if (table == nullptr) return Standing::kCurrent;
+  const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
+  if (merged && merged->repaired_us < tablet.repaired_us && !TETRAD_MUTANT(late_repair_taken))
+    return Standing::kStaleEpoch;
+  if (tablet.stage == partitioner::TabletStage::kNormal) return Standing::kCurrent;
+  return cleanup_.may_take(mutation.incarnation, tablet, store) ? Standing::kCurrent
+                                                                : Standing::kAhead;
+}
+
 Error ReplicaService::refusal(Standing standing) {
   if (standing == Standing::kStaleEpoch)
     return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
@@ -161,12 +179,14 @@ void ReplicaService::run_waiting() {
 }
 
 void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation,
-                           bool merged, base::Deadline deadline, ApplyCallback done) {
+                           std::optional<Merged> merged, base::Deadline deadline,
+                           ApplyCallback done) {
   if (store >= stores_.size() || stores_[store] == nullptr) {
     done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
     return;
   }
-  const Standing now = standing(mutation.incarnation, mutation.position, epoch);
+  Standing now = standing(mutation.incarnation, mutation.position, epoch);
+  if (now == Standing::kCurrent) now = standing_of_rows(store, mutation, merged);
   if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline,

@@ -17,6 +17,7 @@
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
+#include "replication/tablets/store_cleanup.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::replication {
@@ -33,7 +34,7 @@ class ReplicaService {
   /// `stores` by number; null: another shard's. `clock` is told of server timestamps in messages.
   /// Registers its verbs; everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                 std::vector<storage::Store*> stores, Logger logger);
+                 std::vector<storage::Store*> stores, StoreCleanup& cleanup, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -41,9 +42,15 @@ class ReplicaService {
            stores_[replica.store] != nullptr;
   }
 
-  /// Errors: kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
-  void apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation, bool merged,
-             base::Deadline deadline, ApplyCallback done);
+  /// Rows that were read from replicas or kept as a hint, and what was known of the tablet's last
+  /// repair then. Where another has passed since they may be older than what was purged after it:
+  /// they are refused (kStaleEpoch), to be read anew.
+  struct Merged {
+    int64_t repaired_us = 0;
+  };
+  /// `merged` unset: a write. Errors: kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
+  void apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation,
+             std::optional<Merged> merged, base::Deadline deadline, ApplyCallback done);
   /// The bucket mark of the mutation's partition if it is not below `server_timestamp_us` (rule
   /// 28). To be asked before apply(), which raises it.
   std::optional<int64_t> mark_not_below(uint32_t store, const storage::Mutation& mutation,
@@ -71,6 +78,8 @@ class ReplicaService {
   enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
   /// `position`: for a range its end.
   Standing standing(TableIncarnation incarnation, RingPosition position, SetEpoch epoch) const;
+  Standing standing_of_rows(uint32_t store, const storage::Mutation& mutation,
+                            const std::optional<Merged>& merged);
   static Error refusal(Standing standing);
   /// Runs `retry` with the next metadata, or when the deadline has come.
   void wait(base::Deadline deadline, base::Callback retry);
@@ -82,6 +91,7 @@ class ReplicaService {
   HybridClock& clock_;
   const HostId self_;
   const std::vector<storage::Store*> stores_;
+  StoreCleanup& cleanup_;
   Logger logger_;
   ReplicaMetrics metrics_;
   struct Waiting {

@@ -6,12 +6,14 @@
 namespace tetrad::replication {
 
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
-                           MetaService& meta, std::vector<storage::Store*> stores,
-                           int64_t load_period_us, const Logger& logger)
+                           storage::LocalLog& log, MetaService& meta,
+                           std::vector<storage::Store*> stores, int64_t load_period_us,
+                           const Logger& logger)
     : stores_(std::move(stores)),
+      cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, logger.named("tablets")),
-      stream_(reactor, rpc, meta, stores_, logger.named("tablets")) {
+      stream_(reactor, rpc, meta, stores_, cleanup_, logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
@@ -33,6 +35,9 @@ void ShardTablets::retire(const MetaSnapshot& before, const MetaSnapshot& now) {
 }
 
 void ShardTablets::register_in(base::MetricsRegistry& metrics, const std::string& labels) const {
+  metrics.add("tetrad_replication_foreign_keys_erased_total",
+              "Keys erased of physical partitions that are not, or not yet, of their store.",
+              labels, cleanup_.metrics().keys_erased);
   metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
               labels, splits_.metrics().splits);
   metrics.add("tetrad_replication_tablets_filled_total",

@@ -8,6 +8,7 @@
 
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
+#include "replication/tablets/store_cleanup.h"
 #include "replication/tablets/tablet_stream.h"
 
 namespace tetrad::replication {
@@ -15,15 +16,18 @@ namespace tetrad::replication {
 class ShardTablets {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
-  ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
-               std::vector<storage::Store*> stores, int64_t load_period_us, const Logger& logger);
+  ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
+               MetaService& meta, std::vector<storage::Store*> stores, int64_t load_period_us,
+               const Logger& logger);
   void start() { load_.start(); }
+  StoreCleanup& cleanup() { return cleanup_; }
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
   void retire(const MetaSnapshot& before, const MetaSnapshot& now);
 
   const std::vector<storage::Store*> stores_;
+  StoreCleanup cleanup_;
   LoadReporter load_;
   SplitRunner splits_;
   TabletStream stream_;

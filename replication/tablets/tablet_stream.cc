@@ -37,14 +37,20 @@ Bytes encode_page(const storage::Store::ExportPage& page) {
   return body;
 }
 
+Error still_erasing() {
+  return Error(ErrorCode::kBehind, "what an earlier stay has left is being erased");
+}
+
 }  // namespace
 
 TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                           std::vector<storage::Store*> stores, Logger logger)
+                           std::vector<storage::Store*> stores, StoreCleanup& cleanup,
+                           Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       stores_(std::move(stores)),
+      cleanup_(cleanup),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kConfirmEpoch,
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -91,6 +97,8 @@ void TabletStream::on_confirm(const RpcContext& context, BytesView body, RpcNode
   if (!what) return reply.error(what.error());
   const auto found = find(*what, context.store);
   if (!found && found.error().code != ErrorCode::kStaleEpoch) return reply.error(found.error());
+  if (found && !cleanup_.may_take(what->incarnation, found->tablet, context.store))
+    return reply.error(still_erasing());
   rpc_.call(rpc_.self(), 0, Verb::kSyncApplied, "", base::Deadline{reactor_.now_us() + kSyncUs},
             [alive = std::weak_ptr<char>(alive_),
              reply = std::move(reply)](Result<Bytes> synced) mutable {
@@ -132,6 +140,8 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
   if (!found) return reply.error(found.error());
   if (found->tablet.stage != TabletStage::kStream)
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not being streamed"));
+  if (!cleanup_.may_take(what->incarnation, found->tablet, context.store))
+    return reply.error(still_erasing());
   const Key key{what->tablet, context.store, what->epoch};
   const auto known = fills_.find(key);
   if (known != fills_.end()) {

@@ -14,6 +14,7 @@
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
+#include "replication/tablets/store_cleanup.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::replication {
@@ -26,7 +27,7 @@ class TabletStream {
 
   /// `stores` by number; null: another shard's.
   TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-               std::vector<storage::Store*> stores, Logger logger);
+               std::vector<storage::Store*> stores, StoreCleanup& cleanup, Logger logger);
   ~TabletStream();
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
@@ -60,6 +61,7 @@ class TabletStream {
   RpcNode& rpc_;
   MetaService& meta_;
   const std::vector<storage::Store*> stores_;
+  StoreCleanup& cleanup_;
   const Logger logger_;
   Metrics metrics_;
   std::map<Key, Fill> fills_;

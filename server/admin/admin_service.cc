@@ -80,18 +80,17 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
     const auto round =
         std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
     for (const Shard& shard : parts_.shards) {
-      shard.reactor.post_from_any_thread(
-          [&store = shard.store, &main = reactor(), round, flush = request.path == "/flush"] {
-            auto done = [&main, round](Result<void> result) {
-              main.post_from_any_thread(
-                  [round, result = std::move(result)] { round->finish_one(result); });
-            };
-            if (flush) {
-              store.flush(std::move(done));
-            } else {
-              store.compact(std::move(done));
-            }
-          });
+      shard.reactor.post_from_any_thread([&store = shard.store, &purges = shard.data.purges(),
+                                          &main = reactor(), round,
+                                          flush = request.path == "/flush"] {
+        auto done = [&main, round](Result<void> result) {
+          main.post_from_any_thread(
+              [round, result = std::move(result)] { round->finish_one(result); });
+        };
+        if (flush) return store.flush(std::move(done));
+        // First what may be purged goes, then the files are made smaller.
+        purges.purge_now([&store, done] { store.compact(done); });
+      });
     }
     return;
   }

@@ -32,11 +32,14 @@ Result<RecordFacts> facts_of(BytesView record) {
   const Liveness& marker = reader.liveness();
   RecordFacts facts;
   facts.has_deletion = reader.deletion().present();
+  if (facts.has_deletion) ++facts.dead;
+  if (marker.ttl_s > 0) ++facts.dead;
   facts.latest_us = std::max(marker.timestamp_us, reader.deletion().timestamp_us);
   int64_t floor = marker.timestamp_us;
   Cell cell;
   while (reader.next(cell)) {
     facts.latest_us = std::max(facts.latest_us, cell.timestamp_us);
+    if (cell.kind != CellKind::kValue || cell.ttl_s > 0) ++facts.dead;
     floor = std::min(floor, cell.timestamp_us);
   }
   TETRAD_TRY_VOID(reader.status());

@@ -20,6 +20,7 @@ struct RecordFacts {
   /// if it has no row marker.
   int64_t floor_us = kNoTimestamp;
   bool has_deletion = false;  // a row tombstone; in a header the partition's
+  uint32_t dead = 0;          // tombstones of all kinds, and what has a TTL
 };
 /// Errors: kCorruption.
 Result<RecordFacts> facts_of(BytesView record);

@@ -7,8 +7,10 @@
 #include <set>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/partition_reader.h"
+#include "storage/engine/sweep.h"
 #include "storage/engine/value_merge.h"
 #include "storage/row/storage_key.h"
 
@@ -160,6 +162,29 @@ class MemoryStore final : public Store {
     });
   }
 
+  void sweep(SweepCommand command, SweepPlace from,
+             std::move_only_function<void(Result<SweepPage>)> done) override {
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    // Read in one event, written in a later one, as RocksStore's.
+    later([this, command = std::move(command), from = std::move(from),
+           done = std::move(done)]() mutable {
+      if (from.inside)
+        from.undisturbed =
+            from.undisturbed && last_number(bucket_of_key(from.after)) == from.number;
+      const uint64_t seen = committed_;
+      MapView view(area_.data);
+      auto swept = std::make_shared<Result<Swept>>(sweep_page(view, command, from));
+      later(
+          [this, swept, seen, incarnation = command.incarnation, done = std::move(done)]() mutable {
+            if (!*swept) return done(std::unexpected(swept->error()));
+            if (is_retired(incarnation)) return done(retired_error(incarnation));
+            done(write_swept(std::move(**swept), seen));
+          });
+    });
+  }
+
+  uint64_t dead_seen(TableIncarnation) override { return dead_seen_; }
+
   void flush(std::move_only_function<void(Result<void>)> done) override {
     later([this, done = std::move(done)]() mutable {
       commit();
@@ -197,6 +222,44 @@ class MemoryStore final : public Store {
     ApplyCallback done;
   };
 
+  static uint16_t bucket_of_key(BytesView key) {
+    const auto place = decode_storage_key(key);
+    return place ? bucket_of(place->incarnation, place->position) : 0;
+  }
+  uint64_t last_number(uint16_t bucket) const {
+    const auto found = last_number_.find(bucket);
+    return found == last_number_.end() ? 0 : found->second;
+  }
+
+  Result<SweepPage> write_swept(Swept swept, uint64_t seen) {
+    if (closed_) return fail(ErrorCode::kCancelled, "the store is closed");
+    commit();
+    SweepPage page = std::move(swept.page);
+    SweepPlace& next = page.next;
+    const uint16_t bucket = next.inside ? bucket_of_key(next.after) : 0;
+    next.undisturbed = next.undisturbed && last_number(bucket) <= seen;
+    std::set<uint16_t> written;
+    std::vector<MemoryArea::Operation> batch;
+    for (SweptKey& change : swept.changes) {
+      const uint16_t of = bucket_of_key(change.key);
+      if (last_number(of) > seen && !TETRAD_MUTANT(purge_ignores_newer)) {
+        ++page.skipped;
+        continue;
+      }
+      written.insert(of);
+      batch.emplace_back(std::move(change.key), std::move(change.value));
+    }
+    for (const uint16_t of : written) last_number_[of] = ++next_number_;
+    committed_ = next_number_;
+    next.undisturbed = next.undisturbed && page.skipped == 0;
+    next.number = last_number(bucket);
+    if (!batch.empty()) {
+      area_.write(std::move(batch));
+      arm_sync();
+    }
+    return page;
+  }
+
   bool is_retired(TableIncarnation incarnation) const {
     return retired_.contains(incarnation.value);
   }
@@ -209,6 +272,7 @@ class MemoryStore final : public Store {
       return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                        queued_bytes_, options_.write_queue_max_bytes));
     raise_mark(mutation);
+    last_number_[bucket_of(mutation.incarnation, mutation.position)] = ++next_number_;
     queued_bytes_ += mutation.size_bytes();
     waiting_.push_back({mutation, std::move(done)});
     if (waiting_.size() > 1) return;
@@ -233,9 +297,14 @@ class MemoryStore final : public Store {
       if (!reader.open(encoded)) return;
       latest = std::max({latest, reader.liveness().timestamp_us, reader.deletion().timestamp_us});
       Cell cell;
-      while (reader.next(cell)) latest = std::max(latest, cell.timestamp_us);
+      if (reader.deletion().present() || reader.liveness().ttl_s > 0) ++dead_seen_;
+      while (reader.next(cell)) {
+        latest = std::max(latest, cell.timestamp_us);
+        if (cell.kind != CellKind::kValue || cell.ttl_s > 0) ++dead_seen_;
+      }
     };
     if (!mutation.header.empty()) see(mutation.header);
+    dead_seen_ += mutation.range_tombstones.size();
     for (const RangeTombstone& t : mutation.range_tombstones)
       latest = std::max(latest, t.deletion.timestamp_us);
     for (const RowChange& row : mutation.rows) see(row.record);
@@ -247,6 +316,7 @@ class MemoryStore final : public Store {
 
   void commit() {
     if (waiting_.empty()) return;
+    committed_ = next_number_;
     std::map<Bytes, Bytes> changed;  // of the turn, joined with what is stored
     for (const Waiting& waiting : waiting_) {
       const Mutation& m = waiting.mutation;
@@ -302,6 +372,9 @@ class MemoryStore final : public Store {
   std::set<uint32_t> retired_;
   std::vector<Waiting> waiting_;
   uint64_t queued_bytes_ = 0;
+  uint64_t dead_seen_ = 1;                              // who knows what was written before
+  uint64_t next_number_ = 0, committed_ = 0;            // of mutations
+  std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest mutation
   base::Reactor::TimerId sync_timer_ = 0;
   bool closed_ = false;
 };

@@ -28,6 +28,8 @@ class Reader {
          RowSink* sink = nullptr)
       : view_(view), command_(command), contents_(contents), sink_(sink) {
     TETRAD_ASSERT(sink == nullptr || (command.live_only && !command.count_only));
+    if (!command.live_only && !TETRAD_MUTANT(horizon_not_cut))
+      bound_ = {command.horizon_s, command.horizon_s, command.now_s - kExpiredValueMargin_s};
   }
 
   Result<void> run() {
@@ -311,13 +313,14 @@ class Reader {
            key.starts_with(prefix_);
   }
 
-  /// A value goes only long after its end: who reads or repairs with a clock that is behind still
-  /// needs it.
-  void drop_long_expired(RowRecord& record) const {
+  /// What is dead since before the horizon goes. A value goes only long after its end: who reads or
+  /// repairs with a clock that is behind still needs it.
+  void drop_long_dead(RowRecord& record) const {
     if (TETRAD_MUTANT(expired_forgotten))
       std::erase_if(record.cells, [&](const Cell& cell) {
         return cell.kind == CellKind::kValue && !cell.live_at(command_.now_s);
       });
+    purge(record, bound_);
     drop_expired_values(record, command_.now_s - kExpiredValueMargin_s);
   }
 
@@ -339,7 +342,7 @@ class Reader {
       if (command_.live_only) {
         keep_live(row_, command_.now_s);
       } else {
-        drop_long_expired(row_);
+        drop_long_dead(row_);
       }
     }
     if (row_.empty() || (command_.live_only && !live)) {
@@ -406,7 +409,8 @@ class Reader {
         as_stored &= cell.ttl_s == 0;
         live |= cell.column_id != kKeyCellColumnId;
       } else {
-        as_stored &= cell.kind == CellKind::kTombstone && !command_.live_only;
+        as_stored &=
+            cell.kind == CellKind::kTombstone && !command_.live_only && !bound_.takes(cell);
       }
       as_stored &= !cover.hides(cell.timestamp_us);
     }
@@ -429,7 +433,7 @@ class Reader {
       keep_live(header_, command_.now_s);
       out.header = header_.cells.empty() ? BytesView() : encoded(header_);
     } else {
-      drop_long_expired(header_);
+      drop_long_dead(header_);
       if (!header_.empty()) out.header = encoded(header_);
       out.range_tombstones = shown_tombstones(cut);
       if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return {};
@@ -482,6 +486,7 @@ class Reader {
       append_cut_steps(steps_, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
                        cut_steps);
       for (const RangeTombstoneView& step : cut_steps) {
+        if (bound_.takes(step.deletion)) continue;
         const BytesView step_end = result_.arena.copy(step.end);
         bytes_ += step.start.size() + step.end.size();
         if (!shown.empty() && shown.back().end == step.start &&
@@ -504,6 +509,7 @@ class Reader {
   const ReadCommand& command_;
   const TableContents contents_;
   RowSink* const sink_;
+  PurgeBound bound_;  // what is left out of an answer that is compared
   ReadResult result_;
   uint64_t bytes_ = 0, examined_ = 0;
   uint32_t rows_of_last_ = 0;

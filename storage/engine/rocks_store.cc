@@ -19,6 +19,7 @@
 #include "storage/engine/rocks_view.h"
 #include "storage/engine/size_sampler.h"
 #include "storage/engine/store.h"
+#include "storage/engine/sweep.h"
 #include "storage/engine/table_summary.h"
 #include "storage/engine/write_turn.h"
 
@@ -186,6 +187,38 @@ class RocksStore final : public Store {
         std::move(done));
   }
 
+  void sweep(SweepCommand command, SweepPlace from,
+             std::move_only_function<void(Result<SweepPage>)> done) override {
+    if (closed_) return done(closed_error());
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    if (from.inside)
+      from.undisturbed =
+          from.undisturbed && turn_.last_number(bucket_of_key(from.after)) == from.number;
+    const uint64_t seen = turn_.written_through();
+    const TableIncarnation incarnation = command.incarnation;
+    in_pool<Swept>(
+        0,
+        [snapshot = std::make_shared<HeldSnapshot>(state_.database), command = std::move(command),
+         from = std::move(from)] {
+          RocksView view(snapshot->database().db(),
+                         {.snapshot = snapshot->get(), .fill_cache = false});
+          return sweep_page(view, command, from);
+        },
+        [this, alive = alive_, seen, incarnation,
+         done = std::move(done)](Result<Swept> swept) mutable {
+          if (!swept) return done(std::unexpected(swept.error()));
+          if (!*alive || closed_) return done(closed_error());
+          if (is_retired(incarnation)) return done(retired_error(incarnation));
+          write_swept(std::move(*swept), seen, std::move(done));
+        });
+  }
+
+  uint64_t dead_seen(TableIncarnation incarnation) override {
+    const auto table = state_.tables.find(incarnation.value);
+    const uint64_t dead = table == state_.tables.end() ? 0 : table->second.dead;
+    return dead + (state_.contents_unknown ? 1 : 0);
+  }
+
   void flush(std::move_only_function<void(Result<void>)> done) override {
     maintain(
         [](rocksdb::DB& db) -> Result<void> {
@@ -257,6 +290,28 @@ class RocksStore final : public Store {
       return !place || is_retired(place->incarnation);
     });
     turn_.write_back(values, seen);
+  }
+
+  static uint16_t bucket_of_key(BytesView key) {
+    const auto place = decode_storage_key(key);
+    return place ? bucket_of(place->incarnation, place->position) : 0;
+  }
+
+  void write_swept(Swept swept, uint64_t seen,
+                   std::move_only_function<void(Result<SweepPage>)> done) {
+    SweepPage page = std::move(swept.page);
+    SweepPlace& next = page.next;
+    const uint16_t bucket = next.inside ? bucket_of_key(next.after) : 0;
+    next.undisturbed = next.undisturbed && turn_.last_number(bucket) <= seen;
+    page.skipped = turn_.replace(swept.changes, seen);
+    next.undisturbed = next.undisturbed && page.skipped == 0;
+    next.number = turn_.last_number(bucket);
+    if (page.skipped == swept.changes.size()) return done(std::move(page));
+    turn_.after_writes(
+        [this, alive = alive_, page = std::move(page), done = std::move(done)]() mutable {
+          if (!*alive || closed_) return done(closed_error());
+          done(std::move(page));
+        });
   }
 
   /// In group mode another thread writes while this one reads.
@@ -380,6 +435,7 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
     TableContents& contents = state.tables[incarnation].contents;
     contents.headers |= counts.headers > 0;
     contents.range_tombstones |= counts.range_tombstones > 0;
+    state.tables[incarnation].dead = counts.dead;
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "storage/row/mutation.h"
+#include "storage/row/purge.h"
 #include "storage/row/read_command.h"
 
 namespace tetrad::storage {
@@ -28,6 +30,39 @@ namespace tetrad::storage {
 struct SizeSample {
   RingPosition position;  // of a partition key
   uint64_t bytes;  // from the sample before (or the range's start) up to and with this partition
+};
+
+/// What a sweep is to drop of a range.
+struct SweepCommand {
+  TableIncarnation incarnation;
+  RingRange range;
+  PurgeBound bound;
+  /// Whatever there is: the range is not this store's any more.
+  bool everything = false;
+  /// A page ends after so many keys looked at, or changed: its reading is one piece of work of the
+  /// I/O pool, its writing one of the loop.
+  uint64_t keys_max = 4096, changes_max = 512;
+};
+
+/// Where a sweep goes on; made by it.
+struct SweepPlace {
+  Bytes after;              // "": at the range's start
+  bool inside = false;      // a partition, of which
+  bool undisturbed = true;  // nothing but the sweep has written since it began
+  uint64_t number = 0;      // was the last mutation
+};
+
+struct SweepPage {
+  bool exhausted = true;
+  SweepPlace next;
+  uint64_t keys = 0;        // looked at
+  uint64_t changed = 0;     // keys with a smaller value
+  uint64_t erased = 0;      // keys that are gone
+  uint64_t skipped = 0;     // of both: left as they were, for something was written meanwhile
+  uint64_t tombstones = 0;  // and expired parts among what went
+  uint64_t bytes = 0;       // that went
+  /// Something of what is left may go once `deleted_before_s` is past this; max(): nothing will.
+  int64_t oldest_left_s = std::numeric_limits<int64_t>::max();
 };
 
 struct StoreStatistics {
@@ -83,6 +118,15 @@ class Store {
   virtual void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
                             uint64_t bytes_max,
                             std::move_only_function<void(Result<ExportPage>)> done) = 0;
+
+  /// Drops a page's part of what `command` allows (design, rules 17 and 18). Data is read off the
+  /// loop; what was written meanwhile, or is hidden by what must stay, stays as it is. Once done
+  /// has run the page is on disk like a mutation. Errors: kCorruption, kIo, kStaleSchema,
+  /// kCancelled.
+  virtual void sweep(SweepCommand command, SweepPlace from,
+                     std::move_only_function<void(Result<SweepPage>)> done) = 0;
+  /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.
+  virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;

@@ -3,6 +3,7 @@
 //
 //   tetrad.tables := varint count, (u32 incarnation, varint headers, varint range tombstones,
 //                    varint rows, varint bytes)*
+//   tetrad.dead   := varint count, (u32 incarnation, varint dead)*    absent in files of before
 #include "storage/engine/table_summary.h"
 
 #include <limits>
@@ -18,6 +19,7 @@ namespace {
 constexpr char kMarksProperty[] = "tetrad.marks";
 constexpr char kRowTombstonesProperty[] = "tetrad.row_tombstones";
 constexpr char kTablesProperty[] = "tetrad.tables";
+constexpr char kDeadProperty[] = "tetrad.dead";
 
 class Collector final : public rocksdb::TablePropertiesCollector {
  public:
@@ -36,12 +38,14 @@ class Collector final : public rocksdb::TablePropertiesCollector {
     const BytesView bytes(value.data(), value.size());
     if (view->kind == KeyKind::kRangeTombstone) {
       ++table_->range_tombstones;
+      if (!bytes.empty()) ++table_->dead;
       see_range_tombstones(bucket, bytes);
       return rocksdb::Status::OK();
     }
     ++(view->kind == KeyKind::kHeader ? table_->headers : table_->rows);
     if (const auto facts = facts_of(bytes)) {
       summary_.marks.raise(bucket, facts->latest_us);
+      table_->dead += facts->dead;
       if (facts->has_deletion && view->kind == KeyKind::kRow)
         summary_.marks.see_row_tombstone(bucket);
     } else if (!bytes.empty()) {  // a bundle, or a removed key's empty value
@@ -64,6 +68,14 @@ class Collector final : public rocksdb::TablePropertiesCollector {
       w.varint(counts.bytes);
     }
     properties->insert({kTablesProperty, tables});
+    Bytes dead;
+    base::ByteWriter d(dead);
+    d.varint(summary_.tables.size());
+    for (const auto& [incarnation, counts] : summary_.tables) {
+      d.u32(incarnation);
+      d.varint(counts.dead);
+    }
+    properties->insert({kDeadProperty, dead});
     return rocksdb::Status::OK();
   }
 
@@ -118,6 +130,18 @@ Result<void> TableSummary::join(const std::map<std::string, std::string>& proper
       TETRAD_TRY(const uint64_t value, r.read_varint());
       *field += value;
     }
+  }
+  const auto dead_property = properties.find(kDeadProperty);
+  if (dead_property == properties.end()) {  // perhaps
+    for (auto& [incarnation, counts] : tables) ++counts.dead;
+    return {};
+  }
+  base::ByteReader d(dead_property->second);
+  TETRAD_TRY(const uint64_t dead_count, d.read_varint());
+  for (uint64_t i = 0; i < dead_count; ++i) {
+    TETRAD_TRY(const uint32_t incarnation, d.read_u32());
+    TETRAD_TRY(const uint64_t value, d.read_varint());
+    tables[incarnation].dead += value;
   }
   return {};
 }

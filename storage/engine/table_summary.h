@@ -18,6 +18,7 @@ namespace tetrad::storage {
 /// Counts of keys of one table, over files that may hold several versions of one key.
 struct TableCounts {
   uint64_t headers = 0, range_tombstones = 0, rows = 0, bytes = 0;
+  uint64_t dead = 0;  // tombstones, and what has a TTL
 };
 
 struct TableSummary {

@@ -25,35 +25,26 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
     if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
     if (type != ValueType::kValue || view->kind == KeyKind::kRangeTombstone) return Decision::kKeep;
     const BytesView record({value.data(), value.size()});
-    return needs_change(*view, record) ? change(*view, record, *new_value) : Decision::kKeep;
+    return needs_change(record) ? change(record, *new_value) : Decision::kKeep;
   }
 
  private:
   bool expired_for_long(const Cell& cell) const {
     return cell.kind == CellKind::kValue && cell.ttl_s > 0 && cell.expiry_s < expired_before_s_;
   }
-  bool goes(const StorageKeyView& key, const Cell& cell) const {
-    if (!state_->may_purge() || (cell.kind == CellKind::kValue && !expired_for_long(cell)))
-      return false;
-    return state_->may_purge()(key.incarnation, key.position, cell.timestamp_us,
-                               cell.expiry_s - cell.ttl_s);
-  }
-  bool needs_change(const StorageKeyView& key, BytesView record) const {
+  bool needs_change(BytesView record) const {
     RowRecordReader reader;
     if (!reader.open(record)) return false;
     Cell cell;
     bool change = false;
-    while (!change && reader.next(cell))
-      change = (expired_for_long(cell) && !cell.value.empty()) || goes(key, cell);
+    while (!change && reader.next(cell)) change = expired_for_long(cell) && !cell.value.empty();
     return change;
   }
-  Decision change(const StorageKeyView& key, BytesView value, std::string& new_value) const {
+  Decision change(BytesView value, std::string& new_value) const {
     auto record = decode_row_record(value);
     if (!record) return Decision::kKeep;
-    std::erase_if(record->cells, [&](const Cell& cell) { return goes(key, cell); });
     for (Cell& cell : record->cells)
       if (expired_for_long(cell)) cell.value = {};
-    if (record->empty()) return Decision::kRemove;
     new_value.clear();
     encode_row_record(*record, new_value);
     return Decision::kChangeValue;

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compaction filter of a store (rule 17): keys of retired incarnations go, cells expired long
-// ago lose their value, and dead cells go where the purge horizon allows it. It changes full values
-// only, never merge operands (but for those of retired incarnations).
+// The compaction filter of a store (rule 17): keys of retired incarnations go, and cells expired
+// long ago lose their value. It changes full values only, never merge operands (but for those of
+// retired incarnations). It drops no tombstone: whether something as old lies outside a compaction
+// RocksDB does not tell it. The sweep does that.
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
 
 #include "base/ids.h"
-#include "base/ring_position.h"
 
 namespace rocksdb {
 class CompactionFilterFactory;
@@ -19,18 +18,9 @@ class CompactionFilterFactory;
 
 namespace tetrad::storage {
 
-/// Whether a dead cell of a partition may be dropped: below the horizon of its tablet (rule 18),
-/// and nothing as old is in a memtable or file outside the compaction. Called by background
-/// threads. Deletion time in seconds, of an expired cell its write time.
-using PurgeDecision = std::function<bool(TableIncarnation incarnation, RingPosition position,
-                                         int64_t timestamp_us, int64_t deletion_time_s)>;
-
 /// What the filter knows. Shared by the store's thread and the background threads.
 class FilterState {
  public:
-  /// Empty: nothing is purged.
-  explicit FilterState(PurgeDecision may_purge = {}) : may_purge_(std::move(may_purge)) {}
-
   void set_now_s(int64_t now_s) { now_s_.store(now_s, std::memory_order_relaxed); }
   int64_t now_s() const { return now_s_.load(std::memory_order_relaxed); }
   void retire(TableIncarnation incarnation) {
@@ -41,10 +31,8 @@ class FilterState {
     const std::lock_guard lock(mutex_);
     return retired_;
   }
-  const PurgeDecision& may_purge() const { return may_purge_; }
 
  private:
-  const PurgeDecision may_purge_;
   std::atomic<int64_t> now_s_{0};
   mutable std::mutex mutex_;
   std::set<uint32_t> retired_;

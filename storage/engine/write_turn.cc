@@ -82,6 +82,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   RecordFacts all;
   const auto join = [&](const RecordFacts& facts) {
     all.latest_us = std::max(all.latest_us, facts.latest_us);
+    all.dead += facts.dead;
   };
   facts_.clear();
   for (const RowChange& row : mutation.rows) {
@@ -98,6 +99,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
     if (!tombstone.deletion.present())
       return fail(ErrorCode::kCorruption, "range tombstone without a timestamp");
     all.latest_us = std::max(all.latest_us, tombstone.deletion.timestamp_us);
+    ++all.dead;
   }
   return all;
 }
@@ -121,6 +123,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
     base::ByteWriter(version).u64(table.schema_version);
     writes.Put(schema_version_key(mutation.incarnation), version);
   }
+  table.dead += facts->dead;
   const uint16_t bucket = bucket_of(mutation.incarnation, mutation.position);
   // A row of an older schema version may lack a column that is stored already.
   const bool merged = !may_put;
@@ -182,6 +185,33 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
     any = true;
   }
   if (any) begin_turn();
+}
+
+size_t WriteTurn::replace(const std::vector<SweptKey>& keys, uint64_t seen) {
+  const bool full = queued_bytes_ + current_->bytes() > options_.write_queue_max_bytes;
+  if (failure_ || behind() || full) return keys.size();
+  // All of a bucket's or nothing: a tombstone goes together with what it hides.
+  std::vector<std::optional<uint16_t>> buckets(keys.size());
+  size_t skipped = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto place = decode_storage_key(keys[i].key);
+    if (place) buckets[i] = bucket_of(place->incarnation, place->position);
+    const bool written_since = !place || last_number_[*buckets[i]] > seen;
+    if (!written_since || TETRAD_MUTANT(purge_ignores_newer)) continue;
+    buckets[i].reset();
+    ++skipped;
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!buckets[i]) continue;
+    if (keys[i].value) {
+      current_->writes.Put(slice_of(keys[i].key), slice_of(*keys[i].value));
+    } else {
+      current_->writes.Delete(slice_of(keys[i].key));
+    }
+    current_->last_number = last_number_[*buckets[i]] = next_number_++;
+  }
+  if (skipped < keys.size()) begin_turn();
+  return skipped;
 }
 
 void WriteTurn::see_written(const Batch& batch) {

@@ -21,6 +21,7 @@
 #include "storage/engine/rocks_database.h"
 #include "storage/engine/rocks_view.h"
 #include "storage/engine/store.h"
+#include "storage/engine/sweep.h"
 
 namespace rocksdb {
 class WriteBatch;
@@ -32,6 +33,7 @@ namespace tetrad::storage {
 struct TableKnowledge {
   TableContents contents{false, false};
   uint64_t schema_version = 0;  // the newest a mutation has named
+  uint64_t dead = 0;            // tombstones, and what has a TTL, ever written; 0: there are none
 };
 using TablesKnown = std::unordered_map<uint32_t, TableKnowledge>;  // by incarnation
 
@@ -60,6 +62,12 @@ class WriteTurn {
   /// Puts values that a read has joined, of what was written up to `seen`; not where a write came
   /// since (rule 19).
   void write_back(const std::vector<MergedValue>& values, uint64_t seen);
+  /// The newest mutation of a bucket, as written_through() numbers them.
+  uint64_t last_number(uint16_t bucket) const { return last_number_[bucket]; }
+  /// Puts and erases what a sweep has found of what was written up to `seen`; not where a write
+  /// came since. A write itself: what was read before it is not put back. Returns how many keys
+  /// stay as they were.
+  size_t replace(const std::vector<SweptKey>& keys, uint64_t seen);
   void add_retired(TableIncarnation incarnation);
   /// Runs `then` when everything added so far has been written (or has failed).
   void after_writes(base::Callback then);

@@ -21,7 +21,8 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 1;  // of an answer
+constexpr uint8_t kCommandVersion = 2;
 constexpr uint64_t kRowsWantedMax = 65536;
 constexpr size_t kPartitionBytesMin = 20;
 
@@ -133,7 +134,7 @@ Result<PartitionData> read_partition(base::ByteReader& r) {
 
 void encode_read_command(const ReadCommand& command, Bytes& out) {
   base::ByteWriter w(out);
-  w.u8(kVersion);
+  w.u8(kCommandVersion);
   w.u8(static_cast<uint8_t>(
       (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
       (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
@@ -163,14 +164,15 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   if (command.bytes_max != ReadCommand::kNoBytesMax) w.varint(command.bytes_max);
   w.u32(command.partition_rows_done);
   w.zigzag(command.now_s);
+  w.zigzag(command.horizon_s);
 }
 
 Result<ReadCommand> decode_read_command(BytesView encoded) {
   base::ByteReader r(encoded);
   TETRAD_TRY(const uint8_t version, r.read_u8());
-  if (version != kVersion)
+  if (version != kCommandVersion)
     return fail(ErrorCode::kCorruption, "read command of format {}, this program reads {}", version,
-                kVersion);
+                kCommandVersion);
   TETRAD_TRY(const uint8_t flags, r.read_u8());
   ReadCommand command;
   command.is_range = (flags & kIsRange) != 0;
@@ -200,6 +202,7 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
   }
   TETRAD_TRY(command.partition_rows_done, r.read_u32());
   TETRAD_TRY(command.now_s, r.read_zigzag());
+  TETRAD_TRY(command.horizon_s, r.read_zigzag());
   if (!r.at_end())
     return fail(ErrorCode::kCorruption, "{} bytes after the read command", r.remaining());
   return command;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/ring_position.h"
 #include "storage/row/mutation.h"
+#include "storage/row/purge.h"
 
 namespace tetrad::storage {
 
@@ -70,6 +71,10 @@ struct ReadCommand {
 
   /// Decides what is expired.
   int64_t now_s = 0;
+  /// The purge horizon that all answers to be compared are cut at (rule 6): what is dead since
+  /// before it is left out, so that it does not matter who has purged it already. Of no use when
+  /// live_only.
+  int64_t horizon_s = PurgeBound::kNothing;
   /// True: tombstones are left out and only live rows delivered (a read of one replica, for the
   /// client). False: everything a merge needs (dead rows, range tombstones, headers), cut to the
   /// read's slices.

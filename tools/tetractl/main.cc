@@ -177,7 +177,8 @@ int main(int argc, char** argv) {
   auto* describe =
       app.add_subcommand("describe-cluster", "Name, schema version and settings of the cluster");
   auto* flush = app.add_subcommand("flush", "Writes the node's memtables to disk");
-  auto* compact = app.add_subcommand("compact", "Compacts the node's files");
+  auto* compact = app.add_subcommand(
+      "compact", "Drops what may be purged on the node, then compacts its files");
   auto* split = app.add_subcommand("split", "Splits a physical partition in two");
   split->add_option("id", partition, "Its number, see partitions")
       ->required()

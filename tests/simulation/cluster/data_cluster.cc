@@ -119,17 +119,38 @@ DataCluster::DataCluster(uint64_t seed)
                .whole_reads = seed % 3 == 0,
                .truncates = seed % 5 == 1,
                .power_cuts = seed % 7 == 3,
-               .fills_up = seed % 3 == 1},
+               .fills_up = seed % 3 == 1,
+               .purges = seed % 7 > 3,
+               .one_keeps = seed % 7 == 5},
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
       cluster_(seed) {
   const uint64_t nodes = seed % 4 == 0 ? 1 : 2 + seed % 5;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
+  constexpr int64_t kNeverUs = int64_t{1} << 50;
+  if (profile_.one_keeps) cluster_[0].data_options.purge.look_every_us = kNeverUs;
+}
+
+/// Operations take up to two seconds; clocks differ by less than half of one.
+void DataCluster::set_purging(SimNode& node) {
+  if (!profile_.purges) return;
+  node.clock_skew_max_us = 200'000;
+  replication::DataPlaneOptions& options = node.data_options;
+  options.horizon = {400'000, kOperationUs + 200'000};
+  options.repair.look_every_us = 200'000;
+  options.repair.period_us = 1'000'000;
+  options.repair.retry_us = 300'000;
+  options.repair.pause_us = 2'000;
+  options.purge.look_every_us = 100'000;
+  options.purge.period_us = 500'000;
+  options.purge.pause_us = 5'000;
+  options.purge.keys_max = 4;
 }
 
 SimNode& DataCluster::add_node() {
   SimNode& node = cluster_.add(shards_, shards_);
   if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
+  set_purging(node);
   return node;
 }
 
@@ -141,14 +162,18 @@ std::string DataCluster::run() {
   if (!cluster_.form(30'000'000)) return "the cluster does not form";
   if (auto wrong = make_table(); !wrong.empty()) return wrong;
   newest_state();
-  const int steps = (profile_.grows ? 150 : 60) + static_cast<int>(random_.below(60));
+  const int steps = (profile_.grows    ? 150
+                     : profile_.purges ? 120
+                                       : 60) +
+                    static_cast<int>(random_.below(60));
+  const uint64_t pause_max_us = profile_.purges && !profile_.grows ? 300'000 : 150'000;
   const int truncate_at = profile_.truncates ? static_cast<int>(random_.below(50)) : -1;
   for (int step = 0; step < steps; ++step) {
     fault();
     if (random_.one_in(8)) change_tablets();
     if (step == truncate_at) truncate();
     for (int n = 0; n < 3; ++n) start_operation();
-    cluster_.world().run_for(static_cast<int64_t>(random_.below(150'000)));
+    cluster_.world().run_for(static_cast<int64_t>(random_.below(pause_max_us)));
     if (truncate_begun_us_) history_.truncated(*truncate_begun_us_, truncated_us_);
     newest_state();
     if (step % 8 == 0)
@@ -384,7 +409,10 @@ std::string DataCluster::check_members() {
           if (write->effects[row][column] == Operation::Effect::kNone) continue;
           if (row == kStatic && column != 1) continue;
           size_t copies = 0;
-          for (const auto& one : held) copies += one[row][column] >= write->timestamp ? 1 : 0;
+          for (const auto& one : held) {
+            const bool gone = one[row][column] == 0 && may_be_purged(*write, row, column);
+            copies += gone || one[row][column] >= write->timestamp ? 1 : 0;
+          }
           if (copies < wanted)
             return fmt::format(
                 "the write {} of {} row {}, begun {}, acknowledged {}, incarnation {}, is on {} of "
@@ -396,6 +424,16 @@ std::string DataCluster::check_members() {
     }
   }
   return "";
+}
+
+/// It deletes, or something later has deleted it.
+bool DataCluster::may_be_purged(const Operation& write, size_t row, size_t column) const {
+  if (!profile_.purges) return false;
+  return std::any_of(
+      history_.operations().begin(), history_.operations().end(), [&](const auto& other) {
+        return other->is_write && other->key == write.key && other->timestamp >= write.timestamp &&
+               other->effects[row][column] == Operation::Effect::kDelete;
+      });
 }
 
 std::string DataCluster::finish(Operation& operation, SimNode& via, const char* what) {
@@ -510,12 +548,55 @@ std::string DataCluster::check_writes_at_end() {
   return "";
 }
 
+std::string DataCluster::check_purged() {
+  cluster_.world().run_for(15'000'000);
+  const auto& table = *newest_state()->tables.begin()->second;
+  for (const auto& tablet : table.tablets.tablets()) {
+    std::optional<base::Hash128> first;
+    for (const StoreAddress& member : tablet.replicas) {
+      if (profile_.one_keeps && node_of_host_.at(member.host) == 0) continue;
+      storage::Store& store = cluster_[node_of_host_.at(member.host)].store(member.store);
+      std::optional<Result<storage::Store::ExportPage>> page;
+      store.export_range(table.incarnation, tablet.range, "", 64 << 20,
+                         [&](auto exported) { page = std::move(exported); });
+      cluster_.world().run_until([&] { return page.has_value(); }, 1'000'000);
+      if (!page || !*page) return "a store does not tell what it holds";
+      base::StreamingHash128 hash;
+      for (storage::Mutation& mutation : (*page)->mutations) {
+        bool dead = !mutation.range_tombstones.empty();
+        const auto look = [&](BytesView encoded) {
+          if (encoded.empty()) return;
+          const auto record = storage::decode_row_record(encoded);
+          dead |= !record || record->deletion.present() ||
+                  std::any_of(record->cells.begin(), record->cells.end(), [](const auto& cell) {
+                    return cell.kind != storage::CellKind::kValue;
+                  });
+        };
+        look(mutation.header);
+        for (const auto& row : mutation.rows) look(row.record);
+        if (dead) return fmt::format("a tombstone of {} stays", mutation.partition_key);
+        mutation.schema_version = {};
+        Bytes encoded;
+        storage::encode_mutation(mutation, encoded);
+        hash.update(encoded);
+      }
+      const base::Hash128 digest = hash.digest();
+      if (first && digest != *first)
+        return fmt::format("members of tablet {} do not hold the same", tablet.id.value);
+      first = digest;
+    }
+  }
+  return "";
+}
+
 std::string DataCluster::check_end() {
   if (auto wrong = check_settled_cluster(); !wrong.empty()) return wrong;
   if (auto wrong = check_members(); !wrong.empty()) return wrong;
   if (auto wrong = check_reads_at_end(); !wrong.empty()) return wrong;
   if (auto wrong = check_writes_at_end(); !wrong.empty()) return wrong;
-  return check_members();
+  if (auto wrong = check_members(); !wrong.empty() || !profile_.purges) return wrong;
+  if (auto wrong = check_purged(); !wrong.empty()) return wrong;
+  return check_reads_at_end();
 }
 
 }  // namespace tetrad::simulation

@@ -29,9 +29,12 @@ class DataCluster {
     bool truncates = false;
     bool power_cuts = false;  // with the sync mode "group"
     bool fills_up = false;    // tablets are marked as full before the end
+    bool purges = false;      // repairs and sweeps every second, so that what was deleted goes
+    bool one_keeps = false;   // but the first node keeps it: the others must not get it back
   };
 
   std::string make_table();
+  void set_purging(SimNode& node);
   void fault();
   void change_tablets();
   void truncate();
@@ -44,6 +47,9 @@ class DataCluster {
   std::string check_settled_cluster();
   std::string check_reads_at_end();
   std::string check_writes_at_end();
+  /// Nothing is left of what was deleted, and all members hold the same.
+  std::string check_purged();
+  bool may_be_purged(const Operation& write, size_t row, size_t column) const;
   std::string finish(Operation& operation, SimNode& via, const char* what);
 
   void cut_power();

@@ -6,7 +6,8 @@
 //   - every acknowledged write is, at any moment, on W members of its tablet;
 //   - after the faults everything works again, full tablets answer reads, tablets have their
 //   members, the metadata group an odd number of voters;
-//   - what was read at ALL is equal on all replicas, digests too.
+//   - what was read at ALL is equal on all replicas, digests too;
+//   - where it is purged, nothing stays in the end of what was deleted.
 //
 // usage: data_simulation [--seeds A..B] [--mutant NAME] [--verbose]
 //        data_simulation --mutants [SEEDS]   each known mistake until a seed catches it
@@ -41,6 +42,8 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(tombstone_start_unique),
     TETRAD_MUTANT_ROW(replicas_stamp),        TETRAD_MUTANT_ROW(old_incarnation_accepted),
     TETRAD_MUTANT_ROW(voters_even),           TETRAD_MUTANT_ROW(batch_torn),
+    TETRAD_MUTANT_ROW(horizon_not_cut),       TETRAD_MUTANT_ROW(purge_over_horizon),
+    TETRAD_MUTANT_ROW(purge_hides_nothing),
 };
 #undef TETRAD_MUTANT_ROW
 

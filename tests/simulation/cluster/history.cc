@@ -43,12 +43,14 @@ int key_of(BytesView partition_key) {
 
 /// Collects the parts of one mutation.
 struct WriteMaker {
-  explicit WriteMaker(Operation& made) : write(made), value(std::to_string(made.timestamp)) {}
+  WriteMaker(Operation& made, int64_t wall_s)
+      : write(made), now_s(wall_s), value(std::to_string(made.timestamp)) {}
   Operation& write;
+  const int64_t now_s;
   std::string value;
   storage::RowRecord record, header;
 
-  storage::Deletion deletion() const { return {write.timestamp, write.timestamp % 3}; }
+  storage::Deletion deletion() const { return {write.timestamp, now_s}; }
   void add_cell(uint32_t id, storage::CellKind kind, storage::RowRecord& to) {
     storage::Cell cell;
     cell.column_id = id;
@@ -59,7 +61,7 @@ struct WriteMaker {
       cell.ttl_s = write.expiry_s != 0 ? 2 : 0;
       cell.expiry_s = write.expiry_s;
     } else {
-      cell.expiry_s = write.timestamp % 3;
+      cell.expiry_s = now_s;
     }
     to.cells.push_back(cell);
   }
@@ -108,7 +110,7 @@ void make_write(base::Random& random, int key, int64_t timestamp, int64_t now_s,
   mutation.position = partitioner::position_of(mutation.partition_key);
   const uint64_t kind = random.below(20);
   if (kind == 5 || kind == 6) write.expiry_s = now_s + 1 + static_cast<int64_t>(random.below(4));
-  WriteMaker maker(write);
+  WriteMaker maker(write, now_s);
   const int row = static_cast<int>(random.below(kRows));
   if (kind < 7) {
     maker.insert(row);

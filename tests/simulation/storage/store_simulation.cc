@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One store under random mutations, flushes, compactions, restarts and retired tables, against an
-// oracle of its own: it keeps every change and works out each place of a row by the rules of
-// design, section 5, written down here a second time. Timestamps are few, so that ties are common.
-// Odd seeds run MemoryStore, even ones RocksStore.
+// One store under random mutations, flushes, compactions, sweeps, restarts and retired tables,
+// against an oracle of its own: it keeps every change and works out each place of a row by the
+// rules of design, section 5, written down here a second time. Timestamps are few, so that ties are
+// common. Odd seeds run MemoryStore, even ones RocksStore.
 //
 // usage: store_simulation [--seeds A..B] | --mutants [SEEDS]
 #include <algorithm>
@@ -68,6 +68,19 @@ struct Partition {
     Deletion cover = deletion;
     raise(cover, range_deletions[static_cast<size_t>(row)]);
     return cover;
+  }
+  /// Every deletion is forgotten, with what it hides.
+  void purge() {
+    for (int row = 0; row < kRows; ++row) {
+      const RowRecord left = shown(row);
+      Row& stored = rows[static_cast<size_t>(row)];
+      stored = {};
+      stored.liveness = left.liveness;
+      for (const Cell& cell : left.cells)
+        if (cell.kind == CellKind::kValue) stored.cells[cell.column_id] = cell;
+    }
+    deletion = {};
+    range_deletions = {};
   }
   /// The row as a read shows it: less what is hidden.
   RowRecord shown(int row) const {
@@ -139,6 +152,7 @@ class StoreRun {
   // ---- changes ----
 
   int64_t timestamp() {
+    if (newest_) return 1001 + static_cast<int64_t>(clock_ / 2);
     // Mostly rising, so that rows may be Put; often of before, and often the same once more.
     const int64_t back =
         random_.one_in(2) ? static_cast<int64_t>(random_.below(random_.one_in(2) ? 3 : 12)) : 0;
@@ -234,7 +248,7 @@ class StoreRun {
   void disturb() {
     std::optional<Result<void>> answer;
     const auto done = [&](Result<void> result) { answer = std::move(result); };
-    switch (random_.below(8)) {
+    switch (random_.below(10)) {
       case 0:
       case 1:
         store_->flush(done);
@@ -255,10 +269,48 @@ class StoreRun {
         kill();
         open();
         break;
+      case 7:
+      case 8:
+        purge();
+        break;
       default:
         if (!random_.one_in(4)) break;
         check_retired();
     }
+  }
+
+  /// Everything deleted goes; now and then something newer is written while the first page is on
+  /// its way. What it disturbs is left to a second sweep.
+  void purge() {
+    const bool disturbed = random_.one_in(2);
+    if (disturbed) {
+      std::optional<Result<SweepPage>> page;
+      SweepCommand command = sweep_command();
+      command.keys_max = 100;
+      store_->sweep(command, {}, [&](auto swept) { page = std::move(swept); });
+      newest_ = true;
+      write();
+      newest_ = false;
+      if (const auto swept = wait(page); !swept) wrong_ = swept.error().message;
+    }
+    SweepPlace from;
+    while (wrong_.empty()) {
+      std::optional<Result<SweepPage>> page;
+      store_->sweep(sweep_command(), from, [&](auto swept) { page = std::move(swept); });
+      const auto swept = wait(page);
+      if (!swept) wrong_ = swept.error().message;
+      if (!swept || swept->exhausted) break;
+      from = swept->next;
+    }
+    for (Partition& partition : partitions_) partition.purge();
+  }
+  SweepCommand sweep_command() {
+    SweepCommand command;
+    command.incarnation = incarnation_;
+    command.bound = {1000, 1000, PurgeBound::kNothing};
+    command.keys_max = 1 + random_.below(8);
+    command.changes_max = 1 + random_.below(8);
+    return command;
   }
 
   void check_retired() {
@@ -343,6 +395,7 @@ class StoreRun {
   TableIncarnation incarnation_{7};
   std::array<Partition, kPartitions> partitions_;
   uint64_t clock_ = 0;
+  bool newest_ = false;  // the next timestamps are newer than all before
   std::string wrong_;
 };
 
@@ -358,6 +411,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(marks_not_restored),    TETRAD_MUTANT_ROW(tombstone_loses_tie),
     TETRAD_MUTANT_ROW(deletion_time_ignored), TETRAD_MUTANT_ROW(tombstone_start_unique),
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(retired_readable),
+    TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(purge_ignores_newer),
 };
 #undef TETRAD_MUTANT_ROW
 

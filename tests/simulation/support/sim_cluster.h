@@ -130,7 +130,7 @@ class SimNode {
       rpc->receive_forwarded(std::move(message));
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
-    make_data(0, life.node->rpc(), life.node->meta());
+    make_data(0, life.node->rpc(), life.node->meta(), life.node->cleanup());
     life.node->start();
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
@@ -207,12 +207,13 @@ class SimNode {
       mailboxes->send(shard, to, std::move(message));
     };
   }
-  void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta) {
+  void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta,
+                 replication::StoreCleanup& cleanup) {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
-                                             options);
+                                             cleanup, options);
     if (!data) throw std::runtime_error(data.error().message);
     life_->shards[shard]->data = std::move(*data);
   }
@@ -231,7 +232,8 @@ class SimNode {
         number, [rpc = &shard.replication->rpc()](replication::ShardMessage message) {
           rpc->receive_forwarded(std::move(message));
         });
-    make_data(number, shard.replication->rpc(), shard.replication->meta());
+    make_data(number, shard.replication->rpc(), shard.replication->meta(),
+              shard.replication->cleanup());
     shard.replication->start();
   }
 

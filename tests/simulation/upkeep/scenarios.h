@@ -37,6 +37,9 @@ ScenarioResult run_divergence(uint64_t seed);
 /// A tablet grows while failed writes come late to its first member (rules 3 and 9).
 ScenarioResult run_late(uint64_t seed);
 
+/// A node returns to tablets after a change of members that was given up (rule 11).
+ScenarioResult run_return(uint64_t seed);
+
 /// The one table of a scenario.
 Task<void> create_the_table(SimNode* node, bool* created);
 /// A mutation of one row with one cell; a deletion without a value.

@@ -89,7 +89,7 @@ struct Scenario {
 constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving},
                                    {"repair", run_repair},     {"truncate", run_truncate},
                                    {"limit", run_limit},       {"divergence", run_divergence},
-                                   {"late", run_late}};
+                                   {"late", run_late},         {"return", run_return}};
 
 struct Mutant {
   const char* name;
@@ -108,6 +108,7 @@ constexpr Mutant kMutants[] = {
     {"settling_skipped", &DataMutants::settling_skipped, run_late},
     {"full_reply_uncut", &DataMutants::full_reply_uncut, run_divergence},
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
+    {"cleanup_skipped", &DataMutants::cleanup_skipped, run_return},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {

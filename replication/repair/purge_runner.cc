@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/repair/purge_runner.h"
+
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "base/sleep.h"
+#include "storage/engine/tombstone_filter.h"
+
+namespace tetrad::replication {
+
+using partitioner::Tablet;
+using partitioner::TabletStage;
+
+namespace {
+
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr int64_t kSyncUs = 5'000'000;
+/// Between two pages when somebody waits for it.
+constexpr int64_t kShortPauseUs = 500;
+/// An expired value stays so much longer than it does in answers, whose `now` is of another clock.
+constexpr int64_t kExpiredExtra_s = kClockSkewMaxUs / kSecondUs * 2;
+
+}  // namespace
+
+void PurgeMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
+  registry.add("tetrad_replication_purged_tablets_total",
+               "Sweeps of physical partitions for what may be purged.", labels, tablets);
+  registry.add("tetrad_replication_purge_keys_total", "Keys that sweeps have looked at.", labels,
+               keys);
+  registry.add("tetrad_replication_purged_keys_total", "Keys that sweeps have erased.", labels,
+               rows_erased);
+  registry.add("tetrad_replication_purged_tombstones_total",
+               "Tombstones, and expired cells, that sweeps have dropped.", labels, tombstones);
+  registry.add("tetrad_replication_purged_bytes_total", "Bytes of keys and values that went.",
+               labels, bytes);
+  registry.add("tetrad_replication_purge_skipped_keys_total",
+               "Keys left for the next sweep, since something was written meanwhile.", labels,
+               skipped);
+}
+
+PurgeRunner::PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                         std::vector<storage::Store*> stores, HorizonSlack slack,
+                         PurgeOptions options, Logger logger)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      stores_(std::move(stores)),
+      slack_(slack),
+      options_(std::move(options)),
+      logger_(std::move(logger)) {}
+
+PurgeRunner::~PurgeRunner() {
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+void PurgeRunner::start() {
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.look_every_us, [this] { look(); });
+}
+
+/// Those whose members do not change just now.
+std::vector<PurgeRunner::Target> PurgeRunner::own_tablets() const {
+  const MetaSnapshot state = meta_.snapshot();
+  std::vector<Target> targets;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      if (tablet.stage != TabletStage::kNormal) continue;
+      for (const StoreAddress& member : tablet.replicas) {
+        if (member.host != meta_.self() || member.store >= stores_.size() ||
+            stores_[member.store] == nullptr)
+          continue;
+        targets.push_back({table, tablet, member.store});
+      }
+    }
+  }
+  return targets;
+}
+
+storage::PurgeBound PurgeRunner::bound_of(const Target& target) const {
+  const int64_t now_s = reactor_.wall_time_us() / kSecondUs;
+  storage::PurgeBound bound;
+  bound.horizon_s = purge_horizon_s(target.tablet, slack_);
+  if (TETRAD_MUTANT(purge_over_horizon)) bound.horizon_s = now_s + 1;
+  std::optional<int64_t> grace_s;
+  if (options_.gc_grace_s) grace_s = options_.gc_grace_s(*target.table);
+  bound.deleted_before_s = std::min(bound.horizon_s, now_s - grace_s.value_or(0));
+  bound.expired_before_s =
+      now_s - std::max(grace_s.value_or(0), storage::kExpiredValueMargin_s + kExpiredExtra_s);
+  return bound;
+}
+
+bool PurgeRunner::is_due(const Target& target) {
+  const uint64_t dead_seen = stores_[target.store]->dead_seen(target.table->incarnation);
+  const Place place{target.tablet.id, target.store};
+  auto known = known_.find(place);
+  const bool is_new = known == known_.end() || known->second.epoch != target.tablet.epoch ||
+                      known->second.range != target.tablet.range;
+  if (is_new) {
+    Known fresh;
+    fresh.epoch = target.tablet.epoch;
+    fresh.range = target.tablet.range;
+    fresh.oldest_left_s =
+        dead_seen == 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+    known = known_.insert_or_assign(place, fresh).first;
+  }
+  Known& now = known->second;
+  now.seen = true;
+  if (reactor_.now_us() < now.not_before_us) return false;
+  int64_t oldest_s = now.oldest_left_s;
+  // What came since was deleted since, but for what a repair brought: that is found another time.
+  if (dead_seen != now.dead_seen)
+    oldest_s = std::min(oldest_s, now.began_s - slack_.clock_skew_us / kSecondUs);
+  const storage::PurgeBound bound = bound_of(target);
+  return bound.horizon_s != storage::PurgeBound::kNothing && oldest_s < bound.deleted_before_s;
+}
+
+void PurgeRunner::look() {
+  start();
+  if (busy_) return;
+  for (auto& [place, known] : known_) known.seen = false;
+  std::optional<Target> due;
+  for (Target& target : own_tablets()) {
+    if (!is_due(target)) continue;
+    const auto waits_since = [&](const Target& t) {
+      return known_[{t.tablet.id, t.store}].not_before_us;
+    };
+    if (!due || waits_since(target) < waits_since(*due)) due = std::move(target);
+  }
+  std::erase_if(known_, [](const auto& entry) { return !entry.second.seen; });
+  if (!due) return;
+  busy_ = true;
+  tasks_.spawn(run_due(std::move(*due)));
+}
+
+Task<void> PurgeRunner::run_due(Target target) {
+  const TabletId id = target.tablet.id;
+  Result<void> swept = co_await sweep(std::move(target), options_.pause_us);
+  if (!swept)
+    logger_.debug("tablet not swept tablet={} reason={}", id.value, swept.error().message);
+  busy_ = false;
+}
+
+void PurgeRunner::purge_now(std::function<void()> done) {
+  tasks_.spawn(run_all(own_tablets(), std::move(done)));
+}
+
+Task<void> PurgeRunner::run_all(std::vector<Target> targets, std::function<void()> done) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Target target = targets[i];
+    if (stores_[target.store]->dead_seen(target.table->incarnation) == 0) continue;
+    Result<void> swept = co_await sweep(std::move(target), kShortPauseUs);
+    (void)swept;  // the tablet has changed: its next sweep is another
+  }
+  done();
+}
+
+/// A sweep is of one epoch and one range (rule 12).
+bool PurgeRunner::is_as_it_was(const Target& target) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(target.table->incarnation);
+  if (table == nullptr) return false;
+  const Tablet& now = table->tablets.find(target.tablet.range.end);
+  return now.id == target.tablet.id && now.range == target.tablet.range &&
+         now.epoch == target.tablet.epoch;
+}
+
+Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
+  storage::SweepCommand command;
+  command.incarnation = target.table->incarnation;
+  command.range = target.tablet.range;
+  command.bound = bound_of(target);
+  command.keys_max = options_.keys_max;
+  Known known;
+  known.epoch = target.tablet.epoch;
+  known.range = target.tablet.range;
+  known.oldest_left_s = std::numeric_limits<int64_t>::max();
+  known.dead_seen = stores_[target.store]->dead_seen(command.incarnation);
+  known.began_s = reactor_.wall_time_us() / kSecondUs;
+  known.not_before_us = reactor_.now_us() + options_.period_us;
+  const Place where{target.tablet.id, target.store};
+  // A restart must not forget the horizon: it tells what comes too late.
+  const base::Deadline deadline{reactor_.now_us() + kSyncUs};
+  Result<Bytes> synced = co_await rpc_.ask(rpc_.self(), 0, Verb::kSyncApplied, "", deadline);
+  if (!synced) co_return std::unexpected<Error>(synced.error());
+  storage::SweepPlace place;
+  uint64_t erased = 0, tombstones = 0;
+  while (true) {
+    if (!is_as_it_was(target))
+      co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed",
+                     target.tablet.id.value);
+    base::OneShot<Result<storage::SweepPage>> swept;
+    const auto setter = swept.setter();
+    std::move_only_function<void(Result<storage::SweepPage>)> done =
+        [setter](Result<storage::SweepPage> page) { setter.set(std::move(page)); };
+    stores_[target.store]->sweep(command, std::move(place), std::move(done));
+    Result<storage::SweepPage> page = co_await swept;
+    if (!page) {
+      known.oldest_left_s = std::numeric_limits<int64_t>::min();
+      known_[where] = known;
+      co_return std::unexpected<Error>(page.error());
+    }
+    metrics_.keys.add(page->keys);
+    metrics_.skipped.add(page->skipped);
+    metrics_.rows_erased.add(page->erased);
+    metrics_.tombstones.add(page->tombstones);
+    metrics_.bytes.add(page->bytes);
+    erased += page->erased;
+    tombstones += page->tombstones;
+    known.oldest_left_s = std::min(known.oldest_left_s, page->oldest_left_s);
+    if (page->skipped != 0) known.oldest_left_s = std::numeric_limits<int64_t>::min();
+    if (page->exhausted) break;
+    place = std::move(page->next);
+    co_await base::sleep_for(reactor_, pause_us);
+  }
+  known_[where] = known;
+  metrics_.tablets.add();
+  logger_.debug("tablet swept tablet={} horizon_s={} keys_erased={} tombstones={}",
+                target.tablet.id.value, command.bound.horizon_s, erased, tombstones);
+  co_return Result<void>();
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Purging (design, rules 17 and 18): each shard sweeps the tablets of its stores, one at a time and
+// paced, when there is something in them that may be dropped by now. What that is: the purge
+// horizon of the tablet, which repair moves, and the table's gc_grace_seconds where it was set.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "base/task_group.h"
+#include "replication/meta/meta_service.h"
+#include "replication/repair/purge_horizon.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+struct PurgeOptions {
+  int64_t look_every_us = 5'000'000;
+  /// A tablet is swept no more often.
+  int64_t period_us = int64_t{1800} * 1'000'000;
+  /// Between two pages.
+  int64_t pause_us = 10'000;
+  uint64_t keys_max = 4096;  // a page looks at no more
+  /// gc_grace_seconds of a table where the user set it.
+  std::function<std::optional<int64_t>(const TableInfo&)> gc_grace_s;
+};
+
+struct PurgeMetrics {
+  base::Counter tablets, keys, rows_erased, tombstones, bytes, skipped;
+  void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
+};
+
+class PurgeRunner {
+ public:
+  /// `stores` by number; null: another shard's. Everything outlives it.
+  PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+              std::vector<storage::Store*> stores, HorizonSlack slack, PurgeOptions options,
+              Logger logger);
+  ~PurgeRunner();
+  PurgeRunner(const PurgeRunner&) = delete;
+  PurgeRunner& operator=(const PurgeRunner&) = delete;
+  void start();
+
+  /// Sweeps everything of this shard's stores at once, due or not.
+  void purge_now(std::function<void()> done);
+
+  const PurgeMetrics& metrics() const { return metrics_; }
+
+ private:
+  struct Place {
+    TabletId tablet;
+    uint32_t store;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Target {
+    std::shared_ptr<const TableInfo> table;
+    partitioner::Tablet tablet;
+    uint32_t store = 0;
+  };
+  /// What the last sweep of a tablet has left.
+  struct Known {
+    SetEpoch epoch;
+    RingRange range;
+    int64_t oldest_left_s = 0;
+    uint64_t dead_seen = 0;  // by the store when it began
+    int64_t began_s = 0;
+    base::MonotonicUs not_before_us = 0;
+    bool seen = true;  // in this look
+  };
+
+  void look();
+  std::vector<Target> own_tablets() const;
+  storage::PurgeBound bound_of(const Target& target) const;
+  bool is_due(const Target& target);
+  bool is_as_it_was(const Target& target) const;
+  Task<void> run_due(Target target);
+  Task<void> run_all(std::vector<Target> targets, std::function<void()> done);
+  Task<Result<void>> sweep(Target target, int64_t pause_us);
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  const std::vector<storage::Store*> stores_;
+  const HorizonSlack slack_;
+  const PurgeOptions options_;
+  const Logger logger_;
+  PurgeMetrics metrics_;
+  std::map<Place, Known> known_;
+  bool busy_ = false;
+  base::Reactor::TimerId timer_ = 0;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication
