@@ -106,6 +106,7 @@ constexpr Mutant kMutants[] = {
     {"truncate_not_awaited", &DataMutants::truncate_not_awaited, run_truncate},
     {"limits_at_replica", &DataMutants::limits_at_replica, run_limit},
     {"settling_skipped", &DataMutants::settling_skipped, run_late},
+    {"reads_new_only", &DataMutants::reads_new_only, run_late},
     {"full_reply_uncut", &DataMutants::full_reply_uncut, run_divergence},
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
     {"cleanup_skipped", &DataMutants::cleanup_skipped, run_return},
