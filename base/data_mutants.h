@@ -62,6 +62,7 @@ struct DataMutants {
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own
   bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
   bool truncate_not_awaited = false;      // rule 29: TRUNCATE answers before W members know
+  bool truncate_not_synced = false;       // rule 29: what W members know a power cut takes away
   bool stale_stamp_acked = false;  // rule 28: a replica that has seen a later stamp is not heeded
   bool voters_even = false;        // rule 30: two voters
 };

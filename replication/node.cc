@@ -87,12 +87,13 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_load(context, body); });
-  rpc_.handle(Verb::kSyncApplied,
-              [this](const RpcContext& context, BytesView, RpcNode::Reply reply) {
-                if (context.from != self()) return;
-                auto shared = std::make_shared<RpcNode::Reply>(std::move(reply));
-                meta_.sync_applied([shared] { shared->ok({}); });
-              });
+  rpc_.handle(Verb::kSyncApplied, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+    const uint64_t wanted = base::ByteReader(body).read_u64().value_or(0);
+    if (meta_.applied_by_shards().value < wanted)
+      return reply.error(Error(ErrorCode::kBehind, "not applied here yet"));
+    auto shared = std::make_shared<RpcNode::Reply>(std::move(reply));
+    meta_.sync_applied([shared] { shared->ok({}); });
+  });
   subscription_ =
       meta_.subscribe([this](const MetaSnapshot&, const MetaSnapshot& now) { on_state(now); });
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/meta/voter_policy.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr int64_t kAttemptUs = 1'000'000;  // for one attempt to bring a proposal to the leader
 constexpr int64_t kRetryPauseUs = 20'000;
+constexpr int64_t kSyncAppliedUs = 2'000'000;
+constexpr int64_t kAskAgainUs = 100'000;
 constexpr int64_t kVoterPeriodUs = 100'000;
 constexpr uint8_t kHopsMax = 2;
 constexpr RaftIndex kPromotionLagMax = 16;
@@ -489,12 +492,34 @@ std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState&
   return sets;
 }
 
-bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index) const {
+bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index,
+                             const std::shared_ptr<Synced>& synced) {
   return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
-    const auto applied = std::count_if(hosts.begin(), hosts.end(), [&](HostId host) {
-      return host == self() ? applied_by_shards() >= index : membership_.applied_of(host) >= index;
-    });
-    return static_cast<size_t>(applied) >= hosts.size() / 2 + 1;
+    size_t count = 0;
+    for (const HostId host : hosts) {
+      const MetaIndex applied = host == self() ? applied_by_shards() : membership_.applied_of(host);
+      const bool known = TETRAD_MUTANT(truncate_not_synced) && applied >= index;
+      count += known || synced->hosts.contains(host) ? 1 : 0;
+      if (applied < index || !synced->asked.insert(host).second) continue;
+      Bytes body;
+      base::ByteWriter(body).u64(index.value);
+      rpc_.call(host, 0, Verb::kSyncApplied, std::move(body),
+                base::Deadline{reactor_.now_us() + kSyncAppliedUs},
+                [this, alive = std::weak_ptr<char>(alive_), host, synced](Result<Bytes> answer) {
+                  if (alive.expired()) return;
+                  if (answer) {
+                    synced->hosts.insert(host);
+                    wake();
+                    return;
+                  }
+                  reactor_.call_at(reactor_.now_us() + kAskAgainUs, [this, alive, host, synced] {
+                    if (alive.expired()) return;
+                    synced->asked.erase(host);
+                    wake();
+                  });
+                });
+    }
+    return count >= hosts.size() / 2 + 1;
   });
 }
 
@@ -513,7 +538,9 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   if (!agreed && warnings != nullptr)
     warnings->push_back(
         "The schema change is in effect, but not every live node has applied it yet");
-  std::function<bool()> refused = [this, &sets, index] { return fenced(sets, index); };
+  std::function<bool()> refused = [this, &sets, index, synced = std::make_shared<Synced>()] {
+    return fenced(sets, index, synced);
+  };
   const bool closed = co_await wait_for(std::move(refused), deadline.at_us);
   if (!closed)
     co_return fail(ErrorCode::kTimedOut,

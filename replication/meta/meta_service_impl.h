@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/log.h"
@@ -48,6 +49,8 @@ class MetaServiceImpl final : public MetaService {
   void set_fronts_applied(MetaIndex index);
   /// `done` when a restart would not fall behind what is applied now.
   void sync_applied(std::function<void()> done);
+  /// Index up to which every shard of this node has applied everything.
+  MetaIndex applied_by_shards() const;
   RaftDriver* driver() { return driver_.get(); }
 
   /// Answers with the index at which the command was applied, once it is applied on this node too.
@@ -104,13 +107,18 @@ class MetaServiceImpl final : public MetaService {
   bool still_to_be_told(HostId removed);
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);
-  /// Index up to which every shard of this node has applied everything.
-  MetaIndex applied_by_shards() const;
   void tell_applied();
   bool all_live_applied(MetaIndex index) const;
   static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
                                                         const SchemaChange& change);
-  bool fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index) const;
+  /// Members that would apply a change again after a restart, and those that were asked to.
+  struct Synced {
+    std::set<HostId> hosts, asked;
+  };
+  /// Whether W hosts of each set refuse what came before `index`, a power cut notwithstanding; asks
+  /// those that have applied it.
+  bool fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index,
+              const std::shared_ptr<Synced>& synced);
 
   base::Reactor& reactor_;
   base::Random& random_;

@@ -19,7 +19,7 @@ enum class Verb : uint8_t {
   kEcho = 9,           // tests and measurements
   kPullTablet = 10,    // to a store: become a member by streaming, or tell how far that is
   kRetireDone = 11,    // one-way: a store has retired incarnations
-  kSyncApplied = 12,   // to shard 0 of the own node: sync what is applied of the metadata
+  kSyncApplied = 12,   // sync what is applied of the metadata; [u64 index]: at least that
   kSettleTablet = 13,  // to a store: read a tablet at the quorums of both its sets, or tell how far
                        // that is
 

@@ -27,6 +27,8 @@ ScenarioResult run_repair(uint64_t seed);
 
 /// TRUNCATE while the metadata leader is cut off: what is written after its answer lasts (rule 29).
 ScenarioResult run_truncate(uint64_t seed);
+/// And when all machines lose power after the answer.
+ScenarioResult run_truncate_and_cut(uint64_t seed);
 
 /// The members of a full tablet get what they missed (rule 13).
 ScenarioResult run_limit(uint64_t seed);

@@ -51,6 +51,48 @@ replication::RaftIndex last_index(SimNode& node) {
 
 }  // namespace
 
+ScenarioResult run_truncate_and_cut(uint64_t seed) {
+  base::Random random(seed * 15485863 + 5);
+  SimCluster cluster(seed, 1 + seed % 4);
+  for (size_t i = 0; i < cluster.size(); ++i) cluster[i].sync = storage::CommitLogSync::kGroup;
+  ScenarioResult result;
+  const auto run = [&]() -> std::string {
+    if (!cluster.form(30'000'000)) return "the cluster does not form";
+    bool created = false;
+    cluster[0].spawn(create_the_table(&cluster[0], &created));
+    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
+      return "the table is not made";
+    cluster.world().run_for(5'000'000);
+    bool answered = false;
+    cluster[0].spawn(truncate_table(&cluster[0], &answered));
+    if (!cluster.world().run_until([&] { return answered; }, 15'000'000))
+      return "TRUNCATE gets no answer";
+    for (size_t i = 0; i < cluster.size(); ++i) cluster[i].power_cut();
+    cluster.start_all();
+    bool written = false;
+    for (int attempt = 0; attempt < 2'000 && !written; ++attempt) {
+      SimNode* via = ready_node(cluster, random.below(cluster.size()));
+      if (via != nullptr && !via->state()->tables.empty()) {
+        const TableIncarnation there = via->state()->tables.begin()->second->incarnation;
+        via->spawn(write_row(via, there, "after", &written));
+      }
+      cluster.world().run_for(10'000);
+    }
+    if (!written) return "no write succeeds after the power cut";
+    cluster.world().run_for(15'000'000);
+    Seen seen;
+    const TableIncarnation now = cluster[0].state()->tables.begin()->second->incarnation;
+    cluster[0].spawn(read_row(&cluster[0], now, "after", &seen));
+    if (!cluster.world().run_until([&] { return seen.answered; }, 5'000'000))
+      return "a read fails at the end";
+    if (!seen.value) return "a write after TRUNCATE and a power cut is gone";
+    return "";
+  };
+  result.wrong = run();
+  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
+  return result;
+}
+
 ScenarioResult run_truncate(uint64_t seed) {
   base::Random random(seed * 31337 + 5);
   SimCluster cluster(seed, 4);

@@ -86,10 +86,15 @@ struct Scenario {
   const char* name;
   ScenarioResult (*run)(uint64_t seed);
 };
-constexpr Scenario kScenarios[] = {{"sequence", run_sequence}, {"leaving", run_leaving},
-                                   {"repair", run_repair},     {"truncate", run_truncate},
-                                   {"limit", run_limit},       {"divergence", run_divergence},
-                                   {"late", run_late},         {"return", run_return}};
+constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
+                                   {"leaving", run_leaving},
+                                   {"repair", run_repair},
+                                   {"truncate", run_truncate},
+                                   {"truncate_and_cut", run_truncate_and_cut},
+                                   {"limit", run_limit},
+                                   {"divergence", run_divergence},
+                                   {"late", run_late},
+                                   {"return", run_return}};
 
 struct Mutant {
   const char* name;
@@ -104,6 +109,7 @@ constexpr Mutant kMutants[] = {
     {"fill_from_one", &DataMutants::fill_from_one, run_leaving, &DataMutants::settling_skipped},
     {"repair_reads_nothing", &DataMutants::repair_reads_nothing, run_repair},
     {"truncate_not_awaited", &DataMutants::truncate_not_awaited, run_truncate},
+    {"truncate_not_synced", &DataMutants::truncate_not_synced, run_truncate_and_cut},
     {"limits_at_replica", &DataMutants::limits_at_replica, run_limit},
     {"settling_skipped", &DataMutants::settling_skipped, run_late},
     {"reads_new_only", &DataMutants::reads_new_only, run_late},
