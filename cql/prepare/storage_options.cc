@@ -2,11 +2,11 @@
 #include "cql/prepare/storage_options.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <regex>
 #include <set>
 #include <vector>
 
@@ -252,8 +252,19 @@ Result<void> check_time_window(const OptionMap& options) {
   return check_size_tiered(options);
 }
 
+bool is_digits(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// N, L or T with digits, or a whole number.
+bool is_scaling_parameter(std::string_view text) {
+  if (text == "N") return true;
+  if (!text.empty() && std::string_view("LT+-").find(text[0]) != std::string_view::npos)
+    text.remove_prefix(1);
+  return is_digits(text);
+}
+
 Result<void> check_scaling(const std::string& text) {
-  static const std::regex form("N|L[0-9]+|T[0-9]+|[+-]?[0-9]+");
   size_t begin = 0;
   while (begin <= text.size()) {
     const size_t comma = std::min(text.find(',', begin), text.size());
@@ -261,7 +272,7 @@ Result<void> check_scaling(const std::string& text) {
     begin = comma + 1;
     part.erase(0, part.find_first_not_of(' '));
     part.erase(part.find_last_not_of(' ') + 1);
-    if (!std::regex_match(part, form)) {
+    if (!is_scaling_parameter(part)) {
       return fail(ErrorCode::kConfig,
                   "Scaling parameter {} must match N|L[0-9]+|T[0-9]+|[+-]?[0-9]+", part);
     }
@@ -585,17 +596,26 @@ struct Policy {
   std::string text;
 };
 
+/// The digits with at most one point before a suffix in any case; unset: another form.
+std::optional<std::string> number_before(const std::string& word, std::string_view suffix) {
+  if (!word.ends_with(suffix)) return std::nullopt;
+  std::string number = word.substr(0, word.size() - suffix.size());
+  std::string digits = number;
+  if (const size_t point = digits.find('.'); point != std::string::npos) digits.erase(point, 1);
+  if (!is_digits(digits) || number.back() == '.') return std::nullopt;
+  return number;
+}
+
 /// Unset: not of any form; an error: of one, with a value that may not be.
 Result<std::optional<Policy>> simple_policy(std::string_view option, const std::string& whole_text,
                                             const std::string& text) {
-  static const std::regex percentile("(\\d*\\.?\\d+)(p|percentile)", std::regex::icase);
-  static const std::regex fixed("(\\d*\\.?\\d+)ms", std::regex::icase);
-  std::smatch found;
   const std::string word = lower(text);
   if (word == "always") return Policy{Policy::Kind::kAlways, "ALWAYS"};
   if (word == "never" || word == "none") return Policy{Policy::Kind::kNever, "NEVER"};
-  if (std::regex_match(text, found, percentile)) {
-    const double value = whole<double>(found[1].str()).value_or(0);
+  auto percentile = number_before(word, "p");
+  if (!percentile) percentile = number_before(word, "percentile");
+  if (percentile) {
+    const double value = whole<double>(*percentile).value_or(0);
     if (value <= 0 || value >= 100) {
       return fail(ErrorCode::kConfig,
                   "Invalid value {} for PERCENTILE option '{}': must be between (0.0 and 100.0)",
@@ -605,11 +625,27 @@ Result<std::optional<Policy>> simple_policy(std::string_view option, const std::
     if (shown.ends_with(".0")) shown.resize(shown.size() - 2);
     return Policy{Policy::Kind::kPercentile, shown + "p"};
   }
-  if (std::regex_match(text, found, fixed)) {
-    const double value = whole<double>(found[1].str()).value_or(0);
+  if (const auto fixed = number_before(word, "ms")) {
+    const double value = whole<double>(*fixed).value_or(0);
     return Policy{Policy::Kind::kFixed, fmt::format("{:.0f}ms", std::floor(value))};
   }
   return std::nullopt;
+}
+
+/// MIN(a, b) or MAX(a, b): a and b; unset: another form.
+std::optional<std::array<std::string, 2>> two_arguments(const std::string& text) {
+  const std::string name = lower(text.substr(0, 4));
+  if ((name != "min(" && name != "max(") || !text.ends_with(')')) return std::nullopt;
+  const std::string inside = text.substr(4, text.size() - 5);
+  const size_t comma = inside.find(',');
+  if (comma == std::string::npos) return std::nullopt;
+  const size_t second = inside.find_first_not_of(' ', comma + 1);
+  if (second == std::string::npos) return std::nullopt;
+  std::array<std::string, 2> arguments = {inside.substr(0, comma), inside.substr(second)};
+  for (const std::string& argument : arguments)
+    if (argument.empty() || argument.find_first_of(",() ") != std::string::npos)
+      return std::nullopt;
+  return arguments;
 }
 
 }  // namespace
@@ -618,18 +654,17 @@ Result<std::string> speculative_policy(std::string_view option, const std::strin
   const auto invalid = [&] {
     return fail(ErrorCode::kConfig, "Invalid value {} for option '{}'", text, option);
   };
-  static const std::regex both("(min|max)\\(([^,() ]+), *([^,() ]+)\\)", std::regex::icase);
   constexpr size_t kTextMax = 200;
   if (text.size() > kTextMax) return invalid();
-  std::smatch found;
-  if (!std::regex_match(text, found, both)) {
+  const auto found = two_arguments(text);
+  if (!found) {
     TETRAD_TRY(const auto policy, simple_policy(option, text, text));
     if (!policy) return invalid();
     return policy->text;
   }
   std::vector<Policy> parts;
-  for (const size_t i : {2, 3}) {
-    const auto part = simple_policy(option, text, found[i].str());
+  for (const std::string& argument : *found) {
+    const auto part = simple_policy(option, text, argument);
     if (!part || !*part) return invalid();
     if ((*part)->kind != Policy::Kind::kPercentile && (*part)->kind != Policy::Kind::kFixed) {
       return invalid();
@@ -643,7 +678,7 @@ Result<std::string> speculative_policy(std::string_view option, const std::strin
                 text, option, parts[0].kind == Policy::Kind::kFixed ? "FIXED" : "PERCENTILE");
   }
   if (parts[0].kind == Policy::Kind::kFixed) std::swap(parts[0], parts[1]);
-  return fmt::format("{}({},{})", upper(found[1].str()), parts[0].text, parts[1].text);
+  return fmt::format("{}({},{})", upper(text.substr(0, 3)), parts[0].text, parts[1].text);
 }
 
 }  // namespace tetrad::cql
