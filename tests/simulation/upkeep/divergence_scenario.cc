@@ -71,13 +71,8 @@ ScenarioResult run_divergence(uint64_t seed) {
   SimCluster cluster(seed, 4);
   for (size_t i = 0; i < cluster.size(); ++i)
     cluster[i].data_options.repair.period_us = 3'600'000'000;
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     cluster.world().run_for(5'000'000);
     const auto state = cluster[0].state();
     const replication::TableInfo& table = *state->tables.begin()->second;
@@ -133,9 +128,7 @@ ScenarioResult run_divergence(uint64_t seed) {
     }
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

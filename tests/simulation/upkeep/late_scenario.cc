@@ -17,15 +17,13 @@ struct Reader {
   std::string wrong;
 };
 
-Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key, Reader* reader) {
-  replication::ReadOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto read = co_await node->data().coordinator().read(row_read(incarnation, key, 1), options);
+Task<void> read_number(SimNode* node, TableIncarnation incarnation, std::string key,
+                       Reader* reader) {
+  RowSeen row;
+  co_await read_row(node, incarnation, key, ConsistencyLevel::kQuorum, &row);
   reader->busy = false;
-  if (!read) co_return;
-  const auto value = value_of(*read);
-  const int64_t number = value ? std::stoll(*value) : 0;
+  if (!row.answered) co_return;
+  const int64_t number = row.value ? std::stoll(*row.value) : 0;
   if (number < reader->seen)
     reader->wrong = fmt::format("a quorum read of {} saw {} although {} was read before", key,
                                 number, reader->seen);
@@ -38,13 +36,8 @@ ScenarioResult run_late(uint64_t seed) {
   base::Random random(seed * 4211 + 7);
   SimCluster cluster(seed, 1);
   std::array<Reader, kKeys> readers;
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     const auto first = cluster[0].state()->tables.begin()->second;
     const TableIncarnation incarnation = first->incarnation;
     const StoreAddress home = first->tablets.tablets().front().replicas.front();
@@ -72,7 +65,7 @@ ScenarioResult run_late(uint64_t seed) {
       SimNode* via = ready_node(cluster, random.below(cluster.size()));
       if (!readers[i].busy && via->state()->table(incarnation) != nullptr) {
         readers[i].busy = true;
-        via->spawn(read_row(via, incarnation, key, &readers[i]));
+        via->spawn(read_number(via, incarnation, key, &readers[i]));
       }
       cluster.world().run_for(static_cast<int64_t>(random.below(20'000)));
     };
@@ -83,9 +76,7 @@ ScenarioResult run_late(uint64_t seed) {
       if (!reader.wrong.empty()) return reader.wrong;
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

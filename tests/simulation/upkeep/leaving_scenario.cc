@@ -49,11 +49,7 @@ class Leaving {
   }
 
   std::string run() {
-    if (!cluster_.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster_[0].spawn(create_the_table(&cluster_[0], &created));
-    if (!cluster_.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster_); !wrong.empty()) return wrong;
     incarnation_ = cluster_[0].state()->tables.begin()->second->incarnation;
     host_ = cluster_[victim_].node().self();
     cluster_[victim_].options().removed = [this] { has_left_ = true; };
@@ -78,10 +74,7 @@ class Leaving {
     cluster_.world().run_for(5'000'000);
     return check();
   }
-  uint64_t trace() const {
-    auto& self = const_cast<Leaving&>(*this);
-    return self.cluster_.world().event_count() * 31 + self.cluster_.network().delivered();
-  }
+  uint64_t trace() { return trace_of(cluster_); }
 
  private:
   SimNode* other_ready() {
@@ -235,10 +228,7 @@ class Leaving {
 
 ScenarioResult run_leaving(uint64_t seed) {
   Leaving leaving(seed);
-  ScenarioResult result;
-  result.wrong = leaving.run();
-  result.trace = leaving.trace();
-  return result;
+  return {leaving.run(), leaving.trace()};
 }
 
 }  // namespace tetrad::simulation

@@ -9,19 +9,6 @@ namespace {
 
 constexpr int kRowsMissed = 10;
 
-Task<void> write_row(SimNode* node, TableIncarnation incarnation, std::string key,
-                     int* acknowledged) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(row_change(incarnation, key, stamp_us, "value", stamp_us / 1'000'000));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 3'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
-  if (written) ++*acknowledged;
-}
-
 Task<void> mark_full(SimNode* node, TableIncarnation incarnation) {
   const auto state = node->state();
   for (const auto& tablet : state->table(incarnation)->tablets.tablets()) {
@@ -38,13 +25,8 @@ Task<void> mark_full(SimNode* node, TableIncarnation incarnation) {
 ScenarioResult run_limit(uint64_t seed) {
   base::Random random(seed * 2903 + 17);
   SimCluster cluster(seed, 4);
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     cluster.world().run_for(5'000'000);
     const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
 
@@ -52,8 +34,9 @@ ScenarioResult run_limit(uint64_t seed) {
     cluster.isolate(away);
     int acknowledged = 0;
     for (int i = 0; i < kRowsMissed; ++i)
-      cluster[0].spawn(
-          write_row(&cluster[0], incarnation, "missed" + std::to_string(i), &acknowledged));
+      cluster[0].spawn(write_row(&cluster[0], incarnation,
+                                 {.key = "missed" + std::to_string(i), .within_us = 3'000'000},
+                                 &acknowledged));
     cluster.world().run_for(4'000'000);
     if (acknowledged != kRowsMissed) return "a write fails while one of four is away";
 
@@ -82,9 +65,7 @@ ScenarioResult run_limit(uint64_t seed) {
     }
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

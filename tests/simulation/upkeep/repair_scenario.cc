@@ -9,19 +9,6 @@ namespace {
 
 constexpr int kKeys = 30;
 
-Task<void> write_row(SimNode* node, TableIncarnation incarnation, std::string key,
-                     std::optional<std::string> value) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(row_change(incarnation, key, stamp_us, value, stamp_us / 1'000'000));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kOne;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
-  (void)written;
-}
-
 /// What each member holds of a row, as its own store answers.
 std::vector<base::Hash128> digests_of(SimCluster& cluster, const replication::TableInfo& table,
                                       const std::string& key) {
@@ -50,22 +37,19 @@ ScenarioResult run_repair(uint64_t seed) {
     cluster[i].data_options.repair.retry_us = 3'000'000;
     cluster[i].data_options.repair.page_bytes = 300;
   }
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
+    int acknowledged = 0;
     for (int step = 0; step < 150; ++step) {
       if (step % 10 == 3) cluster.isolate(random.below(cluster.size()));
       if (step % 10 == 8) cluster.network().mend_all();
       SimNode* node = ready_node(cluster, random.below(cluster.size()));
-      const std::string key = "key" + std::to_string(random.below(kKeys));
-      std::optional<std::string> value;
-      if (!random.one_in(4)) value = std::to_string(step);
-      node->spawn(write_row(node, incarnation, key, std::move(value)));
+      RowWrite write{.key = "key" + std::to_string(random.below(kKeys)),
+                     .value = std::to_string(step),
+                     .level = ConsistencyLevel::kOne};
+      if (random.one_in(4)) write.value.reset();
+      node->spawn(write_row(node, incarnation, std::move(write), &acknowledged));
       cluster.world().run_for(static_cast<int64_t>(random.below(150'000)));
     }
     cluster.network().mend_all();
@@ -84,9 +68,7 @@ ScenarioResult run_repair(uint64_t seed) {
     }
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

@@ -14,32 +14,6 @@ constexpr int kKeys = 40;
 
 std::string key_name(int i) { return "key" + std::to_string(i); }
 
-Task<void> write_row(SimNode* node, TableIncarnation incarnation, std::string key, bool deletes,
-                     int* acknowledged) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::optional<std::string> value;
-  if (!deletes) value = key;
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(
-      row_change(incarnation, key, stamp_us, value, node->reactor().wall_time_us() / 1'000'000));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
-  if (written) ++*acknowledged;
-}
-
-Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key,
-                    std::optional<bool>* shown) {
-  replication::ReadOptions options;
-  options.level = ConsistencyLevel::kAll;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto command = row_read(incarnation, key, node->reactor().wall_time_us() / 1'000'000);
-  auto result = co_await node->data().coordinator().read(std::move(command), options);
-  if (result) *shown = value_of(*result).has_value();
-}
-
 class Return {
  public:
   explicit Return(uint64_t seed)
@@ -48,10 +22,7 @@ class Return {
   }
 
   std::string run() {
-    if (!cluster_.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster_[0].spawn(create_the_table(&cluster_[0], &created));
-    if (!run_until([&] { return created; })) return "the table is not made";
+    if (const auto wrong = form_with_table(cluster_); !wrong.empty()) return wrong;
     incarnation_ = cluster_[0].state()->tables.begin()->second->incarnation;
     if (!settled(3)) return "the tablets do not get their members";
     if (!write_all(false)) return "the rows are not written";
@@ -72,15 +43,16 @@ class Return {
     cluster_.network().mend_all();
     if (!settled(4)) return "the tablets do not get their fourth member";
     for (int i = 0; i < kKeys; ++i) {
-      std::optional<bool> shown;
-      cluster_[0].spawn(read_row(&cluster_[0], incarnation_, key_name(i), &shown));
-      run_until([&] { return shown.has_value(); });
-      if (!shown) return key_name(i) + " cannot be read";
-      if (*shown) return key_name(i) + " was deleted, and is there again";
+      RowSeen seen;
+      cluster_[0].spawn(
+          read_row(&cluster_[0], incarnation_, key_name(i), ConsistencyLevel::kAll, &seen));
+      run_until([&] { return seen.answered; });
+      if (!seen.answered) return key_name(i) + " cannot be read";
+      if (seen.value) return key_name(i) + " was deleted, and is there again";
     }
     return "";
   }
-  uint64_t trace() { return cluster_.world().event_count() * 31 + cluster_.network().delivered(); }
+  uint64_t trace() { return trace_of(cluster_); }
 
  private:
   static void set_options(SimNode& node) {
@@ -120,8 +92,9 @@ class Return {
     for (int i = 0; i < kKeys; ++i) {
       const int wanted = acknowledged + 1;
       for (int attempt = 0; attempt < 10 && acknowledged < wanted; ++attempt) {
-        cluster_[0].spawn(
-            write_row(&cluster_[0], incarnation_, key_name(i), deletes, &acknowledged));
+        RowWrite write{.key = key_name(i)};
+        if (deletes) write.value.reset();
+        cluster_[0].spawn(write_row(&cluster_[0], incarnation_, std::move(write), &acknowledged));
         cluster_.world().run_until([&] { return acknowledged >= wanted; }, 2'500'000);
       }
     }
@@ -138,10 +111,7 @@ class Return {
 
 ScenarioResult run_return(uint64_t seed) {
   Return scenario(seed);
-  ScenarioResult result;
-  result.wrong = scenario.run();
-  result.trace = scenario.trace();
-  return result;
+  return {scenario.run(), scenario.trace()};
 }
 
 }  // namespace tetrad::simulation

@@ -42,13 +42,34 @@ ScenarioResult run_late(uint64_t seed);
 /// A node returns to tablets after a change of members that was given up (rule 11).
 ScenarioResult run_return(uint64_t seed);
 
-/// The one table of a scenario.
-Task<void> create_the_table(SimNode* node, bool* created);
+/// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
+std::string form_with_table(SimCluster& cluster);
+/// Equal for equal steps.
+uint64_t trace_of(SimCluster& cluster);
 /// A mutation of one row with one cell; a deletion without a value.
 storage::Mutation row_change(TableIncarnation incarnation, const std::string& key,
                              int64_t timestamp_us, const std::optional<std::string>& value,
                              int64_t deletion_time_s);
 storage::ReadCommand row_read(TableIncarnation incarnation, const std::string& key, int64_t now_s);
+
+/// A row written, or deleted where it has no value, with the coordinator's next timestamp.
+struct RowWrite {
+  std::string key;
+  std::optional<std::string> value = "value";
+  ConsistencyLevel level = ConsistencyLevel::kQuorum;
+  int64_t within_us = 2'000'000;
+};
+/// Adds one to `acknowledged` if the write succeeds.
+Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write,
+                     int* acknowledged);
+struct RowSeen {
+  bool answered = false;
+  std::optional<std::string> value;
+};
+/// Within two seconds, at the time of the node's clock.
+Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key,
+                    ConsistencyLevel level, RowSeen* seen);
+
 /// The value of the only live row of an answer; unset: none.
 std::optional<std::string> value_of(const storage::ReadResult& result);
 /// The first node at or after `from` that is ready; null: none.

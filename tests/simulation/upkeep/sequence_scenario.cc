@@ -42,15 +42,11 @@ Task<void> write_next(SimNode* node, TableIncarnation incarnation, Client* clien
 }
 
 Task<void> read_last(SimNode* node, TableIncarnation incarnation, Client* client) {
-  replication::ReadOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  const int64_t now_s = node->reactor().wall_time_us() / 1'000'000;
-  auto read =
-      co_await node->data().coordinator().read(row_read(incarnation, client->key, now_s), options);
+  RowSeen row;
+  co_await read_row(node, incarnation, client->key, ConsistencyLevel::kQuorum, &row);
   client->busy = false;
-  if (!read) co_return;
-  const auto value = value_of(*read);
+  if (!row.answered) co_return;
+  const auto& value = row.value;
   const int seen = value ? std::stoi(*value) : 0;
   if (value ? seen == client->acknowledged : client->acknowledged % 5 == 0) co_return;
   if (value && client->unknown.contains(seen)) co_return;
@@ -98,14 +94,9 @@ ScenarioResult run_sequence(uint64_t seed) {
   base::Random random(seed * 104729 + 3);
   SimCluster cluster(seed, 2 + seed % 4);
   for (size_t i = 0; i < cluster.size(); ++i) cluster[i].clock_skew_max_us = 4'000'000;
-  ScenarioResult result;
   std::vector<Client> clients(kClients);
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
     for (size_t i = 0; i < kClients; ++i) clients[i].key = "key" + std::to_string(i);
     std::vector<base::MonotonicUs> since(kClients, 0);
@@ -130,9 +121,7 @@ ScenarioResult run_sequence(uint64_t seed) {
     }
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

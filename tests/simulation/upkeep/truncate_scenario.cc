@@ -17,33 +17,8 @@ Task<void> truncate_table(SimNode* node, bool* answered) {
   *answered = result.has_value();
 }
 
-Task<void> write_row(SimNode* node, TableIncarnation incarnation, std::string key, bool* done) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(row_change(incarnation, key, stamp_us, "value", stamp_us / 1'000'000));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 1'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
-  *done = written.has_value();
-}
-
-struct Seen {
-  bool answered = false;
-  std::optional<std::string> value;
-};
-
-Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key, Seen* seen) {
-  replication::ReadOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  const int64_t now_s = node->reactor().wall_time_us() / 1'000'000;
-  auto read = co_await node->data().coordinator().read(row_read(incarnation, key, now_s), options);
-  if (!read) co_return;
-  seen->answered = true;
-  seen->value = value_of(*read);
-}
+/// A write that is given up after a second.
+RowWrite short_write(std::string key) { return {.key = std::move(key), .within_us = 1'000'000}; }
 
 replication::RaftIndex last_index(SimNode& node) {
   return node.node().meta_group().driver()->core().last_index();
@@ -55,13 +30,8 @@ ScenarioResult run_truncate_and_cut(uint64_t seed) {
   base::Random random(seed * 15485863 + 5);
   SimCluster cluster(seed, 1 + seed % 4);
   for (size_t i = 0; i < cluster.size(); ++i) cluster[i].sync = storage::CommitLogSync::kGroup;
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     cluster.world().run_for(5'000'000);
     bool answered = false;
     cluster[0].spawn(truncate_table(&cluster[0], &answered));
@@ -69,47 +39,40 @@ ScenarioResult run_truncate_and_cut(uint64_t seed) {
       return "TRUNCATE gets no answer";
     for (size_t i = 0; i < cluster.size(); ++i) cluster[i].power_cut();
     cluster.start_all();
-    bool written = false;
-    for (int attempt = 0; attempt < 2'000 && !written; ++attempt) {
+    int written = 0;
+    for (int attempt = 0; attempt < 2'000 && written == 0; ++attempt) {
       SimNode* via = ready_node(cluster, random.below(cluster.size()));
       if (via != nullptr && !via->state()->tables.empty()) {
         const TableIncarnation there = via->state()->tables.begin()->second->incarnation;
-        via->spawn(write_row(via, there, "after", &written));
+        via->spawn(write_row(via, there, short_write("after"), &written));
       }
       cluster.world().run_for(10'000);
     }
-    if (!written) return "no write succeeds after the power cut";
+    if (written == 0) return "no write succeeds after the power cut";
     cluster.world().run_for(15'000'000);
-    Seen seen;
+    RowSeen seen;
     const TableIncarnation now = cluster[0].state()->tables.begin()->second->incarnation;
-    cluster[0].spawn(read_row(&cluster[0], now, "after", &seen));
+    cluster[0].spawn(read_row(&cluster[0], now, "after", ConsistencyLevel::kQuorum, &seen));
     if (!cluster.world().run_until([&] { return seen.answered; }, 5'000'000))
       return "a read fails at the end";
     if (!seen.value) return "a write after TRUNCATE and a power cut is gone";
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 ScenarioResult run_truncate(uint64_t seed) {
   base::Random random(seed * 31337 + 5);
   SimCluster cluster(seed, 4);
-  ScenarioResult result;
   const auto run = [&]() -> std::string {
-    if (!cluster.form(30'000'000)) return "the cluster does not form";
-    bool created = false;
-    cluster[0].spawn(create_the_table(&cluster[0], &created));
-    if (!cluster.world().run_until([&] { return created; }, 10'000'000))
-      return "the table is not made";
+    if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;
     cluster.world().run_for(5'000'000);  // the tablet has its four members
     const auto leader = cluster.leader();
     if (!leader) return "";
     const TableIncarnation old = cluster[0].state()->tables.begin()->second->incarnation;
-    bool before = false;
-    cluster[0].spawn(write_row(&cluster[0], old, "before", &before));
-    if (!cluster.world().run_until([&] { return before; }, 2'000'000)) return "a write fails";
+    int before = 0;
+    cluster[0].spawn(write_row(&cluster[0], old, short_write("before"), &before));
+    if (!cluster.world().run_until([&] { return before > 0; }, 2'000'000)) return "a write fails";
 
     // The others store the change; the leader hears of it, and nobody hears of the leader.
     const auto stored = [&] {
@@ -131,19 +94,20 @@ ScenarioResult run_truncate(uint64_t seed) {
     const bool told = answered;
     const size_t other = (*leader + 1) % cluster.size();
     const TableIncarnation seen_there = cluster[other].state()->tables.begin()->second->incarnation;
-    bool after = false;
-    cluster[other].spawn(write_row(&cluster[other], seen_there, "after", &after));
+    int after = 0;
+    cluster[other].spawn(write_row(&cluster[other], seen_there, short_write("after"), &after));
     cluster.world().run_for(1'000'000);
-    const bool acknowledged = after;
+    const bool acknowledged = after > 0;
     cluster.network().mend_all();
     if (!cluster.world().run_until([&] { return answered; }, 15'000'000) && told)
       return "the answer is taken back";
     cluster.world().run_for(5'000'000);
 
     const TableIncarnation now = cluster[0].state()->tables.begin()->second->incarnation;
-    Seen old_row, new_row;
-    cluster[0].spawn(read_row(&cluster[0], now, "before", &old_row));
-    cluster[other].spawn(read_row(&cluster[other], now, "after", &new_row));
+    RowSeen old_row, new_row;
+    cluster[0].spawn(read_row(&cluster[0], now, "before", ConsistencyLevel::kQuorum, &old_row));
+    cluster[other].spawn(
+        read_row(&cluster[other], now, "after", ConsistencyLevel::kQuorum, &new_row));
     if (!cluster.world().run_until([&] { return old_row.answered && new_row.answered; }, 5'000'000))
       return "a read fails at the end";
     if (told && acknowledged && !new_row.value)
@@ -151,9 +115,7 @@ ScenarioResult run_truncate(uint64_t seed) {
     if (answered && old_row.value) return "a row from before TRUNCATE is back";
     return "";
   };
-  result.wrong = run();
-  result.trace = cluster.world().event_count() * 31 + cluster.network().delivered();
-  return result;
+  return {run(), trace_of(cluster)};
 }
 
 }  // namespace tetrad::simulation

@@ -11,6 +11,8 @@
 
 namespace tetrad::simulation {
 
+namespace {
+
 Task<void> create_the_table(SimNode* node, bool* created) {
   replication::SchemaChange change;
   change.expected = node->state()->schema_version;
@@ -22,6 +24,21 @@ Task<void> create_the_table(SimNode* node, bool* created) {
   const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
   auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
   *created = result.has_value();
+}
+
+}  // namespace
+
+std::string form_with_table(SimCluster& cluster) {
+  if (!cluster.form(30'000'000)) return "the cluster does not form";
+  bool created = false;
+  cluster[0].spawn(create_the_table(&cluster[0], &created));
+  if (!cluster.world().run_until([&] { return created; }, 10'000'000))
+    return "the table is not made";
+  return "";
+}
+
+uint64_t trace_of(SimCluster& cluster) {
+  return cluster.world().event_count() * 31 + cluster.network().delivered();
 }
 
 storage::Mutation row_change(TableIncarnation incarnation, const std::string& key,
@@ -57,6 +74,32 @@ storage::ReadCommand row_read(TableIncarnation incarnation, const std::string& k
   command.rows = {""};
   command.now_s = now_s;
   return command;
+}
+
+Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write,
+                     int* acknowledged) {
+  auto& coordinator = node->data().coordinator();
+  const int64_t stamp_us = coordinator.next_timestamp_us();
+  std::vector<storage::Mutation> mutations;
+  mutations.push_back(
+      row_change(incarnation, write.key, stamp_us, write.value, stamp_us / 1'000'000));
+  replication::WriteOptions options;
+  options.level = write.level;
+  options.deadline = {node->reactor().now_us() + write.within_us};
+  auto written = co_await coordinator.write(std::move(mutations), options);
+  if (written) ++*acknowledged;
+}
+
+Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key,
+                    ConsistencyLevel level, RowSeen* seen) {
+  replication::ReadOptions options;
+  options.level = level;
+  options.deadline = {node->reactor().now_us() + 2'000'000};
+  auto command = row_read(incarnation, key, node->reactor().wall_time_us() / 1'000'000);
+  auto read = co_await node->data().coordinator().read(std::move(command), options);
+  if (!read) co_return;
+  seen->answered = true;
+  seen->value = value_of(*read);
 }
 
 std::optional<std::string> value_of(const storage::ReadResult& result) {
