@@ -50,4 +50,35 @@ int64_t CoordinatorImpl::next_timestamp_us() {
   return last_timestamp_us_;
 }
 
+std::string CoordinatorImpl::place_text(const StoreAddress& replica) const {
+  if (replicas_.is_local(replica)) return fmt::format("local store {}", replica.store);
+  if (replica.host == meta_.self()) return fmt::format("store {} of this node", replica.store);
+  const MetaSnapshot state = meta_.snapshot();
+  const auto node = state->nodes.find(replica.host);
+  if (node == state->nodes.end()) return replica.host.to_string();
+  return fmt::format("/{}:{}", node->second.address, node->second.internode_port);
+}
+
+std::string CoordinatorImpl::asking_text(std::string_view message,
+                                         const StoreAddress& replica) const {
+  return fmt::format("{} {} message to {}", replica.host == meta_.self() ? "Handing" : "Sending",
+                     message, place_text(replica));
+}
+
+std::vector<StoreAddress> CoordinatorImpl::live_members(
+    const std::vector<StoreAddress>& set) const {
+  std::vector<StoreAddress> out;
+  out.reserve(set.size());
+  for (const StoreAddress& replica : set) {
+    if (replicas_.is_local(replica)) out.push_back(replica);
+  }
+  for (const StoreAddress& replica : set) {
+    if (!replicas_.is_local(replica) && replica.host == meta_.self()) out.push_back(replica);
+  }
+  for (const StoreAddress& replica : set) {
+    if (replica.host != meta_.self() && meta_.is_live(replica.host)) out.push_back(replica);
+  }
+  return out;
+}
+
 }  // namespace tetrad::replication

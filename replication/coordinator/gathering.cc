@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks replicas for data and digests, one more when one fails or is slow, and says when enough have
+// answered.
+#include "replication/coordinator/gathering.h"
+
+#include "replication/consistency.h"
+
+namespace tetrad::replication {
+
+/// A read that a store of another shard answers, among others or not.
+struct CoordinatorImpl::PartReadCall final : ReadCall {
+  PartReadCall(CoordinatorImpl& coordinator, std::shared_ptr<Gathering> its_gathering,
+               const StoreAddress& its_replica, bool as_digest)
+      : ReadCall(as_digest ? Verb::kReadDigest : Verb::kRead, its_replica.store,
+                 its_gathering->deadline, its_gathering->epoch, its_gathering->command),
+        self(coordinator),
+        alive(coordinator.alive_),
+        gathering(std::move(its_gathering)),
+        replica(its_replica) {}
+  void finish(std::unique_ptr<ShardCall>) override {
+    if (alive.expired()) return;
+    const bool is_digest = verb() == Verb::kReadDigest;
+    if (!answer) {
+      self.on_failed(gathering, replica, is_digest, answer.error());
+      return;
+    }
+    if (is_digest) {
+      self.on_digest(*gathering, replica, digest);
+    } else {
+      self.on_data(*gathering, replica, std::move(*answer));
+    }
+  }
+
+  CoordinatorImpl& self;
+  const std::weak_ptr<char> alive;
+  const std::shared_ptr<Gathering> gathering;
+  const StoreAddress replica;
+};
+
+void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_digest) {
+  Gathering& g = *gathering;
+  const StoreAddress replica = g.candidates[g.next++];
+  const bool digest = as_digest && !replicas_.is_local(replica);  // here the data is as cheap
+  ++g.asked;
+  if (!digest) ++g.data_asked;
+  if (g.trace != nullptr) {
+    g.trace->add(replicas_.is_local(replica)
+                     ? fmt::format("Reading data from local store {}", replica.store)
+                     : asking_text(digest ? "READ_DIGEST" : "READ", replica));
+  }
+  const std::weak_ptr<char> alive = alive_;
+  if (replicas_.is_local(replica)) {
+    replicas_.read(replica.store, g.epoch, g.command, g.deadline,
+                   [this, alive, gathering, replica](Result<storage::ReadResult> result) {
+                     if (alive.expired()) return;
+                     if (!result) {
+                       on_failed(gathering, replica, false, result.error());
+                       return;
+                     }
+                     if (gathering->trace != nullptr) {
+                       gathering->trace->add(fmt::format(
+                           "Read {} live rows of {} partitions from local store {}",
+                           result->live_row_count, result->partitions.size(), replica.store));
+                     }
+                     storage::withhold_if_larger(*result, gathering->command.bytes_max);
+                     gathering->data.push_back({replica, std::move(*result)});
+                     on_reply(*gathering);
+                   });
+    return;
+  }
+  if (is_other_shards(replica)) {
+    rpc_.call_shard(std::make_unique<PartReadCall>(*this, gathering, replica, digest), 0);
+    return;
+  }
+  if (g.encoded.empty()) g.encoded = encode_read(g.epoch, g.command);
+  rpc_.call(replica.host, replica.store, digest ? Verb::kReadDigest : Verb::kRead, g.encoded,
+            g.deadline, [this, alive, gathering, replica, digest](Result<Bytes> answer) {
+              if (alive.expired()) return;
+              if (!answer) {
+                on_failed(gathering, replica, digest, answer.error());
+                return;
+              }
+              if (digest) {
+                const auto reply = decode_digest_reply(*answer);
+                if (!reply) {
+                  on_failed(gathering, replica, true, reply.error());
+                  return;
+                }
+                on_digest(*gathering, replica, *reply);
+                return;
+              }
+              auto result = storage::decode_read_result(std::move(*answer));
+              if (!result) {
+                on_failed(gathering, replica, false, result.error());
+                return;
+              }
+              on_data(*gathering, replica, std::move(*result));
+            });
+}
+
+void CoordinatorImpl::on_digest(Gathering& gathering, const StoreAddress& replica,
+                                const DigestReply& reply) {
+  if (gathering.trace != nullptr)
+    gathering.trace->add(fmt::format("Digest received from {}", place_text(replica)));
+  gathering.digest_replies.emplace_back(replica, reply);
+  on_reply(gathering);
+}
+
+void CoordinatorImpl::on_data(Gathering& gathering, const StoreAddress& replica,
+                              storage::ReadResult result) {
+  if (gathering.trace != nullptr) {
+    gathering.trace->add(fmt::format(
+        "Data received from {}: {} live rows of {} partitions, {} bytes", place_text(replica),
+        result.live_row_count, result.partitions.size(), result.arena.allocated_bytes()));
+  }
+  gathering.data.push_back({replica, std::move(result)});
+  on_reply(gathering);
+}
+
+void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
+                                const StoreAddress& replica, bool digest, const Error& error) {
+  Gathering& now = *gathering;
+  if (now.trace != nullptr)
+    now.trace->add(fmt::format("Read failed at {}: {}", place_text(replica), error.message));
+  ++now.failed;
+  now.failed_replicas.push_back(replica);
+  if (!digest) ++now.data_failed;
+  now.timed_out |= error.code == ErrorCode::kTimedOut;
+  now.stale_schema |= error.code == ErrorCode::kStaleSchema;
+  now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
+  if (error.code == ErrorCode::kCorruption) now.corruption = error;
+  on_reply(now);
+  // Another replica takes over what this one was asked for.
+  const bool refused = now.stale_schema || now.stale_epoch;
+  if (now.complete()) return;
+  if (!refused && now.next < now.candidates.size() && reactor_.now_us() < now.deadline.at_us) {
+    ask(gathering, digest);
+    return;
+  }
+  const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
+  if (refused || now.too_few() || no_data) now.finish(false);
+}
+
+void CoordinatorImpl::on_reply(Gathering& gathering) {
+  if (gathering.complete()) gathering.finish(true);
+}
+
+std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
+    const storage::ReadCommand& command, SetEpoch epoch, std::vector<StoreAddress> candidates,
+    size_t need, bool digests, const ReadOptions& options, const partitioner::Tablet* both_sets) {
+  auto gathering = std::make_shared<Gathering>();
+  if (both_sets != nullptr) {
+    for (const auto* set : {&both_sets->replicas, &both_sets->new_replicas})
+      gathering->quorums.push_back({*set, static_cast<size_t>(required_replies(
+                                              options.level, static_cast<int>(set->size())))});
+    need = candidates.size();
+  }
+  gathering->command = command;
+  gathering->epoch = epoch;
+  gathering->candidates = std::move(candidates);
+  gathering->need = need;
+  gathering->digests = digests;
+  gathering->deadline = options.deadline;
+  gathering->trace = options.trace;
+  gathering->reactor = &reactor_;
+  for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
+    ask(gathering, digests && i != 0);
+  }
+  if (!gathering->complete() && gathering->next < gathering->candidates.size()) {
+    const std::weak_ptr<Gathering> weak = gathering;
+    gathering->speculation =
+        reactor_.call_at(reactor_.now_us() + options_.speculative_retry_us, [this, weak] {
+          const auto now = weak.lock();
+          if (now == nullptr) return;
+          now->speculation = 0;
+          if (now->complete() || now->next >= now->candidates.size()) return;
+          metrics_.speculative_retries.add();
+          if (now->trace != nullptr) now->trace->add("Speculating: asking one more replica");
+          ask(now, now->digests && !now->data.empty());
+        });
+  }
+  return gathering;
+}
+
+Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel level) const {
+  const auto received = static_cast<int32_t>(gathering.replies());
+  const auto required = static_cast<int32_t>(gathering.need);
+  if (gathering.stale_schema)
+    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (gathering.stale_epoch) return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
+  if (gathering.timed_out || gathering.failed == 0) {
+    base::TimeoutDetail detail{level, received, required};
+    detail.data_present = !gathering.data.empty();
+    return Error(ErrorCode::kReadTimeout,
+                 fmt::format("Operation timed out - received only {} responses.", received),
+                 detail);
+  }
+  base::FailureDetail detail{
+      level, received, required, {}, base::WriteType::kSimple, !gathering.data.empty()};
+  if (gathering.corruption)
+    logger_.error("a replica's data is damaged error={}", gathering.corruption->message);
+  return Error(ErrorCode::kReadFailure,
+               fmt::format("Operation failed - received {} responses and {} failures", received,
+                           gathering.failed),
+               detail);
+}
+
+}  // namespace tetrad::replication
