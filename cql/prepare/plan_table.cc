@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables: CREATE, ALTER, DROP, TRUNCATE.
+// Tables: CREATE, DROP, TRUNCATE.
 #include <algorithm>
 #include <set>
 
 #include "cql/prepare/compact_storage.h"
-#include "cql/prepare/schema_plan.h"
+#include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/schema/schema_text.h"
 
@@ -12,11 +12,6 @@ namespace tetrad::cql {
 namespace {
 
 using Kind = SchemaChange::Kind;
-using Target = SchemaChange::Target;
-
-SchemaChange table_changed(Kind kind, const std::string& keyspace, const std::string& table) {
-  return SchemaChange{kind, Target::kTable, keyspace, table, {}};
-}
 
 Result<void> check_key_column(const std::string& keyspace, const std::string& name,
                               const DataType& type) {
@@ -90,32 +85,6 @@ Result<std::vector<bool>> clustering_directions(const std::vector<ast::Clusterin
                 i < clustering.size() ? clustering[i].text : orders[i].column.text);
   }
   return descending;
-}
-
-Result<const KeyspaceSchema*> keyspace_for_table(const ast::QualifiedName& name,
-                                                 const PlanInput& input,
-                                                 std::string& keyspace_name) {
-  TETRAD_TRY(keyspace_name, keyspace_of(name, input));
-  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
-  return input.schema.keyspace(keyspace_name);
-}
-
-/// A user type that is not frozen cannot hold what is not.
-Result<void> check_nesting(const DataType& type) {
-  if (type.kind() != TypeKind::kUdt || !type.is_multi_cell()) return {};
-  for (const TypePtr& field : type.components()) {
-    if (field->is_multi_cell()) {
-      return fail(ErrorCode::kInvalid,
-                  "Non-frozen UDTs with nested non-frozen collections are not supported");
-    }
-  }
-  return {};
-}
-
-TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name) {
-  if (keyspace == nullptr) return nullptr;
-  const auto found = keyspace->tables.find(name);
-  return found == keyspace->tables.end() ? nullptr : found->second;
 }
 
 Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
@@ -206,179 +175,6 @@ TableOptions default_options() {
   return options;
 }
 
-/// User types as tuples: a dropped column must stay readable when its type is gone.
-std::string expanded_text(const DataType& type) {
-  if (!type.references_udt()) return type.cql_text();
-  if (type.kind() == TypeKind::kUdt || type.kind() == TypeKind::kTuple) {
-    std::string inside;
-    for (const auto& field : type.components())
-      inside += (inside.empty() ? "" : ", ") + expanded_text(*field);
-    return "frozen<tuple<" + inside + ">>";
-  }
-  std::string inside;
-  for (const auto& part : type.components())
-    inside += (inside.empty() ? "" : ", ") + expanded_text(*part);
-  const char* name = type.kind() == TypeKind::kList  ? "list"
-                     : type.kind() == TypeKind::kSet ? "set"
-                     : type.kind() == TypeKind::kMap ? "map"
-                                                     : "vector";
-  if (type.kind() == TypeKind::kVector) inside += ", " + std::to_string(type.dimension());
-  const std::string text = fmt::format("{}<{}>", name, inside);
-  return type.is_collection() && !type.is_multi_cell() ? "frozen<" + text + ">" : text;
-}
-
-Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
-                         TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
-  if (table.is_compact_storage) {
-    return fail(ErrorCode::kInvalid, "Cannot add new column to a COMPACT STORAGE table");
-  }
-  for (const auto& definition : action.columns) {
-    const std::string& name = definition.name.text;
-    if (std::any_of(columns.begin(), columns.end(),
-                    [&](const auto& c) { return c.name == name; })) {
-      if (action.if_not_exists) continue;
-      return fail(ErrorCode::kInvalid, "Column with name '{}' already exists", name);
-    }
-    if (definition.mask)
-      return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
-    ColumnSchema column;
-    column.name = name;
-    TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
-    TETRAD_TRY_VOID(check_nesting(*column.type));
-    column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
-    if (definition.is_static && table.clustering().empty()) {
-      return fail(ErrorCode::kInvalid,
-                  "Static columns are only useful (and thus allowed) if the table has at least one "
-                  "clustering column");
-    }
-    if (column.type->is_counter() && !table.is_counter) {
-      return fail(ErrorCode::kConfig,
-                  "{}: Cannot have a counter column (\"{}\") in a non counter table",
-                  table.qualified_name(), name);
-    }
-    if (!column.type->is_counter() && table.is_counter) {
-      return fail(ErrorCode::kConfig,
-                  "{}: Cannot have a non counter column (\"{}\") in a counter table",
-                  table.qualified_name(), name);
-    }
-    for (const DroppedColumn& dropped : table.dropped_columns) {
-      if (dropped.name != name) continue;
-      TETRAD_TRY(const TypePtr old_type, parse_type(dropped.type_text));
-      if (!is_value_compatible(*column.type, *old_type) ||
-          column.type->is_multi_cell() != old_type->is_multi_cell()) {
-        return fail(ErrorCode::kInvalid,
-                    "Cannot add a column '{}' of type {}, incompatible with previously dropped "
-                    "column '{}' of type {}",
-                    name, column.type->cql_text(), name, dropped.type_text);
-      }
-      if (dropped.kind != column.kind) {
-        const auto word = [](ColumnKind kind) {
-          return kind == ColumnKind::kStatic ? "STATIC" : "REGULAR";
-        };
-        return fail(ErrorCode::kInvalid,
-                    "Cannot re-add previously dropped column '{}' of kind {}, incompatible with "
-                    "previous kind {}",
-                    name, word(column.kind), word(dropped.kind));
-      }
-      if (column.type->is_counter()) {
-        return fail(ErrorCode::kInvalid, "Cannot re-add previously dropped counter column {}",
-                    name);
-      }
-    }
-    // A column that comes back as it was shows the cells that are newer than the drop; where the
-    // type is another the bytes of many cells could not be read.
-    const auto before = std::ranges::find(table.dropped_columns, name, &DroppedColumn::name);
-    const bool as_before =
-        before != table.dropped_columns.end() &&
-        (!column.type->is_multi_cell() || before->type_text == expanded_text(*column.type));
-    column.id = as_before ? before->id : table.next_column_id++;
-    columns.push_back(std::move(column));
-    changed = true;
-  }
-  return {};
-}
-
-Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input,
-                          TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
-  int64_t dropped_at_us = input.now_us;
-  if (action.timestamp) {
-    const auto* literal = action.timestamp->get_if<ast::Literal>();
-    if (literal == nullptr || literal->kind != ast::Literal::Kind::kInteger ||
-        literal->text.size() > 19) {
-      return fail(ErrorCode::kInvalid,
-                  "Invalid timestamp in ALTER TABLE DROP: it must be an integer");
-    }
-    dropped_at_us = std::strtoll(literal->text.c_str(), nullptr, 10);
-  }
-  std::set<std::string> named;
-  for (const auto& name : action.columns) {
-    if (!named.insert(name.text).second) continue;  // named twice, dropped once
-    const auto column = std::find_if(columns.begin(), columns.end(), [&](const auto& c) {
-      return c.name == name.text && !c.hidden;
-    });
-    if (column == columns.end()) {
-      if (action.if_exists) continue;
-      return fail(ErrorCode::kInvalid, "Column {} was not found in table '{}'", name.text,
-                  table.qualified_name());
-    }
-    if (column->is_primary_key())
-      return fail(ErrorCode::kInvalid, "Cannot drop PRIMARY KEY column {}", name.text);
-    if (table.is_compact_storage && column->kind == ColumnKind::kRegular) {
-      return fail(ErrorCode::kInvalid, "Cannot drop the value {} of a COMPACT STORAGE table",
-                  name.text);
-    }
-    if (column->type->kind() == TypeKind::kUdt && column->type->is_multi_cell()) {
-      return fail(ErrorCode::kInvalid, "Cannot drop non-frozen column {} of user type {}",
-                  name.text, column->type->cql_text());
-    }
-    std::erase_if(table.dropped_columns, [&](const auto& d) { return d.name == name.text; });
-    table.dropped_columns.push_back(
-        {column->name, expanded_text(*column->type), column->kind, dropped_at_us, column->id});
-    columns.erase(column);
-    changed = true;
-  }
-  return {};
-}
-
-Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table,
-                            std::vector<ColumnSchema>& columns, bool& changed) {
-  for (const auto& [from, to] : action.renames) {
-    const auto column = std::find_if(columns.begin(), columns.end(), [&](const auto& c) {
-      return c.name == from.text && !c.hidden;
-    });
-    if (column == columns.end()) {  // with IF EXISTS too, as Cassandra does
-      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", from.text,
-                  table.qualified_name());
-    }
-    if (!column->is_primary_key()) {
-      return fail(ErrorCode::kInvalid, "Cannot rename non PRIMARY KEY column {}", from.text);
-    }
-    if (std::any_of(columns.begin(), columns.end(),
-                    [&](const auto& c) { return c.name == to.text; })) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot rename column {} to {} in table '{}'; another column with that name "
-                  "already exists",
-                  from.text, to.text, table.qualified_name());
-    }
-    column->name = to.text;
-    changed = true;
-  }
-  return {};
-}
-
-Result<void> check_column_count(const std::string& table, size_t columns, const PlanInput& input) {
-  return check_threshold(
-      input.settings.guardrails.columns_per_table, columns, "columns_per_table", input.warnings,
-      [&](uint64_t limit, bool fails) {
-        return fails ? fmt::format(
-                           "Tables cannot have more than {} columns, but {} provided for table {}",
-                           limit, columns, table)
-                     : fmt::format(
-                           "The table {} has {} columns, this exceeds the warning threshold of {}.",
-                           table, columns, limit);
-      });
-}
-
 Result<void> check_table_count(const std::string& name, const PlanInput& input) {
   size_t tables = 1;
   for (const auto& [keyspace_name, keyspace] : input.schema.keyspaces()) {
@@ -396,29 +192,6 @@ Result<void> check_table_count(const std::string& name, const PlanInput& input) 
                            "threshold of {}.",
                            name, tables, limit);
       });
-}
-
-/// The properties without those that have no effect here.
-Result<ast::Properties> guarded_properties(const ast::Properties& properties,
-                                           const PlanInput& input) {
-  std::vector<std::string> names;
-  for (const auto& property : properties) names.push_back(property.name.text);
-  std::ranges::sort(names);
-  TETRAD_TRY(const auto ignored,
-             check_names(input.settings.guardrails.table_properties, names, "table_properties",
-                         "Table Properties", input.warnings));
-  ast::Properties out;
-  for (const auto& property : properties) {
-    if (std::ranges::find(ignored, property.name.text) == ignored.end()) out.push_back(property);
-  }
-  return out;
-}
-
-Result<void> check_compressed(const TableOptions& options, const PlanInput& input) {
-  const auto found = options.compression.find("enabled");
-  return check_enabled(input.settings.guardrails.uncompressed_tables ||
-                           found == options.compression.end() || found->second != "false",
-                       "uncompressed_tables_enabled", "Uncompressed table");
 }
 
 Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
@@ -519,86 +292,6 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   out.change.new_tables.push_back(
       {table.id, keyspace_name, name, table.options.max_partition_mb, 0});
   out.answer = table_changed(Kind::kCreated, keyspace_name, name);
-  return out;
-}
-
-Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input) {
-  std::string keyspace_name;
-  TETRAD_TRY(const KeyspaceSchema* const keyspace,
-             keyspace_for_table(statement.name, input, keyspace_name));
-  const std::string& name = statement.name.name.text;
-  const TablePtr old = find_table(keyspace, name);
-  SchemaPlan out;
-  if (old == nullptr) {
-    if (!statement.if_exists)
-      return fail(ErrorCode::kInvalid, "Table '{}.{}' doesn't exist", keyspace_name, name);
-    out.nothing_to_do = true;
-    return out;
-  }
-  TableSchema table = *old;
-  std::vector<ColumnSchema> columns = old->columns();
-  bool changed = false;
-  TETRAD_TRY_VOID(
-      check_enabled(input.settings.guardrails.alter_table ||
-                        std::holds_alternative<ast::TableOptions>(statement.action) ||
-                        std::holds_alternative<ast::DropCompactStorage>(statement.action),
-                    "alter_table", "ALTER TABLE changing columns"));
-  if (const auto* add = std::get_if<ast::AddColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(add_columns(*add, *keyspace, table, columns, changed));
-  } else if (const auto* drop = std::get_if<ast::DropColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(drop_columns(*drop, input, table, columns, changed));
-  } else if (const auto* rename = std::get_if<ast::RenameColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(rename_columns(*rename, table, columns, changed));
-  } else if (const auto* options = std::get_if<ast::TableOptions>(&statement.action)) {
-    std::optional<Uuid> id;
-    TETRAD_TRY(const auto properties, guarded_properties(options->properties, input));
-    TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
-    TETRAD_TRY_VOID(check_compressed(table.options, input));
-    if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
-    if (!options->clustering_order.empty()) {
-      return fail(ErrorCode::kInvalid, "Cannot alter the clustering order of table {}.{}",
-                  keyspace_name, name);
-    }
-    if (table.is_counter && table.options.default_time_to_live_s != 0) {
-      return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
-    }
-    changed = table_text(table) != table_text(*old);
-  } else if (std::holds_alternative<ast::AlterColumnType>(statement.action)) {
-    return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
-  } else if (std::holds_alternative<ast::MaskColumn>(statement.action)) {
-    return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
-  } else {
-    if (!input.settings.guardrails.drop_compact_storage) {
-      return fail(ErrorCode::kInvalid,
-                  "DROP COMPACT STORAGE is disabled. Enable in cassandra.yaml to use.");
-    }
-    if (!table.is_compact_storage) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE");
-    }
-    drop_compact(table, columns);
-    changed = true;
-  }
-  if (!changed) {
-    out.nothing_to_do = true;
-    return out;
-  }
-  out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
-  table.version.value += 1;
-  table.set_columns(std::move(columns));
-  if (table.columns().size() > old->columns().size()) {
-    TETRAD_TRY_VOID(check_column_count(name, table.columns().size(), input));
-  }
-  for (const ColumnSchema& column : table.columns()) {
-    if (old->find(column.name) != nullptr) continue;
-    TETRAD_TRY_VOID(
-        check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
-  }
-  out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
-  if (table.options.max_partition_mb != old->options.max_partition_mb) {
-    out.change.altered_tables.push_back(
-        {table.id, keyspace_name, name, table.options.max_partition_mb});
-  }
   return out;
 }
 

@@ -3,14 +3,12 @@
 // kept and shown; they change nothing here.
 #pragma once
 
-#include <map>
 #include <string>
 
 #include "base/result.h"
+#include "cql/prepare/option_values.h"
 
 namespace tetrad::cql {
-
-using OptionMap = std::map<std::string, std::string>;
 
 std::string lower(std::string_view text);
 /// A class without a package is of this one.

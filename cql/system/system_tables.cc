@@ -158,45 +158,36 @@ class SystemTables final : public VirtualTables {
                      }
                      return rows;
                    });
-    tables_.define("system", "size_estimates",
-                   {{"keyspace_name", "text", "pk"},
-                    {"table_name", "text", "ck"},
-                    {"range_start", "text", "ck"},
-                    {"range_end", "text", "ck"},
-                    {"mean_partition_size", "bigint"},
-                    {"partitions_count", "bigint"}},
-                   [this](const SchemaSnapshot&) {
-                     VirtualRows rows;
-                     for_each_estimate([&](const replication::TableInfo& table,
-                                           const RingRange& range, TabletEstimate estimate) {
-                       rows.push_back({text(table.keyspace), text(table.name),
-                                       text(std::to_string(range.start.token)),
-                                       text(std::to_string(range.end.token)),
-                                       big(estimate.mean_bytes), big(estimate.partitions)});
-                     });
-                     return rows;
-                   });
-    tables_.define("system", "table_estimates",
-                   {{"keyspace_name", "text", "pk"},
-                    {"table_name", "text", "ck"},
-                    {"range_type", "text", "ck"},
-                    {"range_start", "text", "ck"},
-                    {"range_end", "text", "ck"},
-                    {"mean_partition_size", "bigint"},
-                    {"partitions_count", "bigint"}},
-                   [this](const SchemaSnapshot&) {
-                     VirtualRows rows;
-                     for_each_estimate([&](const replication::TableInfo& table,
-                                           const RingRange& range, TabletEstimate estimate) {
-                       for (const char* type : {"local_primary", "primary"}) {
-                         rows.push_back({text(table.keyspace), text(table.name), text(type),
-                                         text(std::to_string(range.start.token)),
-                                         text(std::to_string(range.end.token)),
-                                         big(estimate.mean_bytes), big(estimate.partitions)});
-                       }
-                     });
-                     return rows;
-                   });
+    define_estimates("size_estimates", {});
+    define_estimates("table_estimates", {"local_primary", "primary"});
+  }
+
+  /// One row a range, or one a range and type.
+  void define_estimates(const char* name, std::vector<const char*> types) {
+    std::vector<ComputedTables::Column> columns = {{"keyspace_name", "text", "pk"},
+                                                   {"table_name", "text", "ck"}};
+    if (!types.empty()) columns.push_back({"range_type", "text", "ck"});
+    columns.insert(columns.end(), {{"range_start", "text", "ck"},
+                                   {"range_end", "text", "ck"},
+                                   {"mean_partition_size", "bigint"},
+                                   {"partitions_count", "bigint"}});
+    tables_.define("system", name, std::move(columns), [this, types](const SchemaSnapshot&) {
+      VirtualRows rows;
+      for_each_estimate([&](const replication::TableInfo& table, const RingRange& range,
+                            TabletEstimate estimate) {
+        const auto add = [&](const char* type) {
+          auto& row = rows.emplace_back();
+          row = {text(table.keyspace), text(table.name)};
+          if (type != nullptr) row.push_back(text(type));
+          row.insert(row.end(), {text(std::to_string(range.start.token)),
+                                 text(std::to_string(range.end.token)), big(estimate.mean_bytes),
+                                 big(estimate.partitions)});
+        };
+        if (types.empty()) add(nullptr);
+        for (const char* type : types) add(type);
+      });
+      return rows;
+    });
   }
 
   /// This node's parts of the ring, as Cassandra lists primary ranges.

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CREATE TABLE and ALTER TABLE check alike.
+#pragma once
+
+#include "cql/prepare/schema_plan.h"
+
+namespace tetrad::cql {
+
+/// The answer to a change of a table.
+SchemaChange table_changed(SchemaChange::Kind kind, const std::string& keyspace,
+                           const std::string& table);
+
+/// The keyspace of a table's name if it may be changed; null: there is none. Its name goes to
+/// `keyspace_name` in any case.
+Result<const KeyspaceSchema*> keyspace_for_table(const ast::QualifiedName& name,
+                                                 const PlanInput& input,
+                                                 std::string& keyspace_name);
+/// Null: there is none.
+TablePtr find_table(const KeyspaceSchema* keyspace, const std::string& name);
+
+/// A user type that is not frozen cannot hold what is not.
+Result<void> check_nesting(const DataType& type);
+Result<void> check_column_count(const std::string& table, size_t columns, const PlanInput& input);
+/// The properties without those that have no effect here.
+Result<ast::Properties> guarded_properties(const ast::Properties& properties,
+                                           const PlanInput& input);
+Result<void> check_compressed(const TableOptions& options, const PlanInput& input);
+
+}  // namespace tetrad::cql
