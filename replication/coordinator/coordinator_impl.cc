@@ -15,14 +15,18 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
                  of_level, write[i]);
     registry.add("tetrad_replication_read_seconds", "Latency of reads at the coordinator.",
                  of_level, read[i]);
+    registry.add("tetrad_replication_unavailable_total",
+                 "Requests refused because too few replicas were live.", of_level, unavailable[i]);
+    registry.add("tetrad_replication_write_timeouts_total", "Writes that ran out of time.",
+                 of_level, write_timeouts[i]);
+    registry.add("tetrad_replication_read_timeouts_total", "Reads that ran out of time.", of_level,
+                 read_timeouts[i]);
+    registry.add("tetrad_replication_failures_total", "Requests that replicas failed.", of_level,
+                 failures[i]);
   }
   const auto counter = [&](const char* name, const char* help, const base::Counter& value) {
     registry.add(fmt::format("tetrad_replication_{}_total", name), help, labels, value);
   };
-  counter("unavailable", "Requests refused because too few replicas were live.", unavailable);
-  counter("write_timeouts", "Writes that ran out of time.", write_timeouts);
-  counter("read_timeouts", "Reads that ran out of time.", read_timeouts);
-  counter("failures", "Requests that replicas failed.", failures);
   counter("digest_mismatches", "Reads whose replicas differed.", digest_mismatches);
   counter("read_repairs", "Mutations that read repair wrote.", read_repairs);
   counter("restamped", "Writes stamped anew because a replica had seen a later timestamp.",

@@ -31,7 +31,7 @@ struct CoordinatorOptions {
 struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
-  base::Counter unavailable, write_timeouts, read_timeouts, failures;
+  std::array<base::Counter, kLevels> unavailable, write_timeouts, read_timeouts, failures;
   base::Counter digest_mismatches, read_repairs, speculative_retries, restamped;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
@@ -120,8 +120,9 @@ class CoordinatorImpl final : public Coordinator {
                  bool digest, const Error& error);
   /// What a client is told of a failed read of the only replica.
   Error own_read_error(const Error& error, ConsistencyLevel level) const;
-  /// Measures a finished read and counts its error.
+  /// Measures a finished request and counts its error.
   void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
+  void record_write(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
   Error read_error(const Gathering& gathering, ConsistencyLevel level) const;
   /// How traces name a replica, and say that it is asked.
   std::string place_text(const StoreAddress& replica) const;

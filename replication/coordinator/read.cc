@@ -305,12 +305,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
 
 void CoordinatorImpl::record_read(ConsistencyLevel level, base::MonotonicUs started_us,
                                   const Error* error) {
-  metrics_.read[static_cast<size_t>(level) % CoordinatorMetrics::kLevels].record(reactor_.now_us() -
-                                                                                 started_us);
+  const size_t of = static_cast<size_t>(level) % CoordinatorMetrics::kLevels;
+  metrics_.read[of].record(reactor_.now_us() - started_us);
   if (error == nullptr) return;
-  if (error->code == ErrorCode::kUnavailable) metrics_.unavailable.add();
-  if (error->code == ErrorCode::kReadTimeout) metrics_.read_timeouts.add();
-  if (error->code == ErrorCode::kReadFailure) metrics_.failures.add();
+  if (error->code == ErrorCode::kUnavailable) metrics_.unavailable[of].add();
+  if (error->code == ErrorCode::kReadTimeout) metrics_.read_timeouts[of].add();
+  if (error->code == ErrorCode::kReadFailure) metrics_.failures[of].add();
 }
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_partition(storage::ReadCommand command,

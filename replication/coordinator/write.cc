@@ -469,19 +469,21 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   }
   TETRAD_CO_TRY_VOID(restamp_above_own_marks(mutations, options.server_timestamp_us));
   const base::MonotonicUs started_us = reactor_.now_us();
+  const auto finished = [&](Result<void> outcome) {
+    record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
+    return outcome;
+  };
   while (true) {
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
     auto result = co_await write_to_replicas(std::move(mutations), options, &again);
-    metrics_.write[static_cast<size_t>(options.level) % CoordinatorMetrics::kLevels].record(
-        reactor_.now_us() - started_us);
     if (result) {
-      if (!again.mark_us || TETRAD_MUTANT(stale_stamp_acked)) co_return Result<void>();
+      if (!again.mark_us || TETRAD_MUTANT(stale_stamp_acked)) co_return finished({});
       // Once is enough: every write acknowledged before this one began is on a replica that has
       // answered now.
       const int64_t stamp_us = *std::exchange(options.server_timestamp_us, {});
       const auto later_us = timestamp_above(*again.mark_us);
-      if (!later_us) co_return Result<void>();
+      if (!later_us) co_return finished({});
       mutations = std::move(again.mutations);
       for (storage::Mutation& mutation : mutations)
         TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
@@ -494,20 +496,27 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       mutations = std::move(again.mutations);
       continue;
     }
-    if (code == ErrorCode::kUnavailable) metrics_.unavailable.add();
-    if (code == ErrorCode::kWriteTimeout) metrics_.write_timeouts.add();
-    if (code == ErrorCode::kWriteFailure) metrics_.failures.add();
     if (code == ErrorCode::kStaleEpoch) {
       base::TimeoutDetail detail{options.level, 0, 1};
       detail.write_type = options.write_type;
-      co_return std::unexpected(
-          Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail));
+      co_return finished(std::unexpected(
+          Error(ErrorCode::kWriteTimeout, "Operation timed out while replicas moved.", detail)));
     }
     if (code == ErrorCode::kStaleSchema) {
-      co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+      co_return finished(fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile"));
     }
-    co_return std::unexpected(std::move(result.error()));
+    co_return finished(std::move(result));
   }
+}
+
+void CoordinatorImpl::record_write(ConsistencyLevel level, base::MonotonicUs started_us,
+                                   const Error* error) {
+  const size_t of = static_cast<size_t>(level) % CoordinatorMetrics::kLevels;
+  metrics_.write[of].record(reactor_.now_us() - started_us);
+  if (error == nullptr) return;
+  if (error->code == ErrorCode::kUnavailable) metrics_.unavailable[of].add();
+  if (error->code == ErrorCode::kWriteTimeout) metrics_.write_timeouts[of].add();
+  if (error->code == ErrorCode::kWriteFailure) metrics_.failures[of].add();
 }
 
 }  // namespace tetrad::replication
