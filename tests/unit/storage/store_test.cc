@@ -474,7 +474,7 @@ TEST_CASE("a read that needs a file comes from the pool, over the state at its c
   rig.store->apply(row_mutation(7000, "p7", "zzzz", inserted(9, "later")), [](Result<void>) {});
   rig.reactor.run_turn();
   rig.pool.release();
-  REQUIRE(rig.reactor.run_until([&] { return answer.has_value(); }));
+  REQUIRE(rig.comes([&] { return answer.has_value(); }));
   REQUIRE(answer->has_value());
   CHECK((*answer)->live_row_count == 20);
   // Once read, it is in memory.

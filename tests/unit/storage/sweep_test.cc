@@ -23,7 +23,7 @@ SweepCommand sweep_command(uint64_t keys_max = 4096) {
 SweepPage sweep_one(StoreRig& rig, const SweepCommand& command, const SweepPlace& from) {
   std::optional<Result<SweepPage>> answer;
   rig.store->sweep(command, from, [&](Result<SweepPage> page) { answer = std::move(page); });
-  REQUIRE(rig.reactor.run_until([&] { return answer.has_value(); }));
+  REQUIRE(rig.comes([&] { return answer.has_value(); }));
   REQUIRE(answer->has_value());
   return **answer;
 }
@@ -189,7 +189,7 @@ TEST_CASE("what is written between the reading of a page and its writing stays")
     std::optional<Result<void>> written;
     rig.store->apply(row_mutation(1, "p", "a", inserted(30, "new")),
                      [&](Result<void> result) { written = std::move(result); });
-    REQUIRE(rig.reactor.run_until([&] { return answer.has_value() && written.has_value(); }));
+    REQUIRE(rig.comes([&] { return answer.has_value() && written.has_value(); }));
     REQUIRE(answer->has_value());
     CHECK(rig.read_keys(range_read()) == "p/a");
     if ((*answer)->skipped != 0) CHECK((*answer)->erased == (*answer)->skipped);

@@ -89,7 +89,7 @@ std::string write_then_read_in_one_turn() {
   rig.store->read(one_row("a"), [&](Result<ReadResult> r) { read = std::move(r); });
   REQUIRE(read.has_value());
   CHECK(value_of(*read) == "v9");  // not acknowledged yet, so not to be seen
-  REQUIRE(rig.reactor.run_until([&] { return applied.has_value(); }));
+  REQUIRE(rig.comes([&] { return applied.has_value(); }));
   return value_of(rig.read(one_row("a")));
 }
 
@@ -107,7 +107,7 @@ std::string write_while_the_pool_reads() {
   REQUIRE(!read.has_value());
   REQUIRE(rig.apply(update("b", 20, "mine")).has_value());
   rig.pool.release();
-  REQUIRE(rig.reactor.run_until([&] { return read.has_value(); }));
+  REQUIRE(rig.comes([&] { return read.has_value(); }));
   CHECK(value_of(*read, 2100) == "v9");
   rig.reactor.run_until_idle();
   return value_of(rig.read(one_row("b")));
