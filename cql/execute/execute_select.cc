@@ -25,6 +25,8 @@ constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
 constexpr uint64_t kChunkGrowth = 16;
 constexpr size_t kPartitionsAtOnce = 32;
+/// What is read without asking for room.
+constexpr size_t kAnsweredHereBytes = 256u << 10;
 /// What one answer may hold; more needs paging.
 constexpr size_t kResultBytesMax = 256u << 20;
 
@@ -274,6 +276,19 @@ Task<Result<void>> SelectRun::run_partitions() {
     if (!taken) co_return std::unexpected(std::move(taken).error());
     step_partition(*chunk);
     co_return Result<void>();
+  }
+  // What the store has at hand needs no tasks, only a turn for others now and then.
+  for (size_t i = 0; i < kPartitionsAtOnce && result_.cells.size() < kAnsweredHereBytes; ++i) {
+    ReadCommand command = partition_command(all[next_partition_]);
+    const auto end = read_here(command);
+    if (!end) break;
+    if (!*end) co_return std::unexpected(end->error());
+    step_partition(**end);
+    if (done_ || after_ || next_partition_ == all.size()) co_return Result<void>();
+    if (i + 1 == kPartitionsAtOnce) {
+      co_await next_turn(context_.reactor);
+      co_return Result<void>();
+    }
   }
   set_chunk_size();
   const size_t room_for = std::max<uint64_t>(kChunkBytes / chunk_max_, 1);

@@ -25,7 +25,7 @@ class MapIterator final : public KeyIterator {
       : map_(map), bounds_(std::move(bounds)), at_(map.end()) {}
   void seek(BytesView key) override {
     at_ = map_.lower_bound(std::max(key, BytesView(bounds_.start)));
-    valid_ = at_ != map_.end() && at_->first < bounds_.end;
+    settle(at_ != map_.end() && at_->first < bounds_.end);
   }
   void seek_before(BytesView key) override {
     at_ = map_.lower_bound(std::min(key, BytesView(bounds_.end)));
@@ -33,22 +33,24 @@ class MapIterator final : public KeyIterator {
   }
   void next() override {
     ++at_;
-    valid_ = at_ != map_.end() && at_->first < bounds_.end;
+    settle(at_ != map_.end() && at_->first < bounds_.end);
   }
   void prev() override {
-    valid_ = at_ != map_.begin();
-    if (valid_) valid_ = (--at_)->first >= bounds_.start;
+    settle(at_ != map_.begin() && (--at_)->first >= bounds_.start);
   }
-  bool valid() const override { return valid_; }
-  BytesView key() const override { return at_->first; }
-  BytesView value() const override { return at_->second; }
   Result<void> status() const override { return {}; }
 
  private:
+  void settle(bool inside) {
+    valid_ = inside;
+    if (!inside) return;
+    key_ = at_->first;
+    value_ = at_->second;
+  }
+
   const Map& map_;
   const KeyView::Bounds bounds_;
   Map::const_iterator at_;
-  bool valid_ = false;
 };
 
 class MapView final : public KeyView {

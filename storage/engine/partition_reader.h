@@ -20,11 +20,15 @@ class KeyIterator {
   virtual void seek_before(BytesView key) = 0;  // the last key that is smaller
   virtual void next() = 0;
   virtual void prev() = 0;
-  virtual bool valid() const = 0;
-  /// Views are good until the iterator moves.
-  virtual BytesView key() const = 0;
-  virtual BytesView value() const = 0;
   virtual Result<void> status() const = 0;
+  bool valid() const { return valid_; }
+  /// Views are good until the iterator moves.
+  BytesView key() const { return key_; }
+  BytesView value() const { return value_; }
+
+ protected:
+  bool valid_ = false;
+  BytesView key_, value_;  // where it is valid
 };
 
 /// One consistent view of a store's keys. An error means "could not be read": whatever was read so

@@ -65,9 +65,6 @@ class RocksIterator final : public KeyIterator {
     it_->Prev();
     settle();
   }
-  bool valid() const override { return valid_; }
-  BytesView key() const override { return view_of(it_->key()); }
-  BytesView value() const override { return view_of(it_->value()); }
   Result<void> status() const override {
     if (out_of_steps_) return fail(ErrorCode::kCancelled, "too long a read for the loop");
     const rocksdb::Status status = it_->status();
@@ -86,7 +83,9 @@ class RocksIterator final : public KeyIterator {
   void settle() {
     valid_ = it_->Valid();
     if (valid_) {
-      view_.see(key(), value());
+      key_ = view_of(it_->key());
+      value_ = view_of(it_->value());
+      view_.see(key_, value_);
     } else if (it_->status().IsIncomplete()) {
       view_.gave_up_ = true;
     }
@@ -96,7 +95,7 @@ class RocksIterator final : public KeyIterator {
   const KeyView::Bounds bounds_;
   const rocksdb::Slice lower_, upper_;
   std::unique_ptr<rocksdb::Iterator> it_;
-  bool valid_ = false, out_of_steps_ = false;
+  bool out_of_steps_ = false;
 };
 
 RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
