@@ -35,9 +35,7 @@ class MapIterator final : public KeyIterator {
     ++at_;
     settle(at_ != map_.end() && at_->first < bounds_.end);
   }
-  void prev() override {
-    settle(at_ != map_.begin() && (--at_)->first >= bounds_.start);
-  }
+  void prev() override { settle(at_ != map_.begin() && (--at_)->first >= bounds_.start); }
   Result<void> status() const override { return {}; }
 
  private:
