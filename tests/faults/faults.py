@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 from cassandra import ConsistencyLevel, OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout
@@ -120,6 +121,13 @@ def with_retry(action, seconds=20):
 
 def tetractl(*words, timeout=120):
     return subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[0], *words], capture_output=True, text=True, timeout=timeout)
+
+
+def metrics(host):
+    """The series of a node's /metrics and their values."""
+    with urllib.request.urlopen("http://%s:9180/metrics" % host, timeout=10) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if line and not line.startswith("#")]
+    return {series: float(value) for series, value in (line.rsplit(" ", 1) for line in lines)}
 
 
 def nodes():
@@ -255,6 +263,13 @@ def main():
     except Exception as error:
         check("two of four down: a ONE read works", False, str(error))
     two.shutdown()
+    counted = metrics(HOSTS[0]) | {name: value for name, value in metrics(HOSTS[1]).items() if value}
+    for name in ("tetrad_replication_unavailable_total", "tetrad_replication_write_seconds_count",
+                 "tetrad_replication_read_seconds_count"):
+        of_level = [value for series, value in counted.items() if series.startswith(name) and 'level="QUORUM"' in series]
+        check("/metrics counts by level: " + name, sum(of_level) > 0, str(of_level))
+    check("/metrics counts errors by verb", sum(value for series, value in counted.items()
+                                                if "verb=" in series and "errors" in series) > 0)
     up("--start", "3")
     up("--start", "4")
 
