@@ -121,7 +121,8 @@ DataCluster::DataCluster(uint64_t seed)
                .power_cuts = seed % 7 == 3,
                .fills_up = seed % 3 == 1,
                .purges = seed % 7 > 3,
-               .one_keeps = seed % 7 == 5},
+               .one_keeps = seed % 7 == 5,
+               .on_rocks = seed % 10 == 5 && seed % 7 != 3},
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
       cluster_(seed) {
@@ -150,6 +151,7 @@ void DataCluster::set_purging(SimNode& node) {
 SimNode& DataCluster::add_node() {
   SimNode& node = cluster_.add(shards_, shards_);
   if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
+  node.on_rocks = profile_.on_rocks;
   set_purging(node);
   return node;
 }
@@ -234,6 +236,11 @@ std::optional<TableIncarnation> DataCluster::incarnation(SimNode& node) {
 void DataCluster::fault() {
   SimNetwork& network = cluster_.network();
   const size_t victim = random_.below(cluster_.size());
+  if (profile_.on_rocks && cluster_[victim].is_up() && random_.one_in(2)) {
+    storage::Store& store = cluster_[victim].store(static_cast<uint32_t>(random_.below(shards_)));
+    random_.one_in(2) ? store.flush([](Result<void>) {}) : store.compact([](Result<void>) {});
+    return;
+  }
   const uint64_t join_one_in = profile_.grows ? 2 : 10;
   const size_t nodes_most = profile_.grows ? 4 : 8;
   switch (random_.below(18)) {

@@ -31,6 +31,7 @@ class DataCluster {
     bool fills_up = false;    // tablets are marked as full before the end
     bool purges = false;      // repairs and sweeps every second, so that what was deleted goes
     bool one_keeps = false;   // but the first node keeps it: the others must not get it back
+    bool on_rocks = false;    // RocksDB below, whose threads no seed rules
   };
 
   std::string make_table();

@@ -63,6 +63,8 @@ class SimNode {
   replication::NodeOptions& options() { return options_; }
   /// From the next life on.
   storage::CommitLogSync sync = storage::CommitLogSync::kPeriodic;
+  /// The stores are RocksDB's, over files in memory, not the model's. They know no power cut.
+  bool on_rocks = false;
   replication::DataPlaneOptions data_options;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
@@ -91,6 +93,7 @@ class SimNode {
   /// Begins a life. From outside of this node's events.
   void start() {
     kill();
+    dead_.reset();
     fatal_.reset();
     life_ = std::make_unique<Life>();
     Life& life = *life_;
@@ -111,15 +114,10 @@ class SimNode {
     network_.listen(endpoint(), *main.transport, *main.reactor);
     life.mailboxes = std::make_unique<replication::ShardMailboxes>(reactors);
     main.log = storage::make_memory_local_log(disk_, *main.reactor);
-    storage::StoreOptions store_options;
-    store_options.sync = sync;
-    life.factory = storage::make_memory_store_factory(disk_, store_options);
-    for (uint32_t i = 0; i < options_.store_count; ++i) {
-      auto store = life.factory->open("store" + std::to_string(i),
-                                      *reactors[i % options_.shard_count], *life.pool);
-      if (!store) throw std::runtime_error(store.error().message);
-      life.stores.push_back(std::move(*store));
-    }
+    life.factory = factory();
+    for (uint32_t i = 0; i < options_.store_count; ++i)
+      life.stores.push_back(
+          open_store(*life.factory, i, *reactors[i % options_.shard_count], *life.pool));
     replication::NodeOptions options = options_;
     options.fatal = [this](const Error& error) { fatal_ = error; };
     options.forward = forward_from(0);
@@ -143,19 +141,25 @@ class SimNode {
   /// A new disk: the next life is a new node.
   void wipe() {
     life_.reset();
+    dead_.reset();
     disk_ = std::make_shared<storage::MemoryDisk>();
+    rocks_.reset();
   }
-  /// What a store holds, also of a node that is down.
+  /// What a store holds, also of a node that is down. With RocksDB the world goes on meanwhile.
   Result<storage::ReadResult> peek(uint32_t number, storage::ReadCommand command) {
-    SimReactor reactor(world_, 0);
-    SimIoPool pool(world_);
-    const auto factory = storage::make_memory_store_factory(disk_, storage::StoreOptions());
-    auto store = factory->open("store" + std::to_string(number), reactor, pool);
-    if (!store) return std::unexpected(store.error());
-    Result<storage::ReadResult> answer = fail(ErrorCode::kServerError, "no answer");
-    (*store)->read(std::move(command),
-                   [&](Result<storage::ReadResult> result) { answer = std::move(result); });
-    return answer;
+    std::optional<Result<storage::ReadResult>> answer;
+    const auto take = [&](Result<storage::ReadResult> result) { answer = std::move(result); };
+    if (on_rocks) {
+      if (!is_up() && !dead_) dead_ = std::make_unique<Dead>(*this);
+      (is_up() ? store(number) : *dead_->stores.at(number)).read(std::move(command), take);
+      world_.run_until([&] { return answer.has_value(); }, 1'000'000);
+    } else {
+      SimReactor reactor(world_, 0);
+      SimIoPool pool(world_);
+      open_store(*factory(), number, reactor, pool)->read(std::move(command), take);
+    }
+    if (!answer) return fail(ErrorCode::kServerError, "no answer");
+    return std::move(*answer);
   }
   /// Runs a task until the node's life ends.
   void spawn(Task<void> task) { life_->tasks.spawn(std::move(task)); }
@@ -180,12 +184,44 @@ class SimNode {
     std::unique_ptr<SimIoPool> pool;
     std::vector<std::unique_ptr<Shard>> shards;
     std::unique_ptr<replication::ShardMailboxes> mailboxes;
-    std::unique_ptr<storage::StoreFactory> factory;
+    std::shared_ptr<storage::StoreFactory> factory;
     std::vector<std::unique_ptr<storage::Store>> stores;
     std::unique_ptr<replication::ReplicationNode> node;
     uint32_t shards_ready = 0;  // but the first
     base::TaskGroup tasks;      // destroyed before what they use
   };
+
+  /// The stores of a node that is down, for who looks at them.
+  struct Dead {
+    explicit Dead(SimNode& node) : reactor(node.world_, 0), pool(node.world_) {
+      factory = node.factory();
+      for (uint32_t i = 0; i < node.options_.store_count; ++i)
+        stores.push_back(node.open_store(*factory, i, reactor, pool));
+    }
+    SimReactor reactor;
+    SimIoPool pool;
+    std::shared_ptr<storage::StoreFactory> factory;
+    std::vector<std::unique_ptr<storage::Store>> stores;
+  };
+
+  std::shared_ptr<storage::StoreFactory> factory() {
+    storage::StoreOptions options;
+    options.sync = sync;
+    if (!on_rocks) return storage::make_memory_store_factory(disk_, options);
+    if (rocks_ == nullptr) {
+      options.in_memory_files = true;
+      options.block_cache_bytes = 1 << 20;
+      options.write_buffer_bytes = 1 << 20;
+      rocks_ = storage::make_rocks_store_factory(options, Logger());
+    }
+    return rocks_;
+  }
+  std::unique_ptr<storage::Store> open_store(storage::StoreFactory& from, uint32_t number,
+                                             base::Reactor& reactor, base::IoPool& pool) {
+    auto store = from.open("/store" + std::to_string(number), reactor, pool);
+    if (!store) throw std::runtime_error(store.error().message);
+    return std::move(*store);
+  }
 
   replication::NodeEnvironment environment_of(uint32_t shard) {
     Shard& own = *life_->shards[shard];
@@ -241,6 +277,8 @@ class SimNode {
   SimNetwork& network_;
   replication::NodeOptions options_;
   std::shared_ptr<storage::MemoryDisk> disk_;
+  std::shared_ptr<storage::StoreFactory> rocks_;  // its files with it
+  std::unique_ptr<Dead> dead_;
   std::optional<Error> fatal_;
   std::unique_ptr<Life> life_;
 };
