@@ -8,13 +8,6 @@
 namespace tetrad::cql {
 namespace {
 
-/// The objects of one keyspace, by kind.
-struct KeyspaceTexts {
-  std::string keyspace;
-  std::map<std::string, std::string> dependencies;  // "type/…", "function/…", "aggregate/…"
-  std::map<std::string, std::pair<std::string, std::string>> tables;  // name → key, text
-};
-
 /// Splits "table/<keyspace>/<name>".
 std::pair<std::string_view, std::string_view> split_key(std::string_view key,
                                                         std::string_view& rest) {
@@ -23,6 +16,21 @@ std::pair<std::string_view, std::string_view> split_key(std::string_view key,
   rest = second == std::string_view::npos ? std::string_view() : key.substr(second + 1);
   return {key.substr(0, first),
           key.substr(first + 1, second == std::string_view::npos ? second : second - first - 1)};
+}
+
+/// Visits the objects of one kind in a keyspace.
+template <class Visit>
+void for_each_object(const base::SharedMap<std::string, std::string>& objects, const char* kind,
+                     const std::string& keyspace, Visit visit) {
+  const std::string prefix = std::string(kind) + "/" + keyspace + "/";
+  for (auto it = objects.lower_bound(prefix); it != objects.end() && it->first.starts_with(prefix);
+       ++it)
+    visit(it->first, it->second);
+}
+
+bool has_user_types(const TableSchema& table) {
+  return std::ranges::any_of(
+      table.columns(), [](const ColumnSchema& column) { return column.type->references_udt(); });
 }
 
 /// Types may need one another: goes round until all are there.
@@ -121,109 +129,110 @@ AggregatePtr KeyspaceSchema::find_aggregate(std::string_view aggregate,
 Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
     const replication::MetaState& state, const SchemaSnapshot* previous,
     const std::vector<std::shared_ptr<const KeyspaceSchema>>& virtual_keyspaces) {
+  const SchemaSnapshot nothing;
+  const SchemaSnapshot& before = previous == nullptr ? nothing : *previous;
   auto out = std::make_shared<SchemaSnapshot>();
   out->version_ = state.schema_version;
   out->version_uuid_ = state.schema_version_uuid();
-  for (const auto& keyspace : virtual_keyspaces) out->keyspaces_.emplace(keyspace->name, keyspace);
+  out->keyspaces_ = before.keyspaces_;
+  out->objects_ = state.schema_objects;
+  out->infos_ = state.tables;
 
-  std::map<std::string, KeyspaceTexts> keyspaces;
-  for (const auto& [key, text] : state.schema_objects) {
-    std::string_view name;
-    const auto [kind, keyspace] = split_key(key, name);
-    KeyspaceTexts& texts = keyspaces[std::string(keyspace)];
-    if (kind == "keyspace") {
-      texts.keyspace = text;
-    } else if (kind == "table") {
-      texts.tables.emplace(std::string(name), std::pair(key, text));
-    } else {
-      texts.dependencies.emplace(key, text);
-    }
-  }
-
-  for (const auto& [name, texts] : keyspaces) {
-    if (texts.keyspace.empty())
-      return fail(ErrorCode::kCorruption, "keyspace '{}' has objects but no entry", name);
-    const DecodedKeyspace* old = nullptr;
-    std::shared_ptr<const KeyspaceSchema> old_schema;
-    if (previous != nullptr) {
-      if (const auto it = previous->decoded_keyspaces_.find(name);
-          it != previous->decoded_keyspaces_.end()) {
-        old = &it->second;
-        old_schema = previous->keyspaces_.find(name)->second;
-      }
-    }
-    TETRAD_TRY(KeyspaceSchema keyspace, read_keyspace_text(texts.keyspace));
-    const UdtResolver resolve = [&keyspace](std::string_view named,
-                                            std::string_view type) -> TypePtr {
-      if (!named.empty() && named != keyspace.name) return nullptr;
-      const auto found = keyspace.types.find(std::string(type));
-      return found == keyspace.types.end() ? nullptr : found->second;
-    };
-    const bool same_dependencies = old != nullptr && old->dependency_texts == texts.dependencies;
-    bool same_types = same_dependencies;
-    if (same_dependencies) {
-      keyspace.types = old_schema->types;
-      keyspace.types_in_dependency_order = old_schema->types_in_dependency_order;
-      keyspace.functions = old_schema->functions;
-      keyspace.aggregates = old_schema->aggregates;
-    } else {
-      std::map<std::string, std::string> types;
-      for (const auto& [key, text] : texts.dependencies) {
-        if (key.starts_with("type/")) types.emplace(key, text);
-      }
-      TETRAD_TRY_VOID(read_types(types, keyspace));
-      same_types = old_schema != nullptr && old_schema->types.size() == keyspace.types.size();
-      for (auto& [type_name, type] : keyspace.types) {
-        TypePtr before;
-        if (old_schema != nullptr) {
-          const auto found = old_schema->types.find(type_name);
-          if (found != old_schema->types.end()) before = found->second;
+  std::map<std::string, Touched> touched;
+  decltype(objects_)::compare(
+      before.objects_, out->objects_,
+      [&touched](const std::string& key, const std::string*, const std::string*) {
+        std::string_view name;
+        const auto [kind, keyspace] = split_key(key, name);
+        Touched& what = touched[std::string(keyspace)];
+        if (kind == "table") {
+          what.tables.emplace(name);
+        } else if (kind != "keyspace") {
+          what.dependencies = true;
         }
-        if (before && *before == *type) {
-          type = before;
-        } else {
-          same_types = false;
-        }
-      }
-      TETRAD_TRY_VOID(read_functions(texts.dependencies, resolve, old_schema.get(), keyspace));
-    }
-    bool same_tables = old != nullptr && old_schema->tables.size() == texts.tables.size();
-    for (const auto& [table_name, entry] : texts.tables) {
-      const auto& [key, text] = entry;
-      const DecodedTable* decoded = nullptr;
-      if (same_types && previous != nullptr) {
-        if (const auto it = previous->decoded_tables_.find(key);
-            it != previous->decoded_tables_.end()) {
-          decoded = &it->second;
-        }
-      }
-      std::shared_ptr<TableSchema> fresh;
-      if (decoded == nullptr || decoded->text != text) {
-        TETRAD_TRY(fresh, read_table_text(text, resolve));
-      } else {
-        const auto info = state.tables.find(decoded->table->id);
-        if (info != state.tables.end() && info->second->incarnation == decoded->incarnation) {
-          keyspace.tables.emplace(table_name, decoded->table);
-          out->decoded_tables_.emplace(key, *decoded);
-          continue;
-        }
-        fresh = std::make_shared<TableSchema>(*decoded->table);  // truncated: another incarnation
-      }
-      same_tables = false;
-      const auto info = state.tables.find(fresh->id);
-      if (info == state.tables.end()) {
-        return fail(ErrorCode::kCorruption, "table {} has no tablets", fresh->qualified_name());
-      }
-      fresh->incarnation = info->second->incarnation;
-      out->decoded_tables_.emplace(key, DecodedTable{text, fresh->incarnation, fresh});
-      keyspace.tables.emplace(table_name, std::move(fresh));
-    }
-    const bool unchanged = same_dependencies && same_tables && old->text == texts.keyspace;
-    out->decoded_keyspaces_.emplace(name, DecodedKeyspace{texts.keyspace, texts.dependencies});
-    out->keyspaces_.insert_or_assign(  // also in place of a computed one
-        name, unchanged ? old_schema : std::make_shared<const KeyspaceSchema>(std::move(keyspace)));
-  }
+      });
+  decltype(infos_)::compare(
+      before.infos_, out->infos_, [&touched](const TableId&, const auto* old, const auto* now) {
+        if (old == nullptr || now == nullptr || (*old)->incarnation == (*now)->incarnation) return;
+        touched[(*now)->keyspace].tables.emplace((*now)->name);  // truncated
+      });
+  for (const auto& [name, what] : touched) TETRAD_TRY_VOID(out->rebuild(name, what, before, state));
+  for (const auto& keyspace : virtual_keyspaces)  // but where a real one has its name
+    if (!out->objects_.contains(keyspace_key(keyspace->name)))
+      out->keyspaces_[keyspace->name] = keyspace;
   return std::shared_ptr<const SchemaSnapshot>(std::move(out));
+}
+
+Result<void> SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
+                                     const SchemaSnapshot& before,
+                                     const replication::MetaState& state) {
+  std::map<std::string, std::string> types, dependencies;
+  for (const char* kind : {"type", "function", "aggregate"})
+    for_each_object(objects_, kind, name, [&](const std::string& key, const std::string& text) {
+      dependencies.emplace(key, text);
+      if (key.starts_with("type/")) types.emplace(key, text);
+    });
+  const auto entry = objects_.find(keyspace_key(name));
+  if (entry == objects_.end()) {
+    bool has_tables = false;
+    for_each_object(objects_, "table", name,
+                    [&](const std::string&, const std::string&) { has_tables = true; });
+    if (has_tables || !dependencies.empty())
+      return fail(ErrorCode::kCorruption, "keyspace '{}' has objects but no entry", name);
+    keyspaces_.erase(name);
+    return {};
+  }
+  std::shared_ptr<const KeyspaceSchema> old;
+  if (const auto known = before.keyspaces_.find(name);
+      known != before.keyspaces_.end() && !known->second->is_virtual)
+    old = known->second;
+  TETRAD_TRY(KeyspaceSchema keyspace, read_keyspace_text(entry->second));
+  const UdtResolver resolve = [&keyspace](std::string_view named,
+                                          std::string_view type) -> TypePtr {
+    if (!named.empty() && named != keyspace.name) return nullptr;
+    const auto found = keyspace.types.find(std::string(type));
+    return found == keyspace.types.end() ? nullptr : found->second;
+  };
+  if (old != nullptr) keyspace.tables = old->tables;
+  std::set<std::string> tables = touched.tables;
+  if (old != nullptr && !touched.dependencies) {
+    keyspace.types = old->types;
+    keyspace.types_in_dependency_order = old->types_in_dependency_order;
+    keyspace.functions = old->functions;
+    keyspace.aggregates = old->aggregates;
+  } else {
+    TETRAD_TRY_VOID(read_types(types, keyspace));
+    bool changed = false;
+    for (auto& [type_name, type] : keyspace.types) {
+      if (old == nullptr) break;
+      const auto found = old->types.find(type_name);
+      if (found == old->types.end()) continue;
+      if (*found->second == *type) {
+        type = found->second;
+      } else {
+        changed = true;
+      }
+    }
+    TETRAD_TRY_VOID(read_functions(dependencies, resolve, old.get(), keyspace));
+    if (changed)
+      for (const auto& [table_name, table] : keyspace.tables)
+        if (has_user_types(*table)) tables.insert(table_name);
+  }
+  for (const std::string& table_name : tables) {
+    const auto object = objects_.find(table_key(name, table_name));
+    if (object == objects_.end()) {
+      keyspace.tables.erase(table_name);
+      continue;
+    }
+    TETRAD_TRY(const std::shared_ptr<TableSchema> fresh, read_table_text(object->second, resolve));
+    const auto info = state.tables.find(fresh->id);
+    if (info == state.tables.end())
+      return fail(ErrorCode::kCorruption, "table {} has no tablets", fresh->qualified_name());
+    fresh->incarnation = info->second->incarnation;
+    keyspace.tables.put(table_name, fresh);
+  }
+  keyspaces_[name] = std::make_shared<const KeyspaceSchema>(std::move(keyspace));
+  return {};
 }
 
 const KeyspaceSchema* SchemaSnapshot::keyspace(std::string_view name) const {
@@ -234,7 +243,7 @@ const KeyspaceSchema* SchemaSnapshot::keyspace(std::string_view name) const {
 TablePtr SchemaSnapshot::table(std::string_view keyspace_name, std::string_view name) const {
   const KeyspaceSchema* in = keyspace(keyspace_name);
   if (in == nullptr) return nullptr;
-  const auto found = in->tables.find(std::string(name));
+  const auto found = in->tables.find(name);
   return found == in->tables.end() ? nullptr : found->second;
 }
 

@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "base/shared_map.h"
 #include "cql/schema/table_schema.h"
 #include "replication/meta/meta_state.h"
 
@@ -50,7 +52,7 @@ struct KeyspaceSchema {
       replication;  // "class" with its full name, and the factors, as echoed
   bool durable_writes = true;
   bool is_virtual = false;  // its tables are computed
-  std::map<std::string, TablePtr> tables;
+  base::SharedMap<std::string, TablePtr> tables;
   std::map<std::string, TypePtr> types;  // user types, not frozen
   std::vector<std::string> types_in_dependency_order;
   std::vector<FunctionPtr> functions;  // by name, then argument types
@@ -72,7 +74,8 @@ inline bool is_system(const KeyspaceSchema& keyspace) {
 
 class SchemaSnapshot {
  public:
-  /// Reuses what did not change from `previous` (may be null). `virtual_keyspaces` are those of
+  /// Reads what differs from the state that `previous` (may be null) was built from, and takes over
+  /// the rest: objects that did not change stay the same. `virtual_keyspaces` are those of
   /// SystemTables. Errors: kCorruption when an object's text does not read (written by a newer
   /// program).
   static Result<std::shared_ptr<const SchemaSnapshot>> build(
@@ -90,24 +93,20 @@ class SchemaSnapshot {
   TablePtr table(std::string_view keyspace, std::string_view name) const;
 
  private:
-  /// A schema object as it was read, so that the next snapshot takes it over when its text is the
-  /// same.
-  struct DecodedTable {
-    std::string text;
-    TableIncarnation incarnation;
-    TablePtr table;
+  /// What changed of a keyspace between two states.
+  struct Touched {
+    bool dependencies = false;  // a type, function or aggregate
+    std::set<std::string> tables;
   };
-  struct DecodedKeyspace {
-    std::string text;
-    std::map<std::string, std::string>
-        dependency_texts;  // types, functions, aggregates: key → text
-  };
+  Result<void> rebuild(const std::string& name, const Touched& touched,
+                       const SchemaSnapshot& before, const replication::MetaState& state);
 
   SchemaVersion version_;
   Uuid version_uuid_;
   std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>> keyspaces_;
-  std::map<std::string, DecodedTable, std::less<>> decoded_tables_;        // by schema object key
-  std::map<std::string, DecodedKeyspace, std::less<>> decoded_keyspaces_;  // by keyspace name
+  // What it was built from: the next one reads only what differs.
+  base::SharedMap<std::string, std::string> objects_;
+  base::SharedMap<TableId, std::shared_ptr<const replication::TableInfo>> infos_;
 };
 
 using SchemaPtr = std::shared_ptr<const SchemaSnapshot>;

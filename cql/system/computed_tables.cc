@@ -57,8 +57,9 @@ void ComputedTables::define(const std::string& keyspace, const std::string& name
         static_cast<size_t>(std::find(order.begin(), order.end(), column.name) - order.begin()));
   }
   sources_.emplace(table->incarnation,
-                   [place, source = std::move(source)](const SchemaSnapshot& schema) {
-                     VirtualRows rows = source(schema);
+                   [place, source = std::move(source)](const SchemaSnapshot& schema,
+                                                       const storage::ReadCommand& command) {
+                     VirtualRows rows = source(schema, command);
                      for (VirtualRow& row : rows) {
                        VirtualRow ordered;
                        ordered.reserve(place.size());
@@ -71,7 +72,15 @@ void ComputedTables::define(const std::string& keyspace, const std::string& name
   in.name = keyspace;
   in.is_virtual = true;
   in.replication = {{"class", "org.apache.cassandra.locator.LocalStrategy"}};
-  in.tables.emplace(name, std::move(table));
+  in.tables.put(name, std::move(table));
+}
+
+void ComputedTables::define(const std::string& keyspace, const std::string& name,
+                            std::vector<Column> columns, WholeSource source) {
+  define(
+      keyspace, name, std::move(columns),
+      Source([source = std::move(source)](const SchemaSnapshot& schema,
+                                          const storage::ReadCommand&) { return source(schema); }));
 }
 
 void ComputedTables::set_replication(const std::string& keyspace,

@@ -20,13 +20,17 @@ using VirtualRows = std::vector<VirtualRow>;
 
 class ComputedTables {
  public:
-  using Source = std::function<VirtualRows(const SchemaSnapshot&)>;
+  /// Gives at least the rows that the command wants.
+  using Source = std::function<VirtualRows(const SchemaSnapshot&, const storage::ReadCommand&)>;
+  using WholeSource = std::function<VirtualRows(const SchemaSnapshot&)>;  // gives all rows
   /// Name, type, and kind where it is not regular: pk, ck, desc.
   using Column = std::vector<std::string>;
 
   /// `columns` in table order; the source's cells are in the same order.
   void define(const std::string& keyspace, const std::string& name, std::vector<Column> columns,
               Source source);
+  void define(const std::string& keyspace, const std::string& name, std::vector<Column> columns,
+              WholeSource source);
   /// Of a keyspace with tables; LocalStrategy otherwise.
   void set_replication(const std::string& keyspace, std::map<std::string, std::string> replication);
 

@@ -6,6 +6,7 @@
 #include "cql/system/computed_tables.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/literal.h"
+#include "cql/types/ordered_encoding.h"
 
 namespace tetrad::cql {
 namespace {
@@ -31,22 +32,46 @@ void for_each_keyspace(const SchemaSnapshot& schema, bool as_virtual, Visit visi
   }
 }
 
-VirtualRows column_rows(const SchemaSnapshot& schema, bool as_virtual) {
-  VirtualRows rows;
+/// The tables that a read by keyspace name and table name may want. Drivers ask for one table after
+/// each change of it.
+template <class Visit>
+void for_each_table(const SchemaSnapshot& schema, bool as_virtual,
+                    const storage::ReadCommand& command, Visit visit) {
+  storage::ClusteringRange places;
+  if (!command.rows.empty())
+    places = {command.rows.front(), command.rows.back()};
+  else if (!command.clustering_ranges.empty())
+    places = {command.clustering_ranges.front().start, command.clustering_ranges.back().end};
+  BytesView rest = places.start;
+  const auto first = decode_ordered(rest, *text_type(), false);
+  const std::string first_name = first && *first ? std::string(**first) : "";
   for_each_keyspace(schema, as_virtual, [&](const KeyspaceSchema& keyspace) {
-    for (const auto& [name, table] : keyspace.tables) {
-      for (const auto& column : table->columns()) {
-        const char* order = column.kind != ColumnKind::kClustering ? "none"
-                            : column.descending                    ? "desc"
-                                                                   : "asc";
-        rows.push_back(
-            {text(keyspace.name), text(name), text(column.name), text(order),
-             VirtualCell(Bytes(column.name)), text(kind_text(column.kind)),
-             number(column.is_primary_key() ? static_cast<int32_t>(column.position) : -1),
-             text(column.type->cql_text())});
-      }
+    if (!command.is_range && command.partition_key != keyspace.name) return;
+    for (auto at = keyspace.tables.lower_bound(first_name); at != keyspace.tables.end(); ++at) {
+      Bytes place;
+      const auto placed = append_ordered(place, *text_type(), BytesView(at->first), false);
+      if (placed && place > places.end) break;
+      visit(keyspace, *at->second);
     }
   });
+}
+
+VirtualRows column_rows(const SchemaSnapshot& schema, bool as_virtual,
+                        const storage::ReadCommand& command) {
+  VirtualRows rows;
+  for_each_table(
+      schema, as_virtual, command, [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+        for (const auto& column : table.columns()) {
+          const char* order = column.kind != ColumnKind::kClustering ? "none"
+                              : column.descending                    ? "desc"
+                                                                     : "asc";
+          rows.push_back(
+              {text(keyspace.name), text(table.name), text(column.name), text(order),
+               VirtualCell(Bytes(column.name)), text(kind_text(column.kind)),
+               number(column.is_primary_key() ? static_cast<int32_t>(column.position) : -1),
+               text(column.type->cql_text())});
+        }
+      });
   return rows;
 }
 
@@ -101,6 +126,20 @@ VirtualRow option_cells(const TableSchema& table) {
           text(o.speculative_retry)};
 }
 
+/// Of system_schema.tables.
+VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
+  std::vector<std::string> flags;
+  const bool compact = table.is_compact_storage;
+  if (!compact || table.clustering().size() > 1) flags.push_back("compound");
+  if (table.is_counter) flags.push_back("counter");
+  if (compact && !table.has_hidden_clustering()) flags.push_back("dense");
+  const uint32_t partition_mb = table.options.max_partition_mb;
+  VirtualRow row = {text(keyspace.name), text(table.name), text_set(flags),
+                    partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};
+  std::ranges::move(option_cells(table), std::back_inserter(row));
+  return row;
+}
+
 }  // namespace
 
 void define_schema_tables(ComputedTables& tables) {
@@ -129,26 +168,19 @@ void define_schema_tables(ComputedTables& tables) {
                                                        {"flags", "frozen<set<text>>"},
                                                        {"tetrad_max_partition_mb", "int"}};
   table_columns.insert(table_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
-  tables.define("system_schema", "tables", table_columns, [](const SchemaSnapshot& schema) {
-    VirtualRows rows;
-    for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
-      for (const auto& [name, table] : keyspace.tables) {
-        std::vector<std::string> flags;
-        const bool compact = table->is_compact_storage;
-        if (!compact || table->clustering().size() > 1) flags.push_back("compound");
-        if (table->is_counter) flags.push_back("counter");
-        if (compact && !table->has_hidden_clustering()) flags.push_back("dense");
-        const uint32_t partition_mb = table->options.max_partition_mb;
-        VirtualRow row = {text(keyspace.name), text(name), text_set(flags),
-                          partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};
-        std::ranges::move(option_cells(*table), std::back_inserter(row));
-        rows.push_back(std::move(row));
-      }
-    });
-    return rows;
-  });
+  tables.define("system_schema", "tables", table_columns,
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  VirtualRows rows;
+                  for_each_table(schema, false, command,
+                                 [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+                                   rows.push_back(table_row(keyspace, table));
+                                 });
+                  return rows;
+                });
   tables.define("system_schema", "columns", column_columns,
-                [](const SchemaSnapshot& schema) { return column_rows(schema, false); });
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  return column_rows(schema, false, command);
+                });
   tables.define("system_schema", "dropped_columns",
                 {{"keyspace_name", "text", "pk"},
                  {"table_name", "text", "ck"},
@@ -156,17 +188,17 @@ void define_schema_tables(ComputedTables& tables) {
                  {"dropped_time", "timestamp"},
                  {"kind", "text"},
                  {"type", "text"}},
-                [](const SchemaSnapshot& schema) {
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
                   VirtualRows rows;
-                  for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
-                    for (const auto& [name, table] : keyspace.tables) {
-                      for (const auto& dropped : table->dropped_columns) {
-                        rows.push_back({text(keyspace.name), text(name), text(dropped.name),
-                                        big(dropped.dropped_time_us / 1000),
-                                        text(kind_text(dropped.kind)), text(dropped.type_text)});
-                      }
-                    }
-                  });
+                  for_each_table(
+                      schema, false, command,
+                      [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+                        for (const auto& dropped : table.dropped_columns) {
+                          rows.push_back({text(keyspace.name), text(table.name), text(dropped.name),
+                                          big(dropped.dropped_time_us / 1000),
+                                          text(kind_text(dropped.kind)), text(dropped.type_text)});
+                        }
+                      });
                   return rows;
                 });
   tables.define(
@@ -284,7 +316,9 @@ void define_schema_tables(ComputedTables& tables) {
         return rows;
       });
   tables.define("system_virtual_schema", "columns", column_columns,
-                [](const SchemaSnapshot& schema) { return column_rows(schema, true); });
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  return column_rows(schema, true, command);
+                });
 }
 
 }  // namespace tetrad::cql

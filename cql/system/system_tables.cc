@@ -46,7 +46,7 @@ class SystemTables final : public VirtualTables {
     if (source == nullptr) {
       return fail(ErrorCode::kInvalid, "table {} does not exist", table.qualified_name());
     }
-    return select_virtual_rows(table, (*source)(schema), command);
+    return select_virtual_rows(table, (*source)(schema, command), command);
   }
 
  private:

@@ -27,25 +27,6 @@ std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) {
   return nodes;
 }
 
-partitioner::StoreLoad store_load(const MetaState& state) {
-  partitioner::StoreLoad load;
-  for (const auto& [id, table] : state.tables) {
-    for (const Tablet& tablet : table->tablets.tablets())
-      for (const StoreAddress& replica : tablet.replicas) ++load[replica];
-  }
-  return load;
-}
-
-void put_table(MetaState& state, std::shared_ptr<const TableInfo> table) {
-  state.by_incarnation[table->incarnation] = table;
-  state.tables[table->id] = std::move(table);
-}
-
-void erase_incarnation(MetaState& state, TableIncarnation incarnation) {
-  state.by_incarnation.erase(incarnation);
-  state.retired.push_back(incarnation);
-}
-
 Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex index) {
   if (!state.cluster_id.is_nil())
     return fail(ErrorCode::kConflict, "the cluster exists already as {}",
@@ -117,12 +98,13 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
 }
 
 Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
-                       const partitioner::Ring& ring, partitioner::StoreLoad& load) {
+                       const partitioner::Ring& ring) {
   if (state.tables.contains(wanted.id))
     return fail(ErrorCode::kConflict, "table id {} exists", wanted.id.to_string());
   partitioner::PlacementOptions options;
   options.tablets = wanted.initial_tablets;
   options.first_tablet_id = state.next_tablet_id;
+  partitioner::StoreLoad load = state.load;
   TETRAD_TRY(std::vector<Tablet> tablets, partitioner::place_table(ring, options, load));
   state.next_tablet_id += tablets.size();
   auto table = std::make_shared<TableInfo>();
@@ -132,7 +114,7 @@ Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
   table->max_partition_mb = wanted.max_partition_mb;
   table->incarnation = TableIncarnation{state.next_incarnation++};
   table->tablets = TabletMap(std::move(tablets));
-  put_table(state, std::move(table));
+  state.put_table(std::move(table));
   return {};
 }
 
@@ -142,7 +124,7 @@ Result<void> truncate_table(MetaState& state, TableId id) {
   if (found == state.tables.end())
     return fail(ErrorCode::kConflict, "no table {} to truncate", id.to_string());
   auto table = std::make_shared<TableInfo>(*found->second);
-  erase_incarnation(state, table->incarnation);
+  state.retired.push_back(table->incarnation);
   table->incarnation = TableIncarnation{state.next_incarnation++};
   std::vector<Tablet> tablets = table->tablets.tablets();
   for (Tablet& tablet : tablets) {
@@ -154,7 +136,7 @@ Result<void> truncate_table(MetaState& state, TableId id) {
     tablet.repaired_us = 0;
   }
   table->tablets = TabletMap(std::move(tablets));
-  put_table(state, std::move(table));
+  state.put_table(std::move(table));
   return {};
 }
 
@@ -166,8 +148,8 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     const auto found = state.tables.find(id);
     if (found == state.tables.end())
       return fail(ErrorCode::kConflict, "no table {} to drop", id.to_string());
-    erase_incarnation(state, found->second->incarnation);
-    state.tables.erase(found);
+    state.retired.push_back(found->second->incarnation);
+    state.erase_table(id);
   }
   for (const TableId& id : body.truncated_tables) TETRAD_TRY_VOID(truncate_table(state, id));
   for (const SchemaChange::AlteredTable& altered : body.altered_tables) {
@@ -178,17 +160,16 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     table->keyspace = altered.keyspace;
     table->name = altered.name;
     table->max_partition_mb = altered.max_partition_mb;
-    put_table(state, std::move(table));
+    state.put_table(std::move(table));
   }
   if (!body.new_tables.empty()) {
     const partitioner::Ring ring(ring_nodes(state));
-    partitioner::StoreLoad load = store_load(state);
     for (const SchemaChange::NewTable& wanted : body.new_tables)
-      TETRAD_TRY_VOID(add_table(state, wanted, ring, load));
+      TETRAD_TRY_VOID(add_table(state, wanted, ring));
   }
   for (const auto& [name, text] : body.objects) {
     if (text)
-      state.schema_objects[name] = *text;
+      state.schema_objects.put(name, *text);
     else
       state.schema_objects.erase(name);
   }
@@ -221,7 +202,7 @@ Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
   TETRAD_TRY(table->tablets,
              table->tablets.with_split(body.tablet, body.at, TabletId{state.next_tablet_id}));
   ++state.next_tablet_id;
-  put_table(state, table);
+  state.put_table(table);
   return {};
 }
 
@@ -264,7 +245,7 @@ Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
   }
   TETRAD_TRY_VOID(enter_stage(tablet, body));
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
-  put_table(state, table);
+  state.put_table(table);
   return {};
 }
 
@@ -273,7 +254,7 @@ Result<void> apply(MetaState& state, const SetTabletFull& body, MetaIndex) {
   TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
   tablet.full = body.full;
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
-  put_table(state, table);
+  state.put_table(table);
   return {};
 }
 
@@ -285,7 +266,7 @@ Result<void> apply(MetaState& state, const SetTabletRepaired& body, MetaIndex) {
     return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
   tablet.repaired_us = std::max(tablet.repaired_us, body.repaired_us);
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
-  put_table(state, table);
+  state.put_table(table);
   return {};
 }
 

@@ -36,7 +36,8 @@ Result<uint32_t> read_u32(ByteReader& in) {
   return static_cast<uint32_t>(value);
 }
 
-void write_texts(const std::map<std::string, std::string>& texts, ByteWriter& out) {
+template <class Texts>
+void write_texts(const Texts& texts, ByteWriter& out) {
   out.varint(texts.size());
   for (const auto& [name, text] : texts) {
     out.bytes(name);
@@ -104,6 +105,16 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
   return {};
 }
 
+void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t each) {
+  for (const partitioner::Tablet& tablet : table.tablets.tablets()) {
+    for (const StoreAddress& member : tablet.replicas) {
+      const auto entry = load.try_emplace(member, 0).first;
+      entry->second += static_cast<uint64_t>(each);
+      if (entry->second == 0) load.erase(entry);
+    }
+  }
+}
+
 Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
   TETRAD_TRY(const uint64_t nodes, in.read_varint());
   for (uint64_t i = 0; i < nodes; ++i) {
@@ -112,11 +123,16 @@ Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
     state.nodes.emplace(host, std::move(node));
   }
   TETRAD_TRY(const uint64_t tables, in.read_varint());
+  std::map<TableId, std::shared_ptr<const TableInfo>> by_id;
+  std::map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
   for (uint64_t i = 0; i < tables; ++i) {
     TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(in));
-    state.by_incarnation[table->incarnation] = table;
-    state.tables[table->id] = table;
+    by_incarnation[table->incarnation] = table;
+    count_members(*table, state.load, 1);
+    by_id[table->id] = table;
   }
+  state.by_incarnation = base::SharedMap(std::move(by_incarnation));
+  state.tables = base::SharedMap(std::move(by_id));
   TETRAD_TRY(const uint64_t retired, in.read_varint());
   for (uint64_t i = 0; i < retired; ++i) {
     TETRAD_TRY(const uint32_t incarnation, read_u32(in));
@@ -126,6 +142,22 @@ Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
 }
 
 }  // namespace
+
+void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
+  erase_table(table->id);
+  count_members(*table, load, 1);
+  by_incarnation.put(table->incarnation, table);
+  const TableId id = table->id;
+  tables.put(id, std::move(table));
+}
+
+void MetaState::erase_table(TableId id) {
+  const auto known = tables.find(id);
+  if (known == tables.end()) return;
+  count_members(*known->second, load, -1);
+  by_incarnation.erase(known->second->incarnation);
+  tables.erase(id);
+}
 
 const TableInfo* MetaState::table(TableIncarnation incarnation) const {
   const auto found = by_incarnation.find(incarnation);
@@ -188,7 +220,8 @@ Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
   TETRAD_TRY(state->secret, read_string(in));
   TETRAD_TRY(state->applied.value, in.read_varint());
   TETRAD_TRY(state->schema_version.value, in.read_varint());
-  TETRAD_TRY(state->schema_objects, read_texts(in));
+  TETRAD_TRY(auto objects, read_texts(in));
+  state->schema_objects = base::SharedMap(std::move(objects));
   TETRAD_TRY_VOID(read_nodes_and_tables(in, *state));
   TETRAD_TRY(state->settings, read_texts(in));
   TETRAD_TRY(state->next_incarnation, read_u32(in));

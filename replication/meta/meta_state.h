@@ -8,11 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "base/shared_map.h"
+#include "partitioner/placement.h"
 #include "partitioner/tablet_map.h"
 
 namespace tetrad::replication {
@@ -49,10 +50,11 @@ struct MetaState {
       schema_version;  // rises with every schema change, equal on all nodes that applied it
   /// "keyspace/<ks>", "table/<ks>/<name>", "type/<ks>/<name>", "function/…", "aggregate/…" → text
   /// that cql wrote.
-  std::map<std::string, std::string> schema_objects;
+  base::SharedMap<std::string, std::string> schema_objects;
   std::map<HostId, NodeInfo> nodes;  // removed ones stay with their state
-  std::map<TableId, std::shared_ptr<const TableInfo>> tables;
-  std::unordered_map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
+  base::SharedMap<TableId, std::shared_ptr<const TableInfo>> tables;
+  base::SharedMap<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
+  partitioner::StoreLoad load;  // how many tablets of all tables each store is a member of
   std::vector<TableIncarnation> retired;  // dropped or truncated; stores clean them up
   std::map<std::string, std::string>
       settings;  // of the whole cluster, for example replication.mode
@@ -68,6 +70,10 @@ struct MetaState {
     bool failed = false;
   };
   std::vector<Outcome> recent_outcomes;
+
+  /// In place of the table of the same id, if there is one.
+  void put_table(std::shared_ptr<const TableInfo> table);
+  void erase_table(TableId id);
 
   const TableInfo* table(TableIncarnation incarnation) const;
   const TableInfo* table(TableId id) const;

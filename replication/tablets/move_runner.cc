@@ -170,8 +170,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   }
   if (nodes.empty()) return;
   const partitioner::Ring ring(std::move(nodes));
-  partitioner::StoreLoad load;
-  for (const auto& [id, table] : state->tables) add_load(*table, load);
+  partitioner::StoreLoad load;  // counted when there is something to do
   const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
   const auto as_it_should_be = [&](const Tablet& tablet) {
     return tablet.replicas.size() >= members_most &&
@@ -183,10 +182,12 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   const auto is_live = [this](HostId host) { return meta_.is_live(host); };
   for (const auto& [id, table] : state->tables) {
     partitioner::StoreLoad of_table;
-    add_load(*table, of_table);
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
       if (changes_.contains(tablet.id) || as_it_should_be(tablet)) continue;
+      if (load.empty())
+        for (const auto& [other_id, other] : state->tables) add_load(*other, load);
+      if (of_table.empty()) add_load(*table, of_table);
       auto members = wanted_members(ring, tablet, of_table, load, is_live);
       if (!members) continue;
       for (const StoreAddress& member : *members) {

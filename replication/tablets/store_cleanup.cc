@@ -102,27 +102,32 @@ bool StoreCleanup::may_take(TableIncarnation incarnation, const Tablet& tablet, 
   return false;
 }
 
+void StoreCleanup::look_at(const TableInfo* before, const TableInfo& now, bool first) {
+  for (uint32_t store = 0; store < stores_.size(); ++store) {
+    if (stores_[store] == nullptr) continue;
+    bool left = first;
+    for (const Tablet& tablet : now.tablets.tablets())
+      (void)may_take(now.incarnation, tablet, store);
+    if (before != nullptr) {
+      for (const Tablet& tablet : before->tablets.tablets()) {
+        if (tablet.stage == TabletStage::kNormal || !holds(tablet, store)) continue;
+        left |= !holds(now.tablets.find(tablet.range.end), store);
+      }
+    }
+    if (left) foreign_.insert({now.incarnation, store});
+  }
+}
+
 /// A new stay begins at once; of a table that has changed, or of the first state of this life,
 /// every table, it is looked whether there is something that is not the store's own.
 void StoreCleanup::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
   const bool first = before->applied.value == 0;
-  for (const auto& [id, table] : now->tables) {
-    const auto known = before->tables.find(id);
-    if (!first && known != before->tables.end() && known->second == table) continue;
-    for (uint32_t store = 0; store < stores_.size(); ++store) {
-      if (stores_[store] == nullptr) continue;
-      bool left = first;
-      for (const Tablet& tablet : table->tablets.tablets())
-        (void)may_take(table->incarnation, tablet, store);
-      if (known != before->tables.end() && !first) {
-        for (const Tablet& tablet : known->second->tablets.tablets()) {
-          if (tablet.stage == TabletStage::kNormal || !holds(tablet, store)) continue;
-          left |= !holds(table->tablets.find(tablet.range.end), store);
-        }
-      }
-      if (left) foreign_.insert({table->incarnation, store});
-    }
-  }
+  using Tables = decltype(now->tables);
+  Tables::compare(before->tables, now->tables,
+                  [&](const TableId&, const auto* known, const auto* table) {
+                    if (table != nullptr)
+                      look_at(known == nullptr ? nullptr : known->get(), **table, first);
+                  });
   if (foreign_.empty() || erasing_ || TETRAD_MUTANT(cleanup_skipped)) return;
   erasing_ = true;
   tasks_.spawn(erase_foreign());

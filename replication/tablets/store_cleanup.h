@@ -51,6 +51,8 @@ class StoreCleanup {
   };
 
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
+  /// Of a table that is new (`before` null) or has changed; or of any, in the first state.
+  void look_at(const TableInfo* before, const TableInfo& now, bool first);
   /// This life has not caught up with an earlier one: the marks of the log are of later stays. What
   /// seems to be nobody's may be a member's.
   bool is_behind(const MetaState& state, uint32_t store) const;

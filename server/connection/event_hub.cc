@@ -55,11 +55,15 @@ void compare_keyspaces(const cql::KeyspaceSchema& before, const cql::KeyspaceSch
   compare_maps(before.types, now.types, [&](Kind kind, const std::string& name) {
     changes.push_back({kind, Target::kType, now.name, name, {}});
   });
-  compare_maps(before.tables, now.tables, [&](Kind kind, const std::string& name) {
-    if (kind == Kind::kUpdated && equal_to_clients(*before.tables.at(name), *now.tables.at(name)))
-      return;
-    changes.push_back({kind, Target::kTable, now.name, name, {}});
-  });
+  using Tables = decltype(now.tables);
+  Tables::compare(before.tables, now.tables,
+                  [&](const std::string& name, const auto* old, const auto* fresh) {
+                    const Kind kind = old == nullptr     ? Kind::kCreated
+                                      : fresh == nullptr ? Kind::kDropped
+                                                         : Kind::kUpdated;
+                    if (kind == Kind::kUpdated && equal_to_clients(**old, **fresh)) return;
+                    changes.push_back({kind, Target::kTable, now.name, name, {}});
+                  });
   compare_maps(
       by_signature(before.functions), by_signature(now.functions),
       [&](Kind kind, const auto& signature) {

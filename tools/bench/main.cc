@@ -39,6 +39,7 @@ struct Settings {
   int runs = 1;
   bench::Scale scale;
   int replication_factor = 1;
+  uint64_t tables = 1000;
   std::string keyspace = "bench", level = "ONE";
   std::vector<int> pids;
   std::vector<std::string> workloads;
@@ -303,6 +304,58 @@ void make_schema(const Settings& s) {
   connection.close();
 }
 
+/// Times statements one after the other, each until it is answered, and tells their kind's median.
+void time_statements(Connection& connection, uint64_t tables, const char* kind,
+                     const std::vector<std::string>& statements) {
+  std::vector<double> took_ms;
+  for (const std::string& statement : statements) {
+    const auto begun = Clock::now();
+    connection.query(statement);
+    took_ms.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begun).count());
+  }
+  std::ranges::sort(took_ms);
+  fmt::print("ddl     {:>6} tables  {:<12}  median {:>7.2f}  worst {:>7.2f} ms\n", tables, kind,
+             took_ms[took_ms.size() / 2], took_ms.back());
+  std::fflush(stdout);
+}
+
+/// Schema changes at 10 tables, at a quarter of --tables and at all of them, in a keyspace that is
+/// made anew and dropped at the end.
+void run_ddl(const Settings& s) {
+  constexpr uint64_t kFewTables = 10, kTimed = 20;
+  asio::io_context io;
+  Connection connection(io, s.hosts.front(), s.port);
+  connection.connect();
+  const std::string keyspace = s.keyspace + "_ddl";
+  connection.query("DROP KEYSPACE IF EXISTS " + keyspace);
+  connection.query(
+      fmt::format("CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', "
+                  "'replication_factor': {}}}",
+                  keyspace, s.replication_factor));
+  constexpr const char* kCreate =
+      "CREATE TABLE {}.{}{} (pk bigint, ck bigint, v blob, w map<text, int>, "
+      "PRIMARY KEY (pk, ck))";
+  uint64_t made = 0;
+  for (const uint64_t step : {kFewTables, s.tables / 4, s.tables}) {
+    for (; made < step; ++made)
+      connection.query(fmt::format(fmt::runtime(kCreate), keyspace, "t", made));
+    const auto timed = [&](const char* kind, const char* format) {
+      std::vector<std::string> statements;
+      for (uint64_t i = 0; i < kTimed; ++i)
+        statements.push_back(fmt::format(fmt::runtime(format), keyspace, "timed", i));
+      time_statements(connection, made, kind, statements);
+    };
+    timed("CREATE TABLE", kCreate);
+    timed("ALTER TABLE", "ALTER TABLE {}.{}{} ADD added int");
+    timed("TRUNCATE", "TRUNCATE {}.{}{}");
+    timed("CREATE TYPE", "CREATE TYPE {}.{}{} (a int, b text)");
+    timed("DROP TYPE", "DROP TYPE {}.{}{}");
+    timed("DROP TABLE", "DROP TABLE {}.{}{}");
+  }
+  connection.query("DROP KEYSPACE " + keyspace);
+  connection.close();
+}
+
 void run_once(const Settings& s, const bench::Workload& workload) {
   Run run(s, workload);
   for (int i = 0; i < 11; ++i) {
@@ -385,7 +438,8 @@ void run_once(const Settings& s, const bench::Workload& workload) {
 int main(int argc, char** argv) {
   Settings s;
   std::string help =
-      "tetrad-bench: load for a CQL server. Workloads:\n  schema  make the tables anew";
+      "tetrad-bench: load for a CQL server. Workloads:\n  schema  make the tables anew\n"
+      "  ddl     schema changes one at a time, with few tables and with --tables";
   for (const bench::Workload& workload : bench::make_workloads(s.scale))
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
   CLI::App app(help);
@@ -400,6 +454,7 @@ int main(int argc, char** argv) {
   app.add_option("--rows", s.scale.rows, "Rows of table kv");
   app.add_option("--partitions", s.scale.partitions, "Partitions of 100 rows of table ts");
   app.add_option("--value-bytes", s.scale.value_bytes, "Size of a value");
+  app.add_option("--tables", s.tables, "Tables that workload ddl makes");
   app.add_option("--rf", s.replication_factor, "Replication factor of the keyspace");
   app.add_option("--keyspace", s.keyspace, "Keyspace");
   app.add_option("--consistency", s.level, "ONE, QUORUM, ...");
@@ -413,13 +468,18 @@ int main(int argc, char** argv) {
   }
   const auto known = bench::make_workloads(s.scale);
   for (const auto& name : s.workloads) {
-    if (name != "schema" && std::ranges::find(known, name, &bench::Workload::name) == known.end())
+    if (name != "schema" && name != "ddl" &&
+        std::ranges::find(known, name, &bench::Workload::name) == known.end())
       die("no workload '" + name + "': see --help");
   }
   uint64_t number = static_cast<uint64_t>(Clock::now().time_since_epoch().count() % 100'000);
   for (const auto& name : s.workloads) {
     if (name == "schema") {
       make_schema(s);
+      continue;
+    }
+    if (name == "ddl") {
+      run_ddl(s);
       continue;
     }
     for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) {

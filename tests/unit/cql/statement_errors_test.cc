@@ -840,7 +840,7 @@ struct Fixture : LocalCluster {
           "not supported yet: counters");
     REQUIRE(cql("CREATE TABLE seme.cnt (k int PRIMARY KEY, c bigint)") == "ok");
     const std::string key = cql::table_key("seme", "cnt");
-    std::string text = meta.snapshot()->schema_objects.at(key);
+    std::string text = meta.snapshot()->schema_objects.find(key)->second;
     const size_t type = text.find("bigint");
     REQUIRE(type != std::string::npos);
     text.replace(type, 6, "counter");

@@ -39,7 +39,7 @@ MetaState cluster_of(uint8_t count) {
   for (uint8_t i = 1; i <= std::min<uint8_t>(count, 4); ++i)
     tablet.replicas.push_back({host(i), 0});
   table->tablets = partitioner::TabletMap({tablet});
-  state.tables[table->id] = table;
+  state.tables.put(table->id, table);
   return state;
 }
 

@@ -54,7 +54,18 @@ struct Group {
     REQUIRE(decoded);
     MetaApplied applied = apply_meta_command(state, MetaIndex{++index}, *decoded);
     state = applied.state;
+    check_load();
     return applied.outcome;
+  }
+  void check_load() const {
+    partitioner::StoreLoad counted;
+    for (const auto& [id, table] : state->tables) {
+      CHECK(state->table(table->incarnation) == table.get());
+      for (const auto& tablet : table->tablets.tablets())
+        for (const StoreAddress& member : tablet.replicas) ++counted[member];
+    }
+    CHECK(state->by_incarnation.size() == state->tables.size());
+    CHECK(state->load == counted);
   }
   void form(uint8_t nodes) {
     BootstrapCluster bootstrap;

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ordered map whose copies share what they have in common: a copy costs a pointer for every few
+// dozen entries, a change of a copy those and one group of entries, and the difference of two maps
+// is found without looking at what they share. For immutable states that follow one another.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace tetrad::base {
+
+template <class Key, class Value>
+class SharedMap {
+ public:
+  using Entry = std::pair<Key, Value>;
+
+ private:
+  using Group = std::vector<Entry>;  // ascending, never empty
+  using GroupPtr = std::shared_ptr<const Group>;
+  static constexpr size_t kGroupMax = 64;
+
+ public:
+  class const_iterator {
+   public:
+    using iterator_category = std::forward_iterator_tag;
+    using value_type = Entry;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const Entry*;
+    using reference = const Entry&;
+
+    const_iterator() = default;
+    reference operator*() const { return (*group_)->operator[](place_); }
+    pointer operator->() const { return &**this; }
+    const_iterator& operator++() {
+      if (++place_ == (*group_)->size()) {
+        ++group_;
+        place_ = 0;
+      }
+      return *this;
+    }
+    const_iterator operator++(int) {
+      const_iterator old = *this;
+      ++*this;
+      return old;
+    }
+    bool operator==(const const_iterator&) const = default;
+
+   private:
+    friend class SharedMap;
+    const_iterator(const GroupPtr* group, size_t place) : group_(group), place_(place) {}
+    const GroupPtr* group_ = nullptr;
+    size_t place_ = 0;
+  };
+
+  SharedMap() = default;
+  explicit SharedMap(std::map<Key, Value> entries) : size_(entries.size()) {
+    Group group;
+    while (!entries.empty()) {
+      auto node = entries.extract(entries.begin());
+      group.emplace_back(std::move(node.key()), std::move(node.mapped()));
+      if (group.size() < kGroupMax / 2 && !entries.empty()) continue;
+      groups_.push_back(std::make_shared<const Group>(std::move(group)));
+      group = {};
+    }
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const_iterator begin() const { return {groups_.data(), 0}; }
+  const_iterator end() const { return {groups_.data() + groups_.size(), 0}; }
+
+  /// The first entry that is not before `key`.
+  template <class Like>
+  const_iterator lower_bound(const Like& key) const {
+    const auto group = std::partition_point(
+        groups_.begin(), groups_.end(), [&](const GroupPtr& g) { return g->back().first < key; });
+    if (group == groups_.end()) return end();
+    const auto entry = std::partition_point((*group)->begin(), (*group)->end(),
+                                            [&](const Entry& e) { return e.first < key; });
+    return {groups_.data() + (group - groups_.begin()),
+            static_cast<size_t>(entry - (*group)->begin())};
+  }
+  template <class Like>
+  const_iterator upper_bound(const Like& key) const {
+    const_iterator at = lower_bound(key);
+    if (at != end() && !(key < at->first)) ++at;
+    return at;
+  }
+  template <class Like>
+  const_iterator find(const Like& key) const {
+    const const_iterator at = lower_bound(key);
+    return at != end() && !(key < at->first) ? at : end();
+  }
+  template <class Like>
+  bool contains(const Like& key) const {
+    return find(key) != end();
+  }
+
+  void put(Key key, Value value) {
+    const const_iterator at = lower_bound(key);
+    const size_t index = at == end() && !groups_.empty()
+                             ? groups_.size() - 1
+                             : static_cast<size_t>(at.group_ - groups_.data());
+    Group group;
+    if (!groups_.empty()) {
+      group.reserve(groups_[index]->size() + 1);
+      group = *groups_[index];
+    }
+    const size_t place = at == end() ? group.size() : at.place_;
+    if (at != end() && !(key < at->first)) {
+      group[place].second = std::move(value);
+    } else {
+      group.insert(group.begin() + static_cast<std::ptrdiff_t>(place),
+                   Entry(std::move(key), std::move(value)));
+      ++size_;
+    }
+    if (groups_.empty()) groups_.emplace_back();
+    if (group.size() > kGroupMax) {
+      const auto half = group.begin() + kGroupMax / 2;
+      Group right(std::make_move_iterator(half), std::make_move_iterator(group.end()));
+      group.erase(half, group.end());
+      groups_.insert(groups_.begin() + static_cast<std::ptrdiff_t>(index) + 1,
+                     std::make_shared<const Group>(std::move(right)));
+    }
+    groups_[index] = std::make_shared<const Group>(std::move(group));
+  }
+
+  template <class Like>
+  void erase(const Like& key) {
+    const const_iterator at = find(key);
+    if (at == end()) return;
+    const auto slot = groups_.begin() + (at.group_ - groups_.data());
+    --size_;
+    if ((*slot)->size() == 1) {
+      groups_.erase(slot);
+      return;
+    }
+    Group group = **slot;
+    group.erase(group.begin() + static_cast<std::ptrdiff_t>(at.place_));
+    *slot = std::make_shared<const Group>(std::move(group));
+  }
+
+  /// Calls `visit(key, before, now)` for each key that only one of two maps has (the other pointer
+  /// is null) or whose values differ. Groups that both share are passed over.
+  template <class Visit>
+  static void compare(const SharedMap& before, const SharedMap& now, Visit visit) {
+    const_iterator a = before.begin(), b = now.begin();
+    while (a != before.end() || b != now.end()) {
+      if (a != before.end() && b != now.end()) {
+        if (a.place_ == 0 && b.place_ == 0 && *a.group_ == *b.group_) {
+          ++a.group_;
+          ++b.group_;
+          continue;
+        }
+        if (!(a->first < b->first) && !(b->first < a->first)) {
+          if (!(a->second == b->second)) visit(a->first, &a->second, &b->second);
+          ++a;
+          ++b;
+          continue;
+        }
+      }
+      if (b == now.end() || (a != before.end() && a->first < b->first)) {
+        visit(a->first, &a->second, static_cast<const Value*>(nullptr));
+        ++a;
+      } else {
+        visit(b->first, static_cast<const Value*>(nullptr), &b->second);
+        ++b;
+      }
+    }
+  }
+
+ private:
+  std::vector<GroupPtr> groups_;
+  size_t size_ = 0;
+};
+
+}  // namespace tetrad::base
