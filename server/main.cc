@@ -5,6 +5,16 @@
 #include "server/config/options.h"
 #include "server/node.h"
 
+namespace {
+
+/// Says why the program ends, on one line. 2: as it is configured it cannot run.
+int ended_by(const tetrad::Error& error) {
+  std::fprintf(stderr, "tetrad: %s\n", error.message.c_str());
+  return error.code == tetrad::ErrorCode::kConfig ? 2 : 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace tetrad;
   const auto line = server::read_command_line(argc, argv);
@@ -28,14 +38,7 @@ int main(int argc, char** argv) {
   const Logger logger(base::make_stderr_sink(server::log_level_named(line->options.log_level)),
                       "node");
   auto node = server::Node::open(line->options, logger);
-  if (!node) {
-    std::fprintf(stderr, "tetrad: %s\n", node.error().message.c_str());
-    return node.error().code == ErrorCode::kConfig ? 2 : 1;
-  }
+  if (!node) return ended_by(node.error());
   const auto ended = (*node)->run();
-  if (!ended) {
-    std::fprintf(stderr, "tetrad: %s\n", ended.error().message.c_str());
-    return 1;
-  }
-  return 0;
+  return ended ? 0 : ended_by(ended.error());
 }

@@ -403,6 +403,7 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY(log_,
              storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
+  TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   for (uint32_t i = 0; i < shards; ++i) {
     if (i != 0) reactors_.push_back(std::make_unique<AsioReactor>());

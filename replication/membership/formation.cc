@@ -13,6 +13,7 @@ namespace {
 constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
 constexpr BytesView kStoresKey = "node/s";
+constexpr BytesView kNameKey = "node/n";
 constexpr uint8_t kJoinFormat = 1;
 constexpr int64_t kAskUs = 300'000;  // a seed that is not up yet says nothing
 constexpr int64_t kAnswerUs = 100'000;
@@ -56,7 +57,21 @@ Result<JoinRequest> decode_join(BytesView body) {
   return request;
 }
 
+Result<void> check_name(std::string_view saved, std::string_view configured) {
+  if (saved == configured) return {};
+  return fail(ErrorCode::kConfig,
+              "cluster_name: the saved name '{}' != the configured name '{}'; change it back, or "
+              "start with an empty data directory",
+              saved, configured);
+}
+
 }  // namespace
+
+Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured) {
+  TETRAD_TRY(const auto saved, log.get(kNameKey));
+  if (!saved) return {};
+  return check_name(*saved, configured);
+}
 
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log) {
   TETRAD_TRY(const auto host, log.get(kHostKey));
@@ -163,6 +178,7 @@ Task<void> Formation::run() {
       co_await base::sleep_for(reactor_, options_.retry_us);
     }
   }
+  if (begun) begun = check_state();
   if (!begun) {
     options_.fatal(begun.error());
     co_return;
@@ -179,6 +195,7 @@ Task<Result<void>> Formation::store_identity() {
   Bytes stores;
   base::ByteWriter(stores).u32(options_.self.store_count);
   batch.push_back({Bytes(kStoresKey), std::move(stores)});
+  batch.push_back({Bytes(kNameKey), Bytes(options_.cluster_name)});
   base::OneShot<Result<void>> written;
   const auto setter = written.setter();
   storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
@@ -301,6 +318,13 @@ void Formation::confirm() {
   if (!std::exchange(confirmed_, true)) options_.member();
 }
 
+/// For logs that have no name: the cluster's own.
+Result<void> Formation::check_state() const {
+  const MetaSnapshot state = meta_.snapshot();
+  if (state->cluster_id.is_nil()) return {};
+  return check_name(state->cluster_name, options_.cluster_name);
+}
+
 bool Formation::known_to_leader() const { return known_as_is() && meta_.driver()->core().leader(); }
 
 bool Formation::known_as_is() const {
@@ -312,6 +336,11 @@ bool Formation::known_as_is() const {
 /// leader for long asks whether it has been removed.
 Task<void> Formation::keep_known() {
   while (true) {
+    // What was applied before may come only now.
+    if (const Result<void> named = check_state(); !named) {
+      options_.fatal(named.error());
+      co_return;
+    }
     if (known_to_leader()) {
       confirm();
       co_await base::sleep_for(reactor_, kLookAgainUs);

@@ -5,6 +5,7 @@
 //   "node/h"  16 B host id, made at the first start
 //   "node/c"  16 B cluster id, once the node has one
 //   "node/s"  u32 stores of the node, written with the other two; absent in older logs: 1
+//   "node/n"  cluster name, written with them; absent in older logs
 //
 //   join   := u8 version (1), 16 B cluster id (nil: none yet), cluster name, node, u64 token seed
 //   answer := 16 B cluster id, varint count, (16 B host, endpoint)*
@@ -33,6 +34,8 @@ struct NodeIdentity {
 /// The stores this node was first started with; unset: it has not been started yet. Errors: kIo,
 /// kCorruption.
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);
+/// What a node has is one cluster's, whose name does not change. Errors: kConfig, kIo.
+Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured);
 /// Errors: kIo, kCorruption.
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
 
@@ -68,6 +71,7 @@ class Formation {
   void confirm();
   Bytes join_request() const;
   Bytes join_answer() const;
+  Result<void> check_state() const;
   bool known_as_is() const;
   bool known_to_leader() const;
   bool is_first_seed() const;

@@ -77,7 +77,9 @@ class Node:
     def refused(self, *more):
         """Starts another with these arguments, which must not run: its exit code and what it said."""
         arguments = self.arguments(*more)
-        if "--listen-address" in more:
-            del arguments[1:3]
+        for option in ("--listen-address", "--shards"):
+            if option in more:
+                first = arguments.index(option)
+                del arguments[first:first + 2]
         ended = subprocess.run(arguments, capture_output=True, text=True, timeout=20)
         return ended.returncode, ended.stderr.strip()

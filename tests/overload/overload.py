@@ -478,6 +478,18 @@ def refuses_to_start(node):
 
 
 @case
+def keeps_what_it_was_started_with(node):
+    """another cluster name or number of shards than the data's: one line, exit code 2, and the node is back as it was"""
+    node.stop()
+    for arguments, words in ((("--cluster-name", "Other"), "the saved name 'tetrad' != the configured name 'Other'"), (("--shards", "7"), "first started with")):
+        code, said = node.refused(*arguments)
+        expect(code == 2 and words in said and len(said.splitlines()) == 1, f"{arguments}: exit code {code}: {said}")
+    node.start()
+    with Client() as client:
+        expect(client.ask(OPTIONS).opcode == SUPPORTED, "not back")
+
+
+@case
 def stops_under_load(node):
     """SIGTERM under load: stopped within two seconds, and back with everything"""
     ended = threading.Event()

@@ -156,4 +156,26 @@ TEST_CASE("a node with another cluster name is refused with a reason") {
   CHECK(cluster[1].fatal()->message.find("cluster_name is 'Other'") != std::string::npos);
 }
 
+TEST_CASE("a node that was given another cluster name since it got its data is refused") {
+  for (const size_t nodes : {size_t{1}, size_t{3}}) {
+    INFO("nodes=" << nodes);
+    SimCluster cluster(nodes, nodes);
+    REQUIRE(cluster.form());
+    const std::string name = cluster[0].options().cluster_name;
+    for (size_t i = 0; i < nodes; ++i) cluster[i].kill();
+    cluster.world().run_for(1'000'000);
+    cluster[0].options().cluster_name = "Other";
+    cluster[0].start();
+    REQUIRE(cluster.world().run_until([&] { return cluster[0].fatal().has_value(); }, 10'000'000));
+    CHECK(cluster[0].fatal()->code == ErrorCode::kConfig);
+    CHECK(cluster[0].fatal()->message.find(
+              "saved name '" + name + "' != the configured name 'Other'") != std::string::npos);
+    CHECK_FALSE(cluster[0].is_ready());
+    cluster[0].kill();
+    cluster[0].options().cluster_name = name;
+    for (size_t i = 0; i < nodes; ++i) cluster[i].start();
+    CHECK(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 10'000'000));
+  }
+}
+
 }  // namespace tetrad::simulation
