@@ -480,6 +480,8 @@ std::string describe_table(const TableSchema& table, bool internals) {
   add("min_index_interval", std::to_string(o.min_index_interval));
   add("read_repair", quoted(o.read_repair));
   add("speculative_retry", quoted(o.speculative_retry));
+  if (o.initial_partitions != 0)
+    add("tetrad_initial_partitions", std::to_string(o.initial_partitions));
   if (o.max_partition_mb != 0) add("tetrad_max_partition_mb", std::to_string(o.max_partition_mb));
   out += ";";
   if (internals) {

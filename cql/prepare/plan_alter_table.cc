@@ -205,6 +205,13 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   } else if (const auto* options = std::get_if<ast::TableOptions>(&statement.action)) {
     std::optional<Uuid> id;
     TETRAD_TRY(const auto properties, guarded_properties(options->properties, input));
+    if (std::ranges::any_of(properties, [](const ast::Property& property) {
+          return property.name.text == "tetrad_initial_partitions";
+        })) {
+      return fail(ErrorCode::kConfig,
+                  "Cannot alter tetrad_initial_partitions: it counts when a table is created, "
+                  "afterwards physical partitions split by themselves");
+    }
     TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
     TETRAD_TRY_VOID(check_compressed(table.options, input));
     if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");

@@ -289,8 +289,8 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
          : base::make_time_uuid(base::uuid_ticks_of_unix_us(input.now_us) + input.random.below(10),
                                 static_cast<uint16_t>(input.random.next()), input.random.next())};
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
-  out.change.new_tables.push_back(
-      {table.id, keyspace_name, name, table.options.max_partition_mb, 0});
+  out.change.new_tables.push_back({table.id, keyspace_name, name, table.options.max_partition_mb,
+                                   table.options.initial_partitions});
   out.answer = table_changed(Kind::kCreated, keyspace_name, name);
   return out;
 }

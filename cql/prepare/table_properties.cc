@@ -89,6 +89,14 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     } else if (name == "tetrad_max_partition_mb") {
       TETRAD_TRY(const int32_t mb, integer_at_least(property, 1));
       options.max_partition_mb = static_cast<uint32_t>(mb);
+    } else if (name == "tetrad_initial_partitions") {
+      constexpr int32_t kInitialPartitionsMax = 1024;
+      TETRAD_TRY(const int32_t count, integer_at_least(property, 0));
+      if (count > kInitialPartitionsMax) {
+        return fail(ErrorCode::kConfig, "{} must be less than or equal to {} (got {})", name,
+                    kInitialPartitionsMax, count);
+      }
+      options.initial_partitions = static_cast<uint32_t>(count);
     } else if (name == "bloom_filter_fp_chance") {
       TETRAD_TRY(const std::string text, simple_value(property));
       TETRAD_TRY(options.bloom_filter_fp_chance, real(name, text));

@@ -41,6 +41,8 @@ json options_json(const TableOptions& options) {
   out["default_time_to_live"] = options.default_time_to_live_s;
   if (options.gc_grace_seconds) out["gc_grace_seconds"] = *options.gc_grace_seconds;
   out["tetrad_max_partition_mb"] = options.max_partition_mb;
+  if (options.initial_partitions != 0)
+    out["tetrad_initial_partitions"] = options.initial_partitions;
   out["bloom_filter_fp_chance"] = options.bloom_filter_fp_chance;
   out["crc_check_chance"] = options.crc_check_chance;
   out["cdc"] = options.cdc;
@@ -68,6 +70,7 @@ TableOptions read_options(const json& in) {
   out.default_time_to_live_s = in.at("default_time_to_live");
   if (in.contains("gc_grace_seconds")) out.gc_grace_seconds = in["gc_grace_seconds"].get<int32_t>();
   out.max_partition_mb = in.at("tetrad_max_partition_mb");
+  out.initial_partitions = in.value("tetrad_initial_partitions", uint32_t{0});
   out.bloom_filter_fp_chance = in.at("bloom_filter_fp_chance");
   out.crc_check_chance = in.at("crc_check_chance");
   out.cdc = in.at("cdc");

@@ -53,8 +53,9 @@ struct TableOptions {
   std::string comment;
   int32_t default_time_to_live_s = 0;
   std::optional<int32_t>
-      gc_grace_seconds;           // unset: 864000 is echoed, the purge horizon alone decides
-  uint32_t max_partition_mb = 0;  // tetrad_max_partition_mb; 0: the cluster's setting
+      gc_grace_seconds;             // unset: 864000 is echoed, the purge horizon alone decides
+  uint32_t max_partition_mb = 0;    // tetrad_max_partition_mb; 0: the cluster's setting
+  uint32_t initial_partitions = 0;  // tetrad_initial_partitions; 0: as placement decides
   /// Everything else by name, in the text form of system_schema.tables ("caching" → its map and so
   /// on).
   double bloom_filter_fp_chance = 0.01, crc_check_chance = 1.0;

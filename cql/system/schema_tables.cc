@@ -134,7 +134,9 @@ VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
   if (table.is_counter) flags.push_back("counter");
   if (compact && !table.has_hidden_clustering()) flags.push_back("dense");
   const uint32_t partition_mb = table.options.max_partition_mb;
+  const uint32_t initial = table.options.initial_partitions;
   VirtualRow row = {text(keyspace.name), text(table.name), text_set(flags),
+                    initial != 0 ? number(static_cast<int32_t>(initial)) : kNull,
                     partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};
   std::ranges::move(option_cells(table), std::back_inserter(row));
   return row;
@@ -166,6 +168,7 @@ void define_schema_tables(ComputedTables& tables) {
   std::vector<ComputedTables::Column> table_columns = {{"keyspace_name", "text", "pk"},
                                                        {"table_name", "text", "ck"},
                                                        {"flags", "frozen<set<text>>"},
+                                                       {"tetrad_initial_partitions", "int"},
                                                        {"tetrad_max_partition_mb", "int"}};
   table_columns.insert(table_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
   tables.define("system_schema", "tables", table_columns,
