@@ -63,8 +63,9 @@ struct DataMutants {
   bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
   bool truncate_not_awaited = false;      // rule 29: TRUNCATE answers before W members know
   bool truncate_not_synced = false;       // rule 29: what W members know a power cut takes away
-  bool stale_stamp_acked = false;  // rule 28: a replica that has seen a later stamp is not heeded
-  bool voters_even = false;        // rule 30: two voters
+  bool stale_stamp_acked = false;    // rule 28: a replica that has seen a later stamp is not heeded
+  bool applied_not_learned = false;  // rule 29: what others have applied is not learned from them
+  bool voters_even = false;          // rule 30: two voters
 };
 
 #ifdef TETRAD_DATA_MUTANTS

@@ -202,7 +202,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
         co_await base::sleep_for(reactor_, 5'000);  // the newer map is on its way here
         continue;
       }
-      if (error.code == ErrorCode::kStaleEpoch) error.code = ErrorCode::kServerError;
+      if (error.code == ErrorCode::kStaleEpoch) error = own_read_error(error, options.level);
       co_return std::unexpected(std::move(error));
     }
     if (alone) co_return std::move(gathering->data.front().result);
@@ -241,8 +241,13 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     } else {
       repaired = co_await read_and_repair(command, seen, std::move(answered), attempt);
     }
-    if (repaired || reactor_.now_us() >= options.deadline.at_us) co_return repaired;
+    if (repaired) co_return repaired;
     const ErrorCode code = repaired.error().code;
+    if (reactor_.now_us() >= options.deadline.at_us) {
+      if (code == ErrorCode::kStaleEpoch)
+        co_return std::unexpected(own_read_error(repaired.error(), options.level));
+      co_return repaired;
+    }
     const bool again =
         code == ErrorCode::kStaleEpoch ||
         (!last && (code == ErrorCode::kReadTimeout || code == ErrorCode::kReadFailure));
@@ -254,6 +259,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
 Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level) const {
   if (error.code == ErrorCode::kStaleSchema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (error.code == ErrorCode::kStaleEpoch) {
+    return Error(ErrorCode::kReadTimeout, "Operation timed out while replicas moved.",
+                 base::TimeoutDetail{level, 0, 1});
+  }
   if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return error;
   logger_.error("a read failed error={}", error.message);
   base::FailureDetail detail{level, 0, 1, {}, base::WriteType::kSimple, false};

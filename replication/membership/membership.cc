@@ -46,6 +46,8 @@ Bytes Membership::heartbeat() const {
   writer.u64(applied_.value);
   writer.i64(clock_.now_us(reactor_.wall_time_us()));
   writer.u64(options_.start_number);
+  writer.u64(entry_.index);
+  writer.u64(entry_.term);
   return body;
 }
 
@@ -78,6 +80,11 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const auto clock_us = in.read_i64();
   const auto start_number = in.read_u64();
   if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
+  AppliedEntry entry;
+  if (const auto index = in.read_u64()) {
+    const auto term = in.read_u64();
+    if (term) entry = {*index, *term};
+  }
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
@@ -107,7 +114,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
       logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
     if (liveness_) liveness_(from, true);
   }
-  if (heartbeat_) heartbeat_(from);
+  if (heartbeat_) heartbeat_(from, entry);
 }
 
 bool Membership::is_live(HostId host) const {

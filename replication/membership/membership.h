@@ -3,7 +3,8 @@
 // somebody waits for what it tells.
 //
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
-//                u64 number of this start of the program
+//                u64 number of this start of the program, [u64 index, u64 term of the metadata
+//                log's last entry that the node has applied]
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -27,12 +28,17 @@ struct MembershipOptions {
   uint64_t start_number = 0;
 };
 
+/// An entry of the metadata log that a node has applied; index 0: none told.
+struct AppliedEntry {
+  uint64_t index = 0, term = 0;
+};
+
 class Membership {
  public:
   /// On this shard, after `host` came up, was started anew, or went down.
   using LivenessListener = std::function<void(HostId host, bool live)>;
-  /// After each heartbeat.
-  using HeartbeatListener = std::function<void(HostId host)>;
+  /// After each heartbeat, with what it told.
+  using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
 
   /// Heartbeats carry `clock` and feed it.
   Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock, MembershipOptions options,
@@ -45,7 +51,10 @@ class Membership {
   /// The hosts to tell and to listen for.
   void set_hosts(const MetaState& state);
   /// What heartbeats tell from now on.
-  void set_applied(MetaIndex applied) { applied_ = applied; }
+  void set_applied(MetaIndex applied, AppliedEntry entry) {
+    applied_ = applied;
+    entry_ = entry;
+  }
   void beat(HostId host);
   void beat_all();
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
@@ -76,7 +85,8 @@ class Membership {
   const MembershipOptions options_;
   const Logger logger_;
   std::map<HostId, Host> hosts_;
-  MetaIndex applied_;
+  MetaIndex applied_;  // by all shards; the entry by the first
+  AppliedEntry entry_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

@@ -57,7 +57,7 @@ MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
                 tasks_.spawn(serve_proposal(Bytes(body), context.deadline, std::move(reply)));
               });
   membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
-  membership_.on_heartbeat([this](HostId) { wake(); });
+  membership_.on_heartbeat([this](HostId, AppliedEntry entry) { on_heartbeat(entry); });
 }
 
 MetaServiceImpl::~MetaServiceImpl() {
@@ -137,13 +137,26 @@ void MetaServiceImpl::set_fronts_applied(MetaIndex index) {
 
 void MetaServiceImpl::tell_applied() {
   const MetaIndex applied = applied_by_shards();
-  membership_.set_applied(applied);
+  AppliedEntry entry;
+  if (driver_) {
+    const RaftPosition position = driver_->applied_position();
+    entry = {position.index, position.term};
+  }
+  membership_.set_applied(applied, entry);
   std::set<HostId> told;
   std::erase_if(to_tell_, [&](const auto& waiting) {
     if (applied < waiting.first) return false;
     if (told.insert(waiting.second).second) membership_.beat(waiting.second);
     return true;
   });
+  wake();
+}
+
+/// While the group elects a leader nobody else says what is committed: a node that knows less would
+/// be refused by those that know more until there is one.
+void MetaServiceImpl::on_heartbeat(AppliedEntry entry) {
+  if (!TETRAD_MUTANT(applied_not_learned) && driver_ && entry.index > driver_->applied_index())
+    driver_->learn_committed({entry.term, entry.index});
   wake();
 }
 

@@ -61,7 +61,6 @@ class MetaServiceImpl final : public MetaService {
   Task<bool> wait_for(std::function<bool()> condition, base::MonotonicUs until_us);
   /// Wakes those who wait, and the listeners.
   void on_liveness_changed();
-  void on_heartbeat() { wake(); }
 
   void set_tablet_bytes(TabletId tablet, uint64_t bytes) {
     tablet_bytes_[tablet] = bytes;
@@ -108,6 +107,7 @@ class MetaServiceImpl final : public MetaService {
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);
   void tell_applied();
+  void on_heartbeat(AppliedEntry entry);
   bool all_live_applied(MetaIndex index) const;
   static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
                                                         const SchemaChange& change);

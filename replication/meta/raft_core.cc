@@ -433,6 +433,15 @@ Result<void> RaftCore::on_heartbeat(const RaftMessage& message, const RaftHeartb
   return {};
 }
 
+void RaftCore::learn_committed(RaftIndex index, RaftTerm term) {
+  if (role_ == RaftRole::kLeader || index <= commit_) return;
+  if (TETRAD_RAFT_MUTANT(options_, kLearnsAnyTerm)) {
+    commit_to(std::min(index, log_.last_index()));
+  } else if (log_.term_at(index) == term) {
+    commit_to(index);
+  }
+}
+
 Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
                                            const RaftInstallSnapshot& body) {
   TETRAD_TRY_VOID(follow(message.from));

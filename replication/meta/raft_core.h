@@ -181,6 +181,10 @@ class RaftCore {
   Result<void> snapshot_taken(const RaftSnapshotMeta& meta);
   /// Whether an image reached the other driver.
   void snapshot_sent(RaftServerId to, bool delivered);
+  /// Another server, whichever, has applied the entry `index` of `term`, so it is committed. Where
+  /// this log holds that very entry it holds all before it too (log matching), and has it committed
+  /// without having heard so from a leader. An entry of another term tells nothing.
+  void learn_committed(RaftIndex index, RaftTerm term);
   /// The connection to a peer broke: what was on it may be lost.
   void peer_unreachable(RaftServerId server);
 

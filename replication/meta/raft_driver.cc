@@ -171,6 +171,11 @@ Result<void> RaftDriver::transfer_leadership(RaftServerId to) {
   return {};
 }
 
+void RaftDriver::learn_committed(RaftPosition position) {
+  core_->learn_committed(position.index, position.term);
+  drain();
+}
+
 void RaftDriver::sync_applied(std::function<void()> done) {
   std::vector<Operation> batch;
   batch.push_back(put_applied(applied_));

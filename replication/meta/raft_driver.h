@@ -73,6 +73,12 @@ class RaftDriver {
   Result<RaftPosition> change_configuration(RaftMembershipChange change);
   Result<void> transfer_leadership(RaftServerId to);
   RaftIndex applied_index() const { return applied_; }
+  /// The entry at applied_index(), for other nodes to learn from; of their own, to learn from them:
+  /// RaftCore::learn_committed().
+  RaftPosition applied_position() const {
+    return {core_->log().term_at(applied_).value_or(0), applied_};
+  }
+  void learn_committed(RaftPosition position);
   /// `done` once all that is applied now would be applied again after a restart.
   void sync_applied(std::function<void()> done);
 

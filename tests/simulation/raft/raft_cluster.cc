@@ -44,6 +44,7 @@ RaftWeather RaftWeather::draw(base::Random& random) {
   weather.change_gap = one_of<uint64_t>(random, {40, 150, 500, kNever});
   weather.transfer_gap = one_of<uint64_t>(random, {150, 800, kNever});
   weather.snapshot_gap = one_of<uint64_t>(random, {40, 200, kNever});
+  weather.rumour_gap = one_of<uint64_t>(random, {10, 40, 200, kNever});
   weather.restart_max = one_of<uint64_t>(random, {50, 200, 600});
   weather.leader_bias = random.one_in(2);
   weather.keep_disks_prefix = random.one_in(2);
@@ -104,6 +105,7 @@ RaftCluster::RaftCluster(uint64_t seed, RaftMutants mutants, bool trace)
   schedule(gap(weather_.change_gap), EventKind::kChange);
   schedule(gap(weather_.transfer_gap), EventKind::kTransfer);
   schedule(gap(weather_.snapshot_gap), EventKind::kSnapshot);
+  schedule(gap(weather_.rumour_gap), EventKind::kTell);
 }
 
 RaftOptions RaftCluster::options_for(size_t place) {
@@ -484,6 +486,29 @@ void RaftCluster::take_snapshot() {
   schedule(random_.below(weather_.disk_max), EventKind::kDisk, place_of(server.id), server.life);
 }
 
+void RaftCluster::tell() {
+  const Server& from = any_server();
+  const Server& to = any_server();
+  if (!from.core || from.id == to.id) return;
+  const auto term = from.core->log().term_at(from.applied);
+  if (!term) return;
+  rumours_.push_back({place_of(from.id), place_of(to.id), from.applied, *term});
+  // Rumours are slow at times, and outlive the one who told them.
+  const uint64_t late = random_.one_in(4) ? weather_.late_max : weather_.delay_max;
+  schedule(1 + random_.below(late), EventKind::kHear, place_of(to.id),
+           static_cast<uint32_t>(rumours_.size() - 1));
+}
+
+void RaftCluster::hear(const Rumour& rumour) {
+  Server& server = servers_[rumour.to];
+  if (!server.core || now_ < server.paused_until || cut_[rumour.from][rumour.to]) return;
+  if (trace_)
+    std::printf("%6lu %zu hears from %zu that %lu of term %lu is applied\n", now_, rumour.to,
+                rumour.from, rumour.index, rumour.term);
+  server.core->learn_committed(rumour.index, rumour.term);
+  drain(server);
+}
+
 void RaftCluster::handle(const Event& event) {
   Server& server = servers_[event.server];
   switch (event.kind) {
@@ -508,6 +533,8 @@ void RaftCluster::handle(const Event& event) {
     case EventKind::kRestart:
       if (event.life == server.life) start(event.server);
       return;
+    case EventKind::kHear:
+      return hear(rumours_[event.life]);
     default:
       break;
   }
@@ -532,6 +559,9 @@ void RaftCluster::handle(const Event& event) {
     case EventKind::kTransfer:
       schedule(gap(weather_.transfer_gap), EventKind::kTransfer);
       return transfer();
+    case EventKind::kTell:
+      schedule(gap(weather_.rumour_gap), EventKind::kTell);
+      return tell();
     case EventKind::kSnapshot:
       schedule(gap(weather_.snapshot_gap), EventKind::kSnapshot);
       return take_snapshot();

@@ -24,7 +24,7 @@ struct RaftWeather {
   uint64_t duration;
   uint64_t loss_per_mille, duplicate_per_mille, late_per_mille;
   uint64_t delay_max, late_max, disk_max;
-  uint64_t fault_gap, propose_gap, read_gap, change_gap, transfer_gap, snapshot_gap;
+  uint64_t fault_gap, propose_gap, read_gap, change_gap, transfer_gap, snapshot_gap, rumour_gap;
   uint64_t restart_max;
   bool leader_bias;        // faults prefer the leader
   bool keep_disks_prefix;  // a crash may keep some of the writes under way
@@ -68,7 +68,9 @@ class RaftCluster {
     kEagerFault,
     kTransfer,
     kSnapshot,
-    kRestart
+    kRestart,
+    kTell,
+    kHear
   };
   struct Event {
     uint64_t at;
@@ -85,6 +87,12 @@ class RaftCluster {
   struct InFlight {
     RaftMessage message;
     uint64_t chain = 0;  // the image's, beside an install message
+  };
+  /// That a server has applied an entry, told to another outside of Raft's messages.
+  struct Rumour {
+    size_t from = 0, to = 0;
+    RaftIndex index = 0;
+    RaftTerm term = 0;
   };
   struct Write {
     std::optional<RaftPersist> persist;
@@ -124,6 +132,8 @@ class RaftCluster {
   void change(Server* server);
   void transfer();
   void take_snapshot();
+  void tell();
+  void hear(const Rumour& rumour);
   void run_until(uint64_t until);
   void demand_progress();
   Server* leader();
@@ -143,6 +153,7 @@ class RaftCluster {
   std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::vector<InFlight> letters_;
   std::vector<uint32_t> free_letters_;
+  std::vector<Rumour> rumours_;
   uint64_t now_ = 0;
   uint64_t order_ = 0;
   uint64_t handled_ = 0;

@@ -40,6 +40,7 @@ constexpr Mutant kMutants[] = {
     {RaftMutant::kAppendTruncatesAlways, "append-truncates-always"},
     {RaftMutant::kAppendIgnoresPreviousTerm, "append-ignores-previous-term"},
     {RaftMutant::kCommitBeyondMatch, "commit-beyond-match"},
+    {RaftMutant::kLearnsAnyTerm, "learns-any-term"},
     {RaftMutant::kPersistedAba, "persisted-aba"},
     {RaftMutant::kReadWithoutRound, "read-without-round"},
     {RaftMutant::kReadBeforeCommit, "read-before-commit"},

@@ -67,18 +67,27 @@ class SimNetwork {
     }
   }
   void hear_all() { deaf_.clear(); }
+  /// A node that nobody of the metadata group hears, and all else of it.
+  void set_mute(const replication::Endpoint& node, bool mute) {
+    if (mute) {
+      mute_.insert(node);
+    } else {
+      mute_.erase(node);
+    }
+  }
 
  private:
   friend class SimTransport;
-  bool is_lost(const replication::Endpoint& to, BytesView message) {
+  bool is_lost(const replication::Endpoint& from, const replication::Endpoint& to,
+               BytesView message) {
     if (world_.random().below(1'000'000) < options.lost_in_million) return true;
-    if (!deaf_.contains(to)) return false;
+    if (!deaf_.contains(to) && !mute_.contains(from)) return false;
     const auto decoded = replication::decode_envelope(message);
     return decoded && decoded->envelope.verb == replication::Verb::kRaft;
   }
   void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
     base::Random& random = world_.random();
-    if (is_cut(from, to) || is_lost(to, message)) return;
+    if (is_cut(from, to) || is_lost(from, to, message)) return;
     int64_t delay_us = options.delay_min_us +
                        static_cast<int64_t>(random.below(
                            static_cast<uint64_t>(options.delay_max_us - options.delay_min_us + 1)));
@@ -114,7 +123,7 @@ class SimNetwork {
  private:
   World& world_;
   std::set<std::pair<replication::Endpoint, replication::Endpoint>> cuts_;
-  std::set<replication::Endpoint> deaf_;
+  std::set<replication::Endpoint> deaf_, mute_;
   std::map<replication::Endpoint, Listening> listening_;
   uint64_t delivered_ = 0;
 };

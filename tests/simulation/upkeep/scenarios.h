@@ -22,6 +22,9 @@ ScenarioResult run_sequence(uint64_t seed);
 /// A node dies for good or is told to leave: its replicas are rebuilt on others.
 ScenarioResult run_leaving(uint64_t seed);
 
+/// The metadata group's leader changes while a dead node is taken out: no request fails of it.
+ScenarioResult run_election(uint64_t seed);
+
 /// What replicas missed comes to them by repair alone.
 ScenarioResult run_repair(uint64_t seed);
 

@@ -131,6 +131,7 @@ struct Scenario {
 };
 constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"leaving", run_leaving},
+                                   {"election", run_election},
                                    {"repair", run_repair},
                                    {"truncate", run_truncate},
                                    {"truncate_and_cut", run_truncate_and_cut},
@@ -150,6 +151,7 @@ constexpr Mutant kMutants[] = {
     {"fill_not_awaited", &DataMutants::fill_not_awaited, run_leaving,
      &DataMutants::settling_skipped},
     {"fill_from_one", &DataMutants::fill_from_one, run_leaving, &DataMutants::settling_skipped},
+    {"applied_not_learned", &DataMutants::applied_not_learned, run_election},
     {"repair_reads_nothing", &DataMutants::repair_reads_nothing, run_repair},
     {"truncate_not_awaited", &DataMutants::truncate_not_awaited, run_truncate},
     {"truncate_not_synced", &DataMutants::truncate_not_synced, run_truncate_and_cut},

@@ -295,6 +295,21 @@ TEST_CASE("a follower commits no further than it has compared") {
   CHECK(bench.core(1).commit_index() == 2);
 }
 
+TEST_CASE("what another server has applied is committed here where the log holds that very entry") {
+  Bench bench(members({}));
+  bench.add(1, stored_with(3, {2, 2, 3}, members({1, 2, 3})));  // entries 2, 3 and 4
+  bench.core(1).learn_committed(3, 1);
+  bench.core(1).learn_committed(3, 3);
+  bench.core(1).learn_committed(5, 3);
+  CHECK(bench.core(1).commit_index() == 1);
+  bench.core(1).learn_committed(3, 2);
+  CHECK(bench.core(1).commit_index() == 3);
+  bench.core(1).learn_committed(2, 2);
+  CHECK(bench.core(1).commit_index() == 3);
+  bench.collect(1);
+  CHECK(bench[1].applied.size() == 2);
+}
+
 TEST_CASE("a leader that contradicts what is committed is refused") {
   Bench bench(members({1, 2, 3}));
   bench.give(bench.message(2, 1, 2, RaftAppendRequest{1, 1, 3, {command(2, 2), command(2, 3)}}))
