@@ -43,4 +43,10 @@ std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosit
   return std::nullopt;
 }
 
+bool is_set_apart(const Tablet& tablet) {
+  RingPosition next = tablet.range.start;
+  if (++next.hash == 0) ++next.token;
+  return next == tablet.range.end;
+}
+
 }  // namespace tetrad::partitioner

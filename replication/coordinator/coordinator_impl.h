@@ -81,8 +81,9 @@ class CoordinatorImpl final : public Coordinator {
   void on_written(WriteOperation& operation, size_t part, const StoreAddress& replica,
                   const Result<std::optional<int64_t>>& result);
   Error write_error(const WriteOperation& operation, const WriteOptions& options) const;
+  /// A full logical partition takes no inserts; before that clients are warned.
   Result<void> check_room(const MetaState& state, const partitioner::Tablet& tablet,
-                          const storage::Mutation& mutation) const;
+                          const storage::Mutation& mutation, const WriteOptions& options) const;
   Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
                             int required) const;
 

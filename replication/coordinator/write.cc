@@ -8,6 +8,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
+#include "partitioner/split_policy.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/replica_sets.h"
@@ -153,13 +154,22 @@ bool adds_data(const storage::Mutation& mutation) {
 }  // namespace
 
 Result<void> CoordinatorImpl::check_room(const MetaState& state, const partitioner::Tablet& tablet,
-                                         const storage::Mutation& mutation) const {
-  if (!tablet.full || !adds_data(mutation)) return {};
+                                         const storage::Mutation& mutation,
+                                         const WriteOptions& options) const {
+  if (!tablet.full && !partitioner::is_set_apart(tablet)) return {};
+  if (!adds_data(mutation)) return {};
   const uint64_t limit = logical_partition_bytes_max(state);
-  const uint64_t gib = (limit + (1u << 29)) >> 30;
-  return gib != 0 ? fail(ErrorCode::kInvalid, "Partition key reached maximum size of {} GB", gib)
-                  : fail(ErrorCode::kInvalid, "Partition key reached maximum size of {} MB",
-                         limit >> 20);
+  if (tablet.full)
+    return fail(ErrorCode::kInvalid, "Partition key reached maximum size of {}", size_text(limit));
+  if (options.warnings == nullptr ||
+      meta_.tablet_bytes(tablet.id) < logical_partition_bytes_warned(state))
+    return {};
+  auto warning =
+      fmt::format("Partition key reached 80% of its maximum size of {}", size_text(limit));
+  auto& warnings = *options.warnings;
+  if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+    warnings.push_back(std::move(warning));
+  return {};
 }
 
 Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
@@ -183,7 +193,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     const TableInfo* table = state.table(mutation.incarnation);
     if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
     const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
-    TETRAD_TRY_VOID(check_room(state, tablet, mutation));
+    TETRAD_TRY_VOID(check_room(state, tablet, mutation, options));
     WriteOperation::Part part;
     part.sets = write_sets(tablet);
     if (TETRAD_MUTANT(pending_writes_old)) part.sets.new_set.clear();
@@ -344,7 +354,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
       const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
                          tablet.replicas.size() == 1 &&
                          tablet.replicas.front().host == rpc_.self() && !tablet.full &&
-                         required_acks(options.level, 1) == 1;
+                         !partitioner::is_set_apart(tablet) && required_acks(options.level, 1) == 1;
       if (alone && !replicas_.is_local(tablet.replicas.front())) {
         if (options.trace != nullptr)
           options.trace->add(asking_text("MUTATE", tablet.replicas.front()));

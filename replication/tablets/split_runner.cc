@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "base/sleep.h"
 #include "partitioner/split_policy.h"
 
 namespace tetrad::replication {
@@ -15,6 +16,9 @@ constexpr size_t kSamples = 256;
 constexpr int64_t kProposeUs = 5'000'000;
 constexpr int64_t kTryAgainUs = 10'000'000;
 constexpr uint64_t kMiB = 1024 * 1024;
+constexpr int64_t kWeighPauseUs = 5'000;                       // after each page of a MiB
+constexpr int64_t kWeighedShare = 20;                          // of the time at most one in so much
+constexpr int64_t kWeighForExpiryUs = int64_t{3'600'000'000};  // where nothing was deleted since
 
 }  // namespace
 
@@ -34,6 +38,15 @@ uint64_t physical_partition_bytes_max(const MetaState& state, const TableInfo& t
 
 uint64_t logical_partition_bytes_max(const MetaState& state) {
   return setting_or(state, kSettingLogicalPartitionMb, kLogicalPartitionMbDefault) * kMiB;
+}
+
+uint64_t logical_partition_bytes_warned(const MetaState& state) {
+  return logical_partition_bytes_max(state) / 5 * 4;
+}
+
+std::string size_text(uint64_t bytes) {
+  const uint64_t gib = (bytes + (1u << 29)) >> 30;
+  return gib != 0 ? fmt::format("{} GB", gib) : fmt::format("{} MB", bytes >> 20);
 }
 
 Task<Result<void>> propose_through_main(RpcNode& rpc, base::Random& random, MetaCommandBody body,
@@ -71,18 +84,94 @@ void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
     if (measured.tablet.stage != partitioner::TabletStage::kNormal || under_way_.contains(id) ||
         not_before_us_.contains(id))
       continue;
-    const uint64_t logical_max = logical_partition_bytes_max(*state);
+    warn_once(measured, *state);
     if (measured.tablet.full) {
-      // A tenth of slack, so that it does not flap.
-      if (measured.bytes >= logical_max - logical_max / 10) continue;
+      const uint64_t logical_max = logical_partition_bytes_max(*state);
+      const uint64_t enough = logical_max - logical_max / 10;  // so that it does not flap
+      if (measured.bytes >= enough && !may_weigh(measured)) continue;
       under_way_.insert(id);
-      tasks_.spawn(set_full(measured, false));
+      tasks_.spawn(look_at_full(measured, enough));
     } else if (measured.bytes > physical_partition_bytes_max(*state, *measured.table) ||
-               measured.bytes >= logical_max) {
+               measured.bytes >= logical_partition_bytes_warned(*state)) {
       under_way_.insert(id);
       tasks_.spawn(split(measured));
     }
   }
+}
+
+void SplitRunner::warn_once(const MeasuredTablet& measured, const MetaState& state) {
+  const TabletId id = measured.tablet.id;
+  const uint64_t warned = logical_partition_bytes_warned(state);
+  if (measured.bytes < warned / 2) warned_.erase(id);
+  if (measured.bytes < warned || !partitioner::is_set_apart(measured.tablet) ||
+      !warned_.insert(id).second)
+    return;
+  logger_.warn("a logical partition nears its maximum size table={}.{} tablet={} bytes={} max={}",
+               measured.table->keyspace, measured.table->name, id.value, measured.bytes,
+               logical_partition_bytes_max(state));
+}
+
+/// After deletions, or where something may have expired meanwhile; seldom enough.
+bool SplitRunner::may_weigh(const MeasuredTablet& measured) const {
+  const uint64_t dead_seen = measured.store->dead_seen(measured.table->incarnation);
+  if (dead_seen == 0) return false;
+  const auto last = weighed_.find(measured.tablet.id);
+  if (last == weighed_.end()) return true;
+  const Weighed& then = last->second;
+  const int64_t pause_us = then.dead_seen == dead_seen
+                               ? kWeighForExpiryUs
+                               : std::max(kTryAgainUs, kWeighedShare * then.took_us);
+  return reactor_.now_us() >= then.begun_us + pause_us;
+}
+
+Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64_t enough) {
+  using Page = Result<storage::ReadResult>;
+  Weighed weighed;
+  weighed.begun_us = reactor_.now_us();
+  weighed.dead_seen = measured.store->dead_seen(measured.table->incarnation);
+  storage::ReadCommand command;
+  command.incarnation = measured.table->incarnation;
+  command.is_range = true;
+  command.range = measured.tablet.range;
+  command.bytes_limit = kMiB;
+  command.now_s = reactor_.wall_time_us() / 1'000'000;
+  std::optional<uint64_t> bytes = 0;
+  while (*bytes < enough) {
+    base::OneShot<Page> read;
+    const auto setter = read.setter();
+    storage::Store::ReadCallback done = [setter](Page answer) { setter.set(std::move(answer)); };
+    measured.store->read(command, std::move(done));
+    Page page = co_await read;
+    if (!page) {
+      bytes.reset();
+      break;
+    }
+    for (const storage::PartitionData& partition : page->partitions) {
+      *bytes += partition.header.size();
+      for (const storage::RowData& row : partition.rows)
+        *bytes += partition.partition_key.size() + row.clustering_key.size() + row.record.size();
+    }
+    if (page->exhausted) break;
+    command.resume_after = page->complete_up_to;
+    co_await base::sleep_for(reactor_, kWeighPauseUs);
+  }
+  weighed.took_us = reactor_.now_us() - weighed.begun_us;
+  weighed_[measured.tablet.id] = weighed;
+  co_return bytes;
+}
+
+Task<void> SplitRunner::look_at_full(MeasuredTablet measured, uint64_t enough) {
+  if (measured.bytes >= enough) {
+    const std::optional<uint64_t> live = co_await weigh(measured, enough);
+    if (!live || *live >= enough) {
+      under_way_.erase(measured.tablet.id);
+      co_return;
+    }
+    measured.bytes = *live;
+  }
+  not_before_us_.erase(measured.tablet.id);
+  Task<void> marked = set_full(std::move(measured), false);
+  co_await std::move(marked);
 }
 
 Task<void> SplitRunner::split(MeasuredTablet measured) {
@@ -108,7 +197,8 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   // What was measured is coarse where much is in memory: it made pieces of tablets that were small.
   const MetaSnapshot state = meta_.snapshot();
   const uint64_t logical_max = logical_partition_bytes_max(*state);
-  if (total <= physical_partition_bytes_max(*state, *measured.table) && total < logical_max)
+  if (total <= physical_partition_bytes_max(*state, *measured.table) &&
+      total < logical_partition_bytes_warned(*state))
     co_return;
   std::optional<RingPosition> at;
   if (const auto half = partitioner::choose_split_point(measured.tablet, places)) at = *half;
@@ -116,6 +206,17 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   if (!at) at = partitioner::choose_isolating_cut(measured.tablet, places.back().position);
   if (!at) {
     if (total < logical_max) co_return;
+    if (measured.store->dead_seen(measured.table->incarnation) != 0) {
+      under_way_.insert(id);
+      const std::optional<uint64_t> live = co_await weigh(measured, logical_max);
+      under_way_.erase(id);
+      if (!live || *live < logical_max) {
+        const int64_t pause_us = std::max(kTryAgainUs, kWeighedShare * weighed_[id].took_us);
+        not_before_us_[id] = reactor_.now_us() + pause_us;
+        co_return;
+      }
+      total = *live;
+    }
     measured.bytes = total;
     Task<void> marked = set_full(std::move(measured), true);
     co_await std::move(marked);

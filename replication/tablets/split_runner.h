@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits tablets that have grown past the limit. The shard whose store holds the acting member
 // takes samples, chooses the cut and proposes the split; the metadata group decides. No data moves.
+// A logical partition comes to be alone in its tablet before it reaches its own limit. It is full,
+// and later no longer full, by its live rows: what was deleted is there until it is purged, but
+// counts for nothing.
 #pragma once
 
 #include <unordered_map>
@@ -25,6 +28,10 @@ uint64_t setting_or(const MetaState& state, const std::string& name, uint64_t ot
 uint64_t physical_partition_bytes_max(const MetaState& state, const TableInfo& table);
 /// Past this many bytes a logical partition takes no more inserts.
 uint64_t logical_partition_bytes_max(const MetaState& state);
+/// From this many bytes on clients are warned.
+uint64_t logical_partition_bytes_warned(const MetaState& state);
+/// A limit in words, in GB or MB.
+std::string size_text(uint64_t bytes);
 
 /// Proposes through shard 0 of this node; from any shard.
 Task<Result<void>> propose_through_main(RpcNode& rpc, base::Random& random, MetaCommandBody body,
@@ -43,8 +50,19 @@ class SplitRunner {
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  struct Weighed {
+    base::MonotonicUs begun_us = 0;
+    int64_t took_us = 0;
+    uint64_t dead_seen = 0;  // by the store when it began
+  };
+
   Task<void> split(MeasuredTablet measured);
   Task<void> set_full(MeasuredTablet measured, bool full);
+  Task<void> look_at_full(MeasuredTablet measured, uint64_t enough);
+  /// Bytes of live rows, as far as `enough`. Unset: they could not be read.
+  Task<std::optional<uint64_t>> weigh(MeasuredTablet measured, uint64_t enough);
+  bool may_weigh(const MeasuredTablet& measured) const;
+  void warn_once(const MeasuredTablet& measured, const MetaState& state);
 
   base::Reactor& reactor_;
   base::Random& random_;
@@ -54,6 +72,8 @@ class SplitRunner {
   Metrics metrics_;
   std::unordered_set<TabletId> under_way_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // those that cannot be split
+  std::unordered_map<TabletId, Weighed> weighed_;
+  std::unordered_set<TabletId> warned_;
   base::TaskGroup tasks_;
 };
 

@@ -119,8 +119,12 @@ def with_retry(action, seconds=20):
             time.sleep(0.3)
 
 
+def tetractl_at(host, *words, timeout=120):
+    return subprocess.run([BINARIES + "/tetractl", "-h", host, *words], capture_output=True, text=True, timeout=timeout)
+
+
 def tetractl(*words, timeout=120):
-    return subprocess.run([BINARIES + "/tetractl", "-h", HOSTS[0], *words], capture_output=True, text=True, timeout=timeout)
+    return tetractl_at(HOSTS[0], *words, timeout=timeout)
 
 
 def metrics(host):
@@ -206,6 +210,51 @@ def remove_nodes(acked):
     shutil.rmtree(folder / "data", ignore_errors=True)
     again = up("--start", "4")
     check("the sets have four members once more", again.returncode == 0 and wait_for(lambda: replica_sets() == {(tuple(HOSTS), "normal")}, 60), str(replica_sets()))
+
+
+def fill_up():
+    # A logical partition nears its limit, is full, and takes inserts again when it was emptied.
+    limited = tetractl("setting", "max_logical_partition_mb", "1")
+    check("the limit of a logical partition is set", limited.returncode == 0, limited.stdout + limited.stderr)
+    cluster, session = connect(HOSTS)
+    session.execute("CREATE TABLE faults.large (pk int, ck int, v text, PRIMARY KEY (pk, ck))")
+    insert = session.prepare("INSERT INTO faults.large (pk, ck, v) VALUES (1, ?, ?)")
+    warnings, refused, rows = set(), "", 0
+
+    def insert_row():
+        future = session.execute_async(insert, (rows, random.randbytes(10_000).hex()))
+        future.result()
+        warnings.update(future.warnings or [])
+
+    deadline = time.time() + 120
+    while time.time() < deadline and not refused:
+        try:
+            insert_row()
+            rows += 1
+        except Exception as error:
+            refused = str(error)
+        # What is measured lags behind, and is rough for what is in memory only.
+        if rows % 3 == 0:
+            for host in HOSTS:
+                tetractl_at(host, "flush")
+            time.sleep(0 if rows < 39 else 3)
+    check("a logical partition past its limit is refused inserts", "Partition key reached maximum size of 1 MB" in refused, "%d rows: %s" % (rows, refused))
+    check("clients are warned before", warnings == {"Partition key reached 80% of its maximum size of 1 MB"}, str(warnings))
+    session.execute("DELETE FROM faults.large WHERE pk = 1")
+
+    def taken():
+        try:
+            insert_row()
+            return True
+        except Exception:
+            return False
+
+    begun = time.time()
+    check("when it is emptied it takes inserts again", wait_for(taken, 60), "")
+    print("       full after %d rows, taken again after %.1f s" % (rows, time.time() - begun))
+    session.execute("DROP TABLE faults.large")
+    cluster.shutdown()
+    tetractl("setting", "max_logical_partition_mb", "20480")
 
 
 def main():
@@ -294,6 +343,7 @@ def main():
     check("random kills: no QUORUM read goes back", not load.stale, str(load.stale[:3]))
     verify(HOSTS, acked, "after %d random kills" % cycles)
 
+    fill_up()
     remove_nodes(acked)
 
     # All at once.

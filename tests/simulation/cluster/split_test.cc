@@ -12,13 +12,14 @@ namespace tetrad::simulation {
 
 namespace {
 
-storage::Mutation row_of(TableIncarnation incarnation, const std::string& key, size_t value_bytes) {
+storage::Mutation row_of(TableIncarnation incarnation, const std::string& key, size_t value_bytes,
+                         int64_t timestamp_us = 1) {
   const std::string value(value_bytes, 'x');
   storage::RowRecord record;
-  record.liveness.timestamp_us = 1;
+  record.liveness.timestamp_us = timestamp_us;
   storage::Cell cell;
   cell.column_id = 1;
-  cell.timestamp_us = 1;
+  cell.timestamp_us = timestamp_us;
   cell.value = value;
   record.cells.push_back(cell);
   storage::Mutation mutation;
@@ -29,6 +30,39 @@ storage::Mutation row_of(TableIncarnation incarnation, const std::string& key, s
   storage::encode_row_record(record, row.record);
   mutation.rows.push_back(std::move(row));
   return mutation;
+}
+
+/// As a client's write, that takes warnings.
+struct ClientWrite {
+  bool done = false;
+  std::string error;  // "" when it succeeded
+  std::vector<std::string> warnings;
+
+  static Task<void> run(SimNode* node, storage::Mutation mutation, ClientWrite* write) {
+    std::vector<storage::Mutation> mutations;
+    mutations.push_back(std::move(mutation));
+    replication::WriteOptions options;
+    options.deadline = {node->reactor().now_us() + 2'000'000};
+    options.warnings = &write->warnings;
+    auto written = co_await node->data().coordinator().write(std::move(mutations), options);
+    if (!written) write->error = written.error().message;
+    write->done = true;
+  }
+};
+
+ClientWrite write_through(SimCluster& cluster, const storage::Mutation& mutation) {
+  ClientWrite write;
+  cluster[0].spawn(ClientWrite::run(&cluster[0], mutation, &write));
+  REQUIRE(cluster.world().run_until([&] { return write.done; }, 5'000'000));
+  return write;
+}
+
+Task<void> set_logical_limit(replication::ReplicationNode* node, std::string mb,
+                             base::Deadline deadline) {
+  replication::MetaCommandBody body(
+      replication::SetSetting{replication::kSettingLogicalPartitionMb, std::move(mb)});
+  Result<MetaIndex> done = co_await node->meta_group().propose(std::move(body), deadline);
+  CHECK(done);
 }
 
 }  // namespace
@@ -85,16 +119,8 @@ TEST_CASE("a single logical partition is not split but set apart, and full past 
   bool created = false;
   cluster[0].spawn(create_table(&cluster[0], 1, &created));
   REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
-  struct Set {
-    static Task<void> run(replication::ReplicationNode* node, base::Deadline deadline) {
-      replication::MetaCommandBody body(
-          replication::SetSetting{replication::kSettingLogicalPartitionMb, "2"});
-      Result<MetaIndex> done = co_await node->meta_group().propose(std::move(body), deadline);
-      CHECK(done);
-    }
-  };
-  cluster[0].spawn(
-      Set::run(&cluster[0].node(), base::Deadline{cluster.world().now_us() + 1'000'000}));
+  cluster[0].spawn(set_logical_limit(&cluster[0].node(), "2",
+                                     base::Deadline{cluster.world().now_us() + 1'000'000}));
   const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
   for (int i = 0; i < 40; ++i) {
     auto mutation = row_of(incarnation, "one", 100'000);
@@ -119,6 +145,62 @@ TEST_CASE("a single logical partition is not split but set apart, and full past 
     CHECK(tablet.range.end == at);
   }
   CHECK(cluster[0].state()->tables.begin()->second->tablets.tablets().size() == 3);
+}
+
+TEST_CASE("a logical partition warns, is full, and takes inserts again when enough was deleted") {
+  for (const size_t nodes : {1, 4}) {
+    SimCluster cluster(nodes, nodes);
+    REQUIRE(cluster.form());
+    cluster.world().run_for(1'000'000);
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], 1, &created));
+    REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+    cluster[0].spawn(set_logical_limit(&cluster[0].node(), "2",
+                                       base::Deadline{cluster.world().now_us() + 1'000'000}));
+    cluster.world().run_for(1'000'000);
+    const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
+    const auto row = [&](int number) {
+      auto mutation = row_of(incarnation, "one", 100'000);
+      mutation.rows[0].clustering_key = "\x02" + std::to_string(number) + std::string("\0\1", 2);
+      return mutation;
+    };
+    int number = 0;
+    // A row in three seconds: what is measured keeps up.
+    std::string refused;
+    int first_warned = 0;
+    for (; refused.empty() && number < 60; ++number) {
+      const ClientWrite write = write_through(cluster, row(number));
+      refused = write.error;
+      if (first_warned == 0 && !write.warnings.empty()) {
+        first_warned = number;
+        CHECK(write.warnings ==
+              std::vector<std::string>{"Partition key reached 80% of its maximum size of 2 MB"});
+      }
+      cluster.world().run_for(3'000'000);
+    }
+    CHECK(refused == "Partition key reached maximum size of 2 MB");
+    CHECK(first_warned >= 16);
+    CHECK(first_warned <= 20);
+    CHECK(number >= 21);
+    CHECK(number <= 30);
+
+    // All of it in one deletion, which is taken.
+    storage::Mutation deletion = row(0);
+    deletion.rows.clear();
+    storage::RowRecord header;
+    header.deletion = {10, cluster.world().now_us() / 1'000'000};
+    storage::encode_row_record(header, deletion.header);
+    CHECK(write_through(cluster, deletion).error.empty());
+    auto rewritten = row_of(incarnation, "one", 100, 20);
+    rewritten.rows[0].clustering_key = row(0).rows[0].clustering_key;
+    const auto taken = [&] { return write_through(cluster, rewritten).error.empty(); };
+    int64_t seconds = 0;
+    for (; seconds < 60 && !taken(); ++seconds) cluster.world().run_for(1'000'000);
+    CHECK(seconds <= 15);
+    // And it stays so, although the rows are still there.
+    cluster.world().run_for(60'000'000);
+    CHECK(taken());
+  }
 }
 
 }  // namespace tetrad::simulation
