@@ -49,6 +49,7 @@ struct DataMutants {
   bool deletion_time_ignored = false;   // rule 16: of equal tombstones the first one stays
   bool tombstone_start_unique = false;  // rule 17: one range tombstone per start bound
   bool expired_forgotten = false;       // rule 17: an expired cell leaves nothing behind
+  bool writes_back_blindly = false;     // rule 19: what came after a read is not looked for
   bool retired_readable = false;        // rule 22: a store reads an incarnation that is gone
   bool repair_reads_nothing = false;    // rule 18: the horizon rises without a repair
   bool horizon_not_cut = false;         // rule 6: what is dead since before the horizon is compared

@@ -7,7 +7,6 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/engine/rocks_status.h"
-#include "storage/engine/storage_mutants.h"
 #include "storage/engine/value_merge.h"
 
 namespace tetrad::storage {
@@ -179,7 +178,7 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
     if (!place) continue;
     // What came since is behind this value in the log or will be: the Put would hide it.
     const bool written_since = last_number_[bucket_of(place->incarnation, place->position)] > seen;
-    if (written_since && !TETRAD_STORAGE_MUTANT(writes_back_blindly)) continue;
+    if (written_since && !TETRAD_MUTANT(writes_back_blindly)) continue;
     current_->writes.Put(slice_of(key), slice_of(value));
     ++figures_.written_back;
     any = true;

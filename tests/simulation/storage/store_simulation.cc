@@ -106,6 +106,7 @@ class StoreRun {
     options.in_memory_files = true;
     options.block_cache_bytes = 1 << 20;
     options.write_buffer_bytes = 1 << 20;
+    options.read_operands_max = 2;
     factory_ = rocks_ ? make_rocks_store_factory(options, Logger())
                       : make_memory_store_factory(std::make_shared<MemoryDisk>(), options);
   }
@@ -204,7 +205,14 @@ class StoreRun {
     std::optional<Result<void>> answer;
     const auto done = [&](Result<void> result) { answer = std::move(result); };
     random_.one_in(4) ? store_->apply_merged(mutation, done) : store_->apply(mutation, done);
+    // A read of before it is acknowledged may put back what it has joined, but not over it.
+    std::optional<bool> read;
+    if (random_.one_in(3))
+      store_->read(command_of(static_cast<int>(which)), [&](const auto&) { read = true; });
+    else
+      read = true;
     if (const auto result = wait(answer); !result) wrong_ = result.error().message;
+    (void)wait(read);
   }
 
   void add_row(Mutation& mutation, Partition& model, int row, uint64_t kind, bool newer_schema) {
@@ -412,6 +420,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(deletion_time_ignored), TETRAD_MUTANT_ROW(tombstone_start_unique),
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(retired_readable),
     TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(purge_ignores_newer),
+    TETRAD_MUTANT_ROW(writes_back_blindly),
 };
 #undef TETRAD_MUTANT_ROW
 

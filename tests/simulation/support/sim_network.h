@@ -5,9 +5,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "replication/rpc/envelope.h"
 #include "replication/rpc/transport.h"
@@ -75,9 +77,25 @@ class SimNetwork {
       mute_.erase(node);
     }
   }
+  /// Messages of a verb to a node stay on their way until they are released.
+  void hold(replication::Verb verb, const replication::Endpoint& to) { holding_ = {{verb, to}}; }
+  void hold_no_more() { holding_.reset(); }
+  size_t held() const { return held_.size(); }
+  void release_held() {
+    for (Held& held : std::exchange(held_, {})) send(held.from, held.to, std::move(held.message));
+  }
 
  private:
   friend class SimTransport;
+  struct Held {
+    replication::Endpoint from, to;
+    Bytes message;
+  };
+  bool is_held(const replication::Endpoint& to, BytesView message) const {
+    if (!holding_ || holding_->second != to) return false;
+    const auto decoded = replication::decode_envelope(message);
+    return decoded && decoded->envelope.verb == holding_->first;
+  }
   bool is_lost(const replication::Endpoint& from, const replication::Endpoint& to,
                BytesView message) {
     if (world_.random().below(1'000'000) < options.lost_in_million) return true;
@@ -88,6 +106,10 @@ class SimNetwork {
   void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
     base::Random& random = world_.random();
     if (is_cut(from, to) || is_lost(from, to, message)) return;
+    if (is_held(to, message)) {
+      held_.push_back({from, to, std::move(message)});
+      return;
+    }
     int64_t delay_us = options.delay_min_us +
                        static_cast<int64_t>(random.below(
                            static_cast<uint64_t>(options.delay_max_us - options.delay_min_us + 1)));
@@ -124,6 +146,8 @@ class SimNetwork {
   World& world_;
   std::set<std::pair<replication::Endpoint, replication::Endpoint>> cuts_;
   std::set<replication::Endpoint> deaf_, mute_;
+  std::optional<std::pair<replication::Verb, replication::Endpoint>> holding_;
+  std::vector<Held> held_;
   std::map<replication::Endpoint, Listening> listening_;
   uint64_t delivered_ = 0;
 };

@@ -28,6 +28,9 @@ ScenarioResult run_election(uint64_t seed);
 /// What replicas missed comes to them by repair alone.
 ScenarioResult run_repair(uint64_t seed);
 
+/// What mends a member comes after the row was deleted and purged (rule 18).
+ScenarioResult run_stale(uint64_t seed);
+
 /// TRUNCATE while the metadata leader is cut off: what is written after its answer lasts (rule 29).
 ScenarioResult run_truncate(uint64_t seed);
 /// And when all machines lose power after the answer.

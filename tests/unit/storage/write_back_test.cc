@@ -3,7 +3,7 @@
 // write that the read has not seen.
 #include <catch2/catch.hpp>
 
-#include "storage/engine/storage_mutants.h"
+#include "base/data_mutants.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::storage {
@@ -119,10 +119,10 @@ TEST_CASE("a value is not put over a write that the read has not seen") {
 }
 
 TEST_CASE("the tests notice when it is") {
-  storage_mutants.writes_back_blindly = true;
+  base::data_mutants.writes_back_blindly = true;
   CHECK(write_then_read_in_one_turn() == "v9");
   CHECK(write_while_the_pool_reads() == "v9");
-  storage_mutants.writes_back_blindly = false;
+  base::data_mutants.writes_back_blindly = false;
 }
 
 }  // namespace
