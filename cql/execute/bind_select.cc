@@ -40,8 +40,13 @@ Result<void> SelectRun::bind() {
   if (is_scan) {
     TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
   }
-  TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
-  if (!is_scan) {
+  // Where nothing can match it does not look at the rest.
+  if (is_scan && clustering_.nothing && s.layout_.static_slots.empty()) {
+    partitions_.is_range = true;
+  } else {
+    TETRAD_TRY(partitions_, s.where_.bind_partitions(evaluation_, product_max));
+  }
+  if (!is_scan && !partitions_.partitions.empty()) {
     TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
   }
   TETRAD_TRY_VOID(check_counts());

@@ -263,7 +263,8 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   BoundValue value;
   if (operation.value) {
     TETRAD_TRY(value, operation.value->evaluate(context_));
-    if (value.is_unset()) return false;
+    // The list is looked at all the same.
+    if (value.is_unset() && operation.kind != Operation::Kind::kSetIndex) return false;
   }
   switch (operation.kind) {
     case Operation::Kind::kSet:
@@ -333,6 +334,7 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
         return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
                     list->size());
       }
+      if (value.is_unset()) return false;
       const BytesView path = context_.arena.copy((*list)[static_cast<size_t>(index)].path);
       cells.push_back(
           at_path(is_set && value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id), path));

@@ -219,7 +219,9 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
     TETRAD_TRY(const int32_t insert_ttl_s, ttl(context));
     if (!json_) return add_insert(context, moment, insert_ttl_s, ids, out);
     // The attributes may have markers of their own, the columns take theirs from the JSON text.
-    TETRAD_TRY(const std::vector<BoundValue> values, decode_json(context));
+    TETRAD_TRY(const BoundValue text, json_->evaluate(context));
+    TETRAD_TRY(const std::vector<BoundValue> values,
+               decode_json(text, context.arena, context.functions.now_ms));
     EvalContext inner{values, context.arena, context.functions, context.now_s, nullptr, {}};
     return add_insert(inner, moment, insert_ttl_s, ids, out);
   }
@@ -248,6 +250,9 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
     if (repeats_columns_ || times > 1) CellMaker::tidy(header.cells);
     if (!header.empty()) storage::encode_row_record(header, mutation.header);
 
+    if (lacks_rows_ && !clustering.nothing) {
+      return fail(ErrorCode::kInvalid, "Range deletions are not supported for specific columns");
+    }
     if (writes_rows_ && !header.deletion.present() && !clustering.nothing) {
       if (!clustering.exact && !clustering.ranges.empty()) {
         TETRAD_ASSERT(deletes_rows_);
@@ -291,8 +296,9 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
   return {};
 }
 
-Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& context) const {
-  TETRAD_TRY(const BoundValue text, json_->evaluate(context));
+Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& text,
+                                                             base::Arena& arena,
+                                                             int64_t now_ms) const {
   if (text.is_unset()) {
     return fail(ErrorCode::kInvalid, "Could not decode JSON string as a map: it is unset");
   }
@@ -312,13 +318,13 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(EvalContext& contex
       return fail(ErrorCode::kInvalid, "JSON values map contains unrecognized column: {}",
                   json_column_name(member));
     }
-    auto value = from_json(*column->type, json, context.functions.now_ms);
+    auto value = from_json(*column->type, json, now_ms);
     if (!value) {
       return fail(ErrorCode::kInvalid, "Error decoding JSON value for {}: {}", column->name,
                   value.error().message);
     }
     BoundValue& bound = values[static_cast<size_t>(column - columns.data())];
-    bound = *value ? BoundValue::of(context.arena.copy(**value)) : BoundValue::null();
+    bound = *value ? BoundValue::of(arena.copy(**value)) : BoundValue::null();
   }
   return values;
 }

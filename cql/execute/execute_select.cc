@@ -354,7 +354,7 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
     current_partition_.assign(partition_key);
     started_ = true;
   }
-  if (has_rows) partition_with_rows_.assign(partition_key);
+  if (has_rows && store_counts()) partition_with_rows_.assign(partition_key);
 }
 
 Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
@@ -390,6 +390,7 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
       TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
       if (!live) continue;
       partition_has_rows_ = true;
+      if (!store_counts()) partition_with_rows_.assign(partition.partition_key);
       is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
       TETRAD_TRY_VOID(
           take_row({partition.position, partition.partition_key, &partition.rows[r].clustering_key},

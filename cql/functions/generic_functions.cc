@@ -29,19 +29,14 @@ Made share(std::string_view name, ScalarFunction function) {
 
 std::unexpected<Error> wrong_argument(std::string_view name, const TypePtr& type,
                                       std::string_view wanted) {
-  return fail(ErrorCode::kInvalid, "Function system.{} requires a {} argument, but found {}", name,
-              wanted,
-              type ? "argument of type " + type->cql_text() : "an argument of no known type");
-}
-
-std::unexpected<Error> cannot_infer(std::string_view name) {
-  return fail(ErrorCode::kInvalid, "Cannot infer type of argument of function system.{}", name);
+  return fail(ErrorCode::kInvalid,
+              "Function system.{} requires a {} argument, but found argument of type {}", name,
+              wanted, type->cql_text());
 }
 
 // --- JSON ---
 
 Made make_to_json(std::string_view, Types arguments, const TypePtr&) {
-  if (!arguments[0]) return cannot_infer("to_json");
   const TypePtr type = arguments[0];
   ScalarFunction function = pure_function(
       {type}, text_type(),
@@ -74,7 +69,7 @@ Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
 
 Made make_map_keys(std::string_view name, Types arguments, const TypePtr&) {
   const TypePtr type = arguments[0];
-  if (!type || type->kind() != TypeKind::kMap) return wrong_argument(name, type, "map");
+  if (type->kind() != TypeKind::kMap) return wrong_argument(name, type, "map");
   const bool keys = name == "map_keys";
   TypePtr result = keys ? make_set(type->key(), true) : make_list(type->value(), true);
   return share(name, pure_function({type}, std::move(result),
@@ -90,7 +85,7 @@ Made make_map_keys(std::string_view name, Types arguments, const TypePtr&) {
 
 Made make_collection_count(std::string_view name, Types arguments, const TypePtr&) {
   const TypePtr type = arguments[0];
-  if (!type || !type->is_collection()) return wrong_argument(name, type, "collection");
+  if (!type->is_collection()) return wrong_argument(name, type, "collection");
   return share(name, pure_function({type}, int_type(),
                                    [type](const FunctionEnvironment&,
                                           FunctionArguments values) -> Result<OptionalBytes> {
@@ -103,30 +98,30 @@ Made make_collection_count(std::string_view name, Types arguments, const TypePtr
 Made make_collection_aggregate(std::string_view name, Types arguments, const TypePtr&) {
   const TypePtr type = arguments[0];
   const bool numeric = name.ends_with("sum") || name.ends_with("avg");
-  if (!type || (type->kind() != TypeKind::kList && type->kind() != TypeKind::kSet) ||
+  if ((type->kind() != TypeKind::kList && type->kind() != TypeKind::kSet) ||
       (numeric && !is_number(*type->element()))) {
     return wrong_argument(name, type, numeric ? "numeric set/list" : "set or list");
   }
   const AggregateFunctionPtr aggregate =
       find_aggregate(name.substr(std::string_view("collection_").size()), type->element());
   if (!aggregate) return wrong_argument(name, type, "set or list");
-  return share(name,
-               pure_function({type}, aggregate->return_type,
-                             [aggregate](const FunctionEnvironment& environment,
-                                         FunctionArguments values) -> Result<OptionalBytes> {
-                               TETRAD_TRY(const auto elements, split_list(*values[0]));
-                               const auto state = aggregate->make(environment);
-                               for (const BytesView element : elements) {
-                                 TETRAD_TRY_VOID(state->add(std::array{OptionalView(element)}));
-                               }
-                               return state->finish();
-                             }));
+  return share(name, pure_function({type}, aggregate->return_type,
+                                   [aggregate](const FunctionEnvironment& environment,
+                                               FunctionArguments values) -> Result<OptionalBytes> {
+                                     TETRAD_TRY(CollectionReader elements,
+                                                CollectionReader::open(*values[0], 1));
+                                     const auto state = aggregate->make(environment);
+                                     while (!elements.at_end()) {  // of ttl(list) some may be null
+                                       TETRAD_TRY(const OptionalView element, elements.next());
+                                       TETRAD_TRY_VOID(state->add(std::array{element}));
+                                     }
+                                     return state->finish();
+                                   }));
 }
 
 // --- masks ---
 
 Made make_mask_null(std::string_view name, Types arguments, const TypePtr&) {
-  if (!arguments[0]) return cannot_infer(name);
   return share(
       name, pure_function({arguments[0]}, arguments[0],
                           [](const FunctionEnvironment&,
@@ -186,7 +181,6 @@ Bytes default_mask(const DataType& type) {
 }
 
 Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
-  if (!arguments[0]) return cannot_infer(name);
   const Bytes mask = default_mask(*arguments[0]);
   ScalarFunction function =
       pure_function({arguments[0]}, arguments[0],
@@ -198,7 +192,6 @@ Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
 }
 
 Made make_mask_replace(std::string_view name, Types arguments, const TypePtr&) {
-  if (!arguments[0]) return cannot_infer(name);
   ScalarFunction function = pure_function(
       {arguments[0], arguments[0]}, arguments[0],
       [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
@@ -209,20 +202,20 @@ Made make_mask_replace(std::string_view name, Types arguments, const TypePtr&) {
 }
 
 Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
-  if (!arguments[0]) return cannot_infer(name);
   std::vector<TypePtr> types = {arguments[0]};
   if (arguments.size() == 2) types.push_back(text_type());
-  return share(
-      name, pure_function(
-                std::move(types), blob_type(),
-                [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
-                  const BytesView algorithm = values.size() == 2 ? *values[1] : "SHA-256";
-                  auto digest = base::digest_named(algorithm, *values[0]);
-                  if (!digest) {
-                    return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", algorithm);
-                  }
-                  return digest;
-                }));
+  ScalarFunction function = pure_function(
+      std::move(types), blob_type(),
+      [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
+        const BytesView algorithm = values.size() == 2 && values[1] ? *values[1] : "SHA-256";
+        auto digest = base::digest_named(algorithm, values[0].value_or(BytesView()));
+        if (!digest) {
+          return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", algorithm);
+        }
+        return values[0] ? digest : std::nullopt;
+      });
+  function.called_on_null = true;
+  return share(name, std::move(function));
 }
 
 // --- vectors ---
@@ -271,27 +264,31 @@ struct Generic {
   std::string_view name;
   size_t least, most;
   Maker make;
+  std::string_view parameters;  // as error texts name them
 };
 
+constexpr std::string_view kAny = "any", kNumbers = "numeric_set_or_list",
+                           kVectors = "vector<float, n>, vector<float, n>";
+
 constexpr std::array kGenerics = {
-    Generic{"to_json", 1, 1, make_to_json},
-    Generic{"tojson", 1, 1, make_to_json},
-    Generic{"from_json", 1, 1, make_from_json},
-    Generic{"fromjson", 1, 1, make_from_json},
-    Generic{"map_keys", 1, 1, make_map_keys},
-    Generic{"map_values", 1, 1, make_map_keys},
-    Generic{"collection_count", 1, 1, make_collection_count},
-    Generic{"collection_min", 1, 1, make_collection_aggregate},
-    Generic{"collection_max", 1, 1, make_collection_aggregate},
-    Generic{"collection_sum", 1, 1, make_collection_aggregate},
-    Generic{"collection_avg", 1, 1, make_collection_aggregate},
-    Generic{"mask_null", 1, 1, make_mask_null},
-    Generic{"mask_default", 1, 1, make_mask_default},
-    Generic{"mask_replace", 2, 2, make_mask_replace},
-    Generic{"mask_hash", 1, 2, make_mask_hash},
-    Generic{"similarity_cosine", 2, 2, make_similarity},
-    Generic{"similarity_euclidean", 2, 2, make_similarity},
-    Generic{"similarity_dot_product", 2, 2, make_similarity},
+    Generic{"to_json", 1, 1, make_to_json, kAny},
+    Generic{"tojson", 1, 1, make_to_json, kAny},
+    Generic{"from_json", 1, 1, make_from_json, "text"},
+    Generic{"fromjson", 1, 1, make_from_json, "text"},
+    Generic{"map_keys", 1, 1, make_map_keys, "map"},
+    Generic{"map_values", 1, 1, make_map_keys, "map"},
+    Generic{"collection_count", 1, 1, make_collection_count, "collection"},
+    Generic{"collection_min", 1, 1, make_collection_aggregate, kNumbers},
+    Generic{"collection_max", 1, 1, make_collection_aggregate, kNumbers},
+    Generic{"collection_sum", 1, 1, make_collection_aggregate, kNumbers},
+    Generic{"collection_avg", 1, 1, make_collection_aggregate, kNumbers},
+    Generic{"mask_null", 1, 1, make_mask_null, kAny},
+    Generic{"mask_default", 1, 1, make_mask_default, kAny},
+    Generic{"mask_replace", 2, 2, make_mask_replace, "any, any"},
+    Generic{"mask_hash", 1, 2, make_mask_hash, "any, [text]"},
+    Generic{"similarity_cosine", 2, 2, make_similarity, kVectors},
+    Generic{"similarity_euclidean", 2, 2, make_similarity, kVectors},
+    Generic{"similarity_dot_product", 2, 2, make_similarity, kVectors},
 };
 
 const Generic* find_generic(std::string_view name) {
@@ -318,6 +315,10 @@ bool is_generic_function(std::string_view name) { return find_generic(name) != n
 std::pair<size_t, size_t> generic_function_arity(std::string_view name) {
   const Generic* generic = find_generic(name);
   return {generic->least, generic->most};
+}
+
+std::string_view generic_function_parameters(std::string_view name) {
+  return find_generic(name)->parameters;
 }
 
 Result<ScalarFunctionPtr> make_generic_function(std::string_view name,

@@ -217,7 +217,10 @@ Result<Bytes> convert_number(const DataType& from, BytesView value, const DataTy
       return decimal_of(from, value);
     case TypeKind::kVarint: {
       if (is_integer(from) || from.kind() == TypeKind::kVarint) return varint_of(from, value);
-      if (from.kind() == TypeKind::kDecimal) return decimal_to_varint(value);
+      if (from.kind() == TypeKind::kDecimal) {  // as Cassandra: by way of a bigint
+        TETRAD_TRY(const Bytes integral, decimal_to_varint(value));
+        return make_varint(varint_low_bits(integral));
+      }
       return make_varint(saturated(double_of(from, value)));
     }
     default: {

@@ -60,6 +60,8 @@ std::span<const ScalarFunctionPtr> find_native_functions(std::string_view name);
 bool is_generic_function(std::string_view name);
 /// How many arguments a generic function takes: (least, most).
 std::pair<size_t, size_t> generic_function_arity(std::string_view name);
+/// What it takes, as error texts say it.
+std::string_view generic_function_parameters(std::string_view name);
 /// Makes a generic function. `arguments`: the types as far as they are known (null: not known);
 /// `receiver`: what the result is for, or null. Errors: kInvalid.
 Result<ScalarFunctionPtr> make_generic_function(std::string_view name,

@@ -304,10 +304,20 @@ ast::Term Parser::parenthesis_term() {
   const ast::Position position = here();
   const size_t parenthesis = index_;
   const size_t behind = skip_type(parenthesis + 1);
-  const bool is_cast = behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
-                       (tokens_[parenthesis + 1].kind != TokenKind::kString ||
-                        (starts_term(behind + 1) && (!names(tokens_[behind + 1]) ||
-                                                     starts_function_call(behind + 1 - index_))));
+  const auto names_alone = [&](size_t index) {
+    index = std::min(index, tokens_.size() - 1);
+    if (is(Keyword::kCast, index - index_)) return false;
+    return names(tokens_[index]) && !starts_function_call(index - index_);
+  };
+  // Behind a string in parentheses, which may be a class or a tuple. A colon is a marker's, or the
+  // tuple is a key of a map.
+  const auto starts_argument = [&](size_t index) {
+    if (!starts_term(index)) return false;
+    return tokens_[index].kind == TokenKind::kColon ? names_alone(index + 1) : !names_alone(index);
+  };
+  const bool is_cast =
+      behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
+      (tokens_[parenthesis + 1].kind != TokenKind::kString || starts_argument(behind + 1));
   advance();
   if (is_cast) {
     ast::CqlType to = type();

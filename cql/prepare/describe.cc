@@ -401,11 +401,9 @@ std::string describe_table(const TableSchema& table, bool internals) {
   for (const auto& column : table.columns()) {
     if (!column.hidden) columns.push_back(&column);
   }
-  std::stable_sort(columns.begin(), columns.end(),
-                   [](const ColumnSchema* a, const ColumnSchema* b) {
-                     return std::pair(a->kind, a->type->is_multi_cell()) <
-                            std::pair(b->kind, b->type->is_multi_cell());
-                   });
+  std::stable_sort(
+      columns.begin(), columns.end(),
+      [](const ColumnSchema* a, const ColumnSchema* b) { return described_before(*a, *b); });
   std::string out;
   const bool is_virtual = is_listed_as_virtual(table.keyspace);
   if (is_virtual) {

@@ -81,9 +81,10 @@ class Marker final : public Expression {
 /// Lists, sets and vectors.
 class Collection final : public Expression {
  public:
-  Collection(TypePtr type, std::vector<ExpressionPtr> items)
-      : Expression(std::move(type)), items_(std::move(items)) {}
+  Collection(TypePtr type, std::vector<ExpressionPtr> items, bool takes_null)
+      : Expression(std::move(type)), items_(std::move(items)), takes_null_(takes_null) {}
   Result<BoundValue> evaluate(EvalContext& context) const override {
+    if (takes_null_) return with_nulls(context);
     const bool is_vector = type()->kind() == TypeKind::kVector;
     std::vector<BytesView> parts;
     parts.reserve(items_.size());
@@ -108,7 +109,18 @@ class Collection final : public Expression {
   bool is_constant() const override { return std::ranges::all_of(items_, constant); }
 
  private:
+  /// A list: its elements are written as the fields of a tuple are.
+  Result<BoundValue> with_nulls(EvalContext& context) const {
+    std::vector<OptionalView> parts;
+    for (const auto& item : items_) {
+      TETRAD_TRY(const BoundValue value, item->evaluate(context));
+      parts.push_back(optional_view(value));
+    }
+    return keep(context, make_int(static_cast<int32_t>(parts.size())) + join_tuple(parts));
+  }
+
   const std::vector<ExpressionPtr> items_;
+  const bool takes_null_;
 };
 
 class MapCollection final : public Expression {
@@ -449,8 +461,8 @@ ExpressionPtr make_constant(TypePtr type, OptionalBytes value) {
 ExpressionPtr make_marker(TypePtr type, int32_t index) {
   return std::make_unique<Marker>(std::move(type), index);
 }
-ExpressionPtr make_collection(TypePtr type, std::vector<ExpressionPtr> items) {
-  return std::make_unique<Collection>(std::move(type), std::move(items));
+ExpressionPtr make_collection(TypePtr type, std::vector<ExpressionPtr> items, bool takes_null) {
+  return std::make_unique<Collection>(std::move(type), std::move(items), takes_null);
 }
 ExpressionPtr make_map_collection(TypePtr type,
                                   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries) {
@@ -488,7 +500,7 @@ ExpressionPtr make_times(TimesKind kind, TimesTarget target) {
   const bool many = target.column->is_multi_cell() && !target.element && !target.field &&
                     kind != TimesKind::kMaxWriteTime;
   TypePtr one = kind == TimesKind::kTtl ? int_type() : bigint_type();
-  TypePtr type = many ? make_list(one, false) : one;
+  TypePtr type = many ? make_list(one, true) : one;
   return std::make_unique<Times>(std::move(type), kind, std::move(target));
 }
 

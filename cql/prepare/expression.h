@@ -87,8 +87,10 @@ using ExpressionPtr = std::unique_ptr<const Expression>;
 ExpressionPtr make_constant(TypePtr type, OptionalBytes value);
 /// Checks the bytes given for the marker against the type.
 ExpressionPtr make_marker(TypePtr type, int32_t index);
-/// Lists, sets and vectors: a set is sorted when it is evaluated.
-ExpressionPtr make_collection(TypePtr type, std::vector<ExpressionPtr> items);
+/// Lists, sets and vectors: a set is sorted when it is evaluated. `takes_null`: a list of a select
+/// list, which may hold null.
+ExpressionPtr make_collection(TypePtr type, std::vector<ExpressionPtr> items,
+                              bool takes_null = false);
 ExpressionPtr make_map_collection(TypePtr type,
                                   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries);
 /// Tuples and user types; a missing field (null pointer) is null. `name` is that of the receiver.

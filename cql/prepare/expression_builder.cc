@@ -292,7 +292,7 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
           return one;
         }
         const TypePtr source = type_of(is_slice ? target.children[0] : target);
-        return source && source->is_multi_cell() ? make_list(one, false) : one;
+        return source && source->is_multi_cell() ? make_list(one, true) : one;
       }
       case Kind::kTuple: {
         if (raw.children.size() == 1 && in_selection_) return type_of(raw.children[0]);
@@ -314,9 +314,7 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
         return nullptr;
       }
       case Kind::kArithmetic: {
-        const TypePtr left = type_of(raw.children[0]), right = type_of(raw.children[1]);
-        if (!left || !right) return nullptr;
-        const auto function = find_operator(ast::arithmetic_symbol(raw.op), left, right);
+        const auto function = operator_of(raw);
         return function ? function->return_type : nullptr;
       }
       case Kind::kNegation: {
@@ -330,6 +328,43 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
   };
   raw.known_type = find();
   return *raw.known_type;
+}
+
+TypePtr ExpressionBuilder::exact_type_of(const Raw& raw) {
+  switch (raw.kind) {
+    case Kind::kLiteral:
+      return nullptr;
+    case Kind::kTuple: {
+      if (raw.children.size() == 1 && in_selection_) return exact_type_of(raw.children[0]);
+      std::vector<TypePtr> fields;
+      for (const Raw& child : raw.children) {
+        TypePtr type = exact_type_of(child);
+        if (!type) return nullptr;
+        fields.push_back(freeze(type));
+      }
+      return make_tuple(std::move(fields));
+    }
+    case Kind::kList:
+    case Kind::kSet:
+      for (const Raw& child : raw.children) {
+        const TypePtr type = exact_type_of(child);
+        if (!type) continue;
+        return raw.kind == Kind::kList ? make_list(freeze(type), false)
+                                       : make_set(freeze(type), false);
+      }
+      return nullptr;
+    default:
+      return type_of(raw);
+  }
+}
+
+Result<bool> ExpressionBuilder::fits_selected(const Raw& raw, const TypePtr& type) {
+  if (in_selection_) {
+    if (raw.kind == Kind::kLiteral) return true;  // refused where it is read
+    const TypePtr exact = exact_type_of(raw);
+    if (exact && *freeze(exact) == *freeze(type)) return true;
+  }
+  return fits(raw, type);
 }
 
 Result<void> ExpressionBuilder::check_no_markers(const Raw& raw, std::string_view what,
@@ -402,7 +437,9 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
       return build_negation(raw, &receiver);
     default: {
       TETRAD_TRY(ExpressionPtr built, build_selector(raw));
-      if (test_assignment(*receiver.type, *built->type()) == Assignability::kNotAssignable) {
+      const bool same = in_selection_ && *freeze(built->type()) == *freeze(receiver.type);
+      if (!same &&
+          test_assignment(*receiver.type, *built->type()) == Assignability::kNotAssignable) {
         return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
                     receiver.name, receiver.type->cql_text());
       }
@@ -442,7 +479,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
                                                      const Receiver& receiver) {
   const Receiver element = element_receiver(receiver);
   for (const Raw& child : raw.children) {
-    TETRAD_TRY(const bool fitting, fits(child, element.type));
+    TETRAD_TRY(const bool fitting, fits_selected(child, element.type));
     if (!fitting) {
       return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
                   what, receiver.name, child.text(), element.type->cql_text());
@@ -460,7 +497,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
     const bool is_vector = receiver.type->kind() == TypeKind::kVector;
     TETRAD_TRY_VOID(check_constants(items, is_vector ? "vectors" : "collections"));
   }
-  return make_collection(receiver.type, std::move(items));
+  const bool takes_null = in_selection_ && receiver.type->kind() == TypeKind::kList;
+  return make_collection(receiver.type, std::move(items), takes_null);
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receiver& receiver) {
@@ -537,7 +575,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_tuple(const Raw& raw, const Recei
                   receiver.name, type->cql_text(), type->components().size(), raw.children.size());
     }
     const TypePtr& component = type->components()[i];
-    TETRAD_TRY(const bool fitting, fits(raw.children[i], component));
+    TETRAD_TRY(const bool fitting, fits_selected(raw.children[i], component));
     if (!fitting) {
       return fail(ErrorCode::kInvalid,
                   "Invalid tuple literal for {}: component {} is not of type {}", receiver.name, i,

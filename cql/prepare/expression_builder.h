@@ -157,6 +157,14 @@ class ExpressionBuilder {
                                                      const ScalarFunction& function);
   /// The type as far as the text tells: of columns, casts, calls; of constants their preferred one.
   TypePtr type_of(const RawExpression& raw);
+  /// As type_of(), but constants have none: what a select list takes a literal's type from.
+  TypePtr exact_type_of(const RawExpression& raw);
+  /// The operator that the types of the operands tell; null: they do not.
+  ScalarFunctionPtr operator_of(const RawExpression& arithmetic);
+  /// As fits(); in a select list a value of the very type fits, frozen or not.
+  Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);
+  /// Errors: kInvalid when argument `i` does not fit.
+  Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   Result<ScalarFunctionPtr> token_function() const;
   Result<void> check_no_markers(const RawExpression& raw, std::string_view what,
                                 const Receiver& receiver) const;

@@ -130,7 +130,12 @@ Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& 
 Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
   if (!in_selection_) return {};
   for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
-  if (raw.kind == Kind::kArithmetic) return check_operands(raw);
+  if (raw.kind == Kind::kArithmetic) {
+    TETRAD_TRY_VOID(check_operands(raw));
+    if (type_of(raw)) return {};
+    TETRAD_TRY([[maybe_unused]] const auto refused, build_arithmetic(raw, nullptr));
+    return {};
+  }
   if (raw.kind != Kind::kFunction || is_native_aggregate(name_of(raw)) || type_of(raw)) return {};
   TETRAD_TRY([[maybe_unused]] const auto found, resolve(raw, nullptr, {}));
   return {};
@@ -172,6 +177,16 @@ Result<void> ExpressionBuilder::check_vectors(const Raw& call, const std::vector
   return {};
 }
 
+Result<void> ExpressionBuilder::check_argument(const Raw& call, const ScalarFunction& function,
+                                               size_t i) {
+  TETRAD_TRY(const bool fitting, fits(call.children[i], function.argument_types[i]));
+  if (fitting) return {};
+  return fail(ErrorCode::kInvalid,
+              "Type error: {} cannot be passed as argument {} of function {} of type {}",
+              call.children[i].text(), i, function.qualified_name(),
+              function.argument_types[i]->cql_text());
+}
+
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
@@ -190,7 +205,13 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     if (auto function = exact_user_function(call)) return function;
     const auto [least, most] = generic_function_arity(name);
     if (count < least || count > most) {
-      return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}", name);
+      return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})",
+                  name, generic_function_parameters(name));
+    }
+    const bool takes_text = name == "fromjson" || name == "from_json";
+    if (in_selection_ && takes_text) {
+      return fail(ErrorCode::kInvalid,
+                  "{}() cannot be used in the selection clause of a SELECT statement", name);
     }
     std::vector<TypePtr> types;
     const bool wants_vectors = name.starts_with("similarity_");
@@ -205,12 +226,21 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                           : type_of(child));
     }
     if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
+    if (!wants_vectors && !takes_text && !types[0]) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot infer type of argument {} in call to function system.{}({}): use type "
+                  "casts to disambiguate",
+                  call.children[0].text(), name, generic_function_parameters(name));
+    }
     auto made = make_generic_function(name, types, receiver);
     if (!made) {  // the argument's text is known here only
       constexpr std::string_view kFound = "but found argument ";
       std::string& message = made.error().message;
       const size_t at = message.find(kFound);
       if (at != message.npos) message.insert(at + kFound.size(), call.children[0].text() + " ");
+    }
+    for (size_t i = 1; made && !wants_vectors && i < count; ++i) {
+      TETRAD_TRY_VOID(check_argument(call, **made, i));
     }
     return made;
   }
@@ -251,15 +281,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                   function.qualified_name(), function.argument_types.size(), count);
     }
     TETRAD_TRY_VOID(check_receiver(candidates[0]));
-    for (size_t i = 0; i < count; ++i) {
-      TETRAD_TRY(const bool fitting, fits(call.children[i], function.argument_types[i]));
-      if (!fitting) {
-        return fail(ErrorCode::kInvalid,
-                    "Type error: {} cannot be passed as argument {} of function {} of type {}",
-                    call.children[i].text(), i, function.qualified_name(),
-                    function.argument_types[i]->cql_text());
-      }
-    }
+    for (size_t i = 0; i < count; ++i) TETRAD_TRY_VOID(check_argument(call, function, i));
     return candidates[0];
   }
 
@@ -323,10 +345,6 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
     }
     return build_aggregate(raw);
   }
-  if (in_selection_ && may_be_native && (name == "fromjson" || name == "from_json")) {
-    return fail(ErrorCode::kInvalid,
-                "{}() cannot be used in the selection clause of a SELECT statement", name);
-  }
   TETRAD_TRY(ScalarFunctionPtr function,
              resolve(raw, receiver == nullptr ? nullptr : receiver->type,
                      receiver == nullptr ? std::string() : receiver->name));
@@ -348,15 +366,34 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
   return make_call(std::move(function), std::move(arguments));
 }
 
+ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw) {
+  const TypePtr left = type_of(raw.children[0]);
+  TypePtr right = type_of(raw.children[1]);
+  const char op = ast::arithmetic_symbol(raw.op);
+  if (left && left->kind() == TypeKind::kDate && (op == '+' || op == '-')) {
+    // To a date nothing is added but durations: a whole number is tried as one, and refused.
+    const Raw* operand = &raw.children[1];
+    while (operand->kind == Kind::kTuple && operand->children.size() == 1) {
+      operand = &operand->children[0];
+    }
+    const bool is_taken = operand->kind == Kind::kLiteral &&
+                          (operand->literal->kind == ast::Literal::Kind::kInteger ||
+                           operand->literal->kind == ast::Literal::Kind::kNull);
+    if (is_taken) right = duration_type();
+  }
+  return left && right ? find_operator(op, left, right) : nullptr;
+}
+
 Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
                                                           const Receiver* receiver) {
   const Raw &left = raw.children[0], &right = raw.children[1];
   const char op = ast::arithmetic_symbol(raw.op);
-  TETRAD_TRY_VOID(resolve_inside(raw));
+  if (in_selection_) {
+    for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
+  }
   TETRAD_TRY_VOID(check_operands(raw));
   TypePtr left_type = type_of(left), right_type = type_of(right);
-  ScalarFunctionPtr function =
-      left_type && right_type ? find_operator(op, left_type, right_type) : nullptr;
+  ScalarFunctionPtr function = operator_of(raw);
   const auto suits = [&](const ScalarFunctionPtr& f) {
     return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
                                             Assignability::kNotAssignable);
@@ -393,7 +430,12 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
       return type ? type->kind() == TypeKind::kTimestamp : operand.text() == "NULL";
     };
     const auto number = [](const TypePtr& type) { return type && is_number(*type); };
-    if ((many(left, left_type) && (many(right, right_type) || number(right_type))) ||
+    const auto is_text = [](const TypePtr& type) {
+      return type && (type->kind() == TypeKind::kText || type->kind() == TypeKind::kAscii);
+    };
+    if ((op == '+' && ((left.text() == "NULL" && is_text(right_type)) ||
+                       (right.text() == "NULL" && is_text(left_type)))) ||
+        (many(left, left_type) && (many(right, right_type) || number(right_type))) ||
         (number(left_type) && many(right, right_type))) {
       return fail(ErrorCode::kInvalid,
                   "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "

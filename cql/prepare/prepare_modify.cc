@@ -79,6 +79,11 @@ class ModifyPreparer {
     if (source.if_not_exists) return not_supported("conditional statements (IF NOT EXISTS)");
     TETRAD_TRY(made_->json_, builder_->term(source.value, {"[json]", text_type(), nullptr}));
     made_->json_default_unset_ = source.default_unset;
+    if (const auto* json = source.value.get_if<ast::Literal>()) {  // read once, to refuse it early
+      base::Arena arena;
+      TETRAD_TRY([[maybe_unused]] const auto values,
+                 made_->decode_json(BoundValue::of(json->text), arena, 0));
+    }
     TETRAD_TRY_VOID(attributes(source.attributes));
     // Every column gets its value by its place.
     made_->partition_values_.resize(table_->partition_key().size());
@@ -153,9 +158,7 @@ class ModifyPreparer {
       for (const ColumnSchema& column : table_->clustering()) {
         covered += where.is_equal(column) || where.is_in(column) ? 1 : 0;
       }
-      if (covered != table_->clustering().size()) {
-        return fail(ErrorCode::kInvalid, "Range deletions are not supported for specific columns");
-      }
+      made_->lacks_rows_ = covered != table_->clustering().size();
     }
     if (source.attributes.ttl) {
       return fail(ErrorCode::kInvalid, "TTL attribute is not allowed for deletes");

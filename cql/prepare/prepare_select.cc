@@ -331,7 +331,19 @@ class SelectPreparer {
     }
     size_t next = 0;
     std::optional<bool> reversed;
+    // Of a column that is named twice the last direction counts, in the place of the first.
+    std::vector<ast::Ordering> order;
     for (const ast::Ordering& ordering : source_.order_by) {
+      const auto named = std::ranges::find_if(order, [&](const ast::Ordering& other) {
+        return other.column.text == ordering.column.text;
+      });
+      if (named == order.end()) {
+        order.push_back(ordering);
+      } else {
+        named->descending = ordering.descending;
+      }
+    }
+    for (const ast::Ordering& ordering : order) {
       TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
       if (column->kind != ColumnKind::kClustering) {
         return fail(ErrorCode::kInvalid,

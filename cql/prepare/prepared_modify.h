@@ -127,7 +127,8 @@ class ModifyStatement final : public Statement {
   Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
                           ListCellIds& ids, std::vector<storage::Mutation>& out) const;
   /// INSERT JSON: the values of the columns become bound values.
-  Result<std::vector<BoundValue>> decode_json(EvalContext& context) const;
+  Result<std::vector<BoundValue>> decode_json(const BoundValue& text, base::Arena& arena,
+                                              int64_t now_ms) const;
   Result<void> check_row_keys(std::span<const Bytes> values) const;
 
   TablePtr table_;
@@ -140,6 +141,7 @@ class ModifyStatement final : public Statement {
   std::vector<ColumnOperation> static_operations_, regular_operations_;  // by column id
   bool writes_rows_ = true;    // false: only static columns are touched
   bool deletes_rows_ = false;  // DELETE without columns
+  bool lacks_rows_ = false;    // DELETE of columns that names no rows: fails where there are any
   bool needs_read_ = false;
   bool may_be_complete_ = false;  // INSERT of every regular column (rule 14)
   bool lossy_clustering_ = false;

@@ -141,10 +141,12 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
   } else {
     const bool is_test = filters && restriction.kind == Restriction::Kind::kIn;
     if (!is_test && !restriction.is_multi) {  // a null is told before an unset value
+      bool has_null = false;
       for (const TupleTerm& term : restriction.in_values) {
         TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
-        if (value.is_null()) return invalid_null(restriction.first());
+        has_null |= value.is_null();
       }
+      if (has_null) return invalid_null(restriction.first());
     }
     for (const TupleTerm& term : restriction.in_values) {
       if (is_test && !restriction.is_multi) {

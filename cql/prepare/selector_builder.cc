@@ -74,7 +74,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
     case Kind::kSet: {
       // One expression in parentheses may be a tuple or none: Cassandra does not say.
       const bool unclear = raw.kind == Kind::kTuple && raw.children.size() == 1;
-      const TypePtr type = unclear ? nullptr : type_of(raw);
+      const TypePtr type = unclear ? nullptr : exact_type_of(raw);
       if (!type) {
         failed_late_ = true;
         return cannot_infer(raw);
@@ -209,7 +209,9 @@ Result<ExpressionPtr> ExpressionBuilder::inside_aggregate(const Raw& child, cons
   const size_t before = aggregates_.size();
   auto argument = [&]() -> Result<ExpressionPtr> {
     if (type) return build(child, {"[selection]", type, nullptr});
-    if (child.kind == Kind::kLiteral || child.kind == Kind::kMarker) {
+    const bool is_collection =
+        child.kind == Kind::kList || child.kind == Kind::kSet || child.kind == Kind::kTuple;
+    if (child.kind == Kind::kLiteral || child.kind == Kind::kMarker || is_collection) {
       const TypePtr known = type_of(child);
       if (!known) return cannot_infer(child);
       return build(child, {"[selection]", known, nullptr});

@@ -14,31 +14,31 @@ bool signed_less(std::string_view a, std::string_view b) {
   });
 }
 
+/// Plain columns, then those of many cells; in each a name that begins with a letter outside ASCII
+/// comes first.
+std::tuple<ColumnKind, int, int> rank(const ColumnSchema& column) {
+  if (column.is_primary_key()) return {column.kind, 0, static_cast<int>(column.position)};
+  const bool other =
+      !column.name.empty() && (static_cast<unsigned char>(column.name.front()) & 0x80) != 0;
+  return {column.kind, column.type->is_multi_cell() ? (other ? 1 : 2) : 0, other ? 0 : 1};
+}
+
 }  // namespace
 
+bool described_before(const ColumnSchema& a, const ColumnSchema& b) {
+  const auto of_a = rank(a), of_b = rank(b);
+  if (of_a != of_b) return of_a < of_b;
+  return !a.is_primary_key() && a.name < b.name;
+}
+
 void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
-  const auto starts_outside_ascii = [](const ColumnSchema& column) {
-    return !column.name.empty() && (static_cast<unsigned char>(column.name.front()) & 0x80) != 0;
-  };
-  // As Cassandra: plain columns, then those of many cells; in each a name that begins with a letter
-  // outside ASCII comes first. Such names of columns of many cells it counts to the plain ones, and
+  // As Cassandra: columns of many cells with a name outside ASCII it counts to the plain ones, and
   // then it merges the two lists by signed bytes.
-  const auto rank = [&](const ColumnSchema& column) {
-    if (column.is_primary_key())
-      return std::tuple(column.kind, 0, static_cast<int>(column.position));
-    const bool other = starts_outside_ascii(column);
-    const int list = column.type->is_multi_cell() ? (other ? 1 : 2) : 0;
-    return std::tuple(column.kind, list, other ? 0 : 1);
-  };
-  std::stable_sort(columns.begin(), columns.end(),
-                   [&](const ColumnSchema& a, const ColumnSchema& b) {
-                     if (rank(a) != rank(b)) return rank(a) < rank(b);
-                     return a.is_primary_key() ? false : a.name < b.name;
-                   });
+  std::stable_sort(columns.begin(), columns.end(), described_before);
   for (const ColumnKind kind : {ColumnKind::kStatic, ColumnKind::kRegular}) {
     const auto [begin, end] = std::ranges::equal_range(columns, kind, {}, &ColumnSchema::kind);
     const auto middle = std::find_if(
-        begin, end, [&](const ColumnSchema& column) { return std::get<1>(rank(column)) == 2; });
+        begin, end, [](const ColumnSchema& column) { return std::get<1>(rank(column)) == 2; });
     std::vector<ColumnSchema> merged;
     auto left = begin, right = middle;
     while (left != middle || right != end) {

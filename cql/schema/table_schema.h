@@ -120,6 +120,9 @@ class TableSchema {
   std::vector<uint32_t> index_by_id_;  // column id → index + 1
 };
 
+/// The order of DESCRIBE, which is that of Cassandra's storage.
+bool described_before(const ColumnSchema& a, const ColumnSchema& b);
+
 using TablePtr = std::shared_ptr<const TableSchema>;
 
 }  // namespace tetrad::cql

@@ -103,7 +103,9 @@ Result<Decimal> divide(const Decimal& a, const Decimal& b) {
 }
 
 Result<Decimal> remainder(const Decimal& a, const Decimal& b) {
-  if (b.unscaled.is_zero()) return fail(ErrorCode::kInvalid, "Division by zero");
+  if (b.unscaled.is_zero()) {
+    return fail(ErrorCode::kInvalid, "Division {}", a.unscaled.is_zero() ? "undefined" : "by zero");
+  }
   const int64_t preferred = a.scale - b.scale;
   const int64_t exponent =
       (digit_count(a.unscaled) - a.scale) - (digit_count(b.unscaled) - b.scale);

@@ -51,7 +51,7 @@ Result<Bytes> decimal_from_text(std::string_view text);
 Result<std::string> decimal_to_text(BytesView bytes);
 /// Cassandra's DecimalType: sum, difference and product rounded half up to 10000 digits; a quotient
 /// of 32 significant digits at least and a scale of 1000 at most, trailing zeros stripped.
-/// Errors: kInvalid "BigInteger divide by zero", "Division by zero".
+/// Errors: kInvalid "BigInteger divide by zero", "Division by zero", "Division undefined".
 Result<Bytes> decimal_arithmetic(ArithmeticOp op, BytesView a, BytesView b);
 Bytes decimal_negate(BytesView bytes);
 Bytes decimal_from_varint(BytesView bytes);

@@ -105,9 +105,9 @@ def main():
                 difference = differ(reference, subject)
                 if difference is None:
                     continue
-                if reason_for(reasons, step.statement.text, difference):
+                if reason_for(reasons, step.statement.text, difference, schema_of(steps[:at], step)):
                     explained += 1
-                    if any(line == "OK" or line.startswith("schema ") for side in difference for line in side):
+                    if any(line.startswith(DONE) for side in difference for line in side):
                         apart.update(step.tables)
                     continue
                 if apart.intersection(step.tables) and is_of_rows(step, difference):
@@ -139,6 +139,14 @@ def main():
     for server in servers:
         server.close()
     return 1 if unexplained else 0
+
+
+# Of a write that was done, or may have been in part.
+DONE = ("OK", "schema ", "error 0x1100", "error 0x0000")
+
+
+def schema_of(steps, step):
+    return "\n".join(s.statement.text for s in steps if s.is_ddl and set(s.tables) & set(step.tables))
 
 
 def is_of_rows(step, difference):

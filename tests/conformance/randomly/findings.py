@@ -9,8 +9,28 @@ from expected import JAVA, SIGNATURES, comparable
 
 TTL = re.compile(r"(?<![\w.'-])(\d{6})(?![\w.'-])")
 NOW = re.compile(r"(?<![\w.'-])1[789]\d{14}(?![\w.'-])")
-# Of a user type's literal in a text: Cassandra has them in the order of a hash table.
-FIELDS = re.compile(r"\{([^{}]*: [^{}]*)\}")
+
+
+def sorted_fields(text):
+    """With what stands in braces sorted: the fields of a user type's literal Cassandra has in the order of a hash table."""
+    out, levels, quote = [], [], None
+    for char in text:
+        if quote:
+            quote = None if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "{":
+            levels.append(out)
+            out = []
+            continue
+        elif char == "}" and levels:
+            inside, out = "".join(out), levels.pop()
+            out.append("{" + ", ".join(sorted(inside.split(", "))) + "}")
+            continue
+        out.append(char)
+    for outer in reversed(levels):
+        out = outer + ["{"] + out
+    return "".join(out)
 
 
 def tamed(lines):
@@ -25,7 +45,7 @@ def tamed(lines):
         if line.startswith("warning: ") and line in out:  # once a page, and Cassandra may have an empty page more
             continue
         if not line.startswith("|"):
-            line = FIELDS.sub(lambda match: "{" + ", ".join(sorted(match[1].split(", "))) + "}", line)
+            line = sorted_fields(line)
         # Cassandra keeps to_json by its argument's type, under the name that was asked for first since its start.
         line = line.replace("system.tojson(", "system.to_json(")
         out.append(NOW.sub("~now", TTL.sub(seconds, line)) if line.startswith("|") else line)
@@ -52,11 +72,13 @@ class Reason:
     statement: re.Pattern
     reference: re.Pattern
     subject: re.Pattern
+    schema: re.Pattern
+    fewer: bool = False
     met: int = 0
 
 
 def read_reasons(path):
-    """`[reason]`, then lines `statement <> answer of the reference <> answer of the subject`, each a pattern to be found."""
+    """`[reason]`, then lines `statement <> answer of the reference <> answer of the subject <> schema`, each a pattern to be found."""
     found, reason = [], None
     for number, line in enumerate(path.read_text().split("\n"), 1):
         if not line.strip() or line.startswith("#"):
@@ -65,16 +87,34 @@ def read_reasons(path):
             reason = line.strip()[1:-1]
             continue
         parts = line.split(" <> ")
-        if reason is None or len(parts) != 3:
+        if reason is None or len(parts) not in (3, 4):
             raise ValueError(f"{path}:{number}: not a difference: {line}")
-        found.append(Reason(reason, *(re.compile(p.strip(), re.DOTALL) for p in parts)))
+        fewer = parts[2].strip() == "%fewer"
+        parts = [*parts[:2], "" if fewer else parts[2], *(parts[3:] or [""])]
+        found.append(Reason(reason, *(re.compile(p.strip(), re.DOTALL) for p in parts), fewer))
     return found
 
 
-def reason_for(reasons, text, difference):
+ELEMENT = re.compile(r"[^\s,|{}\[\]]+")
+
+
+def has_fewer(a, b):
+    """Whether the rows are as many, and those of `b` have nothing but what those of `a` have too."""
+    for one, other in zip(a, b):
+        left = ELEMENT.findall(one)
+        for element in ELEMENT.findall(other):
+            if element not in left:
+                return False
+            left.remove(element)
+    return len(a) == len(b)
+
+
+def reason_for(reasons, text, difference, schema=""):
     a, b = ("\n".join(side) for side in difference)
     for reason in reasons:
-        if reason.statement.search(text) and reason.reference.search(a) and reason.subject.search(b):
+        if reason.fewer and not has_fewer(*difference):
+            continue
+        if reason.statement.search(text) and reason.reference.search(a) and reason.subject.search(b) and reason.schema.search(schema):
             reason.met += 1
             return reason
     return None
