@@ -254,10 +254,10 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   BoundValue key;
   if (operation.key) {
     TETRAD_TRY(key, operation.key->evaluate(context_));
-    if (key.is_unset() && operation.kind == Operation::Kind::kRemoveElement &&
-        column.type->kind() == TypeKind::kSet) {
-      return false;  // as Cassandra: nothing is taken away
-    }
+    const bool takes_away = operation.kind == Operation::Kind::kRemoveIndex ||
+                            (operation.kind == Operation::Kind::kRemoveElement &&
+                             column.type->kind() == TypeKind::kSet);
+    if (key.is_unset() && takes_away) return false;  // as Cassandra: nothing is taken away
     TETRAD_TRY_VOID(check_key(column, key));
   }
   BoundValue value;
@@ -307,10 +307,8 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       return true;
     case Operation::Kind::kDiscard: {
       if (!value.has_bytes()) return true;
-      const auto* list = place.lists->find(place.partition_key, place.clustering_key, column);
-      if (list == nullptr) return true;
       TETRAD_TRY(const auto discarded, split_list(value.bytes));
-      for (const auto& element : *list) {
+      for (const auto& element : list_so_far(column, place, cells)) {
         const bool hit = std::ranges::any_of(discarded, [&](BytesView d) {
           return compare(*column.type->element(), d, element.value) == 0;
         });
@@ -322,20 +320,20 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
     case Operation::Kind::kRemoveIndex: {
       const bool is_set = operation.kind == Operation::Kind::kSetIndex;
       const int32_t index = read_int(key.bytes).value_or(0);
-      const auto* list = place.lists->find(place.partition_key, place.clustering_key, column);
-      if (list == nullptr || list->empty()) {
+      const auto list = list_so_far(column, place, cells);
+      if (list.empty()) {
         if (is_set) {
           return fail(ErrorCode::kInvalid, "Attempted to set an element on a list which is null");
         }
         return fail(ErrorCode::kInvalid,
                     "Attempted to delete an element from a list which is null");
       }
-      if (index < 0 || static_cast<size_t>(index) >= list->size()) {
+      if (index < 0 || static_cast<size_t>(index) >= list.size()) {
         return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
-                    list->size());
+                    list.size());
       }
       if (value.is_unset()) return false;
-      const BytesView path = context_.arena.copy((*list)[static_cast<size_t>(index)].path);
+      const BytesView path = context_.arena.copy(list[static_cast<size_t>(index)].path);
       cells.push_back(
           at_path(is_set && value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id), path));
       return true;
@@ -344,6 +342,34 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       TETRAD_ASSERT(false);
       return false;
   }
+}
+
+std::vector<ListContents::Element> CellMaker::list_so_far(const ColumnSchema& column,
+                                                          const Place& place,
+                                                          const std::vector<Cell>& cells) {
+  std::vector<ListContents::Element> list;
+  if (const auto* read = place.lists->find(place.partition_key, place.clustering_key, column)) {
+    list = *read;
+  }
+  for (const Cell& cell : cells) {
+    if (cell.column_id != column.id || !cell.has_path) continue;
+    const auto at = std::ranges::lower_bound(list, cell.path, {}, &ListContents::Element::path);
+    const bool is_there = at != list.end() && at->path == cell.path;
+    const bool is_value = cell.kind == CellKind::kValue;
+    if (is_there && at->timestamp_us > cell.timestamp_us) continue;
+    if (is_there && is_value && at->timestamp_us == cell.timestamp_us && at->value > cell.value) {
+      continue;
+    }
+    if (!is_value) {
+      if (is_there) list.erase(at);
+    } else if (is_there) {
+      at->value = Bytes(cell.value);
+      at->timestamp_us = cell.timestamp_us;
+    } else {
+      list.insert(at, {Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
+    }
+  }
+  return list;
 }
 
 Result<void> CellMaker::check_key(const ColumnSchema& column, const BoundValue& key) {

@@ -54,6 +54,11 @@ class CellMaker {
   Result<bool> add_unsorted(const ColumnOperation& operation, const Place& place,
                             std::vector<storage::Cell>& cells);
 
+  /// The list as it was read, with what the statement has done to it so far.
+  static std::vector<ListContents::Element> list_so_far(const ColumnSchema& column,
+                                                        const Place& place,
+                                                        const std::vector<storage::Cell>& cells);
+
   static Result<void> check_key(const ColumnSchema& column, const BoundValue& key);
 
   EvalContext& context_;

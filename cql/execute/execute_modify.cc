@@ -391,7 +391,7 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
           while (reader.next(cell)) {
             if (cell.column_id == operation.column->id && cell.has_path &&
                 cell.live_at(context.now_s)) {
-              entry.elements.push_back({Bytes(cell.path), Bytes(cell.value)});
+              entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
             }
           }
           TETRAD_TRY_VOID(reader.status());

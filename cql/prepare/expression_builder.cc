@@ -30,6 +30,13 @@ std::unexpected<Error> misplaced_list(const DataType& type) {
               "Unexpected receiver type '{}'; only list and vector are expected", type.cql_text());
 }
 
+/// 'now' is the moment of the statement.
+bool is_now(const ast::Literal& literal, const DataType& type) {
+  return type.kind() == TypeKind::kTimestamp && literal.kind == ast::Literal::Kind::kString &&
+         std::ranges::equal(literal.text, std::string_view("now"),
+                            [](char a, char b) { return (a | 0x20) == b; });
+}
+
 /// Cassandra makes a collection of constants when it prepares the statement.
 Result<void> check_constants(std::span<const ExpressionPtr> items, std::string_view inside) {
   const auto constant = [](const ExpressionPtr& item) { return item->is_constant(); };
@@ -231,7 +238,9 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
           (raw.kind == Kind::kArithmetic || raw.kind == Kind::kNegation)) {
         auto all = Assignability::kWeak;
         for (const Raw& child : raw.children) all = weakest(all, test(child, type));
-        return all;
+        // Among terms an operation that gives another type is told when it is made.
+        const bool later = raw.kind == Kind::kArithmetic && !in_selection_;
+        return later ? Assignability::kWeak : all;
       }
       return direct;
     }
@@ -314,7 +323,7 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
         return nullptr;
       }
       case Kind::kArithmetic: {
-        const auto function = operator_of(raw);
+        const auto function = operator_of(raw, in_selection_);
         return function ? function->return_type : nullptr;
       }
       case Kind::kNegation: {
@@ -388,6 +397,9 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
         return fail(ErrorCode::kInvalid, "Invalid {} constant ({}) for \"{}\" of type {}",
                     kind_name(raw.literal->kind), raw.literal->text, receiver.name,
                     receiver.type->cql_text());
+      }
+      if (is_now(*raw.literal, *receiver.type)) {
+        return make_call(find_native_functions("current_timestamp").front(), {});
       }
       TETRAD_TRY(OptionalBytes value, parse_constant(*raw.literal, receiver.type));
       return make_constant(receiver.type, std::move(value));

@@ -160,7 +160,7 @@ class ExpressionBuilder {
   /// As type_of(), but constants have none: what a select list takes a literal's type from.
   TypePtr exact_type_of(const RawExpression& raw);
   /// The operator that the types of the operands tell; null: they do not.
-  ScalarFunctionPtr operator_of(const RawExpression& arithmetic);
+  ScalarFunctionPtr operator_of(const RawExpression& arithmetic, bool tries_durations);
   /// As fits(); in a select list a value of the very type fits, frozen or not.
   Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);
   /// Errors: kInvalid when argument `i` does not fit.

@@ -366,11 +366,11 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
   return make_call(std::move(function), std::move(arguments));
 }
 
-ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw) {
+ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_durations) {
   const TypePtr left = type_of(raw.children[0]);
   TypePtr right = type_of(raw.children[1]);
   const char op = ast::arithmetic_symbol(raw.op);
-  if (left && left->kind() == TypeKind::kDate && (op == '+' || op == '-')) {
+  if (tries_durations && left && left->kind() == TypeKind::kDate && (op == '+' || op == '-')) {
     // To a date nothing is added but durations: a whole number is tried as one, and refused.
     const Raw* operand = &raw.children[1];
     while (operand->kind == Kind::kTuple && operand->children.size() == 1) {
@@ -393,7 +393,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
   }
   TETRAD_TRY_VOID(check_operands(raw));
   TypePtr left_type = type_of(left), right_type = type_of(right);
-  ScalarFunctionPtr function = operator_of(raw);
+  ScalarFunctionPtr function = operator_of(raw, true);
   const auto suits = [&](const ScalarFunctionPtr& f) {
     return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
                                             Assignability::kNotAssignable);

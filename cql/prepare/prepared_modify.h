@@ -78,6 +78,7 @@ class ListCellIds {
 struct ListContents {
   struct Element {
     Bytes path, value;
+    int64_t timestamp_us = 0;
   };
   struct Entry {
     Bytes partition_key, clustering_key;  // clustering key "" with is_static: a static column
