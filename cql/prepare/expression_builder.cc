@@ -59,10 +59,7 @@ Result<const ColumnSchema*> ExpressionBuilder::column(const ast::Identifier& nam
   return found;
 }
 
-namespace {
-
-/// A type by the name of its Java class. Cassandra reads a name as far as it looks like one, and
-/// takes none for bytes.
+/// Cassandra reads a name as far as it looks like one, and takes none for bytes.
 Result<TypePtr> type_of_class(const ast::CqlType& type) {
   TETRAD_TRY(TypePtr found, parse_class_name(ast::full_class_name(type)));
   static constexpr std::array<std::string_view, 5> kOthers = {
@@ -74,8 +71,6 @@ Result<TypePtr> type_of_class(const ast::CqlType& type) {
   return fail(ErrorCode::kSyntax, "Error setting type {}: Unable to find abstract-type class '{}'",
               type.class_name, ast::full_class_name(type));
 }
-
-}  // namespace
 
 Result<TypePtr> ExpressionBuilder::resolve_type(const ast::CqlType& type) const {
   if (type.kind == ast::CqlType::Kind::kCustom) return type_of_class(type);

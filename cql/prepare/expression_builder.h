@@ -77,6 +77,9 @@ struct SelectedKey {
   Result<void> check(EvalContext& context) const;
 };
 
+/// A type by the name of its Java class. Errors: kSyntax, there is no such class.
+Result<TypePtr> type_of_class(const ast::CqlType& type);
+
 class ExpressionBuilder {
  public:
   /// All outlive it. `table` is the table of the statement.
@@ -163,6 +166,8 @@ class ExpressionBuilder {
   ScalarFunctionPtr operator_of(const RawExpression& arithmetic, bool tries_durations);
   /// As fits(); in a select list a value of the very type fits, frozen or not.
   Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);
+  /// mask_inner or mask_outer.
+  Result<ScalarFunctionPtr> resolve_mask(const RawExpression& call);
   /// Errors: kInvalid when argument `i` does not fit.
   Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   Result<ScalarFunctionPtr> token_function() const;

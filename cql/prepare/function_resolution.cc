@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpressionBuilder: which overload a call means, and the operators.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cql/functions/function_table.h"
@@ -136,6 +137,10 @@ Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
     TETRAD_TRY([[maybe_unused]] const auto refused, build_arithmetic(raw, nullptr));
     return {};
   }
+  if (raw.kind == Kind::kNegation && !type_of(raw)) {
+    TETRAD_TRY([[maybe_unused]] const auto refused, build_negation(raw, nullptr));
+    return {};
+  }
   if (raw.kind != Kind::kFunction || is_native_aggregate(name_of(raw)) || type_of(raw)) return {};
   TETRAD_TRY([[maybe_unused]] const auto found, resolve(raw, nullptr, {}));
   return {};
@@ -187,6 +192,40 @@ Result<void> ExpressionBuilder::check_argument(const Raw& call, const ScalarFunc
               function.argument_types[i]->cql_text());
 }
 
+Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
+  const std::string name = name_of(call);
+  static constexpr std::array<std::string_view, 4> kParameters = {"[text|varchar|ascii]", "int",
+                                                                  "int", "text"};
+  const size_t count = call.children.size();
+  if (count < 3 || count > 4) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid number of arguments for function system.{}([text|varchar|ascii], int, "
+                "int, [text])",
+                name);
+  }
+  bool of_ascii = false;
+  for (size_t i = 0; i < count; ++i) {
+    const TypePtr type = type_of(call.children[i]);
+    if (!type) continue;
+    const bool is_ascii = type->kind() == TypeKind::kAscii;
+    const bool suits = kParameters[i] == "int" ? type->kind() == TypeKind::kInt
+                                               : is_ascii || type->kind() == TypeKind::kText;
+    if (!suits) {
+      return fail(ErrorCode::kInvalid,
+                  "Function system.{} requires an argument of type {}, but found argument {} of "
+                  "type {}",
+                  name, kParameters[i], call.children[i].text(), type->cql_text());
+    }
+    if (i == 0) of_ascii = is_ascii;
+  }
+  const auto functions = find_native_functions(name);
+  const auto found = std::ranges::find_if(functions, [&](const ScalarFunctionPtr& function) {
+    return function->argument_types.size() == count &&
+           (function->argument_types[0]->kind() == TypeKind::kAscii) == of_ascii;
+  });
+  return *found;
+}
+
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
@@ -226,7 +265,9 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                           : type_of(child));
     }
     if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
-    if (!wants_vectors && !takes_text && !types[0]) {
+    const bool is_open =
+        wants_vectors ? std::ranges::count(types, nullptr) == std::ssize(types) : !types[0];
+    if (is_open && !takes_text) {
       return fail(ErrorCode::kInvalid,
                   "Cannot infer type of argument {} in call to function system.{}({}): use type "
                   "casts to disambiguate",
@@ -245,6 +286,10 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
     return made;
   }
 
+  if (may_be_native && (name == "mask_inner" || name == "mask_outer") &&
+      !exact_user_function(call)) {
+    return resolve_mask(call);
+  }
   if (!may_be_native) {
     // None but those.
   } else if (name == "token") {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cql/grammar/ast_print.h"
+#include "cql/prepare/expression_builder.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/schema/schema_text.h"
@@ -114,7 +115,23 @@ Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& k
   return {};
 }
 
+namespace {
+
+/// Errors: kSyntax, the type names a class that does not exist.
+Result<void> check_classes(const ast::CqlType& type) {
+  if (type.kind == ast::CqlType::Kind::kCustom) {
+    TETRAD_TRY([[maybe_unused]] const TypePtr found, type_of_class(type));
+  }
+  for (const ast::CqlType& parameter : type.parameters) {
+    TETRAD_TRY_VOID(check_classes(parameter));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace) {
+  TETRAD_TRY_VOID(check_classes(type));
   const UdtResolver resolve = [&keyspace](std::string_view named,
                                           std::string_view name) -> TypePtr {
     if (!named.empty() && named != keyspace.name) return nullptr;
