@@ -320,7 +320,7 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
     case Operation::Kind::kRemoveIndex: {
       const bool is_set = operation.kind == Operation::Kind::kSetIndex;
       const int32_t index = read_int(key.bytes).value_or(0);
-      const auto list = list_so_far(column, place, cells);
+      const auto& list = list_so_far(column, place, cells);
       if (list.empty()) {
         if (is_set) {
           return fail(ErrorCode::kInvalid, "Attempted to set an element on a list which is null");
@@ -344,16 +344,27 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   }
 }
 
-std::vector<ListContents::Element> CellMaker::list_so_far(const ColumnSchema& column,
-                                                          const Place& place,
-                                                          const std::vector<Cell>& cells) {
-  std::vector<ListContents::Element> list;
-  if (const auto* read = place.lists->find(place.partition_key, place.clustering_key, column)) {
-    list = *read;
+const std::deque<ListContents::Element>& CellMaker::list_so_far(const ColumnSchema& column,
+                                                                const Place& place,
+                                                                const std::vector<Cell>& cells) {
+  using Element = ListContents::Element;
+  if (place.partition_key != lists_partition_ || place.clustering_key != lists_row_) {
+    lists_.clear();
+    lists_partition_ = place.partition_key;
+    lists_row_ = place.clustering_key;
   }
-  for (const Cell& cell : cells) {
+  auto known = std::ranges::find(lists_, &column, &ListSoFar::column);
+  if (known != lists_.end() && known->cells_taken > cells.size()) known = lists_.erase(known);
+  if (known == lists_.end() || known->column != &column) {
+    known = lists_.insert(lists_.end(), ListSoFar{&column, {}, 0});
+    if (const auto* read = place.lists->find(place.partition_key, place.clustering_key, column))
+      known->elements.assign(read->begin(), read->end());
+  }
+  auto& list = known->elements;
+  for (; known->cells_taken < cells.size(); ++known->cells_taken) {
+    const Cell& cell = cells[known->cells_taken];
     if (cell.column_id != column.id || !cell.has_path) continue;
-    const auto at = std::ranges::lower_bound(list, cell.path, {}, &ListContents::Element::path);
+    const auto at = std::ranges::lower_bound(list, cell.path, {}, &Element::path);
     const bool is_there = at != list.end() && at->path == cell.path;
     const bool is_value = cell.kind == CellKind::kValue;
     if (is_there && at->timestamp_us > cell.timestamp_us) continue;

@@ -2,6 +2,7 @@
 // The cells of one row: what an operation on a column writes.
 #pragma once
 
+#include <deque>
 #include <vector>
 
 #include "cql/prepare/prepared_modify.h"
@@ -54,10 +55,16 @@ class CellMaker {
   Result<bool> add_unsorted(const ColumnOperation& operation, const Place& place,
                             std::vector<storage::Cell>& cells);
 
-  /// The list as it was read, with what the statement has done to it so far.
-  static std::vector<ListContents::Element> list_so_far(const ColumnSchema& column,
-                                                        const Place& place,
-                                                        const std::vector<storage::Cell>& cells);
+  /// A list as it was read, with what the statement has done to it so far.
+  struct ListSoFar {
+    const ColumnSchema* column;
+    std::deque<ListContents::Element> elements;  // by path
+    size_t cells_taken = 0;                      // of the row's
+  };
+  /// Good until the next operation.
+  const std::deque<ListContents::Element>& list_so_far(const ColumnSchema& column,
+                                                       const Place& place,
+                                                       const std::vector<storage::Cell>& cells);
 
   static Result<void> check_key(const ColumnSchema& column, const BoundValue& key);
 
@@ -65,6 +72,8 @@ class CellMaker {
   const WriteMoment& moment_;
   const int32_t ttl_s_;
   ListCellIds& ids_;
+  Bytes lists_partition_, lists_row_;  // where the lists are
+  std::vector<ListSoFar> lists_;
 };
 
 }  // namespace tetrad::cql
