@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
@@ -559,6 +560,17 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
     co_return fail(ErrorCode::kTimedOut,
                    "the change is in effect, but too few replicas have confirmed it in time");
   co_return Result<void>();
+}
+
+void MetaServiceImpl::set_tablet_bytes(TabletId tablet, uint64_t bytes) {
+  tablet_bytes_[tablet] = bytes;
+  ++tablet_bytes_version_;
+  if (tablet_bytes_.size() <= tablet_bytes_most_) return;
+  std::unordered_set<TabletId> known;
+  for (const auto& [id, table] : state_->tables)
+    for (const partitioner::Tablet& there : table->tablets.tablets()) known.insert(there.id);
+  std::erase_if(tablet_bytes_, [&](const auto& entry) { return !known.contains(entry.first); });
+  tablet_bytes_most_ = std::max<size_t>(1024, 2 * tablet_bytes_.size());
 }
 
 uint64_t MetaServiceImpl::tablet_bytes(TabletId tablet) const {

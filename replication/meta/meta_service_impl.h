@@ -62,10 +62,7 @@ class MetaServiceImpl final : public MetaService {
   /// Wakes those who wait, and the listeners.
   void on_liveness_changed();
 
-  void set_tablet_bytes(TabletId tablet, uint64_t bytes) {
-    tablet_bytes_[tablet] = bytes;
-    ++tablet_bytes_version_;
-  }
+  void set_tablet_bytes(TabletId tablet, uint64_t bytes);
   /// What was last reported, and a number that rises with each report.
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
@@ -134,6 +131,7 @@ class MetaServiceImpl final : public MetaService {
   std::vector<std::pair<MetaIndex, HostId>> to_tell_;  // who waits for what he proposed
   MetaIndex fronts_applied_{UINT64_MAX};
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
+  size_t tablet_bytes_most_ = 1024;  // above this those of tablets that are gone are forgotten
   uint64_t tablet_bytes_version_ = 0;
   bool forgetting_ = false;
   std::map<HostId, base::MonotonicUs> removed_since_;  // as this leader has seen it

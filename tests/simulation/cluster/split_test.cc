@@ -113,6 +113,20 @@ TEST_CASE("a tablet past its limit is split online until all are small") {
   }
 }
 
+TEST_CASE("sizes of physical partitions that are gone are forgotten") {
+  SimCluster cluster(1, 1);
+  REQUIRE(cluster.form());
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], 1, &created));
+  REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+  auto& meta = cluster[0].node().meta_group();
+  const TabletId there = cluster[0].state()->tables.begin()->second->tablets.tablets()[0].id;
+  meta.set_tablet_bytes(there, 77);
+  for (uint64_t i = 0; i < 10'000; ++i) meta.set_tablet_bytes(TabletId{1'000'000 + i}, i);
+  CHECK(meta.all_tablet_bytes().size() <= 1024);
+  CHECK(meta.tablet_bytes(there) == 77);
+}
+
 TEST_CASE("a single logical partition is not split but set apart, and full past its own limit") {
   SimCluster cluster(2, 1);
   REQUIRE(cluster.form());
