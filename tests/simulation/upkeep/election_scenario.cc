@@ -30,14 +30,8 @@ struct Requests {
 
 Task<void> write_key(SimNode* node, TableIncarnation incarnation, std::string key,
                      Requests* requests) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(row_change(incarnation, key, stamp_us, key, 0));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
+  RowWrite write{.key = key, .value = key};
+  auto written = co_await try_write(node, incarnation, std::move(write));
   requests->ended(written);
 }
 
@@ -51,15 +45,6 @@ Task<void> read_key(SimNode* node, TableIncarnation incarnation, std::string key
   Result<void> ended;
   if (!read) ended = std::unexpected(read.error());
   requests->ended(ended);
-}
-
-Task<void> remove_node(SimNode* node, HostId host, bool* ordered) {
-  auto& meta = node->node().meta_group();
-  replication::MetaCommandBody body(
-      replication::SetNodeState{host, replication::NodeState::kLeaving});
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  auto done = co_await meta.propose(std::move(body), deadline);
-  *ordered = done.has_value();
 }
 
 class Election {
@@ -78,7 +63,7 @@ class Election {
 
     bool ordered = false;
     SimNode& first = cluster_[(victim_ + 1) % kNodes];
-    first.spawn(remove_node(&first, host, &ordered));
+    first.spawn(order_leaving(&first, host, &ordered));
     for (int step = 0; step < 8'000 && !is_out(host); ++step) {
       requests();
       const auto pause_us = static_cast<int64_t>(random_.below(20'000));

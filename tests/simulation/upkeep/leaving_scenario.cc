@@ -16,23 +16,9 @@ using replication::NodeState;
 
 Task<void> write_key(SimNode* node, TableIncarnation incarnation, std::string key,
                      std::vector<std::string>* acknowledged) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t stamp_us = coordinator.next_timestamp_us();
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(row_change(incarnation, key, stamp_us, key, 0));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kOne;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  auto written = co_await coordinator.write(std::move(mutations), options);
+  RowWrite write{.key = key, .value = key, .level = ConsistencyLevel::kOne};
+  auto written = co_await try_write(node, incarnation, std::move(write));
   if (written) acknowledged->push_back(key);
-}
-
-Task<void> order_leaving(SimNode* node, HostId host, bool* ordered) {
-  auto& meta = node->node().meta_group();
-  replication::MetaCommandBody body(replication::SetNodeState{host, NodeState::kLeaving});
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  auto done = co_await meta.propose(std::move(body), deadline);
-  *ordered = done.has_value();
 }
 
 class Leaving {

@@ -56,16 +56,9 @@ class Return {
 
  private:
   static void set_options(SimNode& node) {
-    node.clock_skew_max_us = 200'000;
+    purge_often(node);
     node.options().moves.stalled_us = 2'000'000;
-    replication::DataPlaneOptions& options = node.data_options;
-    options.horizon = {400'000, 2'200'000};
-    options.repair.look_every_us = 200'000;
-    options.repair.period_us = 1'000'000;
-    options.repair.retry_us = 300'000;
-    options.repair.pause_us = 2'000;
-    options.purge.look_every_us = 100'000;
-    options.purge.period_us = 500'000;
+    node.data_options.repair.pause_us = 2'000;
   }
   void run_for(int64_t us) { cluster_.world().run_for(us); }
   template <class Condition>

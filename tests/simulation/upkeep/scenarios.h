@@ -65,6 +65,7 @@ struct RowWrite {
   ConsistencyLevel level = ConsistencyLevel::kQuorum;
   int64_t within_us = 2'000'000;
 };
+Task<Result<void>> try_write(SimNode* node, TableIncarnation incarnation, RowWrite write);
 /// Adds one to `acknowledged` if the write succeeds.
 Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write,
                      int* acknowledged);
@@ -75,6 +76,12 @@ struct RowSeen {
 /// Within two seconds, at the time of the node's clock.
 Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key,
                     ConsistencyLevel level, RowSeen* seen);
+
+/// Marks a node as leaving, which begins its removal.
+Task<void> order_leaving(SimNode* node, HostId host, bool* ordered);
+/// Repairs and sweeps every second, so that what was deleted goes. Operations take up to two
+/// seconds; clocks differ by less than half of one.
+void purge_often(SimNode& node);
 
 /// The value of the only live row of an answer; unset: none.
 std::optional<std::string> value_of(const storage::ReadResult& result);

@@ -35,15 +35,8 @@ ScenarioResult run_stale(uint64_t seed) {
   base::Random random(seed * 3571 + 3);
   SimCluster cluster(seed, kNodes);
   for (size_t i = 0; i < kNodes; ++i) {
-    cluster[i].clock_skew_max_us = 200'000;
-    replication::DataPlaneOptions& options = cluster[i].data_options;
-    options.hints.bytes_per_replica_max = 0;
-    options.horizon = {400'000, 2'200'000};
-    options.repair.look_every_us = 200'000;
-    options.repair.period_us = 1'000'000;
-    options.repair.retry_us = 300'000;
-    options.purge.look_every_us = 100'000;
-    options.purge.period_us = 500'000;
+    purge_often(cluster[i]);
+    cluster[i].data_options.hints.bytes_per_replica_max = 0;
   }
   const auto run = [&]() -> std::string {
     if (const auto wrong = form_with_table(cluster); !wrong.empty()) return wrong;

@@ -76,8 +76,7 @@ storage::ReadCommand row_read(TableIncarnation incarnation, const std::string& k
   return command;
 }
 
-Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write,
-                     int* acknowledged) {
+Task<Result<void>> try_write(SimNode* node, TableIncarnation incarnation, RowWrite write) {
   auto& coordinator = node->data().coordinator();
   const int64_t stamp_us = coordinator.next_timestamp_us();
   std::vector<storage::Mutation> mutations;
@@ -87,7 +86,33 @@ Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write
   options.level = write.level;
   options.deadline = {node->reactor().now_us() + write.within_us};
   auto written = co_await coordinator.write(std::move(mutations), options);
+  co_return written;
+}
+
+Task<void> write_row(SimNode* node, TableIncarnation incarnation, RowWrite write,
+                     int* acknowledged) {
+  auto written = co_await try_write(node, incarnation, std::move(write));
   if (written) ++*acknowledged;
+}
+
+Task<void> order_leaving(SimNode* node, HostId host, bool* ordered) {
+  auto& meta = node->node().meta_group();
+  replication::MetaCommandBody body(
+      replication::SetNodeState{host, replication::NodeState::kLeaving});
+  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
+  auto done = co_await meta.propose(std::move(body), deadline);
+  *ordered = done.has_value();
+}
+
+void purge_often(SimNode& node) {
+  node.clock_skew_max_us = 200'000;
+  replication::DataPlaneOptions& options = node.data_options;
+  options.horizon = {400'000, 2'200'000};
+  options.repair.look_every_us = 200'000;
+  options.repair.period_us = 1'000'000;
+  options.repair.retry_us = 300'000;
+  options.purge.look_every_us = 100'000;
+  options.purge.period_us = 500'000;
 }
 
 Task<void> read_row(SimNode* node, TableIncarnation incarnation, std::string key,
