@@ -9,6 +9,7 @@
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/constant.h"
 #include "cql/prepare/expression_parts.h"
+#include "cql/protocol/notation.h"
 
 namespace tetrad::cql {
 
@@ -33,8 +34,7 @@ std::unexpected<Error> misplaced_list(const DataType& type) {
 /// 'now' is the moment of the statement.
 bool is_now(const ast::Literal& literal, const DataType& type) {
   return type.kind() == TypeKind::kTimestamp && literal.kind == ast::Literal::Kind::kString &&
-         std::ranges::equal(literal.text, std::string_view("now"),
-                            [](char a, char b) { return (a | 0x20) == b; });
+         equal_ignoring_case(literal.text, "now");
 }
 
 /// Cassandra makes a collection of constants when it prepares the statement.
