@@ -50,13 +50,14 @@ struct DataMutants {
   bool tombstone_start_unique = false;  // rule 17: one range tombstone per start bound
   bool expired_forgotten = false;       // rule 17: an expired cell leaves nothing behind
   bool writes_back_blindly = false;     // rule 19: what came after a read is not looked for
-  bool retired_readable = false;        // rule 22: a store reads an incarnation that is gone
-  bool repair_reads_nothing = false;    // rule 18: the horizon rises without a repair
-  bool horizon_not_cut = false;         // rule 6: what is dead since before the horizon is compared
-  bool purge_over_horizon = false;      // rule 18: what was deleted goes whatever the horizon
-  bool purge_hides_nothing = false;     // rule 17: a tombstone goes before what it hides
-  bool purge_ignores_newer = false;     // rule 17: what was written since is not looked for
-  bool late_repair_taken = false;       // rule 18: rows read before the horizon rose are taken
+  bool row_cache_never_stale = false;  // the row cache answers although something was written since
+  bool retired_readable = false;       // rule 22: a store reads an incarnation that is gone
+  bool repair_reads_nothing = false;   // rule 18: the horizon rises without a repair
+  bool horizon_not_cut = false;        // rule 6: what is dead since before the horizon is compared
+  bool purge_over_horizon = false;     // rule 18: what was deleted goes whatever the horizon
+  bool purge_hides_nothing = false;    // rule 17: a tombstone goes before what it hides
+  bool purge_ignores_newer = false;    // rule 17: what was written since is not looked for
+  bool late_repair_taken = false;      // rule 18: rows read before the horizon rose are taken
 
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one

@@ -289,6 +289,7 @@ Result<void> NodeImpl::open_stores() {
                                                      : storage::CommitLogSync::kPeriodic;
   options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
   options.block_cache_bytes = options_.block_cache_mb << 20;
+  options.row_cache_bytes = (options_.row_cache_mb << 20) / shards_.size();
   options.write_buffer_bytes = options_.write_buffer_mb << 20;
   // One store alone is bounded by its number of memtables.
   if (shards_.size() > 1)
@@ -430,6 +431,12 @@ void NodeImpl::register_metrics() {
           &storage::StoreStatistics::disk_bytes);
     gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.",
           &storage::StoreStatistics::memtable_bytes);
+    gauge("tetrad_storage_row_cache_bytes", "Bytes of rows kept in the row cache.",
+          &storage::StoreStatistics::row_cache_bytes);
+    gauge("tetrad_storage_row_cache_hits", "Slices of partitions found in the row cache.",
+          &storage::StoreStatistics::row_cache_hits);
+    gauge("tetrad_storage_row_cache_misses", "Slices of partitions not found in the row cache.",
+          &storage::StoreStatistics::row_cache_misses);
     gauge("tetrad_storage_values_written_back",
           "Values stored as one after reads that had to join too many versions.",
           &storage::StoreStatistics::values_written_back);

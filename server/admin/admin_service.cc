@@ -340,6 +340,7 @@ std::string AdminService::table_stats(const AllFigures& figures) const {
     stores.push_back({{"disk_bytes", s.disk_bytes},
                       {"memtable_bytes", s.memtable_bytes},
                       {"cache_bytes", s.cache_bytes},
+                      {"row_cache_bytes", s.row_cache_bytes},
                       {"estimated_keys", s.estimated_keys},
                       {"pending_compaction_bytes", s.pending_compaction_bytes},
                       {"writes_stopped", s.writes_stopped}});

@@ -69,7 +69,8 @@ class Reader {
         TETRAD_TRY(next, read_named_rows(nullptr));
       } else {
         KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRow, slices_start())),
-                               Bytes(key_of(KeyKind::kRow, slices_end())), true, command_.reversed};
+                               Bytes(key_of(KeyKind::kRow, slices_end())), true, command_.reversed,
+                               prefix_bytes_};
         const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
         bounds_are_slice_ = command_.clustering_ranges.size() <= 1;
         TETRAD_TRY(next, read_slices(*it, false));

@@ -39,6 +39,9 @@ class KeyView {
     Bytes start, end;           // [start, end)
     bool one_partition = true;  // all keys inside have one 20-byte prefix
     bool reversed = false;      // mostly moves backwards
+    /// Not 0: the keys inside are rows of the partition whose keys begin with so many bytes of
+    /// start.
+    size_t partition_prefix_bytes = 0;
   };
   virtual ~KeyView() = default;
   /// Unset when the key is absent. The view is good until the next call.

@@ -74,8 +74,8 @@ class RocksStore final : public Store {
         lane_(lane),
         logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
-        turn_(state_.database, reactor, pool, lane, options, state_.marks, state_.tables, logger_) {
-  }
+        turn_(state_.database, reactor, pool, lane, options, state_.marks, state_.tables, logger_),
+        row_cache_(options.row_cache_bytes) {}
 
   ~RocksStore() override {
     *alive_ = false;
@@ -99,10 +99,7 @@ class RocksStore final : public Store {
     if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
     const uint64_t seen = turn_.written_through();
     if (!scans) {
-      RocksView view(db(), {.snapshot = fixed ? snapshot->get() : nullptr,
-                            .memory_only = true,
-                            .steps_max = kInlineStepsMax,
-                            .operands_max = options_.read_operands_max});
+      RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr));
       auto result = read_partitions(view, command, contents);
       if (!view.gave_up()) {
         write_back(view.take_merged(), seen);
@@ -133,9 +130,7 @@ class RocksStore final : public Store {
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
     const TableContents contents = contents_of(command.incarnation);
     if (needs_snapshot(command, contents)) return std::nullopt;
-    RocksView view(db(), {.memory_only = true,
-                          .steps_max = kInlineStepsMax,
-                          .operands_max = options_.read_operands_max});
+    RocksView view(db(), view_here(command, nullptr));
     auto end = read_partitions_into(view, command, contents, sink);
     if (view.gave_up()) return std::nullopt;
     write_back(view.take_merged(), turn_.written_through());
@@ -163,6 +158,7 @@ class RocksStore final : public Store {
     state_.retired.insert(incarnation.value);
     state_.filter->retire(incarnation);
     state_.tables.erase(incarnation.value);
+    row_cache_.forget(keys_of_incarnation(incarnation).start);
     turn_.add_retired(incarnation);
     // Whole files go at once; what lies between keys of other tables goes when it is compacted.
     turn_.after_writes([this, alive = alive_, incarnation] {
@@ -258,6 +254,9 @@ class RocksStore final : public Store {
         figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
     statistics.writes_stopped =
         turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
+    statistics.row_cache_bytes = row_cache_.figures().bytes;
+    statistics.row_cache_hits = row_cache_.figures().hits;
+    statistics.row_cache_misses = row_cache_.figures().misses;
     statistics.values_written_back = turn_.figures().written_back;
     return statistics;
   }
@@ -312,6 +311,20 @@ class RocksStore final : public Store {
           if (!*alive || closed_) return done(closed_error());
           done(std::move(page));
         });
+  }
+
+  /// A view for a read on the loop.
+  RocksViewOptions view_here(const ReadCommand& command, const rocksdb::Snapshot* snapshot) {
+    RocksViewOptions options{.snapshot = snapshot,
+                             .memory_only = true,
+                             .steps_max = kInlineStepsMax,
+                             .operands_max = options_.read_operands_max};
+    if (!command.is_range && command.rows.empty()) {
+      options.row_cache = &row_cache_;
+      options.moment = {turn_.last_number(bucket_of(command.incarnation, command.position)),
+                        turn_.written_through()};
+    }
+    return options;
   }
 
   /// In group mode another thread writes while this one reads.
@@ -391,6 +404,7 @@ class RocksStore final : public Store {
   bool closed_ = false;
   base::MonotonicUs filter_due_us_ = 0;  // when the filter is told the time again
   WriteTurn turn_;
+  RowCache row_cache_;
 };
 
 /// Reads the store's own keys.

@@ -131,6 +131,8 @@ Result<std::optional<BytesView>> RocksView::get(BytesView key) {
 }
 
 std::unique_ptr<KeyIterator> RocksView::iterate(Bounds bounds) {
+  if (bounds.partition_prefix_bytes != 0 && options_.row_cache != nullptr)
+    return options_.row_cache->iterate(*this, std::move(bounds), options_.moment);
   return std::make_unique<RocksIterator>(*this, std::move(bounds));
 }
 

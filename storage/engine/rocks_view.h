@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "storage/engine/partition_reader.h"
+#include "storage/engine/row_cache.h"
 #include "storage/engine/row_merge_operator.h"
 
 namespace rocksdb {
@@ -24,6 +25,9 @@ struct RocksViewOptions {
   size_t operands_max = SIZE_MAX;
   /// False for bulk reads, which would push everything else out of the cache.
   bool fill_cache = true;
+  /// Rows of one partition are looked for here first. Null: they are not.
+  RowCache* row_cache = nullptr;
+  RowCache::Moment moment = {};
 };
 
 /// A key that is worth being written as one value again, with that value.

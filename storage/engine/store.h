@@ -69,6 +69,7 @@ struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
   bool writes_stopped = false;
+  uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
   uint64_t values_written_back = 0;  // after reads that had to join too many versions (rule 19)
 };
 
@@ -144,6 +145,7 @@ struct StoreOptions {
   CommitLogSync sync = CommitLogSync::kPeriodic;
   int64_t sync_period_us = 100'000;
   uint64_t block_cache_bytes = 256u << 20;  // shared by the stores of a node
+  uint64_t row_cache_bytes = 16u << 20;     // of each store
   uint64_t write_buffer_bytes = 64u << 20;  // of rows in memory before they go to a file
   uint64_t write_buffers_total_bytes = 0;   // of all stores of a node; 0: four memtables per store
   uint32_t background_threads = 1;          // of all stores of a node

@@ -265,8 +265,9 @@ int main(int argc, char** argv) {
       print_table(body.at("tables"),
                   {"keyspace", "table", "partitions", "partitions_here", "bytes_here"});
       fmt::print("\n");
-      print_table(body.at("stores"), {"disk_bytes", "memtable_bytes", "cache_bytes",
-                                      "estimated_keys", "pending_compaction_bytes"});
+      print_table(body.at("stores"),
+                  {"disk_bytes", "memtable_bytes", "cache_bytes", "row_cache_bytes",
+                   "estimated_keys", "pending_compaction_bytes"});
       fmt::print("\nhints pending: {}\n", body.at("hints_pending").dump());
     } else {
       print_object(body);

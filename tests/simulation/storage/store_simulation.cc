@@ -101,7 +101,7 @@ constexpr std::array<BytesView, 4> kValues = {"", "a", "b", "bb"};
 
 class StoreRun {
  public:
-  explicit StoreRun(uint64_t seed) : random_(seed * 131 + 7), rocks_(seed % 2 == 0) {
+  explicit StoreRun(uint64_t seed) : random_(seed * 131 + 7), again_(seed), rocks_(seed % 2 == 0) {
     StoreOptions options;
     options.in_memory_files = true;
     options.block_cache_bytes = 1 << 20;
@@ -121,12 +121,16 @@ class StoreRun {
       if (what < 12) {
         write();
       } else if (what < 17) {
-        check(static_cast<int>(random_.below(kPartitions)));
+        const int which = static_cast<int>(random_.below(kPartitions));
+        check(which, random_.one_in(3));
+        // Read again, a store may answer from what it has kept.
+        for (uint64_t times = again_.below(3); times > 0 && wrong_.empty(); --times)
+          check(which, again_.one_in(3));
       } else {
         disturb();
       }
     }
-    for (int i = 0; i < kPartitions && wrong_.empty(); ++i) check(i);
+    for (int i = 0; i < kPartitions && wrong_.empty(); ++i) check(i, random_.one_in(3));
     return wrong_;
   }
 
@@ -345,10 +349,10 @@ class StoreRun {
     return command;
   }
 
-  void check(int which) {
+  void check(int which, bool live_only) {
     const Partition& model = partitions_[static_cast<size_t>(which)];
     ReadCommand command = command_of(which);
-    command.live_only = random_.one_in(3);
+    command.live_only = live_only;
     std::optional<bool> answered;
     store_->read(command, [&](const Result<ReadResult>& result) {
       answered = true;
@@ -394,7 +398,7 @@ class StoreRun {
       wrong_ = "the partition tombstone is not the latest";
   }
 
-  base::Random random_;
+  base::Random random_, again_;
   const bool rocks_;
   tests::ManualReactor reactor_;
   tests::InlineIoPool pool_;
@@ -420,7 +424,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(deletion_time_ignored), TETRAD_MUTANT_ROW(tombstone_start_unique),
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(retired_readable),
     TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(purge_ignores_newer),
-    TETRAD_MUTANT_ROW(writes_back_blindly),
+    TETRAD_MUTANT_ROW(row_cache_never_stale), TETRAD_MUTANT_ROW(writes_back_blindly),
 };
 #undef TETRAD_MUTANT_ROW
 
