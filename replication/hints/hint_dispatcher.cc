@@ -24,6 +24,9 @@ void HintDispatcher::start() { look(); }
 
 namespace {
 
+/// What became of a hint.
+enum class Outcome { kKept, kReplayed, kDropped };
+
 /// A page of hints for a node that never comes back.
 void drop_hints(HintStore& store, const StoreAddress& replica) {
   constexpr size_t kPage = 1'000;
@@ -81,14 +84,14 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     if (page->empty()) break;
     const MetaSnapshot state = meta_.snapshot();
     struct Progress {
-      explicit Progress(size_t n) : left(n), taken(n, false) {}
+      explicit Progress(size_t n) : left(n), outcomes(n, Outcome::kKept) {}
       size_t left;
-      std::vector<bool> taken;
+      std::vector<Outcome> outcomes;
       base::OneShot<bool> done;
     };
     const auto progress = std::make_shared<Progress>(page->size());
-    const auto finished = [progress](size_t index, bool taken) {
-      progress->taken[index] = taken;
+    const auto finished = [progress](size_t index, Outcome outcome) {
+      progress->outcomes[index] = outcome;
       if (--progress->left == 0) progress->done.setter().set(true);
     };
     const base::Deadline deadline{reactor_.now_us() + options_.timeout_us};
@@ -96,25 +99,30 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
       const HintStore::Hint& hint = (*page)[i];
       const partitioner::Tablet* const tablet = tablet_of(*state, hint, replica, options_.horizon);
       if (tablet == nullptr || store_.is_expired(hint, reactor_.wall_time_us())) {
-        store_.metrics().dropped.add();
-        finished(i, true);
+        finished(i, Outcome::kDropped);
         continue;
       }
-      rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
-                encode_mutate(tablet->epoch, hint.mutation, {}, tablet->repaired_us), deadline,
-                [finished, i](Result<Bytes> answer) {
-                  const bool gone = !answer && answer.error().code == ErrorCode::kStaleSchema;
-                  finished(i, answer.has_value() || gone);
-                });
+      rpc_.call(
+          replica.host, replica.store, Verb::kMutateMerged,
+          encode_mutate(tablet->epoch, hint.mutation, {}, tablet->repaired_us), deadline,
+          [finished, i](Result<Bytes> answer) {
+            const bool gone = !answer && answer.error().code == ErrorCode::kStaleSchema;
+            finished(i, answer ? Outcome::kReplayed : gone ? Outcome::kDropped : Outcome::kKept);
+          });
     }
     co_await progress->done;
     for (size_t i = 0; i < page->size(); ++i) {
-      if (!progress->taken[i]) {
+      const Outcome outcome = progress->outcomes[i];
+      if (outcome == Outcome::kKept) {
         go_on = false;
         continue;
       }
-      ++sent;
-      store_.metrics().replayed.add();
+      if (outcome == Outcome::kReplayed) {
+        ++sent;
+        store_.metrics().replayed.add();
+      } else {
+        store_.metrics().dropped.add();
+      }
       store_.remove(replica, (*page)[i]);
     }
     co_await base::sleep_for(reactor_, options_.pause_between_pages_us);

@@ -58,7 +58,7 @@ MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
                 tasks_.spawn(serve_proposal(Bytes(body), context.deadline, std::move(reply)));
               });
   membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
-  membership_.on_heartbeat([this](HostId, AppliedEntry entry) { on_heartbeat(entry); });
+  membership_.on_heartbeat([this](HostId from, AppliedEntry entry) { on_heartbeat(from, entry); });
 }
 
 MetaServiceImpl::~MetaServiceImpl() {
@@ -155,9 +155,9 @@ void MetaServiceImpl::tell_applied() {
 
 /// While the group elects a leader nobody else says what is committed: a node that knows less would
 /// be refused by those that know more until there is one.
-void MetaServiceImpl::on_heartbeat(AppliedEntry entry) {
+void MetaServiceImpl::on_heartbeat(HostId from, AppliedEntry entry) {
   if (!TETRAD_MUTANT(applied_not_learned) && driver_ && entry.index > driver_->applied_index())
-    driver_->learn_committed({entry.term, entry.index});
+    driver_->learn_committed({entry.term, entry.index}, from);
   wake();
 }
 

@@ -104,7 +104,7 @@ class MetaServiceImpl final : public MetaService {
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);
   void tell_applied();
-  void on_heartbeat(AppliedEntry entry);
+  void on_heartbeat(HostId from, AppliedEntry entry);
   bool all_live_applied(MetaIndex index) const;
   static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
                                                         const SchemaChange& change);

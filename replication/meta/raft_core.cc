@@ -60,6 +60,7 @@ void RaftCore::draw_timeout() {
 
 void RaftCore::tick() {
   ++election_elapsed_;
+  if (ticks_to_fetch_ > 0) --ticks_to_fetch_;
   if (role_ == RaftRole::kLeader) {
     tick_leader();
   } else if (election_elapsed_ >= timeout_) {
@@ -251,14 +252,13 @@ Result<void> RaftCore::check(const RaftMessage& message) const {
   if (message.term > kRaftNumberMax) {
     return fail(ErrorCode::kInvalid, "raft {} of term {}", name_of(message.body), message.term);
   }
-  if (const auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
-    RaftIndex index = append->previous_index;
-    RaftTerm term = append->previous_term;
-    for (const RaftEntry& entry : append->entries) {
+  const auto check_entries = [&](RaftIndex index, RaftTerm term,
+                                 const std::vector<RaftEntry>& entries) -> Result<void> {
+    for (const RaftEntry& entry : entries) {
       if (entry.index != index + 1 || entry.term < term || entry.term > message.term) {
         return fail(ErrorCode::kCorruption,
-                    "raft append of term {}: entry {} of term {} after {} of term {}", message.term,
-                    entry.index, entry.term, index, term);
+                    "raft {} of term {}: entry {} of term {} after {} of term {}",
+                    name_of(message.body), message.term, entry.index, entry.term, index, term);
       }
       if (entry.kind == RaftEntryKind::kConfiguration) {
         TETRAD_TRY_VOID(decode_configuration_data(entry.data));
@@ -266,6 +266,13 @@ Result<void> RaftCore::check(const RaftMessage& message) const {
       index = entry.index;
       term = entry.term;
     }
+    return {};
+  };
+  if (const auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
+    TETRAD_TRY_VOID(check_entries(append->previous_index, append->previous_term, append->entries));
+  }
+  if (const auto* fetched = std::get_if<RaftFetchReply>(&message.body)) {
+    TETRAD_TRY_VOID(check_entries(fetched->after, 0, fetched->entries));
   }
   if (const auto* install = std::get_if<RaftInstallSnapshot>(&message.body)) {
     if (install->meta.term > message.term || install->meta.configuration.voters.empty()) {
@@ -282,6 +289,9 @@ Result<void> RaftCore::receive(RaftMessage message) {
   const auto is = [&]<class Body>(std::type_identity<Body>) {
     return std::holds_alternative<Body>(message.body);
   };
+  if (is(std::type_identity<RaftFetchRequest>()) || is(std::type_identity<RaftFetchReply>())) {
+    return dispatch(std::move(message));  // what is committed is so whatever the sender's term
+  }
   if (message.term > term_) {
     if (const auto* request = std::get_if<RaftVoteRequest>(&message.body)) {
       // Whoever hears a leader keeps it; a server that was away, or was removed, cannot depose it.
@@ -356,6 +366,10 @@ Result<void> RaftCore::dispatch(RaftMessage message) {
     on_timeout_now(message);
   } else if (const auto* read = std::get_if<RaftReadRequest>(&message.body)) {
     on_read_request(message, *read);
+  } else if (const auto* fetch = std::get_if<RaftFetchRequest>(&message.body)) {
+    on_fetch_request(message, *fetch);
+  } else if (auto* fetched = std::get_if<RaftFetchReply>(&message.body)) {
+    on_fetch_reply(message, std::move(*fetched));
   } else if (const auto* read_reply = std::get_if<RaftReadReply>(&message.body)) {
     read_states_.push_back({read_reply->context, read_reply->confirmed, read_reply->index});
   }
@@ -433,13 +447,50 @@ Result<void> RaftCore::on_heartbeat(const RaftMessage& message, const RaftHeartb
   return {};
 }
 
-void RaftCore::learn_committed(RaftIndex index, RaftTerm term) {
+void RaftCore::learn_committed(RaftIndex index, RaftTerm term, RaftServerId from) {
   if (role_ == RaftRole::kLeader || index <= commit_) return;
   if (TETRAD_RAFT_MUTANT(options_, kLearnsAnyTerm)) {
     commit_to(std::min(index, log_.last_index()));
   } else if (log_.term_at(index) == term) {
     commit_to(index);
+  } else if (!hears_leader() && ticks_to_fetch_ == 0) {
+    ticks_to_fetch_ = options_.heartbeat_ticks;
+    send(from, RaftFetchRequest{commit_});
   }
+}
+
+void RaftCore::on_fetch_request(const RaftMessage& message, const RaftFetchRequest& body) {
+  const RaftIndex last =
+      TETRAD_RAFT_MUTANT(options_, kFetchUncommitted) ? log_.last_index() : applied_;
+  if (body.after >= last || body.after < log_.base_index()) return;
+  send(message.from, RaftFetchReply{body.after, last, log_.term_at(last).value(),
+                                    log_.copy(body.after + 1, last, options_.message_bytes_max)});
+}
+
+/// What is committed no leader takes back, so it may come from anyone. Where an entry of this log
+/// is another one, that was never committed, nor was what follows it; and it is of an earlier term:
+/// whoever led later held the committed one. So this log only gains by it, and what a candidate has
+/// said of it stays true.
+void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
+  if (role_ == RaftRole::kLeader || body.after > commit_ || body.entries.empty() ||
+      body.entries.back().index <= commit_) {
+    return;
+  }
+  const RaftIndex last = body.entries.back().index;
+  if (body.entries.back().term > term_) {
+    become_follower(body.entries.back().term, std::nullopt);  // there is a leader of that term
+  }
+  for (RaftEntry& entry : body.entries) {
+    if (entry.index <= commit_ || log_.term_at(entry.index) == entry.term) continue;
+    if (entry.index <= log_.last_index()) {
+      if (TETRAD_RAFT_MUTANT(options_, kFetchKeepsOwn)) continue;
+      truncate_from(entry.index);
+    }
+    log_.append(std::move(entry));
+  }
+  commit_to(last);
+  ticks_to_fetch_ = 0;
+  learn_committed(body.applied, body.applied_term, message.from);
 }
 
 Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,

@@ -183,8 +183,9 @@ class RaftCore {
   void snapshot_sent(RaftServerId to, bool delivered);
   /// Another server, whichever, has applied the entry `index` of `term`, so it is committed. Where
   /// this log holds that very entry it holds all before it too (log matching), and has it committed
-  /// without having heard so from a leader. An entry of another term tells nothing.
-  void learn_committed(RaftIndex index, RaftTerm term);
+  /// without having heard so from a leader. An entry of another term tells nothing; a server that
+  /// lacks the entry and hears no leader asks `from` for what is committed.
+  void learn_committed(RaftIndex index, RaftTerm term, RaftServerId from);
   /// The connection to a peer broke: what was on it may be lost.
   void peer_unreachable(RaftServerId server);
 
@@ -241,6 +242,8 @@ class RaftCore {
   Result<void> on_heartbeat(const RaftMessage& message, const RaftHeartbeat& body);
   Result<void> on_install_snapshot(const RaftMessage& message, const RaftInstallSnapshot& body);
   Result<void> follow(RaftServerId leader);
+  void on_fetch_request(const RaftMessage& message, const RaftFetchRequest& body);
+  void on_fetch_reply(const RaftMessage& message, RaftFetchReply body);
   void on_timeout_now(const RaftMessage& message);
   void become_follower(RaftTerm term, std::optional<RaftServerId> leader);
   void campaign(Campaign kind);
@@ -298,6 +301,7 @@ class RaftCore {
   uint32_t election_elapsed_ = 0;  // since the leader was heard; on a leader since the last check
   uint32_t heartbeat_elapsed_ = 0;
   uint32_t timeout_ = 0;
+  uint32_t ticks_to_fetch_ = 0;  // until committed entries may be asked for again
   std::map<RaftServerId, bool> votes_;
 
   // Leader.

@@ -171,8 +171,8 @@ Result<void> RaftDriver::transfer_leadership(RaftServerId to) {
   return {};
 }
 
-void RaftDriver::learn_committed(RaftPosition position) {
-  core_->learn_committed(position.index, position.term);
+void RaftDriver::learn_committed(RaftPosition position, RaftServerId from) {
+  core_->learn_committed(position.index, position.term, from);
   drain();
 }
 

@@ -78,7 +78,7 @@ class RaftDriver {
   RaftPosition applied_position() const {
     return {core_->log().term_at(applied_).value_or(0), applied_};
   }
-  void learn_committed(RaftPosition position);
+  void learn_committed(RaftPosition position, RaftServerId from);
   /// `done` once all that is applied now would be applied again after a restart.
   void sync_applied(std::function<void()> done);
 

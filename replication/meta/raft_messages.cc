@@ -4,6 +4,7 @@
 //
 //   append request   := previous_index previous_term commit, varint count, entries
 //   install snapshot := snapshot
+//   fetch reply      := after applied applied_term, varint count, entries
 #include "replication/meta/raft_messages.h"
 
 #include <array>
@@ -49,8 +50,27 @@ Result<void> want_end(const ByteReader& in) {
   return {};
 }
 
+Result<std::vector<RaftEntry>> read_entries(ByteReader& in) {
+  TETRAD_TRY(const uint64_t count, in.read_varint());
+  if (count > kRaftMessageEntriesMax || count > in.remaining() / kEntryBytesMin) {
+    return fail(ErrorCode::kCorruption, "{} raft entries in {} bytes", count, in.remaining());
+  }
+  std::vector<RaftEntry> entries;
+  entries.reserve(static_cast<size_t>(count));
+  for (uint64_t i = 0; i < count; ++i) {
+    TETRAD_TRY(RaftEntry entry, decode_raft_entry(in));
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 struct BodyWriter {
   ByteWriter& out;
+
+  void entries(const std::vector<RaftEntry>& entries) {
+    out.varint(entries.size());
+    for (const RaftEntry& entry : entries) encode(entry, out);
+  }
 
   void operator()(const RaftPreVoteRequest& body) {
     out.varint(body.campaign_term);
@@ -71,8 +91,7 @@ struct BodyWriter {
     out.varint(body.previous_index);
     out.varint(body.previous_term);
     out.varint(body.commit);
-    out.varint(body.entries.size());
-    for (const RaftEntry& entry : body.entries) encode(entry, out);
+    entries(body.entries);
   }
   void operator()(const RaftAppendReply& body) {
     out.u8(body.accepted ? 1 : 0);
@@ -92,6 +111,13 @@ struct BodyWriter {
     out.varint(body.context);
     out.u8(body.confirmed ? 1 : 0);
     out.varint(body.index);
+  }
+  void operator()(const RaftFetchRequest& body) { out.varint(body.after); }
+  void operator()(const RaftFetchReply& body) {
+    out.varint(body.after);
+    out.varint(body.applied);
+    out.varint(body.applied_term);
+    entries(body.entries);
   }
 };
 
@@ -127,16 +153,7 @@ Result<RaftMessageBody> read_body(uint8_t type, ByteReader& in) {
       TETRAD_TRY(body.previous_index, read_number(in));
       TETRAD_TRY(body.previous_term, read_number(in));
       TETRAD_TRY(body.commit, read_number(in));
-      TETRAD_TRY(const uint64_t count, in.read_varint());
-      if (count > kRaftMessageEntriesMax || count > in.remaining() / kEntryBytesMin) {
-        return fail(ErrorCode::kCorruption, "raft append of {} entries in {} bytes", count,
-                    in.remaining());
-      }
-      body.entries.reserve(static_cast<size_t>(count));
-      for (uint64_t i = 0; i < count; ++i) {
-        TETRAD_TRY(RaftEntry entry, decode_raft_entry(in));
-        body.entries.push_back(std::move(entry));
-      }
+      TETRAD_TRY(body.entries, read_entries(in));
       return body;
     }
     case 5: {
@@ -177,6 +194,19 @@ Result<RaftMessageBody> read_body(uint8_t type, ByteReader& in) {
       TETRAD_TRY(body.index, read_number(in));
       return body;
     }
+    case 12: {
+      RaftFetchRequest body;
+      TETRAD_TRY(body.after, read_number(in));
+      return body;
+    }
+    case 13: {
+      RaftFetchReply body;
+      TETRAD_TRY(body.after, read_number(in));
+      TETRAD_TRY(body.applied, read_number(in));
+      TETRAD_TRY(body.applied_term, read_number(in));
+      TETRAD_TRY(body.entries, read_entries(in));
+      return body;
+    }
     default:
       return fail(ErrorCode::kCorruption, "raft message of type {}", type);
   }
@@ -185,10 +215,10 @@ Result<RaftMessageBody> read_body(uint8_t type, ByteReader& in) {
 }  // namespace
 
 const char* name_of(const RaftMessageBody& body) {
-  static constexpr std::array kNames = {"pre-vote request", "pre-vote reply",  "vote request",
-                                        "vote reply",       "append request",  "append reply",
-                                        "heartbeat",        "heartbeat reply", "install snapshot",
-                                        "timeout now",      "read request",    "read reply"};
+  static constexpr std::array kNames = {
+      "pre-vote request", "pre-vote reply", "vote request",    "vote reply",       "append request",
+      "append reply",     "heartbeat",      "heartbeat reply", "install snapshot", "timeout now",
+      "read request",     "read reply",     "fetch request",   "fetch reply"};
   static_assert(kNames.size() == std::variant_size_v<RaftMessageBody>);
   return kNames[body.index()];
 }

@@ -130,11 +130,28 @@ struct RaftReadReply {
   friend bool operator==(const RaftReadReply&, const RaftReadReply&) = default;
 };
 
+/// Which entries after `after`, which is committed at the sender's, does the receiver hold as
+/// committed? Asked of any server by one that hears no leader.
+struct RaftFetchRequest {
+  RaftIndex after = 0;
+  friend bool operator==(const RaftFetchRequest&, const RaftFetchRequest&) = default;
+};
+/// Committed entries, which follow `after` without a gap; as many as one message holds. The sender
+/// has applied up to the entry `applied` of `applied_term`.
+struct RaftFetchReply {
+  RaftIndex after = 0;
+  RaftIndex applied = 0;
+  RaftTerm applied_term = 0;
+  std::vector<RaftEntry> entries;
+  friend bool operator==(const RaftFetchReply&, const RaftFetchReply&) = default;
+};
+
 /// In the order of the type byte, which counts from 0.
 using RaftMessageBody =
     std::variant<RaftPreVoteRequest, RaftPreVoteReply, RaftVoteRequest, RaftVoteReply,
                  RaftAppendRequest, RaftAppendReply, RaftHeartbeat, RaftHeartbeatReply,
-                 RaftInstallSnapshot, RaftTimeoutNow, RaftReadRequest, RaftReadReply>;
+                 RaftInstallSnapshot, RaftTimeoutNow, RaftReadRequest, RaftReadReply,
+                 RaftFetchRequest, RaftFetchReply>;
 
 /// `term` is the sender's current one.
 struct RaftMessage {

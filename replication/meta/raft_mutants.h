@@ -25,6 +25,8 @@ enum class RaftMutant : size_t {
   kAppendIgnoresPreviousTerm,  // takes entries after an entry of another term
   kCommitBeyondMatch,          // believes a commit index for entries it never compared
   kLearnsAnyTerm,              // takes a peer's commit index for an entry of another term
+  kFetchUncommitted,           // gives entries that it does not know to be committed
+  kFetchKeepsOwn,              // keeps its own entry where a committed one is of another term
   kPersistedAba,               // a write of entries cut off since counts for their successors
   kReadWithoutRound,           // answers reads without asking whether it still leads
   kReadBeforeCommit,           // answers reads before its term has a commit

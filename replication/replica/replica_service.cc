@@ -112,8 +112,9 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
   // Whoever is refused for his map gets his command back.
   const RingPosition position =
       call.command.is_range ? call.command.range.end : call.command.position;
-  const bool goes_on =
-      standing(call.command.incarnation, position, call.epoch) == Standing::kCurrent;
+  const MetaSnapshot state = meta_.snapshot();
+  const bool goes_on = place_of(*state, call.command.incarnation, position, call.epoch).standing ==
+                       Standing::kCurrent;
   storage::ReadCommand command = goes_on ? std::move(call.command) : call.command;
   read(call.store(), call.epoch, std::move(command), call.deadline(),
        [this, owned = std::move(owned)](Result<storage::ReadResult> result) mutable {
@@ -128,27 +129,25 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
        });
 }
 
-ReplicaService::Standing ReplicaService::standing(TableIncarnation incarnation,
-                                                  RingPosition position, SetEpoch epoch) const {
-  const MetaSnapshot state = meta_.snapshot();
-  const TableInfo* table = state->table(incarnation);
+ReplicaService::Place ReplicaService::place_of(const MetaState& state, TableIncarnation incarnation,
+                                               RingPosition position, SetEpoch epoch) {
+  const TableInfo* table = state.table(incarnation);
   if (table == nullptr) {
-    if (TETRAD_MUTANT(old_incarnation_accepted)) return Standing::kCurrent;
-    return incarnation.value >= state->next_incarnation ? Standing::kAhead : Standing::kStaleSchema;
+    if (TETRAD_MUTANT(old_incarnation_accepted)) return {Standing::kCurrent};
+    return {incarnation.value >= state.next_incarnation ? Standing::kAhead
+                                                        : Standing::kStaleSchema};
   }
   const partitioner::Tablet& tablet = table->tablets.find(position);
-  if (epoch < tablet.epoch && !TETRAD_MUTANT(old_epoch_accepted)) return Standing::kStaleEpoch;
-  return tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent;
+  if (epoch < tablet.epoch && !TETRAD_MUTANT(old_epoch_accepted))
+    return {Standing::kStaleEpoch, &tablet};
+  return {tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent, &tablet};
 }
 
-/// Of a table and an epoch that are current.
+/// In a tablet and an epoch that are current.
 ReplicaService::Standing ReplicaService::standing_of_rows(uint32_t store,
                                                           const storage::Mutation& mutation,
+                                                          const partitioner::Tablet& tablet,
                                                           const std::optional<Merged>& merged) {
-  const MetaSnapshot state = meta_.snapshot();
-  const TableInfo* table = state->table(mutation.incarnation);
-  if (table == nullptr) return Standing::kCurrent;
-  const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
   if (merged && merged->repaired_us < tablet.repaired_us && !TETRAD_MUTANT(late_repair_taken))
     return Standing::kStaleEpoch;
   if (tablet.stage == partitioner::TabletStage::kNormal) return Standing::kCurrent;
@@ -185,8 +184,11 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
     return;
   }
-  Standing now = standing(mutation.incarnation, mutation.position, epoch);
-  if (now == Standing::kCurrent) now = standing_of_rows(store, mutation, merged);
+  const MetaSnapshot state = meta_.snapshot();
+  const auto [standing, tablet] = place_of(*state, mutation.incarnation, mutation.position, epoch);
+  Standing now = standing;
+  if (now == Standing::kCurrent && tablet != nullptr)
+    now = standing_of_rows(store, mutation, *tablet, merged);
   if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline,
@@ -204,11 +206,8 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     done(std::unexpected(refusal(now)));
     return;
   }
-  if (TETRAD_MUTANT(limits_at_replica)) {
-    const MetaSnapshot state = meta_.snapshot();
-    if (state->table(mutation.incarnation)->tablets.find(mutation.position).full)
-      return done(fail(ErrorCode::kInvalid, "the tablet is full"));
-  }
+  if (TETRAD_MUTANT(limits_at_replica) && tablet != nullptr && tablet->full)
+    return done(fail(ErrorCode::kInvalid, "the tablet is full"));
   if (TETRAD_MUTANT(batch_torn) && mutation.rows.size() > 1) {
     storage::Mutation first = mutation, rest = mutation;
     first.rows.resize(1);
@@ -243,8 +242,10 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
     return;
   }
-  const Standing now =
-      standing(command.incarnation, command.is_range ? command.range.end : command.position, epoch);
+  const MetaSnapshot state = meta_.snapshot();
+  const Standing now = place_of(*state, command.incarnation,
+                                command.is_range ? command.range.end : command.position, epoch)
+                           .standing;
   if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline, [this, store, epoch, command = std::move(command), deadline,

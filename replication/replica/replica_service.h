@@ -76,10 +76,15 @@ class ReplicaService {
   void take_read(std::unique_ptr<ShardCall> call);
 
   enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
+  struct Place {
+    Standing standing;
+    const partitioner::Tablet* tablet = nullptr;  // in the map that was asked, if it has the table
+  };
   /// `position`: for a range its end.
-  Standing standing(TableIncarnation incarnation, RingPosition position, SetEpoch epoch) const;
+  static Place place_of(const MetaState& state, TableIncarnation incarnation, RingPosition position,
+                        SetEpoch epoch);
   Standing standing_of_rows(uint32_t store, const storage::Mutation& mutation,
-                            const std::optional<Merged>& merged);
+                            const partitioner::Tablet& tablet, const std::optional<Merged>& merged);
   static Error refusal(Standing standing);
   /// Runs `retry` with the next metadata, or when the deadline has come.
   void wait(base::Deadline deadline, base::Callback retry);

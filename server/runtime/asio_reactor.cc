@@ -71,8 +71,11 @@ void AsioReactor::arm_timer() {
   });
 }
 
+/// Those that are added meanwhile, for now or earlier, wait for the next turn.
 void AsioReactor::run_due_timers() {
-  while (!timers_.empty() && timers_.begin()->first.first <= now_us_) {
+  const TimerId first_new = next_timer_;
+  while (!timers_.empty() && timers_.begin()->first.first <= now_us_ &&
+         timers_.begin()->first.second < first_new) {
     auto node = timers_.extract(timers_.begin());
     timer_due_us_.erase(node.key().second);
     node.mapped()();

@@ -444,7 +444,7 @@ int main(int argc, char** argv) {
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
   CLI::App app(help);
   app.add_option("workloads", s.workloads, "What to run, in order")->required()->delimiter(',');
-  app.add_option("--hosts", s.hosts, "Servers")->delimiter(',');
+  app.add_option("--hosts", s.hosts, "Servers")->delimiter(',')->allow_extra_args(false);
   app.add_option("--port", s.port, "Their native port");
   app.add_option("--connections", s.connections, "Connections per host");
   app.add_option("--in-flight", s.in_flight, "Requests in flight (closed loop)");
@@ -459,7 +459,8 @@ int main(int argc, char** argv) {
   app.add_option("--keyspace", s.keyspace, "Keyspace");
   app.add_option("--consistency", s.level, "ONE, QUORUM, ...");
   app.add_option("--pids", s.pids, "Process ids of the servers, for their CPU time")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--seed", s.scale.seed, "Seed of the keys");
   CLI11_PARSE(app, argc, argv);
   if (s.connections < 1 || s.in_flight < 1 || s.in_flight > 32'000 || s.runs < 1 ||

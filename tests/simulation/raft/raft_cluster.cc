@@ -505,7 +505,7 @@ void RaftCluster::hear(const Rumour& rumour) {
   if (trace_)
     std::printf("%6lu %zu hears from %zu that %lu of term %lu is applied\n", now_, rumour.to,
                 rumour.from, rumour.index, rumour.term);
-  server.core->learn_committed(rumour.index, rumour.term);
+  server.core->learn_committed(rumour.index, rumour.term, servers_[rumour.from].id);
   drain(server);
 }
 

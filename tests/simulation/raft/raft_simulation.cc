@@ -41,6 +41,8 @@ constexpr Mutant kMutants[] = {
     {RaftMutant::kAppendIgnoresPreviousTerm, "append-ignores-previous-term"},
     {RaftMutant::kCommitBeyondMatch, "commit-beyond-match"},
     {RaftMutant::kLearnsAnyTerm, "learns-any-term"},
+    {RaftMutant::kFetchUncommitted, "fetch-uncommitted"},
+    {RaftMutant::kFetchKeepsOwn, "fetch-keeps-own"},
     {RaftMutant::kPersistedAba, "persisted-aba"},
     {RaftMutant::kReadWithoutRound, "read-without-round"},
     {RaftMutant::kReadBeforeCommit, "read-before-commit"},

@@ -38,7 +38,9 @@ std::vector<RaftMessage> one_of_each() {
       RaftInstallSnapshot{{80, 5, configuration}},
       RaftTimeoutNow{},
       RaftReadRequest{~uint64_t{0}},
-      RaftReadReply{5, true, 102}};
+      RaftReadReply{5, true, 102},
+      RaftFetchRequest{17},
+      RaftFetchReply{17, 30, 3, {{3, 18, RaftEntryKind::kCommand, "x"}}}};
   std::vector<RaftMessage> messages;
   for (RaftMessageBody& body : bodies) {
     messages.push_back(
