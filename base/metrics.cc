@@ -33,23 +33,24 @@ void export_histogram(std::string& out, const std::string& name, const std::stri
 }  // namespace
 
 void MetricsRegistry::add(std::string name, std::string help, std::string labels,
-                          const Counter& counter) {
+                          const Counter& counter, uint64_t parts) {
   const std::lock_guard lock(mutex_);
-  entries_.push_back({std::move(name), std::move(help), std::move(labels), &counter, nullptr, {}});
+  entries_.push_back(
+      {std::move(name), std::move(help), std::move(labels), &counter, parts, nullptr, {}});
 }
 
 void MetricsRegistry::add(std::string name, std::string help, std::string labels,
                           const LatencyHistogram& histogram) {
   const std::lock_guard lock(mutex_);
   entries_.push_back(
-      {std::move(name), std::move(help), std::move(labels), nullptr, &histogram, {}});
+      {std::move(name), std::move(help), std::move(labels), nullptr, 1, &histogram, {}});
 }
 
 void MetricsRegistry::add_gauge(std::string name, std::string help, std::string labels,
                                 std::function<double()> read) {
   const std::lock_guard lock(mutex_);
   entries_.push_back(
-      {std::move(name), std::move(help), std::move(labels), nullptr, nullptr, std::move(read)});
+      {std::move(name), std::move(help), std::move(labels), nullptr, 1, nullptr, std::move(read)});
 }
 
 std::string MetricsRegistry::export_text() const {
@@ -67,7 +68,11 @@ std::string MetricsRegistry::export_text() const {
           fmt::format("# HELP {} {}\n# TYPE {} {}\n", entry->name, entry->help, entry->name, type);
     }
     last = &entry->name;
-    if (entry->counter) {
+    if (entry->counter && entry->parts != 1) {
+      out += fmt::format(
+          "{}{} {:.2f}\n", entry->name, braces(entry->labels),
+          static_cast<double>(entry->counter->value()) / static_cast<double>(entry->parts));
+    } else if (entry->counter) {
       out += fmt::format("{}{} {}\n", entry->name, braces(entry->labels), entry->counter->value());
     } else if (entry->histogram) {
       export_histogram(out, entry->name, entry->labels, *entry->histogram);

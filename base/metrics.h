@@ -52,7 +52,9 @@ class LatencyHistogram {
 class MetricsRegistry {
  public:
   /// `labels` as in Prometheus text without braces: `verb="read",level="one"`, or "".
-  void add(std::string name, std::string help, std::string labels, const Counter& counter);
+  /// `parts`: so many of the counter are told as 1.
+  void add(std::string name, std::string help, std::string labels, const Counter& counter,
+           uint64_t parts = 1);
   void add(std::string name, std::string help, std::string labels,
            const LatencyHistogram& histogram);
   void add_gauge(std::string name, std::string help, std::string labels,
@@ -64,6 +66,7 @@ class MetricsRegistry {
   struct Entry {
     std::string name, help, labels;
     const Counter* counter = nullptr;
+    uint64_t parts = 1;
     const LatencyHistogram* histogram = nullptr;
     std::function<double()> gauge;
   };

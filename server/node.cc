@@ -241,6 +241,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.script_limits.steps_max = options_.user_defined_functions_steps_max;
   out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;
   out.prepared_statements_max = options_.prepared_statements_max;
+  out.tells_charge = options_.request_charge;
   out.answer_bytes_max = std::max(out.answer_bytes_max / shards_.size(), kAnswerBytesLeast);
   if (shards_.size() > 1) {
     out.prepared_texts =

@@ -58,6 +58,8 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
   of_verb("prepare", q.prepare);
   of_verb("execute", q.execute);
   of_verb("batch", q.batch);
+  metrics.add("tetrad_cql_request_units_total", "Request units of answered requests.", shard,
+              q.charged, storage::kWeightOfUnit);
   metrics.add("tetrad_cql_traces_dropped_total", "Traces that were asked for and not kept.", shard,
               processor->traces_dropped());
   metrics.add("tetrad_cql_prepared_evicted_total", "Prepared statements dropped for room.", shard,

@@ -90,6 +90,8 @@ Result<void> SelectRun::bind() {
     if (rows_left_ == 0) nothing_ = true;
   }
   page_left_ = page_size_;
+  first_partition_ = next_partition_;
+  range_start_ = after_ ? after_->position : partitions_.range.start;
   return {};
 }
 

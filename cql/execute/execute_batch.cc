@@ -177,6 +177,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     }
   }
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
+  context.charge.add_write(mutations);
   const replication::WriteOptions options{
       context.options.consistency,
       deadline,

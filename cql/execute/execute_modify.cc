@@ -373,6 +373,8 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
                                          context.trace};
   auto results = co_await context.coordinator.read_many(std::move(commands), options);
   if (!results) co_return std::unexpected(std::move(results).error());
+  ReadWork work;
+  work.partitions = results->size();
   for (const storage::ReadResult& result : *results) {
     for (const storage::PartitionData& partition : result.partitions) {
       const auto collect = [&](BytesView record, BytesView clustering_key,
@@ -399,14 +401,17 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
         }
         return {};
       };
+      work.weight += storage::row_weight(partition.header.size());
       if (!partition.header.empty()) {
         TETRAD_CO_TRY_VOID(collect(partition.header, {}, static_operations_, true));
       }
       for (const storage::RowData& row : partition.rows) {
+        work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
         TETRAD_CO_TRY_VOID(collect(row.record, row.clustering_key, regular_operations_, false));
       }
     }
   }
+  context.charge.add_read(work, context.options.consistency);
   co_return lists;
 }
 
@@ -445,6 +450,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                    context.settings.in_cartesian_product_max, mutations));
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
+  context.charge.add_write(mutations);
   const replication::WriteOptions options{
       context.options.consistency,
       deadline,

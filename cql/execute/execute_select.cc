@@ -41,10 +41,11 @@ class SelectRun::Stream final : public storage::RowSink {
   Result<void> begin_partition(RingPosition position, BytesView partition_key,
                                const storage::RowRecord& header, bool rows_follow) override {
     if (run_.done_) return {};
-    place_ = {position, partition_key, nullptr};
+    place_ = {position, partition_key, nullptr, 0};
     run_.begin_partition(partition_key, rows_follow);
     RowMaterializer& rows = evaluation_.rows;
     TETRAD_TRY_VOID(rows.start_partition(partition_key, &header));
+    run_.note_static(rows);
     if (rows_follow || !run_.statement_.static_only_rows_ || !rows.has_live_static() ||
         run_.partition_has_rows_)
       return {};
@@ -58,6 +59,7 @@ class SelectRun::Stream final : public storage::RowSink {
     if (!live) return {};
     run_.partition_has_rows_ = true;
     place_.clustering_key = &clustering_key;
+    place_.bytes = evaluation_.rows.row_bytes();
     return run_.take_row(place_, evaluation_.context);
   }
 
@@ -185,9 +187,10 @@ Task<Result<void>> SelectRun::count_in_place() {
   ReadCommand command =
       partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
   command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
-  auto rows = co_await context_.coordinator.count(std::move(command), read_options());
-  if (!rows) co_return std::unexpected(std::move(rows).error());
-  rows_counted_ = *rows;
+  auto counted = co_await context_.coordinator.count(std::move(command), read_options());
+  if (!counted) co_return std::unexpected(std::move(counted).error());
+  rows_counted_ = rows_read_ = counted->rows;
+  weight_read_ = counted->weight;
   co_return Result<void>();
 }
 
@@ -343,6 +346,7 @@ void SelectRun::step_partition(const ReadEnd& chunk) {
 }
 
 void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
+  partition_is_new_ = false;
   if (BytesView(current_partition_) != partition_key || !started_) {
     if (!started_ && current_partition_ == partition_key && context_.options.paging_position) {
       // The partition that the last page ended in: it has given rows.
@@ -350,6 +354,7 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
     } else {
       partition_rows_done_ = 0;
       partition_has_rows_ = false;
+      partition_is_new_ = true;
     }
     current_partition_.assign(partition_key);
     started_ = true;
@@ -382,6 +387,7 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
       from.started = true;
       begin_partition(partition.partition_key, !partition.rows.empty());
       TETRAD_TRY_VOID(rows.start_partition(partition));
+      note_static(rows);
     }
     last_chunk_partition_ = from.partition + 1 == chunk.partitions.size();
     while (from.row < partition.rows.size()) {
@@ -392,9 +398,9 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
       partition_has_rows_ = true;
       if (!store_counts()) partition_with_rows_.assign(partition.partition_key);
       is_last_row_ = last_chunk_partition_ && r + 1 == partition.rows.size() && chunk.exhausted;
-      TETRAD_TRY_VOID(
-          take_row({partition.position, partition.partition_key, &partition.rows[r].clustering_key},
-                   from.evaluation.context));
+      TETRAD_TRY_VOID(take_row({partition.position, partition.partition_key,
+                                &partition.rows[r].clustering_key, rows.row_bytes()},
+                               from.evaluation.context));
       if (done_) return true;
       if (statement_.distinct_) break;
     }
@@ -407,8 +413,8 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
     }
     rows.clear_row();
     is_last_row_ = last_chunk_partition_ && chunk.exhausted;
-    TETRAD_TRY_VOID(
-        take_row({partition.position, partition.partition_key, nullptr}, from.evaluation.context));
+    TETRAD_TRY_VOID(take_row({partition.position, partition.partition_key, nullptr, 0},
+                             from.evaluation.context));
     if (done_) return true;
   }
   return true;
@@ -419,6 +425,8 @@ Result<void> SelectRun::count(const ReadResult& chunk) {
   for (const PartitionData& partition : chunk.partitions) {
     if (!partition.rows.empty()) {
       rows += partition.rows.size();
+      for (const storage::RowData& row : partition.rows)
+        weight_read_ += storage::row_weight(row.clustering_key.size() + row.record.size());
       partition_with_rows_.assign(partition.partition_key);
     } else if (statement_.static_only_rows_ && !partition.header.empty()) {
       base::Arena arena;
@@ -428,10 +436,21 @@ Result<void> SelectRun::count(const ReadResult& chunk) {
     }
   }
   rows_counted_ += rows;
+  rows_read_ += rows;
   return {};
 }
 
+void SelectRun::note_row(const RowPlace& place) {
+  if (!statement_.is_aggregate_ &&
+      (page_left_ == 0 || (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_)))
+    return;
+  ++rows_read_;
+  weight_read_ += storage::row_weight(place.bytes);
+  last_position_ = place.position;
+}
+
 Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation) {
+  note_row(place);
   for (const BoundFilter& filter : filters_) {
     if (!filter.matches(*evaluation.row)) return {};
   }

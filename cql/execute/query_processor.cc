@@ -260,6 +260,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
   auto result = co_await statement->execute(context, values.span());
   notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
                         std::make_move_iterator(context.warnings.end()));
+  notes.charge = context.charge;
   if (!result) co_return std::unexpected(std::move(result.error()));
   Answer answer;
   answer.result = std::move(*result);
@@ -385,6 +386,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
   auto result = co_await execute_protocol_batch(context, request.type, entries);
   notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
                         std::make_move_iterator(context.warnings.end()));
+  notes.charge = context.charge;
   if (!result) co_return std::unexpected(std::move(result.error()));
   Answer answer;
   answer.result = std::move(*result);
@@ -443,6 +445,12 @@ TraceSession QueryProcessor::describe(const Request& request) const {
   return out;
 }
 
+bool QueryProcessor::tells_charge(const Request& request) const {
+  return options_.tells_charge ||
+         std::ranges::any_of(request.custom_payload,
+                             [](const auto& entry) { return entry.first == kRequestChargeKey; });
+}
+
 Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientState& client,
                                    Bytes& out) {
   Notes notes;
@@ -489,6 +497,12 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
     co_return;
   }
   const Answer& answer = *result;
+  metrics_.charged.add(notes.charge.weight());
+  std::pair<std::string, Bytes> told;
+  if (answer.prepared == nullptr && tells_charge(request)) {
+    told = {std::string(kRequestChargeKey), encode_request_charge(notes.charge.units())};
+    head.custom_payload = {&told, 1};
+  }
   if (answer.prepared != nullptr) {
     PreparedReply prepared;
     prepared.id = answer.prepared_id;

@@ -38,6 +38,7 @@ struct QueryProcessorOptions {
   std::shared_ptr<PreparedTexts> prepared_texts;
   /// Reads texts above this size off the loop, one at a time; null: there is no such place.
   base::IoPool* parse_pool = nullptr;
+  bool tells_charge = false;  // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 64u << 10;
 };
 
@@ -48,6 +49,7 @@ struct QueryMetrics {
   };
   Verb query, prepare, execute, batch;
   base::Counter prepared_evicted, unprepared;
+  base::Counter charged;  // of answered requests, in parts of a request unit
 };
 
 class QueryProcessor {
@@ -86,6 +88,7 @@ class QueryProcessor {
   struct Notes {
     std::vector<std::string> warnings;  // for the client
     replication::TracePtr trace;        // null: it asked for none
+    RequestCharge charge;
   };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
@@ -106,6 +109,7 @@ class QueryProcessor {
                              const Notes& notes);
   /// For a trace.
   TraceSession describe(const Request& request) const;
+  bool tells_charge(const Request& request) const;
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
   bool is_large(BytesView text) const {
     return text.size() > options_.parsed_on_loop_bytes_max && options_.parse_pool != nullptr;

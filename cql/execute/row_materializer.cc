@@ -45,6 +45,7 @@ Result<void> RowMaterializer::start_partition(BytesView partition_key,
     }
   }
   has_live_static_ = false;
+  static_bytes_ = 0;
   clear(layout_.static_slots);
   if (header == nullptr) return {};
   TETRAD_TRY(has_live_static_, read_cells(*header, layout_.static_slots, true));
@@ -52,6 +53,7 @@ Result<void> RowMaterializer::start_partition(BytesView partition_key,
 }
 
 void RowMaterializer::clear_row() {
+  row_bytes_ = 0;
   for (const int32_t slot : layout_.clustering_slots) {
     if (slot >= 0) row_.values[static_cast<size_t>(slot)].reset();
   }
@@ -103,12 +105,14 @@ Result<bool> RowMaterializer::read_row(BytesView clustering_key, const storage::
     at += value->size();
   }
   clear(layout_.regular_slots);
+  row_bytes_ = clustering_key.size();
   return read_cells(record, layout_.regular_slots, false);
 }
 
 Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
                                          const std::vector<int32_t>& slots, bool is_static) {
   bool live = !is_static && record.liveness.live_at(now_s_);
+  uint64_t bytes = 0;
   for (const storage::Cell& cell : record.cells) {
     if (!cell.live_at(now_s_)) continue;
     if (cell.column_id == storage::kKeyCellColumnId) {
@@ -135,6 +139,7 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
       continue;
     }
     live = true;
+    bytes += cell.path.size() + cell.value.size();
     if (slot < 0) continue;
     const auto at = static_cast<size_t>(slot);
     const CellTimes times{cell.timestamp_us, cell.ttl_s, cell.expiry_s};
@@ -145,6 +150,7 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
       parts_[at].push_back({cell.path, cell.value, times});
     }
   }
+  (is_static ? static_bytes_ : row_bytes_) += bytes;
   if (!parts_.empty()) {
     for (const int32_t slot : slots) {
       if (!parts_[static_cast<size_t>(slot)].empty()) TETRAD_TRY_VOID(finish_collection(slot));

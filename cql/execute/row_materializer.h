@@ -26,6 +26,11 @@ class RowMaterializer {
   void clear_row();
 
   const RowView& row() const { return row_; }
+  /// Of the row that was read last: its clustering key and live cells, whether they are wanted or
+  /// not. 0 after clear_row().
+  uint64_t row_bytes() const { return row_bytes_; }
+  /// Of the partition's live static cells.
+  uint64_t static_bytes() const { return static_bytes_; }
 
  private:
   Result<bool> read_cells(const storage::RowRecord& record, const std::vector<int32_t>& slots,
@@ -43,6 +48,7 @@ class RowMaterializer {
   const int64_t now_s_;
   RowView row_;
   bool has_live_static_ = false;
+  uint64_t row_bytes_ = 0, static_bytes_ = 0;
   std::vector<std::vector<Part>> parts_;  // by slot, of columns of many cells
   storage::RowRecord record_;             // scratch
   Bytes scratch_;

@@ -206,6 +206,7 @@ Result<StatementResult> SelectRun::finish() {
       ++result_.row_count;
     }
   }
+  charge();
   return std::move(result_);
 }
 

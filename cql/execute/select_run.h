@@ -12,6 +12,7 @@
 #include "cql/execute/statement_environment.h"
 #include "cql/prepare/prepared_select.h"
 #include "cql/protocol/response.h"
+#include "storage/row/row_weight.h"
 
 namespace tetrad::cql {
 
@@ -20,6 +21,7 @@ struct RowPlace {
   RingPosition position;
   BytesView partition_key;
   const BytesView* clustering_key;  // null: of the partition's static columns
+  uint64_t bytes = 0;
 };
 
 /// How far a run is; a chunk that could not be read to its end is taken back by it.
@@ -28,9 +30,12 @@ struct SelectProgress {
   int64_t rows_left_ = -1, page_left_ = -1;
   Bytes current_partition_;
   Bytes partition_with_rows_;  // the last one that gave a live row
-  bool started_ = false, partition_has_rows_ = false;
+  bool started_ = false, partition_has_rows_ = false, partition_is_new_ = false;
   int64_t partition_rows_done_ = 0;
   Bytes page_end_;  // where a full page ends
+  // What was looked at.
+  uint64_t rows_read_ = 0, weight_read_ = 0;
+  RingPosition last_position_;
 };
 
 /// One execution of a SELECT.
@@ -105,6 +110,12 @@ class SelectRun : private SelectProgress {
   // --- rows ---
 
   void begin_partition(BytesView partition_key, bool has_rows);
+  /// After begin_partition() and the reading of static cells.
+  void note_static(const RowMaterializer& rows) {
+    if (partition_is_new_) weight_read_ += storage::row_weight(rows.static_bytes());
+  }
+  /// A live row that is looked at, unless the next page reads it again.
+  void note_row(const RowPlace& place);
 
   /// What rows are read and evaluated with: of one chunk.
   struct Evaluation {
@@ -172,6 +183,14 @@ class SelectRun : private SelectProgress {
   Result<void> write_for_sort(Bytes key, EvalContext& evaluation);
   Result<void> write(EvalContext& evaluation);
   Result<StatementResult> finish();
+
+  // --- what it cost (select_charge.cc) ---
+
+  ReadWork work_done() const;
+  /// How many physical partitions the page has touched beyond the first.
+  uint64_t further_partitions(uint64_t partitions) const;
+  /// Adds the page to the request's charge, and tells of ALLOW FILTERING.
+  void charge();
   struct SortedRow {
     Bytes key, cells;
   };
@@ -193,6 +212,8 @@ class SelectRun : private SelectProgress {
   bool nothing_ = false, exhausted_ = false, sorts_ = false;
   int64_t page_size_ = -1, partition_limit_ = -1;
   size_t next_partition_ = 0;
+  size_t first_partition_ = 0;  // of this page
+  RingPosition range_start_;    // of this page
   std::optional<storage::ReadPosition> after_;
   bool resumed_ = false;
   bool last_chunk_partition_ = false, is_last_row_ = false;

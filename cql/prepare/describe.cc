@@ -133,6 +133,7 @@ class DescribeStatement final : public Statement {
 
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {
+    context.charge.add_read({}, context.options.consistency);
     if (statement_.target == Target::kCluster) co_return describe_cluster(context);
     TETRAD_CO_TRY(const std::vector<Row> rows, rows_of(*context.schema));
     const bool with_statement = !is_list();

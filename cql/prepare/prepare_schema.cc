@@ -25,6 +25,7 @@ class ChangeStatement final : public Statement {
 
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {
+    context.charge.add_schema_change();
     const bool truncates = std::holds_alternative<ast::Truncate>(statement_);
     const base::Deadline deadline{
         context.reactor.now_us() +

@@ -404,6 +404,7 @@ class SelectPreparer {
                         made.aggregates_[0].counts_rows && !made.where_.needs_filtering() &&
                         !made.distinct_ && made.layout_.slots.empty() &&
                         table_->dropped_columns.empty();
+    made.tells_filtering_ = source_.allow_filtering && made.where_.leaves_out_rows();
     made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);
     made.bind_variables_ = std::move(markers_).take();
   }

@@ -60,6 +60,7 @@ class SelectStatement final : public Statement {
   bool wants_static_ = false;
   bool static_only_rows_ = false;       // partitions without rows show their static columns
   bool counts_only_ = false;            // count(*) and nothing else
+  bool tells_filtering_ = false;        // of ALLOW FILTERING that leaves out rows
   mutable AnswerEstimate usual_bytes_;  // of one read; a statement is its shard's own
 };
 

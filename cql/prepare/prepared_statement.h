@@ -19,6 +19,7 @@
 #include "cql/grammar/ast.h"
 #include "cql/prepare/answer_budget.h"
 #include "cql/prepare/guardrails.h"
+#include "cql/prepare/request_charge.h"
 #include "cql/protocol/request.h"
 #include "cql/protocol/result_metadata.h"
 #include "cql/protocol/schema_change.h"
@@ -101,6 +102,7 @@ struct ExecuteContext {
   /// Seconds since 1970 for TTL: options.now_in_seconds, else the wall clock.
   int64_t now_s = 0;
   replication::TracePtr trace = {};  // null: the client asked for none
+  RequestCharge charge = {};
 };
 
 struct RowsResult {

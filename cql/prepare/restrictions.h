@@ -112,6 +112,11 @@ class Restrictions {
   bool has_clustering() const;
   bool has_clustering_slice() const;
   bool needs_filtering() const { return !filters_.empty(); }
+  /// Whether rows are left out that no key names: by filters, or of each partition that a scan
+  /// meets.
+  bool leaves_out_rows() const {
+    return needs_filtering() || ((is_key_range_ || on_token_) && has_clustering());
+  }
   /// A scan with restricted clustering columns that was not allowed to filter. Checked last, as
   /// Cassandra does.
   Result<void> check_filtering_allowed() const;

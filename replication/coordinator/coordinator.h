@@ -36,6 +36,12 @@ struct ReadOptions {
   TracePtr trace = {};      // null: nobody asked
 };
 
+/// What count() has found.
+struct Counted {
+  uint64_t rows = 0;
+  uint64_t weight = 0;  // of these, see row_weight()
+};
+
 class Coordinator {
  public:
   virtual ~Coordinator() = default;
@@ -68,7 +74,7 @@ class Coordinator {
   /// The number of live rows that read() would deliver without limits, counted where they are: no
   /// row travels unless replicas differ, then these are repaired as by a read. Ranges of several
   /// tablets are counted side by side. Limits of `command` are not looked at. Errors: as read().
-  virtual Task<Result<uint64_t>> count(storage::ReadCommand command, ReadOptions options) = 0;
+  virtual Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) = 0;
 
   /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule
   /// 28): the timestamp of a statement that names none.

@@ -51,7 +51,7 @@ class CoordinatorImpl final : public Coordinator {
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
-  Task<Result<uint64_t>> count(storage::ReadCommand command, ReadOptions options) override;
+  Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   const CoordinatorMetrics& metrics() const { return metrics_; }
@@ -93,7 +93,7 @@ class CoordinatorImpl final : public Coordinator {
   /// `command` lies inside one tablet of `table`.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);
-  Task<Result<uint64_t>> count_part(storage::ReadCommand command, ReadOptions options);
+  Task<Result<Counted>> count_part(storage::ReadCommand command, ReadOptions options);
   struct Counting;
   /// What was known of a tablet before its replicas were read.
   struct TabletSeen {

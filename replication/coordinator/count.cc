@@ -4,6 +4,7 @@
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/ring_walk.h"
+#include "storage/row/row_weight.h"
 
 namespace tetrad::replication {
 namespace {
@@ -25,12 +26,12 @@ struct CoordinatorImpl::Counting {
   std::vector<RingRange> ranges;
   size_t next = 0;  // range
   size_t working = 0;
-  uint64_t rows = 0;
+  Counted counted;
   std::optional<Error> error;
   base::OneShot<bool> done;
 };
 
-Task<Result<uint64_t>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
+Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
   const base::MonotonicUs started_us = reactor_.now_us();
   command.row_limit = kPageRows;
@@ -61,7 +62,7 @@ Task<Result<uint64_t>> CoordinatorImpl::count(storage::ReadCommand command, Read
   const Error* error = counting->error ? &*counting->error : nullptr;
   record_read(options.level, started_us, error);
   if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
-  co_return counting->rows;
+  co_return counting->counted;
 }
 
 /// Counts range after range until none is left or one has failed.
@@ -69,21 +70,22 @@ Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<C
   while (counting->next < counting->ranges.size() && !counting->error) {
     storage::ReadCommand part = counting->command;
     part.range = counting->ranges[counting->next++];
-    auto rows = co_await self->count_part(std::move(part), counting->options);
-    if (rows) {
-      counting->rows += *rows;
+    auto counted = co_await self->count_part(std::move(part), counting->options);
+    if (counted) {
+      counting->counted.rows += counted->rows;
+      counting->counted.weight += counted->weight;
     } else if (!counting->error) {
-      counting->error = std::move(rows.error());
+      counting->error = std::move(counted.error());
     }
   }
   if (--counting->working == 0) counting->done.setter().set(true);
 }
 
 /// Page by page. The range was one tablet's when the count began; it may have been split since.
-Task<Result<uint64_t>> CoordinatorImpl::count_part(storage::ReadCommand command,
-                                                   ReadOptions options) {
+Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
+                                                  ReadOptions options) {
   const RingRange whole = command.range;
-  uint64_t rows = 0;
+  Counted counted;
   while (true) {
     storage::ReadCommand page = command;
     page.count_only = true;
@@ -98,9 +100,10 @@ Task<Result<uint64_t>> CoordinatorImpl::count_part(storage::ReadCommand command,
     }
     auto result = co_await read_tablet(std::move(page), inside, options);
     if (!result) co_return std::unexpected(std::move(result.error()));
-    rows += result->live_row_count;
+    counted.rows += result->live_row_count;
+    counted.weight += result->count->weight;
     if (result->exhausted) {
-      if (!command.is_range || inside == whole.end) co_return rows;
+      if (!command.is_range || inside == whole.end) co_return counted;
       command.range.start = inside;
       command.resume_after.reset();
       command.partition_rows_done = 0;
@@ -125,6 +128,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
     storage::ReadCommand command, TabletSeen seen, std::vector<StoreAddress> replicas,
     ReadOptions options) {
   command.count_only = false;
+  const int64_t now_s = command.now_s;
   command.row_limit = kRepairRows;
   auto merged = co_await read_and_repair(std::move(command), seen, std::move(replicas), options);
   if (!merged) co_return merged;
@@ -132,6 +136,14 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
   if (!merged->exhausted && merged->complete_up_to.clustering_key && !merged->partitions.empty() &&
       merged->partitions.back().partition_key == merged->complete_up_to.partition_key) {
     count.rows_of_last = static_cast<uint32_t>(merged->partitions.back().rows.size());
+  }
+  storage::RowRecord record;
+  for (const storage::PartitionData& partition : merged->partitions) {
+    for (const storage::RowData& row : partition.rows) {
+      TETRAD_CO_TRY_VOID(storage::decode_row_record_into(row.record, record));
+      count.weight +=
+          storage::row_weight(row.clustering_key.size() + storage::live_bytes(record, now_s));
+    }
   }
   co_return merged;
 }

@@ -213,6 +213,14 @@ const std::vector<OptionEntry>& option_table() {
        10'000'000,
        {},
        "Prepared statements kept; beyond it the least recently used one goes."},
+      {"request_charge",
+       &Options::request_charge,
+       0,
+       0,
+       {},
+       "Each answer tells in its custom payload, as RequestCharge, what the request cost in "
+       "request "
+       "units; otherwise only clients that send a payload with that key are told."},
       {"replace_after_s",
        &Options::replace_after_s,
        1,

@@ -36,6 +36,7 @@ struct Options {
   uint64_t read_timeout_ms = 5'000, range_timeout_ms = 10'000, write_timeout_ms = 2'000;
   uint64_t truncate_timeout_ms = 60'000;
   uint64_t prepared_statements_max = 10'000;
+  bool request_charge = false;
   uint64_t replace_after_s = 3'600;
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
 

@@ -13,6 +13,7 @@
 #include "storage/engine/tombstone_filter.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
+#include "storage/row/row_weight.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::storage {
@@ -353,6 +354,8 @@ class Reader {
     }
     TETRAD_TRY_VOID(deliver(clustering_key, value, as_stored));
     if (live) {
+      if (command_.count_only)
+        weight_ += row_weight(clustering_key.size() + live_bytes(row_, command_.now_s));
       ++partition_live_;
       ++result_.live_row_count;
       if (partition_live_ >= rows_left_) return Next::kPartitionDone;
@@ -453,7 +456,7 @@ class Reader {
   bool counts_alone() const { return command_.count_only && command_.live_only; }
 
   void keep_count() {
-    result_.count = RowCount{rows_of_last_, {}};
+    result_.count = RowCount{rows_of_last_, {}, weight_};
     if (!command_.live_only) result_.count->digest = digest_of(result_);
     result_.partitions.clear();
     result_.arena = base::Arena();
@@ -512,7 +515,7 @@ class Reader {
   RowSink* const sink_;
   PurgeBound bound_;  // what is left out of an answer that is compared
   ReadResult result_;
-  uint64_t bytes_ = 0, examined_ = 0;
+  uint64_t bytes_ = 0, examined_ = 0, weight_ = 0;
   uint32_t rows_of_last_ = 0;
 
   // the partition being read

@@ -8,8 +8,8 @@
 //                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
 //                u32 rows done, zigzag now
 //   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
-//                [u32 rows of the last partition, 16 bytes digest], [varint withheld bytes],
-//                varint count, partition*
+//                [u32 rows of the last partition, 16 bytes digest, [varint weight]],
+//                [varint withheld bytes], varint count, partition*
 //   partition := position, bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, bytes record)*
@@ -39,7 +39,8 @@ constexpr uint8_t kExhausted = 0x01;
 constexpr uint8_t kSettled = 0x02;
 constexpr uint8_t kHasCount = 0x04;
 constexpr uint8_t kWithheld = 0x08;
-constexpr uint8_t kKnownResultFlags = 0x0f;
+constexpr uint8_t kHasWeight = 0x10;
+constexpr uint8_t kKnownResultFlags = 0x1f;
 
 void write_position(base::ByteWriter& w, RingPosition position) {
   w.i64(position.token);
@@ -220,6 +221,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
   w.u8(kVersion);
   w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0) |
                             (result.count ? kHasCount : 0) |
+                            (result.count && result.count->weight != 0 ? kHasWeight : 0) |
                             (result.withheld_bytes != 0 ? kWithheld : 0)));
   w.u32(result.live_row_count);
   if (!result.exhausted) write_place(w, result.complete_up_to);
@@ -227,6 +229,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
     w.u32(result.count->rows_of_last);
     w.u64(result.count->digest.high);
     w.u64(result.count->digest.low);
+    if (result.count->weight != 0) w.varint(result.count->weight);
   }
   if (result.withheld_bytes != 0) w.varint(result.withheld_bytes);
   w.varint(result.partitions.size());
@@ -270,6 +273,9 @@ Result<ReadResult> decode_read_result(Bytes encoded) {
     TETRAD_TRY(count.rows_of_last, r.read_u32());
     TETRAD_TRY(count.digest.high, r.read_u64());
     TETRAD_TRY(count.digest.low, r.read_u64());
+    if ((flags & kHasWeight) != 0) {
+      TETRAD_TRY(count.weight, r.read_varint());
+    }
   }
   if ((flags & kWithheld) != 0) {
     TETRAD_TRY(result.withheld_bytes, r.read_varint());

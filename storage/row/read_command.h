@@ -113,6 +113,8 @@ struct RowCount {
   uint32_t rows_of_last = 0;
   /// digest_of() what would have been delivered; zero when the command is live_only.
   base::Hash128 digest;
+  /// Of the live rows, see row_weight(). 0 from nodes that do not tell yet.
+  uint64_t weight = 0;
   friend bool operator==(const RowCount&, const RowCount&) = default;
 };
 

@@ -55,15 +55,16 @@ Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
   co_return results;
 }
 
-Task<Result<uint64_t>> LocalCoordinator::count(storage::ReadCommand command,
-                                               replication::ReadOptions options) {
+Task<Result<replication::Counted>> LocalCoordinator::count(storage::ReadCommand command,
+                                                           replication::ReadOptions options) {
   command.count_only = true;
-  uint64_t rows = 0;
+  replication::Counted counted;
   while (true) {
     auto result = co_await read(command, options);
     if (!result) co_return std::unexpected(std::move(result).error());
-    rows += result->live_row_count;
-    if (result->exhausted) co_return rows;
+    counted.rows += result->live_row_count;
+    counted.weight += result->count->weight;
+    if (result->exhausted) co_return counted;
     command.resume_after = std::move(result->complete_up_to);
     command.partition_rows_done = result->count->rows_of_last;
   }
@@ -195,6 +196,7 @@ Result<cql::StatementResult> LocalCluster::execute(const cql::Statement& stateme
                               options, {},           now_s};
   auto result = run_task(reactor, statement.execute(context, values));
   warnings = context.warnings;
+  charge = context.charge;
   return result;
 }
 
@@ -221,6 +223,7 @@ Result<cql::StatementResult> LocalCluster::execute_batch(cql::BatchType type,
                               reactor.wall_time_us() / 1'000'000};
   auto result = run_task(reactor, cql::execute_protocol_batch(context, type, entries));
   warnings = context.warnings;
+  charge = context.charge;
   return result;
 }
 

@@ -47,8 +47,8 @@ class LocalCoordinator final : public replication::Coordinator {
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
-  Task<Result<uint64_t>> count(storage::ReadCommand command,
-                               replication::ReadOptions options) override;
+  Task<Result<replication::Counted>> count(storage::ReadCommand command,
+                                           replication::ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   std::vector<storage::Mutation> written;  // what the last write() got
@@ -114,6 +114,7 @@ class LocalCluster {
   cql::AnswerBudget answers{reactor, 32u << 20};
   cql::ClientState client;
   std::vector<std::string> warnings;  // of the last statement
+  cql::RequestCharge charge;          // of the last statement
   std::unique_ptr<LocalCoordinator> coordinator;
   LocalMeta meta;
   base::Random random{7};

@@ -5,7 +5,7 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from expected import JAVA, SIGNATURES, comparable
+from expected import JAVA, SIGNATURES, comparable, without_own_warning
 
 TTL = re.compile(r"(?<![\w.'-])(\d{6})(?![\w.'-])")
 NOW = re.compile(r"(?<![\w.'-])1[789]\d{14}(?![\w.'-])")
@@ -39,6 +39,7 @@ def tamed(lines):
         number = int(match[1])
         return f"~{-(-number // 100) * 100}" if 100000 <= number <= 600000 else match[0]
     out = []
+    lines = without_own_warning(lines)
     if any(line.startswith("warning: ") for line in lines):
         lines = [line for line in lines if line != "-- next page"]
     for line in comparable(lines):

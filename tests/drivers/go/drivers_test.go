@@ -5,6 +5,7 @@ package drivers
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -47,6 +48,36 @@ func TestVersionsAndCompressions(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+func TestRequestCharge(t *testing.T) {
+	run(t, shared, "CREATE TABLE charged (k int PRIMARY KEY, v text)")
+	run(t, shared, "INSERT INTO charged (k, v) VALUES (1, ?)", strings.Repeat("x", 1024))
+	for version := 4; version <= 5; version++ {
+		session := open(t, func(c *gocql.ClusterConfig) { c.ProtoVersion = version })
+		charge := func(statement string, level gocql.Consistency, asked map[string][]byte) []byte {
+			iter := session.Query(statement).Consistency(level).CustomPayload(asked).Iter()
+			payload := iter.GetCustomPayload()
+			must(t, iter.Close())
+			return payload["RequestCharge"]
+		}
+		asked := map[string][]byte{"RequestCharge": {1}}
+		expect := func(statement string, level gocql.Consistency, units float64) {
+			t.Helper()
+			for i := 0; i < 2; i++ {
+				got := charge(statement, level, asked)
+				if len(got) != 8 || math.Float64frombits(binary.BigEndian.Uint64(got)) != units {
+					t.Fatalf("v%d %s at %v: %v in place of %v", version, statement, level, got, units)
+				}
+			}
+		}
+		expect("SELECT * FROM charged WHERE k = 1", gocql.One, 1)
+		expect("SELECT * FROM charged WHERE k = 1", gocql.LocalQuorum, 2)
+		expect("UPDATE charged SET v = 'y' WHERE k = 2", gocql.Quorum, 5)
+		if got := charge("SELECT * FROM charged WHERE k = 1", gocql.One, nil); got != nil {
+			t.Fatal(got)
 		}
 	}
 }

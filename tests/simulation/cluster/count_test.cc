@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "partitioner/token.h"
-#include "storage/row/row_record.h"
+#include "storage/row/row_weight.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
@@ -33,7 +33,7 @@ storage::Mutation row_of(TableIncarnation incarnation, int partition, int row, b
 
 struct Count {
   bool done = false;
-  Result<uint64_t> rows = uint64_t{0};
+  Result<replication::Counted> found = replication::Counted();
 };
 
 Task<void> run_count(SimNode* node, storage::ReadCommand command, ConsistencyLevel level,
@@ -41,7 +41,7 @@ Task<void> run_count(SimNode* node, storage::ReadCommand command, ConsistencyLev
   replication::ReadOptions options;
   options.level = level;
   options.deadline = {node->reactor().now_us() + 5'000'000};
-  count->rows = co_await node->data().coordinator().count(std::move(command), options);
+  count->found = co_await node->data().coordinator().count(std::move(command), options);
   count->done = true;
 }
 
@@ -93,13 +93,17 @@ class Cluster {
     Count count;
     cluster_[via].spawn(run_count(&cluster_[via], std::move(command), level, &count));
     REQUIRE(cluster_.world().run_until([&] { return count.done; }, 10'000'000));
-    INFO((count.rows ? "" : count.rows.error().message));
-    REQUIRE(count.rows.has_value());
-    return *count.rows;
+    INFO((count.found ? "" : count.found.error().message));
+    REQUIRE(count.found.has_value());
+    weight_ = count.found->weight;
+    return count.found->rows;
   }
+  /// Of what was counted last.
+  uint64_t weight() const { return weight_; }
 
  private:
   SimCluster cluster_;
+  uint64_t weight_ = 0;
 };
 
 }  // namespace
@@ -108,7 +112,7 @@ TEST_CASE("rows are counted where they are, and rightly where replicas differ") 
   for (uint64_t seed = 1; seed <= seed_count(4); ++seed) {
     INFO("seed=" << seed);
     Cluster cluster(seed);
-    uint64_t rows = 0, first = 0;
+    uint64_t rows = 0, first = 0, weight = 0;
     for (int p = 0; p < kPartitions; ++p) {
       for (int r = 0; r < kRows; ++r) {
         const uint64_t members = 1 + cluster.random().below(15);
@@ -116,13 +120,16 @@ TEST_CASE("rows are counted where they are, and rightly where replicas differ") 
         const bool is_gone = cluster.random().one_in(4);
         if (is_gone) cluster.put(p, r, 1 + cluster.random().below(15), true);
         rows += is_gone ? 0 : 1;
+        weight += is_gone ? 0 : storage::row_weight(std::to_string(r).size());
         if (p == 0) first = rows;
       }
     }
     CHECK(cluster.count(seed % 4, ConsistencyLevel::kAll, 0) == first);
     CHECK(cluster.count(seed % 4, ConsistencyLevel::kAll) == rows);
+    CHECK(cluster.weight() == weight);
     for (size_t via = 0; via < 4; ++via) {
       CHECK(cluster.count(via, ConsistencyLevel::kOne) == rows);
+      CHECK(cluster.weight() == weight);
       CHECK(cluster.count(via, ConsistencyLevel::kQuorum, 0) == first);
     }
   }

@@ -228,9 +228,10 @@ TEST_CASE_METHOD(Fixture, "aggregates and groups") {
   CHECK(rows("SELECT k, count(*) FROM p WHERE k = 99 GROUP BY k").empty());
   CHECK(rows("SELECT max(v) + 1, min(v) FROM p") == "3 | 1");
   CHECK(rows("SELECT count(*) FROM p WHERE k IN (1, 2) AND v > 1 ALLOW FILTERING") == "1");
-  CHECK(warnings ==
-        std::vector<std::string>{"Aggregation query used on multiple partition keys (IN "
-                                 "restriction)"});
+  CHECK(warnings == std::vector<std::string>{
+                        "Aggregation query used on multiple partition keys (IN "
+                        "restriction)",
+                        "ALLOW FILTERING read 3 rows, returned 1 and cost 2.00 request units."});
   CHECK(rows("SELECT count(*) FROM p LIMIT 1") == "5");
   CHECK(rows("SELECT DISTINCT k, count(*) FROM p WHERE k = 1") == "1 | 1");
 }
