@@ -13,9 +13,11 @@ import uuid
 from cassandra import ConsistencyLevel, DriverException, OperationTimedOut, ProtocolVersion
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
-from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
+from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.protocol import ErrorMessage, ProtocolHandler, ResultMessage
 from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
+
+from manners import Manner
 
 # --- types and values as text -----------------------------------------------------------------------------------------
 
@@ -234,16 +236,17 @@ def wire_handler():
 class Server:
     """A connection to one node or several: statements go to them in turn."""
 
-    def __init__(self, hosts, port=9042, version=4):
-        self.arguments = (hosts, port, version)
+    def __init__(self, hosts, port=9042, manner=Manner()):
+        self.arguments = (hosts, port, manner)
         profile = ExecutionProfile(
-            load_balancing_policy=RoundRobinPolicy(), retry_policy=FallthroughRetryPolicy(),
+            load_balancing_policy=WhiteListRoundRobinPolicy(hosts), retry_policy=FallthroughRetryPolicy(),
             consistency_level=ConsistencyLevel.QUORUM, request_timeout=30, row_factory=lambda names, rows: rows)
         name, _, password = os.environ.get("TETRAD_REFERENCE_LOGIN", "").partition(":")
         self.cluster = Cluster(
-            hosts, port=port, auth_provider=PlainTextAuthProvider(name, password) if name else None, protocol_version=version, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            hosts, port=port, auth_provider=PlainTextAuthProvider(name, password) if name else None,
+            protocol_version=manner.protocol, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
             schema_metadata_enabled=False, token_metadata_enabled=False, max_schema_agreement_wait=0, connect_timeout=30)
-        self.version = version
+        self.manner = manner
         self.session = self.cluster.connect(wait_for_all_pools=True)
         self.handler = wire_handler()
         self.session.client_protocol_handler = self.handler
@@ -264,14 +267,18 @@ class Server:
         lines = []
         time.sleep(statement.wait)
         try:
-            if statement.values is None:
-                self._run(SimpleStatement(statement.text, fetch_size=statement.page), None, statement.page, lines)
+            # A list of DESCRIBE cannot go on after a change of the schema, and other scripts make some all the time.
+            page = statement.page or (None if statement.text.upper().startswith("DESC") else self.manner.page)
+            if statement.values is None and not self.manner.prepared:
+                self._run(SimpleStatement(statement.text, fetch_size=page), None, page, lines)
                 return lines
             prepared = self._prepare(statement.text, lines)
             if prepared is None:
                 return lines
-            prepared.fetch_size = statement.page
-            for values in statement.values:
+            prepared.fetch_size = page
+            if statement.values is None:
+                lines.clear()  # the answer to the execution only
+            for values in [()] if statement.values is None else statement.values:
                 try:
                     if isinstance(values, dict):
                         types = {column.name: column.type for column in prepared.column_metadata}
@@ -281,7 +288,7 @@ class Server:
                     statement_bound = self._bind(prepared, values)
                 except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
                     raise ValueError(f"the script's values do not fit: {statement.text}: {error!r}") from error
-                self._run(statement_bound, values, statement.page, lines)
+                self._run(statement_bound, values, page, lines)
         except OperationTimedOut as error:
             lines.append("no answer: OperationTimedOut")
         return lines
@@ -326,8 +333,8 @@ class Server:
             pages = 1
             while future.has_more_pages:
                 pages += 1
-                if pages > 100:
-                    lines.append("more than 100 pages")
+                if pages > 1000:
+                    lines.append("more than 1000 pages")
                     return
                 future.start_fetching_next_page()
                 future.result()
@@ -372,13 +379,39 @@ class Server:
             lines.append(f"no answer: {type(error).__name__} {error}")
 
 
+class ScriptRun:
+    """A script, run in a keyspace of its own: begin, advance as often as wanted, end; each on any session."""
+
+    def __init__(self, name, statements):
+        self.keyspace = self.used = "conf_" + name
+        self.statements = statements
+        self.answers = []  # a list of lines for each statement so far
+
+    def begin(self, server):
+        server.quietly(f"DROP KEYSPACE IF EXISTS {self.keyspace}")
+        server.quietly(f"CREATE KEYSPACE {self.keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+
+    def advance(self, server, until=None, after_each=lambda: None):
+        server.quietly(f"USE {self.used}")
+        for statement in self.statements[len(self.answers):until]:
+            self.answers.append(server.answer(statement))
+            if USE.match(statement.text) and not self.answers[-1][0].startswith("error "):
+                self.used = USE.match(statement.text)[1]
+            after_each()
+
+    def end(self, server):
+        server.quietly(f"DROP KEYSPACE IF EXISTS {self.keyspace}")
+
+
+USE = re.compile(r"USE (\S+)$", re.IGNORECASE)
+
+
 def run_script(server, name, statements):
-    """A list of lines for each statement, run in a keyspace of the script's own."""
-    keyspace = "conf_" + name
-    server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
-    server.quietly(f"CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
-    server.quietly(f"USE {keyspace}")
+    """A list of lines for each statement."""
+    run = ScriptRun(name, statements)
+    run.begin(server)
     try:
-        return [server.answer(statement) for statement in statements]
+        run.advance(server)
     finally:
-        server.quietly(f"DROP KEYSPACE IF EXISTS {keyspace}")
+        run.end(server)
+    return run.answers

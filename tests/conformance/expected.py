@@ -4,6 +4,14 @@
 import re
 from dataclasses import dataclass, field
 
+from scripts import has_unset
+
+
+def recorded_path(script, statements, protocol):
+    """Where the answers to a script are: scripts with unset values have others by version 3, where the driver sends null."""
+    folder = script.parents[1] / "expected" / ("v3" if protocol == 3 and has_unset(statements) else "")
+    return folder / (script.stem + ".txt")
+
 
 def write_expected(path, statements, answers):
     out = []
@@ -34,12 +42,15 @@ class Difference:
     reason: str
     script: str
     pattern: re.Pattern
+    when: str | None = None  # split, down, restart, v3, prepared, pages; None: always
     met: int = 0
     source: str = field(default="", repr=False)
 
 
 def read_differences(path):
-    """`[reason]` opens a group; a line is `script: pattern`, the pattern to match a whole statement ('*': any script)."""
+    """`[reason]` opens a group; a line is `script: pattern`, the pattern to match a whole statement ('*': any script).
+
+    `@when script: pattern` counts only while something happens, or in a manner of asking."""
     found, reason = [], None
     if not path.exists():
         return found
@@ -51,9 +62,12 @@ def read_differences(path):
             reason = line[1:-1]
             continue
         script, _, pattern = line.partition(": ")
+        when = None
+        if script.startswith("@"):
+            when, _, script = script[1:].partition(" ")
         if reason is None or not pattern:
             raise ValueError(f"{path}:{number}: not a difference: {line}")
-        found.append(Difference(reason, script, re.compile(pattern, re.DOTALL), source=line))
+        found.append(Difference(reason, script, re.compile(pattern, re.DOTALL), when, source=line))
     return found
 
 

@@ -69,3 +69,7 @@ def read_script(path):
     if lines:
         raise ValueError(f"{path}: the last statement has no ';'")
     return statements
+
+
+def has_unset(statements):
+    return any('{"unset": true}' in json.dumps(statement.values) for statement in statements)

@@ -12,6 +12,7 @@ from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
 from answers import Server
+from manners import Manner
 from scripts import Statement
 
 from .findings import Finding, as_script, differ, group_of, read_reasons, reason_for, reduced
@@ -75,7 +76,8 @@ def main():
             for step in make_round(options.seed, number, options.per_round):
                 print(as_script(step))
         return 0
-    servers = [Server([host], 9042, options.protocol) for host in (options.reference, options.subject)]
+    manner = Manner(options.protocol)
+    servers = [Server(hosts.split(","), 9042, manner) for hosts in (options.reference, options.subject)]
     reasons = read_reasons(HERE / "differences.txt")
     pool = ThreadPoolExecutor(2)
 
