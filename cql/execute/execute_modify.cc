@@ -111,6 +111,25 @@ Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) cons
   return {};
 }
 
+Result<void> ModifyStatement::check_keys(EvalContext& context, uint32_t product_max) const {
+  if (json_) return {};
+  if (kind_ == Kind::kInsert) {
+    const auto check = [&](std::span<const ColumnSchema> columns,
+                           const std::vector<ExpressionPtr>& values) -> Result<void> {
+      for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
+        if (values[i]) TETRAD_TRY_VOID(key_value(values[i], columns[i], context));
+      }
+      return {};
+    };
+    TETRAD_TRY_VOID(check(table_->partition_key(), partition_values_));
+    return check(table_->clustering(), clustering_values_);
+  }
+  TETRAD_TRY(const BoundPartitions partitions, where_.bind_partitions(context, product_max));
+  TETRAD_TRY_VOID(partitions.check_keys());
+  TETRAD_TRY_VOID(where_.bind_clustering(context, product_max));
+  return {};
+}
+
 Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment& moment,
                                          int32_t ttl_s, ListCellIds& ids,
                                          std::vector<storage::Mutation>& out) const {
@@ -216,19 +235,23 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
                                             uint32_t product_max,
                                             std::vector<storage::Mutation>& out) const {
   if (kind_ == Kind::kInsert) {
-    TETRAD_TRY(const int32_t insert_ttl_s, ttl(context));
-    if (!json_) return add_insert(context, moment, insert_ttl_s, ids, out);
+    const auto insert_ttl_s = ttl(context);
+    if (!insert_ttl_s) {
+      TETRAD_TRY_VOID(check_keys(context, product_max));
+      return std::unexpected(insert_ttl_s.error());
+    }
+    if (!json_) return add_insert(context, moment, *insert_ttl_s, ids, out);
     // The attributes may have markers of their own, the columns take theirs from the JSON text.
     TETRAD_TRY(const BoundValue text, json_->evaluate(context));
     TETRAD_TRY(const std::vector<BoundValue> values,
                decode_json(text, context.arena, context.functions.now_ms));
     EvalContext inner{values, context.arena, context.functions, context.now_s, nullptr, {}};
-    return add_insert(inner, moment, insert_ttl_s, ids, out);
+    return add_insert(inner, moment, *insert_ttl_s, ids, out);
   }
-  TETRAD_TRY(const int32_t ttl_s, kind_ == Kind::kUpdate ? ttl(context) : Result<int32_t>(0));
   TETRAD_TRY(BoundPartitions partitions, where_.bind_partitions(context, product_max));
   TETRAD_TRY_VOID(partitions.check_keys());
   TETRAD_TRY(const BoundClustering clustering, where_.bind_clustering(context, product_max));
+  TETRAD_TRY(const int32_t ttl_s, kind_ == Kind::kUpdate ? ttl(context) : Result<int32_t>(0));
   CellMaker maker(context, moment, ttl_s, ids);
   for (PartitionTarget& target : partitions.partitions) {
     storage::Mutation mutation = make_mutation(*table_);
@@ -423,8 +446,12 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
   WriteMoment moment;
   moment.now_s = context.now_s;
-  TETRAD_CO_TRY(moment.timestamp_us,
-                timestamp(evaluation, context.options.timestamp_us.value_or(now_us)));
+  auto timestamp_us = timestamp(evaluation, context.options.timestamp_us.value_or(now_us));
+  if (!timestamp_us) {
+    TETRAD_CO_TRY_VOID(check_keys(evaluation, context.settings.in_cartesian_product_max));
+    co_return std::unexpected(std::move(timestamp_us).error());
+  }
+  moment.timestamp_us = *timestamp_us;
   TETRAD_CO_TRY_VOID(replication::check_write_level(context.options.consistency));
   const Guardrails& guardrails = context.settings.guardrails;
   TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,

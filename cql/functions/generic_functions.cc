@@ -220,6 +220,25 @@ Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
 
 // --- vectors ---
 
+/// A sum of floats in the order of Cassandra's: eight at a time, those beyond the last eight first
+/// or last.
+template <typename Term>
+float sum_in_eights(size_t n, bool rest_first, Term term) {
+  const size_t rest = n % 8;
+  float sum = 0;
+  const auto add_rest = [&](size_t from) {
+    for (size_t i = 0; i < rest; ++i) sum += term(from + i);
+  };
+  if (rest_first) add_rest(0);
+  for (size_t first = rest_first ? rest : 0; first + 8 <= n; first += 8) {
+    float eight = term(first);
+    for (size_t i = 1; i < 8; ++i) eight += term(first + i);
+    sum += eight;
+  }
+  if (!rest_first) add_rest(n - rest);
+  return sum;
+}
+
 Made make_similarity(std::string_view name, Types arguments, const TypePtr&) {
   TypePtr type;
   for (const TypePtr& argument : arguments) {
@@ -238,25 +257,44 @@ Made make_similarity(std::string_view name, Types arguments, const TypePtr&) {
             if (a.size() != b.size()) {
               return fail(ErrorCode::kInvalid, "Both vectors must be of the same length");
             }
-            double dot = 0, aa = 0, bb = 0, distance = 0;
-            for (size_t i = 0; i + 4 <= a.size(); i += 4) {
-              const double x = *read_float(a.substr(i, 4)), y = *read_float(b.substr(i, 4));
+            const size_t n = a.size() / 4;
+            const auto at = [](BytesView vector, size_t i) {
+              return *read_float(vector.substr(4 * i, 4));
+            };
+            if (what == "similarity_euclidean") {
+              const float distance = sum_in_eights(n, false, [&](size_t i) {
+                const float difference = at(a, i) - at(b, i);
+                return difference * difference;
+              });
+              return make_float(1 / (1 + distance));
+            }
+            if (what == "similarity_dot_product") {
+              const float dot =
+                  sum_in_eights(n, true, [&](size_t i) { return at(a, i) * at(b, i); });
+              return make_float((1 + dot) / 2);
+            }
+            float dot = 0, aa = 0, bb = 0;
+            double exact_dot = 0, exact_aa = 0, exact_bb = 0;
+            for (size_t i = 0; i < n; ++i) {
+              const float x = at(a, i), y = at(b, i);
               dot += x * y;
               aa += x * x;
               bb += y * y;
-              distance += (x - y) * (x - y);
+              exact_dot += static_cast<double>(x) * y;
+              exact_aa += static_cast<double>(x) * x;
+              exact_bb += static_cast<double>(y) * y;
             }
-            if (what == "similarity_euclidean") {
-              return make_float(static_cast<float>(1 / (1 + distance)));
-            }
-            if (what == "similarity_dot_product") {
-              return make_float(static_cast<float>((1 + dot) / 2));
-            }
-            if (aa == 0 || bb == 0) {
+            if (exact_aa == 0 || exact_bb == 0) {
               return fail(ErrorCode::kInvalid,
                           "Function system.{} doesn't support all-zero vectors.", what);
             }
-            return make_float(static_cast<float>((1 + dot / std::sqrt(aa * bb)) / 2));
+            const double length = std::sqrt(static_cast<double>(aa) * static_cast<double>(bb));
+            float cosine = static_cast<float>(dot / length);
+            if (!std::isfinite(
+                    cosine)) {  // too small or too large for floats, where Cassandra fails
+              cosine = static_cast<float>(exact_dot / std::sqrt(exact_aa * exact_bb));
+            }
+            return make_float((1 + cosine) / 2);
           }));
 }
 

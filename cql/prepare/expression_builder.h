@@ -154,6 +154,8 @@ class ExpressionBuilder {
   ScalarFunctionPtr exact_user_function(const RawExpression& call);
   Result<void> note_use(const RawExpression& call, const ScalarFunction& function);
   Result<ExpressionPtr> build_times(const RawExpression& raw);
+  /// The key of an element, or a bound of a slice, in a select list.
+  Result<ExpressionPtr> build_selected_key(const RawExpression& raw, const Receiver& key);
   Result<ExpressionPtr> build_element(const RawExpression& raw);
   Result<ExpressionPtr> build_field(const RawExpression& raw);
   Result<std::vector<ExpressionPtr>> build_arguments(const RawExpression& raw,

@@ -41,7 +41,7 @@ struct ColumnOperation {
   }
   /// Done twice it leaves more than done once.
   bool adds_to_list() const {
-    return (kind == Kind::kAdd || kind == Kind::kPrepend) &&
+    return (kind == Kind::kAdd || kind == Kind::kPrepend || kind == Kind::kSetWhole) &&
            column->type->kind() == TypeKind::kList;
   }
 };
@@ -122,6 +122,8 @@ class ModifyStatement final : public Statement {
   struct RowWrite;
 
   Result<int32_t> ttl(EvalContext& context) const;
+  /// As Cassandra: what is wrong with the keys is told before what is wrong with USING.
+  Result<void> check_keys(EvalContext& context, uint32_t product_max) const;
   /// The value of a compact table that has none to give. Errors: kInvalid where one is declared.
   Result<void> add_empty_value(const WriteMoment& moment, int32_t ttl_s,
                                std::vector<storage::Cell>& cells) const;

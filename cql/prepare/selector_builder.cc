@@ -264,10 +264,10 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
     } else {
       times.is_slice = true;
       if (target.children[1].kind != Kind::kNothing) {
-        TETRAD_TRY(times.lower, build(target.children[1], key));
+        TETRAD_TRY(times.lower, build_selected_key(target.children[1], key));
       }
       if (target.children[2].kind != Kind::kNothing) {
-        TETRAD_TRY(times.upper, build(target.children[2], key));
+        TETRAD_TRY(times.upper, build_selected_key(target.children[2], key));
       }
     }
   }
@@ -276,6 +276,14 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
       std::move(times));
   if (!inside) return made;
   return std::make_unique<TimesOfPart>(std::move(inside), std::move(made));
+}
+
+Result<ExpressionPtr> ExpressionBuilder::build_selected_key(const Raw& raw, const Receiver& key) {
+  const bool in_selection = in_selection_;
+  if (raw.kind == Kind::kTuple) in_selection_ = false;  // its parts are checked as those of a term
+  auto built = build(raw, key);
+  in_selection_ = in_selection;
+  return built;
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
@@ -297,7 +305,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
       type->kind() == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
   const auto build_key = [&](const Raw& written) -> Result<ExpressionPtr> {
     if (written.kind == Kind::kNothing) return nullptr;
-    auto built = build(written, key);
+    auto built = build_selected_key(written, key);
     if (!built) {
       failed_late_ = true;
       return built;
