@@ -105,7 +105,8 @@ struct Part {
 
 Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::vector<Part> parts,
-                                        std::optional<int64_t> batch_timestamp_us) {
+                                        std::optional<int64_t> batch_timestamp_us,
+                                        int64_t timeout_us) {
   if (parts.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(replication::check_write_level(context.options.consistency));
   const Guardrails& guardrails = context.settings.guardrails;
@@ -115,7 +116,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   base::Arena arena;
   const int64_t now_us = context.coordinator.next_timestamp_us();
   const FunctionEnvironment functions = make_function_environment(context);
-  const base::Deadline deadline{context.reactor.now_us() + context.settings.write_timeout_us};
+  const base::Deadline deadline{context.reactor.now_us() + timeout_us};
   const int64_t timestamp_us =
       batch_timestamp_us.value_or(context.options.timestamp_us.value_or(now_us));
   ListCellIds ids(context.random, now_us);
@@ -200,17 +201,19 @@ bool BatchStatement::is_current(const SchemaSnapshot& schema) const {
 Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
                                                       std::span<const BoundValue> values) const {
   std::optional<int64_t> timestamp_us;
+  base::Arena arena;
+  const FunctionEnvironment functions = make_function_environment(context);
+  EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
   if (timestamp_) {
-    base::Arena arena;
-    const FunctionEnvironment functions = make_function_environment(context);
-    EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
     constexpr int64_t kUnset = storage::kNoTimestamp;
     TETRAD_CO_TRY(const int64_t given, evaluate_timestamp(*timestamp_, evaluation, kUnset));
     if (given != kUnset) timestamp_us = given;
   }
+  TETRAD_CO_TRY(const int64_t timeout_us,
+                evaluate_timeout_us(timeout_, evaluation, context.settings.write_timeout_us));
   std::vector<Part> parts;
   for (const auto& statement : statements_) parts.push_back({statement.get(), values});
-  auto result = co_await run_batch(context, type_, std::move(parts), timestamp_us);
+  auto result = co_await run_batch(context, type_, std::move(parts), timestamp_us, timeout_us);
   co_return result;
 }
 
@@ -228,9 +231,14 @@ Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, Ba
       co_return fail(ErrorCode::kInvalid,
                      "Cannot include non-counter statement in a counter batch");
     }
+    if (statement->has_timeout()) {
+      co_return fail(ErrorCode::kInvalid,
+                     "Timeout must be set on BATCH, not on individual statements");
+    }
     parts.push_back({statement, entry.values});
   }
-  auto result = co_await run_batch(context, kind, std::move(parts), std::nullopt);
+  auto result = co_await run_batch(context, kind, std::move(parts), std::nullopt,
+                                   context.settings.write_timeout_us);
   co_return result;
 }
 

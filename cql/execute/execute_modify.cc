@@ -463,7 +463,9 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   }
   const ValueGuard guard{guardrails, context.warnings};
   if (guardrails.on_values()) moment.guard = &guard;
-  const base::Deadline deadline{context.reactor.now_us() + context.settings.write_timeout_us};
+  TETRAD_CO_TRY(const int64_t timeout_us, evaluate_timeout_us(attributes_.timeout, evaluation,
+                                                              context.settings.write_timeout_us));
+  const base::Deadline deadline{context.reactor.now_us() + timeout_us};
   ListCellIds ids(context.random, now_us);
   ListContents lists;
   if (needs_read_) {

@@ -33,6 +33,8 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
         // This group belongs to the next page: it begins after the last row of the one before.
         done_ = true;
         group_open_ = false;
+        --rows_read_;
+        weight_read_ -= storage::row_weight(place.bytes);
         if (rows_left_ != 0) {
           partition_rows_done_ = last_groups_;
           result_.next_position = encode_position(last_row_);

@@ -2,6 +2,7 @@
 #include "cql/execute/statement_environment.h"
 
 #include "cql/types/value.h"
+#include "replication/repair/purge_horizon.h"
 
 namespace tetrad::cql {
 
@@ -29,6 +30,30 @@ Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& co
                 "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]");
   }
   return *timestamp;
+}
+
+Result<int64_t> evaluate_timeout_us(const ExpressionPtr& expression, EvalContext& context,
+                                    int64_t otherwise_us) {
+  if (expression == nullptr) return otherwise_us;
+  TETRAD_TRY(const BoundValue value, expression->evaluate(context));
+  if (value.is_unset()) return otherwise_us;
+  const auto timeout = value.is_null() ? std::nullopt : read_duration(value.bytes);
+  if (!timeout) return fail(ErrorCode::kInvalid, "Timeout value cannot be null");
+  if (timeout->months != 0 || timeout->days != 0) {
+    return fail(ErrorCode::kInvalid, "Timeout values cannot be expressed in days/months");
+  }
+  if (timeout->nanos % 1'000'000 != 0) {
+    return fail(ErrorCode::kInvalid,
+                "Timeout values cannot have granularity finer than milliseconds");
+  }
+  if (timeout->nanos <= 0) return fail(ErrorCode::kInvalid, "Timeout values must be positive");
+  // What is purged relies on no request going on for longer.
+  constexpr int64_t kLongestUs = replication::HorizonSlack().longest_deadline_us;
+  if (timeout->nanos / 1'000 > kLongestUs) {
+    return fail(ErrorCode::kInvalid, "Timeout values cannot be longer than {} seconds",
+                kLongestUs / 1'000'000);
+  }
+  return timeout->nanos / 1'000;
 }
 
 Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,

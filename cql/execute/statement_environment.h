@@ -22,6 +22,11 @@ Task<void> next_turn(base::Reactor& reactor);
 Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& context,
                                    int64_t otherwise);
 
+/// The value of USING TIMEOUT in microseconds; `otherwise_us` when it is not written or unset.
+/// Errors: kInvalid.
+Result<int64_t> evaluate_timeout_us(const ExpressionPtr& expression, EvalContext& context,
+                                    int64_t otherwise_us);
+
 /// Refuses a mutation above the limit.
 Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
                                   const TableSchema& table, const QuerySettings& settings);

@@ -10,10 +10,11 @@
 
 namespace tetrad::cql::ast {
 
-/// USING …: integers or bind markers.
+/// USING …: integers, a duration or bind markers.
 struct Attributes {
   std::optional<Term> timestamp;
   std::optional<Term> ttl;
+  std::optional<Term> timeout;  // as ScyllaDB has it
 };
 
 struct Insert {
@@ -82,7 +83,7 @@ struct Delete {
   Position position;
   QualifiedName table;
   std::vector<Deletion> deletions;  // none: whole rows
-  Attributes attributes;            // a timestamp at most
+  Attributes attributes;            // no TTL
   std::vector<Relation> where;
   bool if_exists = false;
   std::vector<Condition> conditions;

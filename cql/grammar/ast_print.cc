@@ -318,6 +318,9 @@ std::string to_string(const Relation& relation) {
       break;
     case Relation::Target::kCustomIndex:
       return fmt::format("expr({},{})", to_string(*relation.index), to_string(relation.values[0]));
+    case Relation::Target::kChangeFeed:
+      target = "COSMOS_CHANGEFEED_START_TIME()";
+      break;
   }
   const std::string values = print_values(relation.op, relation.in_marker, relation.values);
   return fmt::format("{} {}{}{}", target, relation_operator_name(relation.op),

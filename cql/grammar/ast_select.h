@@ -122,6 +122,7 @@ struct Relation {
     kTuple,        // (columns…)
     kToken,        // token(columns…)
     kCustomIndex,  // expr(index, …)
+    kChangeFeed,   // COSMOS_CHANGEFEED_START_TIME()
   };
   Target target = Target::kColumn;
   RelationOperator op = RelationOperator::kEqual;
@@ -154,6 +155,7 @@ struct Select {
   std::optional<Term> per_partition_limit;  // an integer or a bind marker
   std::optional<Term> limit;
   bool allow_filtering = false;
+  std::optional<Term> timeout;  // USING TIMEOUT: a duration or a bind marker
 };
 
 }  // namespace tetrad::cql::ast

@@ -17,6 +17,8 @@ ast::Attributes Parser::attributes() {
       result.timestamp = integer_or_marker();
     } else if (accept(Keyword::kTtl)) {
       result.ttl = integer_or_marker();
+    } else if (is_timeout()) {
+      result.timeout = timeout();
     } else {
       fail_no_viable();
     }
@@ -197,8 +199,21 @@ ast::Delete Parser::delete_statement() {
   expect(Keyword::kFrom);
   result.table = table_name();
   if (accept(Keyword::kUsing)) {
-    expect(Keyword::kTimestamp);
-    result.attributes.timestamp = integer_or_marker();
+    if (is_timeout()) {
+      result.attributes.timeout = timeout();
+      if (is(Keyword::kAnd)) {
+        advance();
+        expect(Keyword::kTimestamp);
+        result.attributes.timestamp = integer_or_marker();
+      }
+    } else {
+      expect(Keyword::kTimestamp);
+      result.attributes.timestamp = integer_or_marker();
+      if (is(Keyword::kAnd) && is_timeout(1)) {
+        advance();
+        result.attributes.timeout = timeout();
+      }
+    }
   }
   expect(Keyword::kWhere);
   result.where = where_clause();

@@ -48,6 +48,13 @@ ast::Relation Parser::relation() {
     expect(TokenKind::kComma);
     result.values.push_back(term());
     expect(TokenKind::kRightParenthesis);
+  } else if (is_word("cosmos_changefeed_start_time") && is(TokenKind::kLeftParenthesis, 1)) {
+    advance();
+    advance();
+    expect(TokenKind::kRightParenthesis);
+    expect(TokenKind::kEqual);
+    result.target = ast::Relation::Target::kChangeFeed;
+    result.values.push_back(term());
   } else {
     column_relation(result);
   }

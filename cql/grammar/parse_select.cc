@@ -49,6 +49,10 @@ ast::Select Parser::select() {
     expect(Keyword::kFiltering);
     result.allow_filtering = true;
   }
+  if (is(Keyword::kUsing) && is_timeout(1)) {
+    advance();
+    result.timeout = timeout();
+  }
   return result;
 }
 

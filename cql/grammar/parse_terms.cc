@@ -225,6 +225,10 @@ void Parser::check_term_end() {
         case Keyword::kDelete:
         case Keyword::kAs:
           break;
+        case Keyword::kUsing:
+          if (is_timeout(1)) break;
+          fail_no_viable();
+          return;
         default:
           fail_no_viable();
           return;
@@ -390,6 +394,24 @@ ast::Term Parser::integer_or_marker() {
   const ast::Position position = here();
   if (is_bind_marker()) return bind_marker();
   if (is(TokenKind::kInteger)) return ast::Term{*accept_literal(), position};
+  fail_no_viable();
+  return ast::Term{ast::Literal{}, position};
+}
+
+bool Parser::is_word(std::string_view word, size_t ahead) const {
+  const Token& token = tokens_[std::min(index_ + ahead, tokens_.size() - 1)];
+  return token.kind == TokenKind::kIdentifier &&
+         std::ranges::equal(raw(token), word, [](char a, char b) {
+           return (a >= 'A' && a <= 'Z' ? static_cast<char>(a + ('a' - 'A')) : a) == b;
+         });
+}
+
+// TIMEOUT and a duration or a marker.
+ast::Term Parser::timeout() {
+  advance();
+  const ast::Position position = here();
+  if (is_bind_marker()) return bind_marker();
+  if (is(TokenKind::kDuration)) return ast::Term{*accept_literal(), position};
   fail_no_viable();
   return ast::Term{ast::Literal{}, position};
 }

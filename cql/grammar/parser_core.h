@@ -137,6 +137,11 @@ class Parser {
   ast::Term cast_term();
   ast::Term bind_marker();
   ast::Term integer_or_marker();
+  /// Whether it is this word, in lower case here: one that means something although Cassandra has
+  /// no such keyword. Not noted as looked at: that shows in errors.
+  bool is_word(std::string_view word, size_t ahead = 0) const;
+  bool is_timeout(size_t ahead = 0) const { return is_word("timeout", ahead); }
+  ast::Term timeout();
   std::optional<ast::Literal> literal_of(const Token& token) const;
   void check_range(std::string_view number);
   std::optional<ast::Literal> accept_literal();

@@ -194,6 +194,10 @@ class ModifyPreparer {
         return fail(ErrorCode::kInvalid,
                     "Timestamp must be set either on BATCH or individual statements");
       }
+      if ((*statement)->has_timeout()) {
+        return fail(ErrorCode::kInvalid,
+                    "Timeout must be set on BATCH, not on individual statements");
+      }
       made->statements_.push_back(std::move(*statement));
     }
     if (has_counter && source.attributes.timestamp) {
@@ -208,20 +212,12 @@ class ModifyPreparer {
     }
     if (has_counter) return not_supported("counters");
     if (source.attributes.timestamp) {
-      // The batch has no table of its own: its marker is named after the first statement's.
-      if (const auto* marker = source.attributes.timestamp->get_if<ast::BindMarker>()) {
-        const TableSchema* table =
-            made->statements_.empty() ? nullptr : &made->statements_.front()->table();
-        markers_.record(*marker, table == nullptr ? "" : table->keyspace,
-                        table == nullptr ? "" : table->name,
-                        {"[timestamp]", bigint_type(), nullptr});
-        made->timestamp_ = make_marker(bigint_type(), marker->index);
-      } else {
-        static const TableSchema kNoTable;
-        ExpressionBuilder builder(context_, kNoTable, markers_);
-        TETRAD_TRY(made->timestamp_, builder.term(*source.attributes.timestamp,
-                                                  {"[timestamp]", bigint_type(), nullptr}));
-      }
+      TETRAD_TRY(made->timestamp_,
+                 batch_term(*made, *source.attributes.timestamp, "[timestamp]", bigint_type()));
+    }
+    if (source.attributes.timeout) {
+      TETRAD_TRY(made->timeout_,
+                 batch_term(*made, *source.attributes.timeout, "[timeout]", duration_type()));
     }
     if (!made->statements_.empty()) {
       const TableSchema& first = made->statements_.front()->table();
@@ -252,6 +248,22 @@ class ModifyPreparer {
     return made;
   }
 
+  /// What USING of a batch says. The batch has no table of its own: its markers are named after the
+  /// first statement's.
+  Result<ExpressionPtr> batch_term(const BatchStatement& made, const ast::Term& term,
+                                   const char* name, const TypePtr& type) {
+    if (const auto* marker = term.get_if<ast::BindMarker>()) {
+      const TableSchema* table =
+          made.statements_.empty() ? nullptr : &made.statements_.front()->table();
+      markers_.record(*marker, table == nullptr ? "" : table->keyspace,
+                      table == nullptr ? "" : table->name, {name, type, nullptr});
+      return make_marker(type, marker->index);
+    }
+    static const TableSchema kNoTable;
+    ExpressionBuilder builder(context_, kNoTable, markers_);
+    return builder.term(term, {name, type, nullptr});
+  }
+
   Result<void> open(const ast::QualifiedName& name, ModifyStatement::Kind kind) {
     TETRAD_TRY(table_, find_table(name, context_));
     if (table_->is_virtual) {
@@ -278,6 +290,10 @@ class ModifyPreparer {
     if (source.ttl) {
       TETRAD_TRY(made_->attributes_.ttl,
                  builder_->term(*source.ttl, {"[ttl]", int_type(), nullptr}));
+    }
+    if (source.timeout) {
+      TETRAD_TRY(made_->attributes_.timeout,
+                 builder_->term(*source.timeout, {"[timeout]", duration_type(), nullptr}));
     }
     return {};
   }

@@ -380,6 +380,10 @@ class SelectPreparer {
                  builder_.term(*source_.per_partition_limit,
                                {"[per_partition_limit]", int_type(), nullptr}));
     }
+    if (source_.timeout) {
+      TETRAD_TRY(made_->timeout_,
+                 builder_.term(*source_.timeout, {"[timeout]", duration_type(), nullptr}));
+    }
     return {};
   }
 

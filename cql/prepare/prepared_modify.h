@@ -48,7 +48,7 @@ struct ColumnOperation {
 
 /// USING; null where it is not written.
 struct PreparedAttributes {
-  ExpressionPtr timestamp, ttl;
+  ExpressionPtr timestamp, ttl, timeout;
 };
 
 /// What is fixed once for a statement or a batch before anything is made.
@@ -102,6 +102,7 @@ class ModifyStatement final : public Statement {
   const TableSchema& table() const { return *table_; }
   Kind kind() const { return kind_; }
   bool has_timestamp() const { return attributes_.timestamp != nullptr; }
+  bool has_timeout() const { return attributes_.timeout != nullptr; }
   bool needs_read() const { return needs_read_; }
   /// The guardrail on operations on lists that read.
   Result<void> check_list_reads(const Guardrails& guardrails) const;
@@ -163,7 +164,7 @@ class BatchStatement final : public Statement {
  private:
   friend class ModifyPreparer;
   BatchType type_ = BatchType::kLogged;
-  ExpressionPtr timestamp_;
+  ExpressionPtr timestamp_, timeout_;
   std::vector<std::shared_ptr<const ModifyStatement>> statements_;
 };
 

@@ -53,6 +53,7 @@ class SelectStatement final : public Statement {
   std::vector<SelectedKey> selected_keys_;
   std::vector<ExpressionPtr> group_by_;  // of clustering columns; the partition key always groups
   ExpressionPtr limit_, per_partition_limit_;
+  ExpressionPtr timeout_;     // USING TIMEOUT; null where it is not written
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to
   bool is_json_ = false, distinct_ = false, reversed_ = false;
   bool is_grouped_ = false;    // GROUP BY

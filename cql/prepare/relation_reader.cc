@@ -32,6 +32,8 @@ class RelationReader {
         return map_entry(relation);
       case ast::Relation::Target::kColumn:
         return single_column(relation);
+      case ast::Relation::Target::kChangeFeed:
+        return fail(ErrorCode::kInvalid, "not supported yet: the change feed");
       case ast::Relation::Target::kCustomIndex:
         break;
     }

@@ -9,7 +9,8 @@
 namespace tetrad::tests {
 
 Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutations,
-                                           replication::WriteOptions) {
+                                           replication::WriteOptions options) {
+  deadline = options.deadline;
   written = mutations;
   for (const auto& mutation : mutations) {
     base::OneShot<Result<void>> done;
@@ -22,7 +23,8 @@ Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutati
 }
 
 Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand command,
-                                                         replication::ReadOptions) {
+                                                         replication::ReadOptions options) {
+  deadline = options.deadline;
   ++reads;
   command.live_only = true;
   const uint64_t bytes_max = command.bytes_max;
@@ -35,9 +37,10 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
   co_return result;
 }
 
-std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(storage::ReadCommand& command,
-                                                                    const replication::ReadOptions&,
-                                                                    storage::RowSink& sink) {
+std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(
+    storage::ReadCommand& command, const replication::ReadOptions& options,
+    storage::RowSink& sink) {
+  deadline = options.deadline;
   command.live_only = true;
   auto end = store_.read_here(command, sink);
   if (++reads_here % 2 == 0) return std::nullopt;

@@ -53,6 +53,7 @@ class LocalCoordinator final : public replication::Coordinator {
 
   std::vector<storage::Mutation> written;  // what the last write() got
   uint64_t reads = 0;
+  base::Deadline deadline;  // what the last call was given
   /// Every other one falls through after the sink has got something: the statement must not notice.
   uint64_t reads_here = 0;
 

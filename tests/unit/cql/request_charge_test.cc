@@ -132,6 +132,7 @@ TEST_CASE_METHOD(Fixture, "statements cost by what they look at, each time the s
   options.consistency = ConsistencyLevel::kOne;
   options.page_size = 5;  // the row that tells of another page belongs to that page
   CHECK(cost("SELECT * FROM t WHERE k = 1") == 5);
+  CHECK(cost("SELECT c, sum(n) FROM t WHERE k = 1 GROUP BY k, c") == 5);
   CHECK(cost("CREATE TABLE IF NOT EXISTS t (k int PRIMARY KEY)") == 5);
   CHECK(cost("USE ks") == 0);
 }
