@@ -448,7 +448,11 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   moment.now_s = context.now_s;
   auto timestamp_us = timestamp(evaluation, context.options.timestamp_us.value_or(now_us));
   if (!timestamp_us) {
-    TETRAD_CO_TRY_VOID(check_keys(evaluation, context.settings.in_cartesian_product_max));
+    // Not where it is no timestamp at all.
+    TETRAD_CO_TRY(const BoundValue given, attributes_.timestamp->evaluate(evaluation));
+    if (given.has_bytes()) {
+      TETRAD_CO_TRY_VOID(check_keys(evaluation, context.settings.in_cartesian_product_max));
+    }
     co_return std::unexpected(std::move(timestamp_us).error());
   }
   moment.timestamp_us = *timestamp_us;

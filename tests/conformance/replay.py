@@ -64,7 +64,7 @@ def main():
 
     nodes = Nodes(options.first_address, options.binaries)
     if options.split:
-        trouble = Splits(hosts, len(work))
+        trouble = Splits(hosts, "conf_")
     elif options.down:
         trouble = Down(nodes, options.down)
     else:
@@ -101,7 +101,7 @@ def main():
             if not difference.met and difference.script in names:
                 print(f"differences.txt lists what does not differ: {difference.source}")
     if not options.scripts:
-        report, enough = trouble.report()
+        report, enough = trouble.report(len(work))
         if options.restart:
             cuts = sum(len(replayed.cuts) for replayed in work)
             report, enough = f"{options.restart} restarts, {cuts} times between a script's writes and its reads", cuts > 10
@@ -148,7 +148,7 @@ def run_parts(work, part, servers, trouble):
         try:
             if part == 0:
                 run.begin(server)
-            run.advance(server, end, lambda: trouble.answered(replayed.name))
+            run.advance(server, end, trouble.answered)
         finally:
             if end is None:
                 run.end(server)

@@ -59,22 +59,22 @@ class Trouble:
         for thread in self.threads:
             thread.join()
 
-    def answered(self, script):
-        """Called after each statement of a script."""
+    def answered(self):
+        """Called after each statement."""
 
-    def report(self):
-        """A sentence, and whether there was as much trouble as meant."""
+    def report(self, keyspaces):
+        """A sentence, and whether there was as much trouble as meant, for so many keyspaces."""
         return self.failure or "", self.failure is None
 
 
 class Splits(Trouble):
-    """All tablets of the scripts' tables are split, again and again, by orders to each node."""
+    """All tablets of tables in keyspaces with this prefix are split, again and again, by orders to each node."""
 
     TABLETS = 24  # of a table, not more: some live for long
 
-    def __init__(self, hosts, scripts):
+    def __init__(self, hosts, prefix):
         super().__init__([lambda host=host: self._split_all(host) for host in hosts])
-        self.scripts = scripts
+        self.prefix = prefix
         self.done = Counter()
 
     def _split_all(self, host):
@@ -82,7 +82,7 @@ class Splits(Trouble):
         not_before = {}  # a tablet of one logical partition has nothing to cut; more may come
         while not self.over.is_set():
             with DIRECT.open(f"http://{host}:9180/partitions", timeout=30) as answer:
-                tablets = [tablet for tablet in json.load(answer) if tablet["keyspace"].startswith("conf_")]
+                tablets = [tablet for tablet in json.load(answer) if tablet["keyspace"].startswith(self.prefix)]
             tables = Counter((tablet["keyspace"], tablet["table"]) for tablet in tablets)
             tablets = [tablet for tablet in tablets if not_before.get(tablet["id"], 0) <= time.monotonic()]
             for tablet in chance.sample(tablets, min(10, len(tablets))):
@@ -92,7 +92,7 @@ class Splits(Trouble):
                 try:
                     request = urllib.request.Request(f"http://{host}:9180/split?id={tablet['id']}", method="POST")
                     DIRECT.open(request, timeout=30).close()
-                    self.done[tablet["keyspace"].removeprefix("conf_")] += 1
+                    self.done[tablet["keyspace"]] += 1
                     tables[table] += 1
                 except urllib.error.HTTPError as error:
                     if error.code not in (404, 409, 500):  # gone meanwhile, one logical partition, another was first
@@ -100,11 +100,11 @@ class Splits(Trouble):
                     not_before[tablet["id"]] = time.monotonic() + 0.2
             time.sleep(0.005)
 
-    def report(self):
-        text, good = super().report()
-        splits, scripts = sum(self.done.values()), len(self.done)
-        enough = splits >= 4 * self.scripts and scripts >= self.scripts // 2
-        return f"{text}{splits} splits in {scripts} of {self.scripts} scripts", good and enough
+    def report(self, keyspaces):
+        text, good = super().report(keyspaces)
+        splits, split = sum(self.done.values()), len(self.done)
+        enough = splits >= 4 * keyspaces and split >= keyspaces // 2
+        return f"{text}{splits} splits in {split} of {keyspaces} keyspaces", good and enough
 
 
 class Down(Trouble):
@@ -129,11 +129,11 @@ class Down(Trouble):
             self.nodes.up("--start", str(self.number))
             self.over.wait(self.BACK_S)
 
-    def answered(self, script):
+    def answered(self):
         self.statements[self.away] += 1
 
-    def report(self):
-        text, good = super().report()
+    def report(self, keyspaces):
+        text, good = super().report(keyspaces)
         away, total = self.statements[True], sum(self.statements.values())
         return (f"{text}node {self.number} killed {self.kills} times, down for {away} of {total} statements",
                 good and self.kills > 1 and away * 4 > total)

@@ -14,6 +14,7 @@ from cassandra.cluster import NoHostAvailable
 from answers import Server
 from manners import Manner
 from scripts import Statement
+from troubles import Down, Nodes, Splits, Trouble
 
 from .findings import Finding, as_script, differ, group_of, read_reasons, reason_for, reduced
 from .rounds import make_round
@@ -34,7 +35,7 @@ def insist(server, text, attempts=10):
             time.sleep(3)
 
 
-def run(server, keyspace, steps):
+def run(server, keyspace, steps, answered=lambda: None):
     insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
     insist(server, f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
     insist(server, f"USE {keyspace}")
@@ -45,6 +46,7 @@ def run(server, keyspace, steps):
             if any(line.startswith(("error 0x000a", "no answer")) for line in answers[-1]):
                 server.reopen()
                 insist(server, f"USE {keyspace}")
+            answered()
         return answers
     finally:
         insist(server, f"DROP KEYSPACE IF EXISTS {keyspace}")
@@ -66,6 +68,10 @@ def main():
     parser.add_argument("--reference", default="127.0.0.1")
     parser.add_argument("--subject", default="127.0.9.1")
     parser.add_argument("--protocol", type=int, default=4)
+    parser.add_argument("--split", action="store_true", help="split all tablets of the subject, over and over")
+    parser.add_argument("--down", type=int, metavar="N", help="kill node N of the subject over and over; not one of the hosts")
+    parser.add_argument("--first-address", help="of the subject, which tools/up started, for --down")
+    parser.add_argument("--binaries", help="of the subject")
     parser.add_argument("--reduce", type=int, default=10, help="how many findings to make small")
     parser.add_argument("--keep", help="a folder for all statements and answers of the rounds with unexplained differences")
     parser.add_argument("--print", action="store_true", help="only print the statements; no server is asked")
@@ -78,12 +84,19 @@ def main():
         return 0
     manner = Manner(options.protocol)
     servers = [Server(hosts.split(","), 9042, manner) for hosts in (options.reference, options.subject)]
+    if options.split:
+        trouble = Splits(options.subject.split(","), "rnd_")
+    elif options.down:
+        trouble = Down(Nodes(options.first_address, options.binaries), options.down)
+    else:
+        trouble = Trouble([])
     reasons = read_reasons(HERE / "differences.txt")
     pool = ThreadPoolExecutor(2)
 
     def both(steps, keyspace):
         for _ in range(3):  # a statement that one of them was too late for may have been done or not
-            answers = list(pool.map(lambda server: run(server, keyspace, steps), servers))
+            asked = [(servers[0], lambda: None), (servers[1], trouble.answered)]
+            answers = list(pool.map(lambda one: run(one[0], keyspace, steps, one[1]), asked))
             if not any(line.startswith("no answer") for server in answers for lines in server for line in lines):
                 break
         return answers
@@ -93,6 +106,7 @@ def main():
     errors = rows = prepared = 0
     findings = {}
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    trouble.__enter__()
     try:
         for number in rounds:
             steps = make_round(options.seed, number, options.per_round)
@@ -127,6 +141,12 @@ def main():
                       f"{explained + following} explained ({time.monotonic() - started:.0f} s)", file=sys.stderr, flush=True)
     except KeyboardInterrupt:  # what there is so far is told
         pass
+    finally:
+        trouble.__exit__()
+    enough = True
+    if options.split or options.down:
+        report, enough = trouble.report(len(rounds))
+        print(report + ("" if enough else ": not what was meant"))
     ordered = sorted(findings.values(), key=lambda f: -f.count)
     for place, finding in enumerate(ordered):
         show(finding, both if place < options.reduce else None, options.seed)
@@ -140,7 +160,7 @@ def main():
           f"{unexplained} unexplained differences in {len(ordered)} groups, {explained + following} explained")
     for server in servers:
         server.close()
-    return 1 if unexplained else 0
+    return 0 if enough and not unexplained else 1
 
 
 # Of a write that was done, or may have been in part.
