@@ -30,7 +30,7 @@ HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
                      HybridClock& clock, StoreCleanup& cleanup, const DataPlaneOptions& options)
     : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup,
-                environment.logger.named("replica")),
+                environment.read_fold, environment.logger.named("replica")),
       hints_(environment.log, hint_options(options)),
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
                    coordinator_options(options), environment.logger.named("coordinator")),

@@ -39,6 +39,8 @@ struct NodeEnvironment {
   std::vector<storage::Store*> stores;
   Logger logger;
   base::MetricsRegistry& metrics;
+  /// What peers may want rows to be folded to; null: nothing.
+  storage::FoldReader read_fold = nullptr;
 };
 
 struct NodeOptions {

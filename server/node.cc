@@ -12,6 +12,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "cql/execute/aggregate_fold.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
 #include "server/admin/admin_service.h"
@@ -281,7 +282,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           shard.number == 0 ? *log_ : *shard.log,
           std::move(stores),
           logger_,
-          metrics_};
+          metrics_,
+          cql::read_aggregate_fold};
 }
 
 Result<void> NodeImpl::open_stores() {

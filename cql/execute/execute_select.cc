@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cql/execute/aggregate_fold.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
 #include "cql/system/virtual_tables.h"
@@ -80,8 +81,7 @@ Task<Result<StatementResult>> SelectRun::run() {
   if (counts_in_place()) {
     auto counted = co_await count_in_place();
     if (!counted) co_return std::unexpected(std::move(counted).error());
-    exhausted_ = true;
-    done_ = true;
+    exhausted_ = done_ = *counted;
   }
   while (!done_) {
     if (partitions_.is_range) {
@@ -180,20 +180,31 @@ void SelectRun::set_resume(ReadCommand& command) const {
 }
 
 bool SelectRun::counts_in_place() const {
-  return statement_.counts_only_ && store_counts() && !filters_active_ && partition_limit_ < 0 &&
-         !statement_.table_->is_virtual &&
+  return (statement_.counts_only_ || statement_.folds_) && store_counts() && !filters_active_ &&
+         partition_limit_ < 0 && !statement_.table_->is_virtual &&
          (partitions_.is_range || partitions_.partitions.size() == 1);
 }
 
-Task<Result<void>> SelectRun::count_in_place() {
+Task<Result<bool>> SelectRun::count_in_place() {
+  const SelectStatement& s = statement_;
+  if (s.folds_ && s.fold_ == nullptr) {
+    s.fold_ = make_aggregate_fold(*s.table_, s.layout_.slots, s.aggregates_, s.static_only_rows_);
+    if (s.fold_ == nullptr) co_return false;
+  }
   ReadCommand command =
       partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
-  command.wants_static = statement_.static_only_rows_;  // a partition without rows is one then
+  // A partition without rows is one where static columns alone show.
+  command.wants_static = s.folds_ ? s.wants_static_ : s.static_only_rows_;
+  command.fold = s.fold_;
   auto counted = co_await context_.coordinator.count(std::move(command), read_options());
   if (!counted) co_return std::unexpected(std::move(counted).error());
+  if (s.folds_) {
+    if (!counted->folded) co_return false;
+    TETRAD_CO_TRY_VOID(load_aggregates(aggregators_, *counted->folded));
+  }
   rows_counted_ = rows_read_ = counted->rows;
   weight_read_ = counted->weight;
-  co_return Result<void>();
+  co_return true;
 }
 
 Task<Result<ReadResult>> SelectRun::read_one(ReadCommand command) {

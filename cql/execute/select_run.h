@@ -90,9 +90,10 @@ class SelectRun : private SelectProgress {
   /// The store knows nothing of dropped columns: to it a row of their cells only is live.
   bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
 
-  /// count(*) of one partition or of a range: the replicas count.
+  /// count(*), or aggregates that fold, of one partition or of a range: the replicas do it.
   bool counts_in_place() const;
-  Task<Result<void>> count_in_place();
+  /// False: the rows must be read after all.
+  Task<Result<bool>> count_in_place();
   replication::ReadOptions read_options() const {
     return {context_.options.consistency, deadline_, false, context_.trace};
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/byte_io.h"
 #include "base/result.h"
 #include "cql/functions/scalar.h"
 #include "cql/types/data_type.h"
@@ -21,6 +22,21 @@ class Aggregator {
   virtual Result<void> add(FunctionArguments values) = 0;
   /// The result over what was added; afterwards the group is empty again.
   virtual Result<OptionalBytes> finish() = 0;
+
+  // Of aggregates that fold: what was added so far, as bytes. Errors: kCorruption, of bytes that
+  // save() has not written.
+  virtual void save(base::ByteWriter& out) const;
+  /// In place of what was added.
+  virtual Result<void> load(base::ByteReader& in);
+  /// Adds what came after this: the rows of a further range. Not of those that fold in order.
+  virtual Result<void> join(base::ByteReader& in);
+};
+
+/// Whether rows may be added by several, each a range, and how.
+enum class Folding : uint8_t {
+  kNever,
+  kInOrder,  // one after another: the result depends on the order of the values
+  kInParts,  // side by side: the parts can be joined, to the same bytes
 };
 
 struct AggregateFunction {
@@ -29,6 +45,9 @@ struct AggregateFunction {
   TypePtr return_type;
   /// The environment outlives the aggregator.
   std::function<std::unique_ptr<Aggregator>(const FunctionEnvironment&)> make;
+  Folding folding = Folding::kNever;
+  /// Of one that folds: needs no environment.
+  std::function<std::unique_ptr<Aggregator>()> make_native = {};
 };
 using AggregateFunctionPtr = std::shared_ptr<const AggregateFunction>;
 

@@ -103,6 +103,8 @@ class ExpressionBuilder {
   std::vector<SelectedKey> take_selected_keys() { return std::move(selected_keys_); }
   UsedFunctions take_used_functions() { return std::move(used_functions_); }
   bool has_aggregates() const { return !aggregates_.empty(); }
+  /// Whether selectors name columns outside of aggregates.
+  bool selects_columns() const { return selects_columns_; }
   bool is_inside_aggregate() const { return inside_aggregate_; }
 
   /// Whether selector() last failed where Cassandra checks after WHERE.
@@ -195,6 +197,7 @@ class ExpressionBuilder {
   std::vector<const ast::Selector*> plain_casts_;
   std::vector<const ColumnSchema*> slots_;
   std::vector<int32_t> slot_of_column_;  // by index in columns(); -1: none
+  bool selects_columns_ = false;
   std::vector<AggregateCall> aggregates_;
   std::vector<SelectedKey> selected_keys_;
   UsedFunctions used_functions_;

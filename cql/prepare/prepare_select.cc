@@ -26,6 +26,14 @@ bool has_times(const RawExpression& raw) {
   return raw.kind == RawExpression::Kind::kTimes || std::ranges::any_of(raw.children, has_times);
 }
 
+/// A native aggregate of a column whose values are native, or of rows.
+bool folds(const AggregateCall& call) {
+  if (call.function->folding == Folding::kNever) return false;
+  if (call.arguments.empty()) return true;
+  const Expression& argument = *call.arguments.front();
+  return argument.slot() >= 0 && argument.type()->is_native();
+}
+
 }  // namespace
 
 RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots,
@@ -404,10 +412,12 @@ class SelectPreparer {
     }
     made.static_only_rows_ = table_->has_static() && !made.where_.has_clustering();
     made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
-    made.counts_only_ = made.is_aggregate_ && !made.is_grouped_ && made.aggregates_.size() == 1 &&
-                        made.aggregates_[0].counts_rows && !made.where_.needs_filtering() &&
-                        !made.distinct_ && made.layout_.slots.empty() &&
-                        table_->dropped_columns.empty();
+    const bool may_fold = made.is_aggregate_ && !made.is_grouped_ && !made.distinct_ &&
+                          !made.where_.needs_filtering() && table_->dropped_columns.empty();
+    made.counts_only_ = may_fold && made.aggregates_.size() == 1 &&
+                        made.aggregates_[0].counts_rows && made.layout_.slots.empty();
+    made.folds_ = may_fold && !made.counts_only_ && !builder_.selects_columns() && !wants_times_ &&
+                  std::ranges::all_of(made.aggregates_, folds);
     made.tells_filtering_ = source_.allow_filtering && made.where_.leaves_out_rows();
     made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);
     made.bind_variables_ = std::move(markers_).take();

@@ -8,6 +8,7 @@
 
 #include "cql/prepare/prepared_statement.h"
 #include "cql/prepare/restrictions.h"
+#include "storage/row/row_fold.h"
 
 namespace tetrad::cql {
 
@@ -62,6 +63,8 @@ class SelectStatement final : public Statement {
   bool static_only_rows_ = false;       // partitions without rows show their static columns
   bool counts_only_ = false;            // count(*) and nothing else
   bool tells_filtering_ = false;        // of ALLOW FILTERING that leaves out rows
+  bool folds_ = false;                  // native aggregates of plain columns and nothing else
+  mutable storage::FoldPlanPtr fold_;   // of these, once it was needed
   mutable AnswerEstimate usual_bytes_;  // of one read; a statement is its shard's own
 };
 

@@ -40,6 +40,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
   switch (raw.kind) {
     case Kind::kColumn: {
       TETRAD_TRY(const ColumnSchema* found, column(*raw.identifiers[0]));
+      selects_columns_ = selects_columns_ || !inside_aggregate_;
       return make_column(found->type, slot_of(*found));
     }
     case Kind::kCountRows:

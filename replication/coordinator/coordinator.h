@@ -40,6 +40,8 @@ struct ReadOptions {
 struct Counted {
   uint64_t rows = 0;
   uint64_t weight = 0;  // of these, see row_weight()
+  /// What `command.fold` came to; unset without one, or when it was given up: then read() must do.
+  std::optional<Bytes> folded;
 };
 
 class Coordinator {
@@ -73,7 +75,8 @@ class Coordinator {
 
   /// The number of live rows that read() would deliver without limits, counted where they are: no
   /// row travels unless replicas differ, then these are repaired as by a read. Ranges of several
-  /// tablets are counted side by side. Limits of `command` are not looked at. Errors: as read().
+  /// tablets are counted side by side, unless `command.fold` is in_order(). Limits of `command` are
+  /// not looked at. Errors: as read().
   virtual Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) = 0;
 
   /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counting rows where they are: replicas answer with numbers and digests of what they counted.
-// Where these differ, the rows of that page are fetched, merged and repaired as by any read.
+// Where these differ, the rows of that page are fetched, merged and repaired as by any read. A fold
+// goes with it: each page goes on from the state that the one before has left.
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/ring_walk.h"
+#include "storage/row/row_fold.h"
 #include "storage/row/row_weight.h"
 
 namespace tetrad::replication {
@@ -27,8 +29,14 @@ struct CoordinatorImpl::Counting {
   size_t next = 0;  // range
   size_t working = 0;
   Counted counted;
+  std::vector<Bytes> states;  // of the fold, after each range
+  bool gave_up = false;       // the fold is worth nothing
   std::optional<Error> error;
   base::OneShot<bool> done;
+
+  const storage::FoldPlan* fold() const { return command.fold.get(); }
+  bool folds_in_order() const { return fold() != nullptr && fold()->in_order(); }
+  bool goes_on() const { return next < ranges.size() && !error && !gave_up; }
 };
 
 Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
@@ -37,7 +45,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
   command.row_limit = kPageRows;
   command.per_partition_limit = storage::ReadCommand::kNoLimit;
   command.bytes_limit = kPageBytes;
-  command.reversed = false;
+  if (command.fold == nullptr) command.reversed = false;
   const auto counting = std::make_shared<Counting>();
   counting->options = options;
   if (command.is_range) {
@@ -53,7 +61,9 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     counting->ranges.emplace_back();
   }
   counting->command = std::move(command);
-  const size_t workers = std::min(kTabletsAtOnce, counting->ranges.size());
+  if (counting->fold() != nullptr) counting->states.resize(counting->ranges.size());
+  const size_t workers =
+      std::min(counting->folds_in_order() ? 1 : kTabletsAtOnce, counting->ranges.size());
   counting->working = workers;
   if (workers != 0) {
     for (size_t i = 0; i < workers; ++i) tasks_.spawn(count_parts(this, counting));
@@ -62,20 +72,36 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
   const Error* error = counting->error ? &*counting->error : nullptr;
   record_read(options.level, started_us, error);
   if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
-  co_return counting->counted;
+  Counted& counted = counting->counted;
+  if (counting->fold() == nullptr || counting->gave_up) co_return counted;
+  std::vector<Bytes>& states = counting->states;
+  if (counting->folds_in_order()) {
+    counted.folded = states.empty() ? Bytes() : std::move(states.back());
+  } else if (auto joined = counting->fold()->join(states)) {
+    counted.folded = std::move(*joined);
+  }
+  co_return std::move(counted);
 }
 
 /// Counts range after range until none is left or one has failed.
 Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting) {
-  while (counting->next < counting->ranges.size() && !counting->error) {
+  while (counting->goes_on()) {
     storage::ReadCommand part = counting->command;
-    part.range = counting->ranges[counting->next++];
+    const size_t index = counting->next++;
+    part.range = counting->ranges[index];
+    if (index != 0 && counting->folds_in_order()) part.fold_state = counting->states[index - 1];
     auto counted = co_await self->count_part(std::move(part), counting->options);
-    if (counted) {
-      counting->counted.rows += counted->rows;
-      counting->counted.weight += counted->weight;
-    } else if (!counting->error) {
-      counting->error = std::move(counted.error());
+    if (!counted) {
+      if (!counting->error) counting->error = std::move(counted.error());
+      continue;
+    }
+    counting->counted.rows += counted->rows;
+    counting->counted.weight += counted->weight;
+    if (counting->fold() == nullptr) continue;
+    if (counted->folded) {
+      counting->states[index] = std::move(*counted->folded);
+    } else {
+      counting->gave_up = true;
     }
   }
   if (--counting->working == 0) counting->done.setter().set(true);
@@ -100,10 +126,18 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
     }
     auto result = co_await read_tablet(std::move(page), inside, options);
     if (!result) co_return std::unexpected(std::move(result.error()));
+    if (!result->count) co_return fail(ErrorCode::kCorruption, "a count without its numbers");
     counted.rows += result->live_row_count;
     counted.weight += result->count->weight;
+    if (command.fold != nullptr) {
+      if (!result->count->folded) co_return counted;
+      command.fold_state = std::move(*result->count->folded);
+    }
     if (result->exhausted) {
-      if (!command.is_range || inside == whole.end) co_return counted;
+      if (!command.is_range || inside == whole.end) {
+        if (command.fold != nullptr) counted.folded = std::move(command.fold_state);
+        co_return counted;
+      }
       command.range.start = inside;
       command.resume_after.reset();
       command.partition_rows_done = 0;
@@ -127,8 +161,10 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
 Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
     storage::ReadCommand command, TabletSeen seen, std::vector<StoreAddress> replicas,
     ReadOptions options) {
-  command.count_only = false;
+  const storage::FoldPlanPtr fold = std::move(command.fold);
+  const Bytes state = std::move(command.fold_state);
   const int64_t now_s = command.now_s;
+  command.count_only = false;
   command.row_limit = kRepairRows;
   auto merged = co_await read_and_repair(std::move(command), seen, std::move(replicas), options);
   if (!merged) co_return merged;
@@ -144,6 +180,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
       count.weight +=
           storage::row_weight(row.clustering_key.size() + storage::live_bytes(record, now_s));
     }
+  }
+  if (fold != nullptr) {
+    if (auto folded = storage::fold_rows(*fold, state, now_s, *merged))
+      count.folded = std::move(*folded);
   }
   co_return merged;
 }

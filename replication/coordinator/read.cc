@@ -48,6 +48,11 @@ base::Hash128 digest_of_answer(const storage::ReadResult& result) {
   return result.count ? result.count->digest : storage::digest_of(result);
 }
 
+/// Of the same rows; of those that were not folded, too.
+bool same_fold(const storage::ReadResult& a, const storage::ReadResult& b) {
+  return !a.count || !b.count || a.count->folded == b.count->folded;
+}
+
 }  // namespace
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
@@ -216,7 +221,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     }
     for (size_t i = 1; i < gathering->data.size(); ++i) {
       agree = agree && digest_of_answer(gathering->data[i].result) == digest &&
-              same_end(gathering->data[i].result, data);
+              same_end(gathering->data[i].result, data) &&
+              same_fold(gathering->data[i].result, data);
     }
     if (agree && command.count_only) co_return std::move(gathering->data.front().result);
     if (agree || TETRAD_MUTANT(digests_ignored)) {

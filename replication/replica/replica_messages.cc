@@ -72,11 +72,11 @@ Bytes encode_read(SetEpoch epoch, const storage::ReadCommand& command) {
   return out;
 }
 
-Result<ReadRequest> decode_read(BytesView body) {
+Result<ReadRequest> decode_read(BytesView body, storage::FoldReader read_fold) {
   base::ByteReader reader(body);
   ReadRequest out;
   TETRAD_TRY(out.epoch, take_head(reader, kReadVersion));
-  TETRAD_TRY(out.command, storage::decode_read_command(rest_of(reader)));
+  TETRAD_TRY(out.command, storage::decode_read_command(rest_of(reader), read_fold));
   return out;
 }
 

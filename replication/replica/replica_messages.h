@@ -43,7 +43,8 @@ struct ReadRequest {
   storage::ReadCommand command;
 };
 Bytes encode_read(SetEpoch epoch, const storage::ReadCommand& command);
-Result<ReadRequest> decode_read(BytesView body);
+/// `read_fold`: see storage::decode_read_command().
+Result<ReadRequest> decode_read(BytesView body, storage::FoldReader read_fold = nullptr);
 
 struct DigestReply {
   base::Hash128 digest;

@@ -14,7 +14,7 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                                HybridClock& clock, std::vector<storage::Store*> stores,
-                               StoreCleanup& cleanup, Logger logger)
+                               StoreCleanup& cleanup, storage::FoldReader read_fold, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
@@ -22,6 +22,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       self_(rpc.self()),
       stores_(std::move(stores)),
       cleanup_(cleanup),
+      read_fold_(read_fold),
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
     return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -52,7 +53,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
   const auto read_as = [this](bool digest) {
     return [this, digest](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
       if (digest) metrics_.digests.add();
-      auto request = decode_read(body);
+      auto request = decode_read(body, read_fold_);
       if (!request) {
         reply.error(request.error());
         return;

@@ -32,9 +32,11 @@ class ReplicaService {
   using ReadCallback = storage::Store::ReadCallback;
 
   /// `stores` by number; null: another shard's. `clock` is told of server timestamps in messages.
+  /// `read_fold` knows what peers want rows to be folded to; null: nothing.
   /// Registers its verbs; everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                 std::vector<storage::Store*> stores, StoreCleanup& cleanup, Logger logger);
+                 std::vector<storage::Store*> stores, StoreCleanup& cleanup,
+                 storage::FoldReader read_fold, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -97,6 +99,7 @@ class ReplicaService {
   const HostId self_;
   const std::vector<storage::Store*> stores_;
   StoreCleanup& cleanup_;
+  const storage::FoldReader read_fold_;
   Logger logger_;
   ReplicaMetrics metrics_;
   struct Waiting {

@@ -13,6 +13,7 @@
 #include "storage/engine/tombstone_filter.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
+#include "storage/row/row_fold.h"
 #include "storage/row/row_weight.h"
 #include "storage/row/storage_key.h"
 
@@ -34,6 +35,9 @@ class Reader {
   }
 
   Result<void> run() {
+    if (command_.fold != nullptr && command_.count_only) {
+      TETRAD_TRY(fold_, command_.fold->go_on(command_.fold_state, command_.now_s));
+    }
     if (command_.is_range) {
       TETRAD_TRY_VOID(run_range());
     } else {
@@ -170,6 +174,7 @@ class Reader {
     resume_key_.reset();
     rows_.clear();
     begun_in_sink_ = false;
+    begun_in_fold_ = false;
     partition_live_ = 0;
     const bool resumed =
         command_.resume_after && command_.resume_after->clustering_key &&
@@ -356,6 +361,7 @@ class Reader {
     if (live) {
       if (command_.count_only)
         weight_ += row_weight(clustering_key.size() + live_bytes(row_, command_.now_s));
+      if (fold_ != nullptr) fold_row(clustering_key);
       ++partition_live_;
       ++result_.live_row_count;
       if (partition_live_ >= rows_left_) return Next::kPartitionDone;
@@ -428,7 +434,10 @@ class Reader {
     const bool cut = how == Next::kPageDone;
     const bool static_live = is_live(header_, command_.now_s);
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
-    if (static_only) ++result_.live_row_count;
+    if (static_only) {
+      ++result_.live_row_count;
+      if (fold_ != nullptr) begin_in_fold(false);
+    }
     if (counts_alone()) return {};
     if (sink_ != nullptr) return static_only ? begin_in_sink(false) : Result<void>();
     PartitionData out{position_, {}, {}, {}, {}};
@@ -455,8 +464,22 @@ class Reader {
   /// Nobody compares what is counted: the rows need not be kept.
   bool counts_alone() const { return command_.count_only && command_.live_only; }
 
+  /// A fold that fails is given up: who asked for it reads the rows.
+  void begin_in_fold(bool rows_follow) {
+    begun_in_fold_ = true;
+    if (!fold_->begin_partition(position_, partition_key_, header_, rows_follow)) fold_.reset();
+  }
+  void fold_row(BytesView clustering_key) {
+    if (!begun_in_fold_) begin_in_fold(true);
+    if (fold_ != nullptr && !fold_->take_row(clustering_key, row_)) fold_.reset();
+  }
+
   void keep_count() {
-    result_.count = RowCount{rows_of_last_, {}, weight_};
+    result_.count.emplace().rows_of_last = rows_of_last_;
+    result_.count->weight = weight_;
+    if (fold_ != nullptr) {
+      if (auto state = fold_->state()) result_.count->folded = std::move(*state);
+    }
     if (!command_.live_only) result_.count->digest = digest_of(result_);
     result_.partitions.clear();
     result_.arena = base::Arena();
@@ -513,7 +536,8 @@ class Reader {
   const ReadCommand& command_;
   const TableContents contents_;
   RowSink* const sink_;
-  PurgeBound bound_;  // what is left out of an answer that is compared
+  std::unique_ptr<RowFold> fold_;  // of a command with one, until it fails
+  PurgeBound bound_;               // what is left out of an answer that is compared
   ReadResult result_;
   uint64_t bytes_ = 0, examined_ = 0, weight_ = 0;
   uint32_t rows_of_last_ = 0;
@@ -528,7 +552,7 @@ class Reader {
   base::Arena partition_arena_;  // of header_ and steps_
   std::optional<BytesView> resume_key_;
   std::vector<RowData> rows_;
-  bool begun_in_sink_ = false;
+  bool begun_in_sink_ = false, begun_in_fold_ = false;
   bool bounds_are_slice_ = false;  // the iterator gives rows of the one slice only
   uint32_t partition_live_ = 0, rows_done_ = 0, rows_left_ = 0;
   Bytes last_key_;

@@ -6,9 +6,10 @@
 //                [position, bytes partition key, u8 has clustering key, [bytes clustering key]],
 //                varint count, bytes row*, varint count, (bytes start, bytes end)*,
 //                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
-//                u32 rows done, zigzag now
+//                u32 rows done, zigzag now, zigzag horizon, [bytes fold, bytes state of the fold]
 //   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
-//                [u32 rows of the last partition, 16 bytes digest, [varint weight]],
+//                [u32 rows of the last partition, 16 bytes digest, [varint weight],
+//                [bytes state of the fold]],
 //                [varint withheld bytes], varint count, partition*
 //   partition := position, bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
@@ -17,6 +18,7 @@
 #include "storage/row/read_command.h"
 
 #include "base/byte_io.h"
+#include "storage/row/row_fold.h"
 
 namespace tetrad::storage {
 namespace {
@@ -40,7 +42,8 @@ constexpr uint8_t kSettled = 0x02;
 constexpr uint8_t kHasCount = 0x04;
 constexpr uint8_t kWithheld = 0x08;
 constexpr uint8_t kHasWeight = 0x10;
-constexpr uint8_t kKnownResultFlags = 0x1f;
+constexpr uint8_t kHasFolded = 0x20;
+constexpr uint8_t kKnownResultFlags = 0x3f;
 
 void write_position(base::ByteWriter& w, RingPosition position) {
   w.i64(position.token);
@@ -166,9 +169,13 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.u32(command.partition_rows_done);
   w.zigzag(command.now_s);
   w.zigzag(command.horizon_s);
+  if (command.fold != nullptr) {
+    w.bytes(command.fold->spec());
+    w.bytes(command.fold_state);
+  }
 }
 
-Result<ReadCommand> decode_read_command(BytesView encoded) {
+Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold) {
   base::ByteReader r(encoded);
   TETRAD_TRY(const uint8_t version, r.read_u8());
   if (version != kCommandVersion)
@@ -204,6 +211,12 @@ Result<ReadCommand> decode_read_command(BytesView encoded) {
   TETRAD_TRY(command.partition_rows_done, r.read_u32());
   TETRAD_TRY(command.now_s, r.read_zigzag());
   TETRAD_TRY(command.horizon_s, r.read_zigzag());
+  if (command.count_only && !r.at_end()) {
+    TETRAD_TRY(const BytesView spec, r.read_bytes());
+    TETRAD_TRY(command.fold_state, r.read_bytes());
+    if (read_fold == nullptr) return fail(ErrorCode::kCorruption, "no rows are folded here");
+    TETRAD_TRY(command.fold, read_fold(spec));
+  }
   if (!r.at_end())
     return fail(ErrorCode::kCorruption, "{} bytes after the read command", r.remaining());
   return command;
@@ -222,6 +235,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
   w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0) |
                             (result.count ? kHasCount : 0) |
                             (result.count && result.count->weight != 0 ? kHasWeight : 0) |
+                            (result.count && result.count->folded ? kHasFolded : 0) |
                             (result.withheld_bytes != 0 ? kWithheld : 0)));
   w.u32(result.live_row_count);
   if (!result.exhausted) write_place(w, result.complete_up_to);
@@ -230,6 +244,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
     w.u64(result.count->digest.high);
     w.u64(result.count->digest.low);
     if (result.count->weight != 0) w.varint(result.count->weight);
+    if (result.count->folded) w.bytes(*result.count->folded);
   }
   if (result.withheld_bytes != 0) w.varint(result.withheld_bytes);
   w.varint(result.partitions.size());
@@ -275,6 +290,9 @@ Result<ReadResult> decode_read_result(Bytes encoded) {
     TETRAD_TRY(count.digest.low, r.read_u64());
     if ((flags & kHasWeight) != 0) {
       TETRAD_TRY(count.weight, r.read_varint());
+    }
+    if ((flags & kHasFolded) != 0) {
+      TETRAD_TRY(count.folded, r.read_bytes());
     }
   }
   if ((flags & kWithheld) != 0) {

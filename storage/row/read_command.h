@@ -3,6 +3,7 @@
 // ring, in key order.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct ReadPosition {
   std::optional<Bytes> clustering_key;
   friend bool operator==(const ReadPosition&, const ReadPosition&) = default;
 };
+
+class FoldPlan;  // row_fold.h
+using FoldPlanPtr = std::shared_ptr<const FoldPlan>;
+/// Makes a plan of the bytes that a peer has sent. Errors: kCorruption.
+using FoldReader = Result<FoldPlanPtr> (*)(BytesView spec);
 
 struct ReadCommand {
   static constexpr uint32_t kNoLimit = 0xffffffff;
@@ -57,6 +63,9 @@ struct ReadCommand {
 
   /// Rows are counted, not delivered: the answer has no partitions but a RowCount.
   bool count_only = false;
+  /// Only when count_only: the live rows are folded as well, going on from `fold_state`.
+  FoldPlanPtr fold;
+  Bytes fold_state;
 
   /// Live rows, counted after reconciliation; a partition with live static cells and no live row
   /// counts as one row.
@@ -82,7 +91,8 @@ struct ReadCommand {
 };
 
 void encode_read_command(const ReadCommand& command, Bytes& out);
-Result<ReadCommand> decode_read_command(BytesView encoded);
+/// `read_fold`: null where no rows are folded, then a command that wants it fails.
+Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold = nullptr);
 
 /// Views live in the arena of the ReadResult.
 struct RowData {
@@ -115,6 +125,9 @@ struct RowCount {
   base::Hash128 digest;
   /// Of the live rows, see row_weight(). 0 from nodes that do not tell yet.
   uint64_t weight = 0;
+  /// The fold's state after these rows; unset when none was wanted, or it was given up: the rows
+  /// must be read then.
+  std::optional<Bytes> folded;
   friend bool operator==(const RowCount&, const RowCount&) = default;
 };
 

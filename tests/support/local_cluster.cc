@@ -2,6 +2,7 @@
 #include "tests/support/local_cluster.h"
 
 #include "base/byte_io.h"
+#include "cql/execute/aggregate_fold.h"
 #include "cql/grammar/parser.h"
 #include "cql/types/literal.h"
 #include "replication/meta/meta_command.h"
@@ -61,15 +62,58 @@ Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
 Task<Result<replication::Counted>> LocalCoordinator::count(storage::ReadCommand command,
                                                            replication::ReadOptions options) {
   command.count_only = true;
+  if (command.fold == nullptr) {
+    auto counted = co_await count_range(std::move(command), options);
+    co_return counted;
+  }
+  if (!folds) co_return replication::Counted();
+  command.row_limit = 1 + ++folded % 4;
+  // What goes to a replica is bytes.
+  Bytes encoded;
+  storage::encode_read_command(command, encoded);
+  TETRAD_CO_TRY(command, storage::decode_read_command(encoded, cql::read_aggregate_fold));
+  const RingPosition middle = RingPosition{0, 0};
+  if (!command.is_range || command.fold->in_order() || middle <= command.range.start ||
+      command.range.end <= middle) {
+    auto counted = co_await count_range(std::move(command), options);
+    co_return counted;
+  }
+  storage::ReadCommand left = command;
+  left.range.end = command.range.start = middle;
+  const storage::FoldPlanPtr fold = command.fold;
+  auto second = co_await count_range(std::move(command), options);
+  if (!second || !second->folded) co_return second;
+  auto first = co_await count_range(std::move(left), options);
+  if (!first || !first->folded) co_return first;
+  const std::vector<Bytes> states{std::move(*first->folded), std::move(*second->folded)};
+  replication::Counted counted{first->rows + second->rows, first->weight + second->weight, {}};
+  TETRAD_CO_TRY(counted.folded, fold->join(states));
+  co_return counted;
+}
+
+Task<Result<replication::Counted>> LocalCoordinator::count_range(storage::ReadCommand command,
+                                                                 replication::ReadOptions options) {
   replication::Counted counted;
   while (true) {
     auto result = co_await read(command, options);
     if (!result) co_return std::unexpected(std::move(result).error());
     counted.rows += result->live_row_count;
     counted.weight += result->count->weight;
-    if (result->exhausted) co_return counted;
+    if (command.fold != nullptr && !result->count->folded) {
+      ++given_up;
+      co_return counted;
+    }
+    if (command.fold != nullptr) command.fold_state = *result->count->folded;
+    if (on_fold) on_fold(command.fold->spec(), command.fold_state);
+    if (result->exhausted) {
+      if (command.fold != nullptr) counted.folded = std::move(command.fold_state);
+      co_return counted;
+    }
+    const bool same = command.resume_after && result->complete_up_to.clustering_key &&
+                      command.resume_after->partition_key == result->complete_up_to.partition_key;
+    command.partition_rows_done =
+        (same ? command.partition_rows_done : 0) + result->count->rows_of_last;
     command.resume_after = std::move(result->complete_up_to);
-    command.partition_rows_done = result->count->rows_of_last;
   }
 }
 

@@ -15,6 +15,7 @@
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 #include "storage/engine/memory_store.h"
+#include "storage/row/row_fold.h"
 #include "tests/support/manual_reactor.h"
 
 namespace tetrad::tests {
@@ -56,8 +57,16 @@ class LocalCoordinator final : public replication::Coordinator {
   base::Deadline deadline;  // what the last call was given
   /// Every other one falls through after the sink has got something: the statement must not notice.
   uint64_t reads_here = 0;
+  /// Whether counts fold; a fold is made of small pages, and of two ranges where it may be.
+  bool folds = true;
+  uint64_t folded = 0, given_up = 0;  // how many
+  /// Gets each fold's spec and what it came to in one page.
+  std::function<void(BytesView spec, BytesView state)> on_fold;
 
  private:
+  Task<Result<replication::Counted>> count_range(storage::ReadCommand command,
+                                                 replication::ReadOptions options);
+
   ManualReactor& reactor_;
   storage::Store& store_;
   int64_t last_timestamp_us_ = 0;

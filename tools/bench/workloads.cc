@@ -163,6 +163,12 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  [](uint64_t, Operation& o) { o.values.clear(); },
                  UINT64_MAX,
                  1});
+  out.push_back({"aggregate",
+                 "sum, min, max and avg over kv, one at a time",
+                 {"SELECT sum(pk), min(ck), max(v), avg(pk) FROM {}.kv"},
+                 [](uint64_t, Operation& o) { o.values.clear(); },
+                 UINT64_MAX,
+                 1});
   return out;
 }
 

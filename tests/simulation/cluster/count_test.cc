@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// count(*) is counted on the replicas; where they differ it is right all the same, and they do not
-// differ afterwards.
+// What is counted and folded on the replicas is right where they differ, and they do not differ
+// afterwards.
 #include <catch2/catch.hpp>
 
 #include "partitioner/token.h"
 #include "storage/row/row_weight.h"
 #include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/sum_plan.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
@@ -13,7 +14,8 @@ namespace {
 
 constexpr int kPartitions = 60, kRows = 40;
 
-storage::Mutation row_of(TableIncarnation incarnation, int partition, int row, bool is_delete) {
+storage::Mutation row_of(TableIncarnation incarnation, int partition, int row, bool is_delete,
+                         uint64_t value) {
   storage::Mutation mutation;
   mutation.incarnation = incarnation;
   mutation.partition_key = "partition" + std::to_string(partition);
@@ -23,6 +25,15 @@ storage::Mutation row_of(TableIncarnation incarnation, int partition, int row, b
     record.deletion = {2, 1};
   } else {
     record.liveness.timestamp_us = 1;
+  }
+  Bytes number;
+  base::ByteWriter(number).u64(value);
+  if (!is_delete) {
+    storage::Cell cell;
+    cell.column_id = 1;
+    cell.timestamp_us = 1;
+    cell.value = number;
+    record.cells.push_back(cell);
   }
   storage::RowChange change;
   change.clustering_key = std::to_string(row);
@@ -47,7 +58,10 @@ Task<void> run_count(SimNode* node, storage::ReadCommand command, ConsistencyLev
 
 class Cluster {
  public:
-  explicit Cluster(uint64_t seed) : cluster_(seed, 4) {
+  /// With odd seeds a node has two stores, of a shard each.
+  explicit Cluster(uint64_t seed)
+      : cluster_(seed, 4, 1 + static_cast<uint32_t>(seed % 2),
+                 1 + static_cast<uint32_t>(seed % 2)) {
     REQUIRE(cluster_.form(30'000'000));
     bool created = false;
     cluster_[0].spawn(create_table(&cluster_[0], 0, &created));
@@ -68,8 +82,8 @@ class Cluster {
   base::Random& random() { return cluster_.world().random(); }
 
   /// Puts a row on the members whose bit is set.
-  void put(int partition, int row, uint64_t members, bool is_delete = false) {
-    const auto mutation = row_of(table().incarnation, partition, row, is_delete);
+  void put(int partition, int row, uint64_t members, bool is_delete = false, uint64_t value = 0) {
+    const auto mutation = row_of(table().incarnation, partition, row, is_delete, value);
     const auto& tablet = table().tablets.find(mutation.position);
     for (size_t m = 0; m < tablet.replicas.size(); ++m) {
       if ((members >> m & 1) == 0) continue;
@@ -82,6 +96,15 @@ class Cluster {
   }
 
   uint64_t count(size_t via, ConsistencyLevel level, int partition = -1) {
+    return counted(via, level, partition, nullptr).rows;
+  }
+  uint64_t fold(size_t via, ConsistencyLevel level, int partition, bool in_order) {
+    const auto answer = counted(via, level, partition, std::make_shared<SumPlan>(in_order));
+    REQUIRE(answer.folded.has_value());
+    return SumPlan::number(*answer.folded);
+  }
+  replication::Counted counted(size_t via, ConsistencyLevel level, int partition,
+                               storage::FoldPlanPtr fold) {
     storage::ReadCommand command;
     command.incarnation = table().incarnation;
     command.is_range = partition < 0;
@@ -90,13 +113,14 @@ class Cluster {
       command.position = partitioner::position_of(command.partition_key);
     }
     command.now_s = 1'700'000'000;
+    command.fold = std::move(fold);
     Count count;
     cluster_[via].spawn(run_count(&cluster_[via], std::move(command), level, &count));
     REQUIRE(cluster_.world().run_until([&] { return count.done; }, 10'000'000));
     INFO((count.found ? "" : count.found.error().message));
     REQUIRE(count.found.has_value());
     weight_ = count.found->weight;
-    return count.found->rows;
+    return *count.found;
   }
   /// Of what was counted last.
   uint64_t weight() const { return weight_; }
@@ -132,6 +156,59 @@ TEST_CASE("rows are counted where they are, and rightly where replicas differ") 
       CHECK(cluster.weight() == weight);
       CHECK(cluster.count(via, ConsistencyLevel::kQuorum, 0) == first);
     }
+  }
+}
+
+TEST_CASE("rows are folded where they are, and rightly where replicas differ") {
+  for (uint64_t seed = 1; seed <= seed_count(4); ++seed) {
+    INFO("seed=" << seed);
+    Cluster cluster(seed);
+    std::map<std::pair<RingPosition, std::string>, uint64_t> rows;
+    for (int p = 0; p < kPartitions; ++p) {
+      for (int r = 0; r < kRows; ++r) {
+        const uint64_t value = cluster.random().next();
+        cluster.put(p, r, 1 + cluster.random().below(15), false, value);
+        const bool is_gone = cluster.random().one_in(4);
+        if (is_gone) cluster.put(p, r, 1 + cluster.random().below(15), true);
+        const auto position = partitioner::position_of("partition" + std::to_string(p));
+        if (!is_gone) rows[{position, std::to_string(r)}] = value;
+      }
+    }
+    const auto expected = [&](int partition, bool in_order) {
+      const auto position = partitioner::position_of("partition" + std::to_string(partition));
+      uint64_t sum = 0;
+      for (const auto& [place, value] : rows) {
+        if (partition < 0 || place.first == position) sum = SumPlan::next(sum, value, in_order);
+      }
+      return sum;
+    };
+    for (const bool in_order : {seed % 2 == 0, seed % 2 != 0}) {
+      CHECK(cluster.fold(seed % 4, ConsistencyLevel::kAll, 0, in_order) == expected(0, in_order));
+      CHECK(cluster.fold(seed % 4, ConsistencyLevel::kAll, -1, in_order) == expected(-1, in_order));
+    }
+    for (size_t via = 0; via < 4; ++via) {
+      CHECK(cluster.fold(via, ConsistencyLevel::kOne, -1, true) == expected(-1, true));
+      CHECK(cluster.fold(via, ConsistencyLevel::kQuorum, 0, false) == expected(0, false));
+    }
+  }
+}
+
+TEST_CASE("a fold at QUORUM is that of what a quorum holds") {
+  for (uint64_t seed = 1; seed <= seed_count(4); ++seed) {
+    INFO("seed=" << seed);
+    Cluster cluster(seed);
+    uint64_t sum = 0;
+    // Each row on some three of four members: every quorum has it, hardly two members are equal.
+    for (int p = 0; p < kPartitions; ++p) {
+      for (int r = 0; r < kRows; ++r) {
+        const uint64_t value = cluster.random().next();
+        cluster.put(p, r, 15u & ~(1u << cluster.random().below(4)), false, value);
+        sum += value;
+      }
+    }
+    CHECK(cluster.fold(seed % 4, ConsistencyLevel::kQuorum, -1, false) == sum);
+    CHECK(cluster.fold((seed + 1) % 4, ConsistencyLevel::kQuorum, -1, false) == sum);
+    CHECK(cluster.count((seed + 2) % 4, ConsistencyLevel::kQuorum) == kPartitions * kRows);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "storage/engine/memory_store.h"
 #include "tests/simulation/support/sim_network.h"
 #include "tests/simulation/support/sim_world.h"
+#include "tests/simulation/support/sum_plan.h"
 
 namespace tetrad::simulation {
 
@@ -235,7 +236,8 @@ class SimNode {
             *own.log,
             std::move(stores),
             Logger(std::make_shared<SimLogSink>(world_, endpoint()), ""),
-            life_->metrics};
+            life_->metrics,
+            SumPlan::read};
   }
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard) {
     return [mailboxes = life_->mailboxes.get(), shard](uint32_t to,

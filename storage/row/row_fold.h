@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a few bytes of many rows where the rows are. What is made of them somebody above knows: to
+// storage and replication a plan is bytes that a reader handed in from above understands, and the
+// state that its fold is in is bytes too.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "storage/row/read_command.h"
+
+namespace tetrad::storage {
+
+/// Takes the live rows of one read, in its order. Of their cells and of the header's those that
+/// are live at the read's time count; others may be there. After an error it takes no more.
+class RowFold : public RowSink {
+ public:
+  /// What has come of all rows so far, for FoldPlan::go_on(). Errors: kInvalid when it is too large
+  /// to travel.
+  virtual Result<Bytes> state() const = 0;
+};
+
+/// Immutable; several threads use one.
+class FoldPlan {
+ public:
+  virtual ~FoldPlan() = default;
+  /// What a FoldReader makes the same plan of.
+  virtual BytesView spec() const = 0;
+  /// The state depends on the order of the rows: each range must go on from the one before.
+  virtual bool in_order() const = 0;
+  /// `state`: empty, or what a fold of this plan was in. Errors: kCorruption.
+  virtual Result<std::unique_ptr<RowFold>> go_on(BytesView state, int64_t now_s) const = 0;
+  /// The state after the rows of all of them; the states are in the order of their ranges. Not of a
+  /// plan that is in_order(). Errors: kCorruption, and those of RowFold::state().
+  virtual Result<Bytes> join(std::span<const Bytes> states) const = 0;
+};
+
+/// Goes on over live rows that were read. Errors: those of the fold.
+Result<Bytes> fold_rows(const FoldPlan& plan, BytesView state, int64_t now_s,
+                        const ReadResult& rows);
+
+}  // namespace tetrad::storage
