@@ -254,10 +254,16 @@ class Server:
     def close(self):
         self.cluster.shutdown()
 
-    def reopen(self):
-        """After a protocol error, which the driver answers by giving up the connection."""
+    def reopen(self, attempts=10):
+        """After a protocol error, which the driver answers by giving up the connection, and after a restart."""
         self.close()
-        self.__init__(*self.arguments)
+        for attempt in range(1, attempts + 1):
+            try:
+                return self.__init__(*self.arguments)
+            except NoHostAvailable:  # late, on a busy machine
+                if attempt == attempts:
+                    raise
+                time.sleep(3)
 
     def quietly(self, text):
         self.session.execute(text)
