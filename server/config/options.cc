@@ -3,10 +3,15 @@
 
 #include <algorithm>
 
+#include "replication/repair/purge_horizon.h"
 #include "server/config/guardrails.h"
 
 namespace tetrad::server {
 namespace {
+
+/// What was deleted is purged once no request can be under way that began before (rule 18).
+constexpr uint64_t kRequestTimeoutMax_ms =
+    static_cast<uint64_t>(replication::HorizonSlack().longest_deadline_us) / 1000;
 
 std::string default_text(const OptionEntry& entry) {
   const Options defaults;
@@ -186,19 +191,19 @@ const std::vector<OptionEntry>& option_table() {
       {"read_timeout_ms",
        &Options::read_timeout_ms,
        1,
-       3'600'000,
+       kRequestTimeoutMax_ms,
        {},
        "Time for a read of named partitions, in ms."},
       {"range_timeout_ms",
        &Options::range_timeout_ms,
        1,
-       3'600'000,
+       kRequestTimeoutMax_ms,
        {},
        "Time for a page of a scan and for an aggregate, in ms."},
       {"write_timeout_ms",
        &Options::write_timeout_ms,
        1,
-       3'600'000,
+       kRequestTimeoutMax_ms,
        {},
        "Time for a write, in ms."},
       {"truncate_timeout_ms",
