@@ -36,6 +36,16 @@ inline RaftEntry command(RaftTerm term, RaftIndex index, std::string data = "x")
   return {term, index, RaftEntryKind::kCommand, std::move(data)};
 }
 
+/// A server of its own with the given log after the founding entry, in `term`.
+inline RaftStored stored_with(RaftTerm term, const std::vector<RaftTerm>& terms,
+                              RaftConfiguration configuration) {
+  RaftStored stored = RaftStored::founding(std::move(configuration));
+  stored.hard_state.term = term;
+  RaftIndex index = 1;
+  for (const RaftTerm each : terms) stored.entries.push_back(command(each, ++index));
+  return stored;
+}
+
 struct Server {
   std::unique_ptr<RaftCore> core;
   // What is on disk, and what is on its way there.
