@@ -7,7 +7,6 @@
 #include <atomic>
 #include <set>
 
-#include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>
@@ -248,7 +247,7 @@ class RocksStore final : public Store {
     };
     statistics.disk_bytes = figure(rocksdb::DB::Properties::kTotalSstFilesSize);
     statistics.memtable_bytes = figure(rocksdb::DB::Properties::kCurSizeAllMemTables);
-    statistics.cache_bytes = shared_.block_cache->GetUsage();
+    statistics.cache_bytes = figure(rocksdb::DB::Properties::kBlockCacheUsage);
     statistics.estimated_keys = figure(rocksdb::DB::Properties::kEstimateNumKeys);
     statistics.pending_compaction_bytes =
         figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
