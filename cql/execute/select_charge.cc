@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cql/execute/select_run.h"
+#include "replication/coordinator/ring_walk.h"
 #include "replication/meta/meta_service.h"
 
 namespace tetrad::cql {
@@ -23,11 +24,10 @@ uint64_t SelectRun::further_partitions(uint64_t partitions) const {
     return touched.size() - 1;
   }
   const RingPosition end = exhausted_ ? partitions_.range.end : last_position_;
-  const auto touched =
-      std::ranges::count_if(table->tablets.tablets(), [&](const partitioner::Tablet& tablet) {
-        return range_start_ < tablet.range.end && tablet.range.start < end;
-      });
-  return touched > 1 ? static_cast<uint64_t>(touched) - 1 : 0;
+  if (end <= range_start_) return 0;
+  // Tablets lie in the order of their ranges, without gaps.
+  const partitioner::Tablet& first = replication::tablet_after(*table, range_start_);
+  return static_cast<uint64_t>(&table->tablets.find(end) - &first);
 }
 
 ReadWork SelectRun::work_done() const {
