@@ -59,6 +59,14 @@ struct DataMutants {
   bool purge_ignores_newer = false;    // rule 17: what was written since is not looked for
   bool late_repair_taken = false;      // rule 18: rows read before the horizon rose are taken
 
+  // The change feed.
+  bool streams_not_logged = false;        // what is streamed has no entries
+  bool merged_not_logged = false;         // what hints and repairs bring has no entries
+  bool changes_ask_one = false;           // a page takes one member of a tablet for enough
+  bool change_places_ahead = false;       // a place moves past what was delivered
+  bool change_sequence_restarts = false;  // a restart gives sequences below the last
+  bool change_reach_ignored = false;      // a log that began after the place counts as complete
+
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own

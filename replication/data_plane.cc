@@ -28,8 +28,9 @@ HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
 }  // namespace
 
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
-                     HybridClock& clock, StoreCleanup& cleanup, const DataPlaneOptions& options)
-    : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup,
+                     HybridClock& clock, StoreCleanup& cleanup, ChangeLogs& changes,
+                     const DataPlaneOptions& options)
+    : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup, changes,
                 environment.read_fold, environment.logger.named("replica")),
       hints_(environment.log, hint_options(options)),
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
@@ -45,9 +46,10 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
-                                                   StoreCleanup& cleanup,
+                                                   StoreCleanup& cleanup, ChangeLogs& changes,
                                                    DataPlaneOptions options) {
-  std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, cleanup, options));
+  std::unique_ptr<DataPlane> plane(
+      new DataPlane(environment, rpc, meta, clock, cleanup, changes, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
   plane->repairs_.start();

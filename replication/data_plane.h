@@ -27,11 +27,12 @@ struct DataPlaneOptions {
 
 class DataPlane {
  public:
-  /// `rpc`, `meta` and `cleanup` are the shard's own, `clock` the node's; they and everything in
-  /// `environment` outlive it. Errors: those of HintStore::open().
+  /// `rpc`, `meta`, `cleanup` and `changes` are the shard's own, `clock` the node's; they and
+  /// everything in `environment` outlive it. Errors: those of HintStore::open().
   static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment, RpcNode& rpc,
                                                  MetaService& meta, HybridClock& clock,
-                                                 StoreCleanup& cleanup, DataPlaneOptions options);
+                                                 StoreCleanup& cleanup, ChangeLogs& changes,
+                                                 DataPlaneOptions options);
 
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
@@ -42,7 +43,7 @@ class DataPlane {
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-            StoreCleanup& cleanup, const DataPlaneOptions& options);
+            StoreCleanup& cleanup, ChangeLogs& changes, const DataPlaneOptions& options);
 
   ReplicaService replicas_;
   HintStore hints_;

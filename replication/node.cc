@@ -73,7 +73,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
             meta_options(options_), logger_.named("meta")),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_,
-               environment_.stores, options_.load_period_us, logger_),
+               environment_.stores, options_.load_period_us, options_.changes, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,

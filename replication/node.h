@@ -64,6 +64,7 @@ struct NodeOptions {
   int64_t load_period_us = 1'000'000;
   MoveOptions moves;
   LeavingOptions leaving;
+  ChangeLogOptions changes;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
   /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
@@ -93,6 +94,7 @@ class ReplicationNode {
   std::shared_ptr<MetaHub> hub() { return hub_; }
   RpcNode& rpc() { return rpc_; }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
+  ChangeLogs& changes() { return tablets_.changes(); }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }

@@ -23,7 +23,8 @@ ReplicationShard::ReplicationShard(const NodeEnvironment& environment, Replicati
            rpc_options(main.options(), options_), environment.logger.named("rpc")),
       meta_(environment.reactor, main.self(), main.hub()),
       tablets_(environment.reactor, environment.random, rpc_, environment.log, meta_,
-               environment.stores, main.options().load_period_us, environment.logger) {
+               environment.stores, main.options().load_period_us, main.options().changes,
+               environment.logger) {
   const std::string labels = fmt::format("shard=\"{}\"", options_.shard);
   rpc_.metrics().register_in(environment.metrics, labels);
   tablets_.register_in(environment.metrics, labels);

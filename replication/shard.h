@@ -31,6 +31,7 @@ class ReplicationShard {
   RpcNode& rpc() { return rpc_; }
   MetaService& meta() { return meta_; }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
+  ChangeLogs& changes() { return tablets_.changes(); }
 
  private:
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);

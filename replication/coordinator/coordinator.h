@@ -11,6 +11,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "replication/coordinator/changes.h"
 #include "replication/trace.h"
 #include "storage/row/mutation.h"
 #include "storage/row/read_command.h"
@@ -78,6 +79,11 @@ class Coordinator {
   /// tablets are counted side by side, unless `command.fold` is in_order(). Limits of `command` are
   /// not looked at. Errors: as read().
   virtual Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) = 0;
+
+  /// A page of the change feed. The level does not count: R members of every tablet asked for are
+  /// looked at. Errors: kInvalid (the table keeps no change log; `after` is not of this table),
+  /// kUnavailable, kReadTimeout, kReadFailure, kStaleSchema.
+  virtual Task<Result<ChangesPage>> changes(ChangesCommand command, ReadOptions options) = 0;
 
   /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule
   /// 28): the timestamp of a statement that names none.

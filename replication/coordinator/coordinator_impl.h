@@ -20,6 +20,7 @@
 namespace tetrad::replication {
 
 struct DigestReply;
+struct ChangePlaces;
 
 struct CoordinatorOptions {
   /// After so long without all answers a read asks one more replica.
@@ -52,6 +53,7 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
   Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) override;
+  Task<Result<ChangesPage>> changes(ChangesCommand command, ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   const CoordinatorMetrics& metrics() const { return metrics_; }
@@ -103,6 +105,12 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                      std::vector<StoreAddress> replicas,
                                                      ReadOptions options);
+  struct Logs;
+  Result<std::shared_ptr<Logs>> ask_logs(const TableInfo& table, const ChangesCommand& command,
+                                         const ChangePlaces& from, const ReadOptions& options);
+  static ChangesPage merge_logs(Logs& logs, uint32_t changes_max);
+  static Result<ChangePlaces> places_of(const ChangesCommand& command, const TableInfo& table);
+  Error changes_error(const Logs& logs, ConsistencyLevel level) const;
   static Task<void> count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting);
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,

@@ -97,6 +97,17 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
   return {};
 }
 
+/// To a table without rows: its change log's is the lower one.
+void give_incarnations(MetaState& state, TableInfo& table, bool change_log) {
+  table.change_log.reset();
+  if (change_log) table.change_log = TableIncarnation{state.next_incarnation++};
+  table.incarnation = TableIncarnation{state.next_incarnation++};
+}
+
+void retire_change_log(MetaState& state, const TableInfo& table) {
+  if (table.change_log) state.retired.push_back(*table.change_log);
+}
+
 Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
                        const partitioner::Ring& ring) {
   if (state.tables.contains(wanted.id))
@@ -112,7 +123,7 @@ Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
   table->keyspace = wanted.keyspace;
   table->name = wanted.name;
   table->max_partition_mb = wanted.max_partition_mb;
-  table->incarnation = TableIncarnation{state.next_incarnation++};
+  give_incarnations(state, *table, wanted.change_log);
   table->tablets = TabletMap(std::move(tablets));
   state.put_table(std::move(table));
   return {};
@@ -125,7 +136,8 @@ Result<void> truncate_table(MetaState& state, TableId id) {
     return fail(ErrorCode::kConflict, "no table {} to truncate", id.to_string());
   auto table = std::make_shared<TableInfo>(*found->second);
   state.retired.push_back(table->incarnation);
-  table->incarnation = TableIncarnation{state.next_incarnation++};
+  retire_change_log(state, *table);
+  give_incarnations(state, *table, table->change_log.has_value());
   std::vector<Tablet> tablets = table->tablets.tablets();
   for (Tablet& tablet : tablets) {
     tablet.id = TabletId{state.next_tablet_id++};
@@ -149,6 +161,7 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     if (found == state.tables.end())
       return fail(ErrorCode::kConflict, "no table {} to drop", id.to_string());
     state.retired.push_back(found->second->incarnation);
+    retire_change_log(state, *found->second);
     state.erase_table(id);
   }
   for (const TableId& id : body.truncated_tables) TETRAD_TRY_VOID(truncate_table(state, id));
@@ -160,6 +173,12 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     table->keyspace = altered.keyspace;
     table->name = altered.name;
     table->max_partition_mb = altered.max_partition_mb;
+    if (!altered.change_log) {
+      retire_change_log(state, *table);
+      table->change_log.reset();
+    } else if (!table->change_log) {
+      table->change_log = TableIncarnation{state.next_incarnation++};
+    }
     state.put_table(std::move(table));
   }
   if (!body.new_tables.empty()) {

@@ -9,7 +9,8 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kCommandFormat = 1;
+constexpr uint8_t kCommandFormat = 2;
+constexpr uint8_t kFormatWithoutChangeLogs = 1;
 constexpr uint64_t kTokensMax = 4096;
 
 enum class CommandType : uint8_t {
@@ -154,6 +155,7 @@ CommandType write_body(const SchemaChange& body, ByteWriter& out) {
     out.bytes(table.name);
     out.varint(table.max_partition_mb);
     out.varint(table.initial_tablets);
+    out.u8(table.change_log ? 1 : 0);
   }
   out.varint(body.altered_tables.size());
   for (const auto& table : body.altered_tables) {
@@ -161,13 +163,21 @@ CommandType write_body(const SchemaChange& body, ByteWriter& out) {
     out.bytes(table.keyspace);
     out.bytes(table.name);
     out.varint(table.max_partition_mb);
+    out.u8(table.change_log ? 1 : 0);
   }
   write_table_ids(body.dropped_tables, out);
   write_table_ids(body.truncated_tables, out);
   return CommandType::kSchemaChange;
 }
 
-Result<SchemaChange> read_schema_change(ByteReader& in) {
+Result<bool> read_change_log(uint8_t format, ByteReader& in) {
+  if (format == kFormatWithoutChangeLogs) return false;
+  TETRAD_TRY(const uint8_t on, in.read_u8());
+  if (on > 1) return fail(ErrorCode::kCorruption, "a change log that is {}", on);
+  return on == 1;
+}
+
+Result<SchemaChange> read_schema_change(uint8_t format, ByteReader& in) {
   SchemaChange body;
   TETRAD_TRY(body.expected.value, in.read_varint());
   TETRAD_TRY(const uint64_t objects, read_count(in));
@@ -184,6 +194,7 @@ Result<SchemaChange> read_schema_change(ByteReader& in) {
     TETRAD_TRY(table.name, read_string(in));
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
     TETRAD_TRY(table.initial_tablets, read_u32(in));
+    TETRAD_TRY(table.change_log, read_change_log(format, in));
     body.new_tables.push_back(std::move(table));
   }
   TETRAD_TRY(const uint64_t altered_tables, read_count(in));
@@ -193,6 +204,7 @@ Result<SchemaChange> read_schema_change(ByteReader& in) {
     TETRAD_TRY(table.keyspace, read_string(in));
     TETRAD_TRY(table.name, read_string(in));
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
+    TETRAD_TRY(table.change_log, read_change_log(format, in));
     body.altered_tables.push_back(std::move(table));
   }
   TETRAD_TRY(body.dropped_tables, read_table_ids(in));
@@ -320,7 +332,7 @@ Result<ForgetRetired> read_forget_retired(ByteReader& in) {
   return body;
 }
 
-Result<void> read_body(CommandType type, ByteReader& in, MetaCommand& command) {
+Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCommand& command) {
   switch (type) {
     case CommandType::kBootstrapCluster: {
       TETRAD_TRY(command.body, read_bootstrap(in));
@@ -335,7 +347,7 @@ Result<void> read_body(CommandType type, ByteReader& in, MetaCommand& command) {
       return {};
     }
     case CommandType::kSchemaChange: {
-      TETRAD_TRY(command.body, read_schema_change(in));
+      TETRAD_TRY(command.body, read_schema_change(format, in));
       return {};
     }
     case CommandType::kSplitTablet: {
@@ -424,13 +436,13 @@ Bytes encode_meta_command(const MetaCommand& command) {
 Result<MetaCommand> decode_meta_command(BytesView encoded) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format != kCommandFormat)
+  if (format != kCommandFormat && format != kFormatWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata command format {}", format);
   TETRAD_TRY(const uint8_t type, in.read_u8());
   MetaCommand command;
   TETRAD_TRY(command.id, read_uuid(in));
   TETRAD_TRY(command.origin.value, read_uuid(in));
-  TETRAD_TRY_VOID(read_body(static_cast<CommandType>(type), in, command));
+  TETRAD_TRY_VOID(read_body(format, static_cast<CommandType>(type), in, command));
   if (!in.at_end())
     return fail(ErrorCode::kCorruption, "{} bytes after a metadata command", in.remaining());
   return command;

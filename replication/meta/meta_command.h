@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is proposed to the metadata group, and what it does to the state.
 //
-//   command := u8 version (1), u8 type, 16 B command id, 16 B origin host id, body
+//   command := u8 version (2; 1 has no change logs), u8 type, 16 B command id, 16 B origin host id,
+//   body
 // The types are in logs and snapshots: never renumber.
 #pragma once
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metadata state and its bytes.
 //
-//   state := u8 version (1), 16 B cluster id, name, secret, varint applied, varint schema version,
+//   state := u8 version (2; 1 has no change logs), 16 B cluster id, name, secret, varint applied,
+//   varint schema version,
 //            schema objects, nodes, tables, retired, settings, varint next incarnation,
 //            varint next tablet id, outcomes
-//   table := 16 B id, keyspace, name, varint incarnation, varint max partition MB, tablet map
+//   table := 16 B id, keyspace, name, varint incarnation, varint max partition MB,
+//            varint incarnation of the change log (0: none), tablet map
 // Lists are a varint count and their parts; texts are a varint size and bytes.
 #include "replication/meta/meta_state.h"
 
@@ -18,7 +20,8 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kStateFormat = 1;
+constexpr uint8_t kStateFormat = 2;
+constexpr uint8_t kFormatWithoutChangeLogs = 1;
 
 Result<Uuid> read_uuid(ByteReader& in) {
   TETRAD_TRY(const BytesView bytes, in.read_raw(16));
@@ -62,16 +65,21 @@ void write_table(const TableInfo& table, ByteWriter& out) {
   out.bytes(table.name);
   out.varint(table.incarnation.value);
   out.varint(table.max_partition_mb);
+  out.varint(table.change_log ? table.change_log->value : 0);
   partitioner::encode_tablet_map(table.tablets, out.out());
 }
 
-Result<std::shared_ptr<const TableInfo>> read_table(ByteReader& in) {
+Result<std::shared_ptr<const TableInfo>> read_table(uint8_t format, ByteReader& in) {
   auto table = std::make_shared<TableInfo>();
   TETRAD_TRY(table->id.value, read_uuid(in));
   TETRAD_TRY(table->keyspace, read_string(in));
   TETRAD_TRY(table->name, read_string(in));
   TETRAD_TRY(table->incarnation.value, read_u32(in));
   TETRAD_TRY(table->max_partition_mb, read_u32(in));
+  if (format != kFormatWithoutChangeLogs) {
+    TETRAD_TRY(const uint32_t change_log, read_u32(in));
+    if (change_log != 0) table->change_log = TableIncarnation{change_log};
+  }
   TETRAD_TRY(table->tablets, partitioner::decode_tablet_map(in));
   return std::shared_ptr<const TableInfo>(std::move(table));
 }
@@ -115,7 +123,7 @@ void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t
   }
 }
 
-Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
+Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& state) {
   TETRAD_TRY(const uint64_t nodes, in.read_varint());
   for (uint64_t i = 0; i < nodes; ++i) {
     TETRAD_TRY(NodeInfo node, decode_node_info(in));
@@ -126,7 +134,7 @@ Result<void> read_nodes_and_tables(ByteReader& in, MetaState& state) {
   std::map<TableId, std::shared_ptr<const TableInfo>> by_id;
   std::map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
   for (uint64_t i = 0; i < tables; ++i) {
-    TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(in));
+    TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(format, in));
     by_incarnation[table->incarnation] = table;
     count_members(*table, state.load, 1);
     by_id[table->id] = table;
@@ -212,7 +220,7 @@ void encode_meta_state(const MetaState& state, Bytes& out) {
 Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format != kStateFormat)
+  if (format != kStateFormat && format != kFormatWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata state format {}", format);
   auto state = std::make_shared<MetaState>();
   TETRAD_TRY(state->cluster_id, read_uuid(in));
@@ -222,7 +230,7 @@ Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
   TETRAD_TRY(state->schema_version.value, in.read_varint());
   TETRAD_TRY(auto objects, read_texts(in));
   state->schema_objects = base::SharedMap(std::move(objects));
-  TETRAD_TRY_VOID(read_nodes_and_tables(in, *state));
+  TETRAD_TRY_VOID(read_nodes_and_tables(format, in, *state));
   TETRAD_TRY(state->settings, read_texts(in));
   TETRAD_TRY(state->next_incarnation, read_u32(in));
   TETRAD_TRY(state->next_tablet_id, in.read_varint());

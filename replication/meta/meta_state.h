@@ -38,6 +38,10 @@ struct TableInfo {
   std::string keyspace, name;
   TableIncarnation incarnation;
   uint32_t max_partition_mb = 0;  // 0: the setting max_physical_partition_mb
+  /// Under which each store keeps its log of this table's changes; unset: no changes are kept.
+  /// Lower than `incarnation`: the log is as old as the table; otherwise the table may have older
+  /// rows.
+  std::optional<TableIncarnation> change_log;
   partitioner::TabletMap tablets;
 };
 
@@ -94,11 +98,13 @@ struct SchemaChange {
     std::string keyspace, name;
     uint32_t max_partition_mb = 0;
     uint32_t initial_tablets = 0;  // 0: as placement decides
+    bool change_log = false;
   };
   struct AlteredTable {
     TableId id;
     std::string keyspace, name;
     uint32_t max_partition_mb = 0;
+    bool change_log = false;  // what was kept is gone once it is false
   };
   SchemaVersion expected;
   std::vector<std::pair<std::string, std::optional<std::string>>> objects;  // unset text: erase

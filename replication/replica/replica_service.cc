@@ -14,7 +14,8 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                                HybridClock& clock, std::vector<storage::Store*> stores,
-                               StoreCleanup& cleanup, storage::FoldReader read_fold, Logger logger)
+                               StoreCleanup& cleanup, ChangeLogs& changes,
+                               storage::FoldReader read_fold, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
@@ -22,6 +23,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       self_(rpc.self()),
       stores_(std::move(stores)),
       cleanup_(cleanup),
+      changes_(changes),
       read_fold_(read_fold),
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
@@ -84,9 +86,13 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
   subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
     if (before != now) run_waiting();
   });
+  changes_.on_opened([this] { run_waiting(); });
 }
 
-ReplicaService::~ReplicaService() { reactor_.cancel(timer_); }
+ReplicaService::~ReplicaService() {
+  changes_.on_opened(nullptr);
+  reactor_.cancel(timer_);
+}
 
 void ReplicaService::take(std::unique_ptr<ShardCall> call) {
   if (call->verb() == Verb::kMutate)
@@ -140,8 +146,8 @@ ReplicaService::Place ReplicaService::place_of(const MetaState& state, TableInca
   }
   const partitioner::Tablet& tablet = table->tablets.find(position);
   if (epoch < tablet.epoch && !TETRAD_MUTANT(old_epoch_accepted))
-    return {Standing::kStaleEpoch, &tablet};
-  return {tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent, &tablet};
+    return {Standing::kStaleEpoch, &tablet, table};
+  return {tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent, &tablet, table};
 }
 
 /// In a tablet and an epoch that are current.
@@ -186,10 +192,15 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     return;
   }
   const MetaSnapshot state = meta_.snapshot();
-  const auto [standing, tablet] = place_of(*state, mutation.incarnation, mutation.position, epoch);
+  const auto [standing, tablet, table] =
+      place_of(*state, mutation.incarnation, mutation.position, epoch);
   Standing now = standing;
   if (now == Standing::kCurrent && tablet != nullptr)
     now = standing_of_rows(store, mutation, *tablet, merged);
+  const bool is_logged = table != nullptr && table->change_log.has_value() &&
+                         !(merged && TETRAD_MUTANT(merged_not_logged));
+  if (is_logged && now == Standing::kCurrent && !changes_.may_take(*table, store))
+    now = Standing::kAhead;
   if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline,
@@ -206,6 +217,10 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     metrics_.refused_stale.add();
     done(std::unexpected(refusal(now)));
     return;
+  }
+  if (is_logged) {
+    Result<void> noted = changes_.note(*table, store, mutation);
+    if (!noted) return done(std::move(noted));
   }
   if (TETRAD_MUTANT(limits_at_replica) && tablet != nullptr && tablet->full)
     return done(fail(ErrorCode::kInvalid, "the tablet is full"));

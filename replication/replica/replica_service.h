@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/reactor.h"
+#include "replication/changes/change_log.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
@@ -35,7 +36,7 @@ class ReplicaService {
   /// `read_fold` knows what peers want rows to be folded to; null: nothing.
   /// Registers its verbs; everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                 std::vector<storage::Store*> stores, StoreCleanup& cleanup,
+                 std::vector<storage::Store*> stores, StoreCleanup& cleanup, ChangeLogs& changes,
                  storage::FoldReader read_fold, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
@@ -80,7 +81,9 @@ class ReplicaService {
   enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
   struct Place {
     Standing standing;
-    const partitioner::Tablet* tablet = nullptr;  // in the map that was asked, if it has the table
+    /// In the map that was asked, if it has the table.
+    const partitioner::Tablet* tablet = nullptr;
+    const TableInfo* table = nullptr;
   };
   /// `position`: for a range its end.
   static Place place_of(const MetaState& state, TableIncarnation incarnation, RingPosition position,
@@ -99,6 +102,7 @@ class ReplicaService {
   const HostId self_;
   const std::vector<storage::Store*> stores_;
   StoreCleanup& cleanup_;
+  ChangeLogs& changes_;
   const storage::FoldReader read_fold_;
   Logger logger_;
   ReplicaMetrics metrics_;

@@ -38,6 +38,7 @@ enum class Verb : uint8_t {
   kRepairRange = 75,
   kHint = 76,
   kTruncate = 77,
+  kChanges = 78,  // a page of a store's change log
 };
 
 }  // namespace tetrad::replication

@@ -8,12 +8,13 @@ namespace tetrad::replication {
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            storage::LocalLog& log, MetaService& meta,
                            std::vector<storage::Store*> stores, int64_t load_period_us,
-                           const Logger& logger)
+                           const ChangeLogOptions& changes, const Logger& logger)
     : stores_(std::move(stores)),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
+      changes_(reactor, rpc, meta, stores_, changes, logger.named("changes")),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, logger.named("tablets")),
-      stream_(reactor, rpc, meta, stores_, cleanup_, logger.named("tablets")) {
+      stream_(reactor, rpc, meta, stores_, cleanup_, changes_, logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
@@ -38,6 +39,12 @@ void ShardTablets::register_in(base::MetricsRegistry& metrics, const std::string
   metrics.add("tetrad_replication_foreign_keys_erased_total",
               "Keys erased of physical partitions that are not, or not yet, of their store.",
               labels, cleanup_.metrics().keys_erased);
+  metrics.add("tetrad_replication_changes_logged_total",
+              "Entries of change logs written by this shard's stores.", labels,
+              changes_.metrics().entries);
+  metrics.add("tetrad_replication_changes_erased_total",
+              "Entries of change logs erased after their retention.", labels,
+              changes_.metrics().erased);
   metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
               labels, splits_.metrics().splits);
   metrics.add("tetrad_replication_tablets_filled_total",

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "replication/changes/change_log.h"
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
 #include "replication/tablets/store_cleanup.h"
@@ -18,9 +19,13 @@ class ShardTablets {
   /// `stores` by number; null: another shard's. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, std::vector<storage::Store*> stores, int64_t load_period_us,
-               const Logger& logger);
-  void start() { load_.start(); }
+               const ChangeLogOptions& changes, const Logger& logger);
+  void start() {
+    load_.start();
+    changes_.start();
+  }
   StoreCleanup& cleanup() { return cleanup_; }
+  ChangeLogs& changes() { return changes_; }
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
@@ -28,6 +33,7 @@ class ShardTablets {
 
   const std::vector<storage::Store*> stores_;
   StoreCleanup cleanup_;
+  ChangeLogs changes_;
   LoadReporter load_;
   SplitRunner splits_;
   TabletStream stream_;

@@ -45,12 +45,13 @@ Error still_erasing() {
 
 TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                            std::vector<storage::Store*> stores, StoreCleanup& cleanup,
-                           Logger logger)
+                           ChangeLogs& changes, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       stores_(std::move(stores)),
       cleanup_(cleanup),
+      changes_(changes),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kConfirmEpoch,
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -212,14 +213,20 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
     TETRAD_CO_TRY(Bytes bytes, std::move(page));
     const auto found = find(what, store);
     if (!found) co_return std::unexpected<Error>(found.error());
-    Result<void> taken = co_await take(found->store, std::move(bytes), &after, &exhausted);
+    Found place = *found;
+    Result<void> taken =
+        co_await take(std::move(place), store, std::move(bytes), &after, &exhausted);
     TETRAD_CO_TRY_VOID(std::move(taken));
   }
   co_return Result<void>();
 }
 
-Task<Result<void>> TabletStream::take(storage::Store* store, Bytes page, Bytes* next,
+Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, Bytes* next,
                                       bool* exhausted) {
+  const TableInfo& table = *found.table;
+  const bool is_logged = table.change_log.has_value() && !TETRAD_MUTANT(streams_not_logged);
+  if (is_logged && !changes_.may_take(table, store))
+    co_return fail(ErrorCode::kBehind, "the change log is being opened");
   base::ByteReader in(page);
   TETRAD_CO_TRY(const uint8_t end, in.read_u8());
   TETRAD_CO_TRY(const BytesView after, in.read_bytes());
@@ -244,7 +251,12 @@ Task<Result<void>> TabletStream::take(storage::Store* store, Bytes page, Bytes* 
     ++tally->left;
     metrics_.mutations_taken.add();
     metrics_.bytes_taken.add(encoded.size());
-    store->apply_merged(mutation, one_done);
+    Result<void> noted;
+    if (is_logged) noted = changes_.note(table, store, mutation);
+    if (noted)
+      found.store->apply_merged(mutation, one_done);
+    else
+      one_done(std::move(noted));
   }
   one_done(Result<void>());
   const bool all = co_await applied;

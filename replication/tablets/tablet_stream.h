@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/task_group.h"
+#include "replication/changes/change_log.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
@@ -27,7 +28,8 @@ class TabletStream {
 
   /// `stores` by number; null: another shard's.
   TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-               std::vector<storage::Store*> stores, StoreCleanup& cleanup, Logger logger);
+               std::vector<storage::Store*> stores, StoreCleanup& cleanup, ChangeLogs& changes,
+               Logger logger);
   ~TabletStream();
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
@@ -55,13 +57,14 @@ class TabletStream {
   void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   Task<void> fill(TabletEpoch what, uint32_t store);
   Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
-  Task<Result<void>> take(storage::Store* store, Bytes page, Bytes* next, bool* exhausted);
+  Task<Result<void>> take(Found found, uint32_t store, Bytes page, Bytes* next, bool* exhausted);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
   MetaService& meta_;
   const std::vector<storage::Store*> stores_;
   StoreCleanup& cleanup_;
+  ChangeLogs& changes_;
   const Logger logger_;
   Metrics metrics_;
   std::map<Key, Fill> fills_;

@@ -59,6 +59,11 @@ Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
   co_return results;
 }
 
+Task<Result<replication::ChangesPage>> LocalCoordinator::changes(replication::ChangesCommand,
+                                                                 replication::ReadOptions) {
+  co_return fail(ErrorCode::kInvalid, "not there");
+}
+
 Task<Result<replication::Counted>> LocalCoordinator::count(storage::ReadCommand command,
                                                            replication::ReadOptions options) {
   command.count_only = true;

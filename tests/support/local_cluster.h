@@ -50,6 +50,8 @@ class LocalCoordinator final : public replication::Coordinator {
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
   Task<Result<replication::Counted>> count(storage::ReadCommand command,
                                            replication::ReadOptions options) override;
+  Task<Result<replication::ChangesPage>> changes(replication::ChangesCommand command,
+                                                 replication::ReadOptions options) override;
   int64_t next_timestamp_us() override;
 
   std::vector<storage::Mutation> written;  // what the last write() got

@@ -122,12 +122,18 @@ DataCluster::DataCluster(uint64_t seed)
                .fills_up = seed % 3 == 1,
                .purges = seed % 7 > 3,
                .one_keeps = seed % 7 == 5,
+               .feeds = seed % 2 == 0 || seed % 7 == 1,
+               .feeds_late = seed % 5 == 4,
                .on_rocks = seed % 10 == 5 && seed % 7 != 3},
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
       cluster_(seed) {
   const uint64_t nodes = seed % 4 == 0 ? 1 : 2 + seed % 5;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
+  if (profile_.feeds) {
+    feeds_.emplace_back(seed, std::nullopt);
+    feeds_.emplace_back(seed + 1, static_cast<int>(random_.below(kKeys)));
+  }
   constexpr int64_t kNeverUs = int64_t{1} << 50;
   if (profile_.one_keeps) cluster_[0].data_options.purge.look_every_us = kNeverUs;
 }
@@ -170,8 +176,11 @@ std::string DataCluster::run() {
                     static_cast<int>(random_.below(60));
   const uint64_t pause_max_us = profile_.purges && !profile_.grows ? 300'000 : 150'000;
   const int truncate_at = profile_.truncates ? static_cast<int>(random_.below(50)) : -1;
+  const int feeds_at = profile_.feeds_late ? static_cast<int>(random_.below(30)) : -1;
   for (int step = 0; step < steps; ++step) {
     fault();
+    if (step == feeds_at) turn_on_feeds();
+    if (auto wrong = step_feeds(); !wrong.empty()) return "under faults: " + wrong;
     if (random_.one_in(8)) change_tablets();
     if (step == truncate_at) truncate();
     for (int n = 0; n < 3; ++n) start_operation();
@@ -196,6 +205,7 @@ std::string DataCluster::make_table() {
   table.keyspace = "ks";
   table.name = "t";
   table.max_partition_mb = 1;
+  table.change_log = profile_.feeds && !profile_.feeds_late;
   change.new_tables.push_back(table);
   std::optional<base::MonotonicUs> done;
   cluster_[0].spawn(change_schema(&cluster_[0], std::move(change), &done));
@@ -333,6 +343,33 @@ void DataCluster::truncate() {
   change.expected = via->state()->schema_version;
   change.truncated_tables.push_back(via->state()->tables.begin()->first);
   via->spawn(change_schema(via, std::move(change), &truncated_us_));
+}
+
+void DataCluster::turn_on_feeds() {
+  SimNode* const via = random_ready_node();
+  if (via == nullptr || via->state()->tables.empty()) return;
+  const replication::TableInfo& table = *via->state()->tables.begin()->second;
+  replication::SchemaChange change;
+  change.expected = via->state()->schema_version;
+  change.altered_tables.push_back({table.id, "ks", "t", table.max_partition_mb, true});
+  via->spawn(change_schema(via, std::move(change), &feeds_on_us_));
+}
+
+std::string DataCluster::step_feeds() {
+  for (FeedReader& feed : feeds_) {
+    if (random_.one_in(3)) continue;
+    if (auto wrong = feed.step(cluster_, history_); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string DataCluster::check_feeds_at_end() {
+  const auto& table = *newest_state()->tables.begin()->second;
+  if (!table.change_log) return "";  // nobody could be asked to turn it on
+  cluster_.world().run_for(1'000'000);
+  for (FeedReader& feed : feeds_)
+    if (auto wrong = feed.finish(cluster_, history_); !wrong.empty()) return wrong;
+  return "";
 }
 
 void DataCluster::heal() {
@@ -601,6 +638,7 @@ std::string DataCluster::check_end() {
   if (auto wrong = check_members(); !wrong.empty()) return wrong;
   if (auto wrong = check_reads_at_end(); !wrong.empty()) return wrong;
   if (auto wrong = check_writes_at_end(); !wrong.empty()) return wrong;
+  if (auto wrong = check_feeds_at_end(); !wrong.empty()) return wrong;
   if (auto wrong = check_members(); !wrong.empty() || !profile_.purges) return wrong;
   if (auto wrong = check_purged(); !wrong.empty()) return wrong;
   return check_reads_at_end();

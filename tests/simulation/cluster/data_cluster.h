@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "tests/simulation/cluster/feed_reader.h"
 #include "tests/simulation/cluster/history.h"
 #include "tests/simulation/support/sim_cluster.h"
 
@@ -31,6 +32,8 @@ class DataCluster {
     bool fills_up = false;    // tablets are marked as full before the end
     bool purges = false;      // repairs and sweeps every second, so that what was deleted goes
     bool one_keeps = false;   // but the first node keeps it: the others must not get it back
+    bool feeds = false;       // the table keeps a change log, which is read meanwhile
+    bool feeds_late = false;  // but not from the beginning on
     bool on_rocks = false;    // RocksDB below, whose threads no seed rules
   };
 
@@ -39,6 +42,9 @@ class DataCluster {
   void fault();
   void change_tablets();
   void truncate();
+  void turn_on_feeds();
+  std::string step_feeds();
+  std::string check_feeds_at_end();
   void start_operation();
   void heal();
   std::string check_history() const;
@@ -69,10 +75,11 @@ class DataCluster {
   const uint32_t shards_;  // of each node
   SimCluster cluster_;
   History history_;
+  std::vector<FeedReader> feeds_;
   std::map<HostId, size_t> node_of_host_;
   replication::MetaSnapshot newest_;
   int64_t last_timestamp_ = 0;
-  std::optional<base::MonotonicUs> truncate_begun_us_, truncated_us_;
+  std::optional<base::MonotonicUs> truncate_begun_us_, truncated_us_, feeds_on_us_;
 };
 
 }  // namespace tetrad::simulation

@@ -7,6 +7,7 @@
 //   - after the faults everything works again, full tablets answer reads, tablets have their
 //   members, the metadata group an odd number of voters;
 //   - what was read at ALL is equal on all replicas, digests too;
+//   - readers of the change feed miss nothing (feed_reader.h);
 //   - where it is purged, nothing stays in the end of what was deleted.
 //
 // usage: data_simulation [--seeds A..B] [--mutant NAME] [--verbose]
@@ -57,6 +58,12 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(horizon_not_cut),
     TETRAD_MUTANT_ROW(purge_over_horizon),
     TETRAD_MUTANT_ROW(purge_hides_nothing),
+    TETRAD_MUTANT_ROW(streams_not_logged),
+    TETRAD_MUTANT_ROW(merged_not_logged),
+    TETRAD_MUTANT_ROW(changes_ask_one),
+    TETRAD_MUTANT_ROW(change_places_ahead),
+    TETRAD_MUTANT_ROW(change_sequence_restarts),
+    TETRAD_MUTANT_ROW(change_reach_ignored),
 };
 #undef TETRAD_MUTANT_ROW
 

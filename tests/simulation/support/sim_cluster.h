@@ -129,7 +129,7 @@ class SimNode {
       rpc->receive_forwarded(std::move(message));
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
-    make_data(0, life.node->rpc(), life.node->meta(), life.node->cleanup());
+    make_data(0, life.node->rpc(), life.node->meta(), life.node->cleanup(), life.node->changes());
     life.node->start();
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
@@ -246,12 +246,12 @@ class SimNode {
     };
   }
   void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta,
-                 replication::StoreCleanup& cleanup) {
+                 replication::StoreCleanup& cleanup, replication::ChangeLogs& changes) {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
-                                             cleanup, options);
+                                             cleanup, changes, options);
     if (!data) throw std::runtime_error(data.error().message);
     life_->shards[shard]->data = std::move(*data);
   }
@@ -271,7 +271,7 @@ class SimNode {
           rpc->receive_forwarded(std::move(message));
         });
     make_data(number, shard.replication->rpc(), shard.replication->meta(),
-              shard.replication->cleanup());
+              shard.replication->cleanup(), shard.replication->changes());
     shard.replication->start();
   }
 

@@ -212,6 +212,95 @@ TEST_CASE("incarnations and tablet ids are never given twice") {
   CHECK(group.state->retired == std::vector<TableIncarnation>{TableIncarnation{2}});
 }
 
+TEST_CASE(
+    "a change log has an incarnation of its own that says whether it is as old as the table") {
+  Group group;
+  group.form(1);
+  const auto create = [&](uint8_t number, bool change_log) {
+    SchemaChange schema = group.change();
+    schema.new_tables.push_back({table_number(number), "ks", "t", 0, 1, change_log});
+    return group.apply(schema);
+  };
+  const auto alter = [&](uint8_t number, bool change_log) {
+    SchemaChange schema = group.change();
+    schema.altered_tables.push_back({table_number(number), "ks", "t", 0, change_log});
+    return group.apply(schema);
+  };
+  const auto incarnations = [](std::initializer_list<uint32_t> numbers) {
+    std::vector<TableIncarnation> out;
+    for (const uint32_t number : numbers) out.push_back({number});
+    return out;
+  };
+  REQUIRE(create(1, true));
+  REQUIRE(create(2, false));
+  CHECK(group.table(1).change_log == TableIncarnation{1});
+  CHECK(group.table(1).incarnation == TableIncarnation{2});
+  CHECK(group.state->table(TableIncarnation{1}) == nullptr);
+  CHECK(!group.table(2).change_log);
+  REQUIRE(alter(2, true));
+  CHECK(group.table(2).change_log == TableIncarnation{4});
+  CHECK(group.table(2).incarnation == TableIncarnation{3});
+  REQUIRE(alter(2, true));
+  CHECK(group.table(2).change_log == TableIncarnation{4});
+  CHECK(group.state->retired.empty());
+
+  Bytes bytes;
+  encode_meta_state(*group.state, bytes);
+  const auto decoded = decode_meta_state(bytes);
+  REQUIRE(decoded);
+  CHECK((*decoded)->table(table_number(2))->change_log == TableIncarnation{4});
+
+  REQUIRE(alter(2, false));
+  CHECK(!group.table(2).change_log);
+  CHECK(group.table(2).incarnation == TableIncarnation{3});
+  CHECK(group.state->retired == incarnations({4}));
+  SchemaChange truncate = group.change();
+  truncate.truncated_tables = {table_number(1), table_number(2)};
+  REQUIRE(group.apply(truncate));
+  CHECK(group.table(1).change_log == TableIncarnation{5});
+  CHECK(group.table(1).incarnation == TableIncarnation{6});
+  CHECK(!group.table(2).change_log);
+  CHECK(group.state->retired == incarnations({4, 2, 1, 3}));
+  SchemaChange drop = group.change();
+  drop.dropped_tables = {table_number(1)};
+  REQUIRE(group.apply(drop));
+  CHECK(group.state->retired == incarnations({4, 2, 1, 3, 6, 5}));
+}
+
+TEST_CASE("commands and states from before there were change logs are read as they were meant") {
+  Group group;
+  group.form(1);
+  MetaCommand command;
+  command.id = base::make_random_uuid(group.random);
+  SchemaChange schema = group.change();
+  schema.new_tables.push_back({table_number(1), "ks", "t1", 7, 1});
+  command.body = schema;
+  Bytes bytes = encode_meta_command(command);
+  constexpr size_t kChangeLogFromEnd = 4;  // before three empty lists
+  Bytes wrong = bytes;
+  wrong[wrong.size() - kChangeLogFromEnd] = 2;
+  CHECK(!decode_meta_command(wrong));
+  bytes.erase(bytes.size() - kChangeLogFromEnd, 1);
+  CHECK(!decode_meta_command(bytes));
+  bytes[0] = 1;
+  REQUIRE(group.apply_bytes(bytes));
+  CHECK(!group.table(1).change_log);
+  CHECK(group.table(1).max_partition_mb == 7);
+
+  Bytes state;
+  encode_meta_state(*group.state, state);
+  const size_t name = state.rfind("\x02t1");
+  REQUIRE(name != Bytes::npos);
+  state.erase(name + 5, 1);  // behind the incarnation and the limit
+  state[0] = 1;
+  const auto decoded = decode_meta_state(state);
+  REQUIRE(decoded);
+  CHECK(!(*decoded)->table(table_number(1))->change_log);
+  CHECK((*decoded)->table(table_number(1))->tablets.tablets().size() == 1);
+  state[0] = 3;
+  CHECK(!decode_meta_state(state));
+}
+
 TEST_CASE("a split applies to the range it was made for only") {
   Group group;
   group.form(1);
