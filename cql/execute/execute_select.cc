@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cql/execute/aggregate_fold.h"
+#include "cql/execute/change_feed.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
 #include "cql/system/virtual_tables.h"
@@ -107,11 +108,14 @@ Task<Result<StatementResult>> SelectRun::run() {
     TETRAD_CO_TRY_VOID(check_time());
   }
   if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
-  if (has_read_) {
-    if (!statement_.usual_bytes_.is_known()) context_.answers.learn_unknown(largest_chunk_);
-    statement_.usual_bytes_.learn(largest_chunk_);
-  }
+  remember_sizes();
   co_return finish();
+}
+
+void SelectRun::remember_sizes() const {
+  if (!has_read_) return;
+  if (!statement_.usual_bytes_.is_known()) context_.answers.learn_unknown(largest_chunk_);
+  statement_.usual_bytes_.learn(largest_chunk_);
 }
 
 Result<void> SelectRun::check_time() const {
@@ -536,6 +540,10 @@ bool SelectStatement::is_current(const SchemaSnapshot& schema) const {
 
 Task<Result<StatementResult>> SelectStatement::execute(ExecuteContext& context,
                                                        std::span<const BoundValue> values) const {
+  if (where_.change_feed() != nullptr) {
+    auto page = co_await read_change_feed(*this, context, values);
+    co_return page;
+  }
   SelectRun run(*this, context, values);
   auto result = co_await run.run();
   co_return result;

@@ -38,8 +38,8 @@ struct SelectProgress {
   RingPosition last_position_;
 };
 
-/// One execution of a SELECT.
-class SelectRun : private SelectProgress {
+/// One execution of a SELECT. Pages of the change feed share its parts (change_feed.h).
+class SelectRun : protected SelectProgress {
  public:
   SelectRun(const SelectStatement& statement, ExecuteContext& context,
             std::span<const BoundValue> values)
@@ -51,7 +51,7 @@ class SelectRun : private SelectProgress {
 
   Task<Result<StatementResult>> run();
 
- private:
+ protected:
   using PartitionData = storage::PartitionData;
   using ReadCommand = storage::ReadCommand;
   using ReadEnd = storage::ReadEnd;
@@ -85,7 +85,9 @@ class SelectRun : private SelectProgress {
   void limit(ReadCommand& command) const;
   /// What a read has shown of sizes. True: it was withheld, and is tried again with more room.
   bool learn_from(const ReadResult& chunk);
-  uint64_t bytes_held() const { return result_.cells.size() + sorted_bytes_; }
+  /// For the next run of the statement.
+  void remember_sizes() const;
+  uint64_t bytes_held() const { return result_.cells.size() + sorted_bytes_ + kept_bytes_; }
 
   /// The store knows nothing of dropped columns: to it a row of their cells only is live.
   bool store_counts() const { return statement_.table_->dropped_columns.empty(); }
@@ -231,6 +233,7 @@ class SelectRun : private SelectProgress {
   int64_t groups_of_partition_ = 0, last_groups_ = 0;
   std::vector<SortedRow> sorted_;
   size_t sorted_bytes_ = 0;
+  uint64_t kept_bytes_ = 0;  // of chunks that wait for others
   RowsResult result_;
 };
 

@@ -49,12 +49,7 @@ ast::Relation Parser::relation() {
     result.values.push_back(term());
     expect(TokenKind::kRightParenthesis);
   } else if (is_word("cosmos_changefeed_start_time") && is(TokenKind::kLeftParenthesis, 1)) {
-    advance();
-    advance();
-    expect(TokenKind::kRightParenthesis);
-    expect(TokenKind::kEqual);
-    result.target = ast::Relation::Target::kChangeFeed;
-    result.values.push_back(term());
+    change_feed_relation(result);
   } else {
     column_relation(result);
   }
@@ -168,6 +163,27 @@ void Parser::token_relation(ast::Relation& relation) {
   relation.target = ast::Relation::Target::kToken;
   advance();
   relation.columns = names_in_parentheses();
+  if (accept_between(relation)) return;
+  const auto op = accept_comparison();
+  if (!op) {
+    fail_no_viable();
+    return;
+  }
+  relation.op = *op;
+  relation.values.push_back(term());
+}
+
+// Only = has a meaning, which is not for the grammar to say.
+void Parser::change_feed_relation(ast::Relation& relation) {
+  relation.target = ast::Relation::Target::kChangeFeed;
+  advance();
+  advance();
+  expect(TokenKind::kRightParenthesis);
+  if (accept(Keyword::kIn)) {
+    relation.op = RelationOperator::kIn;
+    in_values(relation.in_marker, relation.values);
+    return;
+  }
   if (accept_between(relation)) return;
   const auto op = accept_comparison();
   if (!op) {

@@ -174,6 +174,7 @@ class Parser {
   ast::Relation relation();
   void tuple_relation(ast::Relation& relation);
   void token_relation(ast::Relation& relation);
+  void change_feed_relation(ast::Relation& relation);
   void column_relation(ast::Relation& relation);
   std::optional<ast::RelationOperator> accept_comparison();
   bool accept_between(ast::Relation& relation);

@@ -255,9 +255,10 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
         check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
-  if (table.options.max_partition_mb != old->options.max_partition_mb) {
+  if (table.options.max_partition_mb != old->options.max_partition_mb ||
+      table.options.cdc != old->options.cdc) {
     out.change.altered_tables.push_back(
-        {table.id, keyspace_name, name, table.options.max_partition_mb});
+        {table.id, keyspace_name, name, table.options.max_partition_mb, table.options.cdc});
   }
   return out;
 }

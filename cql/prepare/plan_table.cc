@@ -290,7 +290,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
                                 static_cast<uint16_t>(input.random.next()), input.random.next())};
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
   out.change.new_tables.push_back({table.id, keyspace_name, name, table.options.max_partition_mb,
-                                   table.options.initial_partitions});
+                                   table.options.initial_partitions, table.options.cdc});
   out.answer = table_changed(Kind::kCreated, keyspace_name, name);
   return out;
 }

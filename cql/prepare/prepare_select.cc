@@ -9,6 +9,7 @@
 #include "cql/prepare/prepared_select.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/json.h"
+#include "cql/types/keyword.h"
 #include "cql/types/ordered_encoding.h"
 
 namespace tetrad::cql {
@@ -107,6 +108,7 @@ class SelectPreparer {
                       "and have unpredictable performance."));
     TETRAD_TRY_VOID(check_enabled(guardrails.group_by || source_.group_by.empty(), "group_by",
                                   "GROUP BY functionality"));
+    TETRAD_TRY_VOID(check_change_feed());
     TETRAD_TRY_VOID(select_list());
     for (const ast::Ordering& ordering : source_.order_by) {
       TETRAD_TRY([[maybe_unused]] const auto* known, builder_.column(ordering.column));
@@ -122,6 +124,9 @@ class SelectPreparer {
                     "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries");
       }
       TETRAD_TRY_VOID(check_distinct());
+    }
+    if (made_->where_.change_feed() != nullptr && made_->is_aggregate_) {
+      return not_with_change_feed("Aggregates");
     }
     TETRAD_TRY_VOID(group_by());
     if (source_.per_partition_limit && made_->is_aggregate_ && !made_->is_grouped_) {
@@ -194,6 +199,34 @@ class SelectPreparer {
     made_->result_metadata_ = std::make_shared<const ResultMetadata>(std::move(specs));
     made_->is_aggregate_ = builder_.has_aggregates();
     return {};
+  }
+
+  static std::unexpected<Error> not_with_change_feed(std::string_view what) {
+    return fail(ErrorCode::kInvalid, "{} cannot be used with {}()", what, kChangeFeedFunction);
+  }
+
+  /// What has no meaning for a feed without an end.
+  Result<void> check_change_feed() const {
+    if (std::ranges::none_of(source_.where, [](const ast::Relation& relation) {
+          return relation.target == ast::Relation::Target::kChangeFeed;
+        }))
+      return {};
+    if (source_.distinct) return not_with_change_feed("DISTINCT");
+    if (!source_.group_by.empty()) return not_with_change_feed("GROUP BY");
+    if (!source_.order_by.empty()) return not_with_change_feed("ORDER BY");
+    if (source_.per_partition_limit) return not_with_change_feed("PER PARTITION LIMIT");
+    if (source_.limit) return not_with_change_feed("LIMIT");
+    if (source_.allow_filtering) return not_with_change_feed("ALLOW FILTERING");
+    if (table_->options.cdc) return {};
+    if (table_->is_virtual || table_->keyspace == kTracesKeyspace) {
+      return fail(ErrorCode::kInvalid, "Tables of system keyspaces have no change feed");
+    }
+    const std::string name =
+        quote_identifier(table_->keyspace) + "." + quote_identifier(table_->name);
+    return fail(ErrorCode::kInvalid,
+                "Table {} keeps no log of its changes: switch it on with ALTER TABLE {} WITH "
+                "cdc = true",
+                name, name);
   }
 
   std::string name_of(const ast::Selector& selector) const {

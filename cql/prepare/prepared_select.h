@@ -43,6 +43,7 @@ class SelectStatement final : public Statement {
  private:
   friend class SelectPreparer;
   friend class SelectRun;
+  friend class ChangeFeedRun;
 
   TablePtr table_;
   Restrictions where_;

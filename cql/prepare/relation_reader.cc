@@ -33,7 +33,7 @@ class RelationReader {
       case ast::Relation::Target::kColumn:
         return single_column(relation);
       case ast::Relation::Target::kChangeFeed:
-        return fail(ErrorCode::kInvalid, "not supported yet: the change feed");
+        return change_feed(relation);
       case ast::Relation::Target::kCustomIndex:
         break;
     }
@@ -379,6 +379,23 @@ class RelationReader {
       return fail(ErrorCode::kInvalid, "{} cannot be used with the token function",
                   ast::relation_operator_name(relation.op));
     }
+    return restriction;
+  }
+
+  // --- the change feed ---
+
+  Result<RestrictionPtr> change_feed(const ast::Relation& relation) {
+    if (of_ != WhereOf::kSelect) {
+      return fail(ErrorCode::kInvalid, "{}() cannot be used in WHERE clauses for {} statements",
+                  kChangeFeedFunction, statement_name(of_));
+    }
+    if (relation.op != Op::kEqual) {
+      return fail(ErrorCode::kInvalid, "{}() can only be restricted by =: {}", kChangeFeedFunction,
+                  ast::to_string(relation));
+    }
+    auto restriction = std::make_unique<Restriction>();
+    TETRAD_TRY(restriction->equal, single(relation.values[0], {std::string(kChangeFeedMarker),
+                                                               timestamp_type(), nullptr}));
     return restriction;
   }
 

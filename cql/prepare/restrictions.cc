@@ -44,6 +44,7 @@ class Restrictions::Builder {
 
   Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
     for (const ast::Relation& relation : relations) TETRAD_TRY_VOID(add(relation));
+    TETRAD_TRY_VOID(check_change_feed());
     TETRAD_TRY_VOID(check_partition_key());
     TETRAD_TRY_VOID(check_clustering());
     TETRAD_TRY_VOID(check_negated());
@@ -55,6 +56,13 @@ class Restrictions::Builder {
  private:
   Result<void> add(const ast::Relation& relation) {
     TETRAD_TRY(RestrictionPtr restriction, read_relation(relation, expressions_, of_));
+    if (relation.target == ast::Relation::Target::kChangeFeed) {
+      if (result_.change_feed_) {
+        return fail(ErrorCode::kInvalid, "{}() can only be restricted once", kChangeFeedFunction);
+      }
+      result_.change_feed_ = std::move(restriction->equal.items[0]);
+      return {};
+    }
     if (relation.target != ast::Relation::Target::kToken) return place(std::move(restriction));
     if (!result_.token_) {
       result_.token_ = std::move(restriction);
@@ -190,6 +198,23 @@ class Restrictions::Builder {
   }
 
   // --- the whole ---
+
+  Result<void> check_change_feed() {
+    if (!result_.change_feed_) return {};
+    const auto is_equality = [](const RestrictionPtr& restriction) {
+      return restriction && restriction->kind == Restriction::Kind::kEqual;
+    };
+    const auto& key = result_.partition_;
+    const bool others = result_.token_ || !result_.clustering_.empty() ||
+                        !result_.others_.empty() || !result_.negated_.empty();
+    const bool whole_key = std::ranges::all_of(key, is_equality);
+    const bool no_key = std::ranges::none_of(
+        key, [](const RestrictionPtr& restriction) { return restriction != nullptr; });
+    if (!others && (whole_key || no_key)) return {};
+    return fail(ErrorCode::kInvalid,
+                "With {}() nothing else can be restricted but the whole partition key, by =",
+                kChangeFeedFunction);
+  }
 
   Result<void> check_partition_key() {
     size_t restricted = 0;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ring_position.h"
@@ -23,6 +24,10 @@ struct TupleTerm {
   std::vector<ExpressionPtr> items;
   ExpressionPtr whole;
 };
+
+/// The function of a WHERE that reads the change feed, and what a marker for its value is called.
+inline constexpr std::string_view kChangeFeedFunction = "COSMOS_CHANGEFEED_START_TIME";
+inline constexpr std::string_view kChangeFeedMarker = "cosmos_changefeed_start_time()";
 
 /// Everything that is said of one column, or of some clustering columns together.
 struct Restriction {
@@ -129,6 +134,9 @@ class Restrictions {
   bool is_in(const ColumnSchema& column) const;
   /// Every partition key column has a plain equality: the fast way.
   bool single_partition() const { return single_partition_; }
+  /// The timestamp of COSMOS_CHANGEFEED_START_TIME() = …; null without one. Beside it nothing is
+  /// restricted, or the whole partition key by equalities.
+  const Expression* change_feed() const { return change_feed_.get(); }
   /// The equality terms of the partition key (single_partition()) and of the clustering key
   /// (all_clustering_equal()), in order; null where the value comes from a tuple marker.
   const Expression* partition_term(size_t position) const;
@@ -151,6 +159,7 @@ class Restrictions {
   std::vector<RestrictionPtr> others_;      // regular and static
   std::vector<RestrictionPtr> negated_;     // NOT IN … of key columns; filters always
   std::vector<Filter> filters_;
+  ExpressionPtr change_feed_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
   bool lacks_allow_filtering_ = false, filtering_enabled_ = true;

@@ -118,8 +118,6 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     } else if (name == "cdc") {
       TETRAD_TRY(const std::string text, simple_value(property));
       TETRAD_TRY(options.cdc, boolean(name, text));
-      if (options.cdc)
-        return fail(ErrorCode::kInvalid, "not supported yet: cdc = true (change data capture)");
     } else if (name == "allow_auto_snapshot" || name == "incremental_backups") {
       TETRAD_TRY(const std::string text, simple_value(property));
       auto& target =

@@ -106,7 +106,7 @@ VirtualRow option_cells(const TableSchema& table) {
           kNull,
           real(o.bloom_filter_fp_chance),
           text_map(o.caching),
-          kNull,
+          o.cdc ? flag(true) : kNull,
           text(o.comment),
           text_map(o.compaction),
           text_map(o.compression),

@@ -19,13 +19,32 @@ Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutati
                  [setter = done.setter()](Result<void> result) { setter.set(std::move(result)); });
     auto result = co_await done;
     if (!result) co_return std::unexpected(std::move(result).error());
+    note_changes(mutation);
   }
   co_return Result<void>();
+}
+
+void LocalCoordinator::note_changes(const storage::Mutation& mutation) {
+  const auto note = [&](std::optional<Bytes> clustering_key) {
+    const uint64_t number = changes_end() + 1;
+    uint64_t& last = logged_[{mutation.incarnation.value, mutation.partition_key, clustering_key}];
+    change_log_.erase(last);
+    last = number;
+    LoggedChange logged{mutation.incarnation,
+                        reactor_.wall_time_us(),
+                        {mutation.position, mutation.partition_key, std::move(clustering_key)}};
+    change_log_.emplace(number, std::move(logged));
+  };
+  if (!mutation.header.empty() && !storage::decode_row_record(mutation.header)->cells.empty()) {
+    note(std::nullopt);
+  }
+  for (const storage::RowChange& row : mutation.rows) note(row.clustering_key);
 }
 
 Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand command,
                                                          replication::ReadOptions options) {
   deadline = options.deadline;
+  level = options.level;
   ++reads;
   command.live_only = true;
   const uint64_t bytes_max = command.bytes_max;
@@ -59,9 +78,44 @@ Task<Result<std::vector<storage::ReadResult>>> LocalCoordinator::read_many(
   co_return results;
 }
 
-Task<Result<replication::ChangesPage>> LocalCoordinator::changes(replication::ChangesCommand,
-                                                                 replication::ReadOptions) {
-  co_return fail(ErrorCode::kInvalid, "not there");
+Task<Result<replication::ChangesPage>> LocalCoordinator::changes(
+    replication::ChangesCommand command, replication::ReadOptions options) {
+  deadline = options.deadline;
+  ++changes_read;
+  replication::ChangesPage page;
+  uint64_t after = 0;
+  const auto place = [&](uint64_t number) {
+    Bytes next;
+    base::ByteWriter writer(next);
+    writer.u32(command.incarnation.value);
+    writer.u64(number);
+    return next;
+  };
+  if (command.after.empty()) {
+    page.must_scan = command.since_us < changes_since_us;
+  } else {
+    if (!command.after.starts_with(place(0).substr(0, 4)))
+      co_return fail(ErrorCode::kInvalid, "The table was dropped or truncated");
+    base::ByteReader reader(BytesView(command.after).substr(4));
+    after = *reader.read_u64();
+    page.must_scan = after < changes_forgotten;
+  }
+  if (page.must_scan) after = changes_end();
+  for (const auto& [number, logged] : change_log_) {
+    if (number <= after || logged.incarnation != command.incarnation) continue;
+    if (command.after.empty() && logged.arrived_us < command.since_us) continue;
+    if (command.partition && (command.partition->position != logged.change.position ||
+                              command.partition->partition_key != logged.change.partition_key))
+      continue;
+    if (page.changes.size() == command.changes_max) {
+      page.exhausted = false;
+      break;
+    }
+    page.changes.push_back(logged.change);
+    after = number;
+  }
+  page.next = place(page.exhausted ? changes_end() : after);
+  co_return page;
 }
 
 Task<Result<replication::Counted>> LocalCoordinator::count(storage::ReadCommand command,

@@ -3,8 +3,10 @@
 // once. Statements run as text and answer as text, so that whole scripts are tests.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/assert.h"
@@ -56,12 +58,21 @@ class LocalCoordinator final : public replication::Coordinator {
 
   std::vector<storage::Mutation> written;  // what the last write() got
   uint64_t reads = 0;
-  base::Deadline deadline;  // what the last call was given
+  base::Deadline deadline;   // what the last call was given
+  ConsistencyLevel level{};  // of the last read()
   /// Every other one falls through after the sink has got something: the statement must not notice.
   uint64_t reads_here = 0;
   /// Whether counts fold; a fold is made of small pages, and of two ranges where it may be.
   bool folds = true;
   uint64_t folded = 0, given_up = 0;  // how many
+  /// The log of changes: of every table from its first write on, whether it wants one or not, by
+  /// the time of arrival. Of a place that was written again only the last entry stays, as in a
+  /// store. It reaches back to `changes_since_us`; places in it before `changes_forgotten` are
+  /// gone.
+  int64_t changes_since_us = INT64_MIN;
+  uint64_t changes_forgotten = 0;
+  uint64_t changes_read = 0;  // how many pages
+  uint64_t changes_end() const { return change_log_.empty() ? 0 : change_log_.rbegin()->first; }
   /// Gets each fold's spec and what it came to in one page.
   std::function<void(BytesView spec, BytesView state)> on_fold;
 
@@ -69,9 +80,19 @@ class LocalCoordinator final : public replication::Coordinator {
   Task<Result<replication::Counted>> count_range(storage::ReadCommand command,
                                                  replication::ReadOptions options);
 
+  void note_changes(const storage::Mutation& mutation);
+
+  struct LoggedChange {
+    TableIncarnation incarnation;
+    int64_t arrived_us;
+    replication::Change change;
+  };
   ManualReactor& reactor_;
   storage::Store& store_;
   int64_t last_timestamp_us_ = 0;
+  std::map<uint64_t, LoggedChange> change_log_;  // by number, from 1
+  using LoggedPlace = std::tuple<uint32_t, Bytes, std::optional<Bytes>>;
+  std::map<LoggedPlace, uint64_t> logged_;  // the number of its entry
 };
 
 class LocalMeta final : public replication::MetaService {

@@ -74,15 +74,6 @@ TEST_CASE_METHOD(Fixture, "filters test merged rows") {
   CHECK(pages("SELECT k, c FROM p WHERE v = 1 ALLOW FILTERING", 2) == "1 | 1\n2 | 1\n--\n3 | 1");
 }
 
-TEST_CASE_METHOD(Fixture, "the change feed is refused by its name") {
-  make_p();
-  for (const char* where : {"COSMOS_CHANGEFEED_START_TIME() = '2020-02-11 12:00:00'",
-                            "cosmos_changefeed_start_time() = ? AND k = 1"}) {
-    CHECK(error(fmt::format("SELECT * FROM p WHERE {}", where)) ==
-          "not supported yet: the change feed");
-  }
-}
-
 TEST_CASE_METHOD(Fixture, "token ranges select parts of the ring") {
   make_p();
   CHECK(rows("SELECT k, token(k) FROM p WHERE k = 1 LIMIT 1") == "1 | -4069959284402364209");

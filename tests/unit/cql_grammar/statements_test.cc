@@ -140,6 +140,13 @@ TEST_CASE("relations of every kind") {
   check("(a) = (1)", RelationOperator::kEqual, 1, Target::kTuple);
   check("token(a, b) > token(1, 2)", RelationOperator::kGreater, 1, Target::kToken);
   check("token(a) <= -5", RelationOperator::kLessOrEqual, 1, Target::kToken);
+  check("Cosmos_ChangeFeed_Start_Time() = 'x'", RelationOperator::kEqual, 1, Target::kChangeFeed);
+  check("cosmos_changefeed_start_time() >= ?", RelationOperator::kGreaterOrEqual, 1,
+        Target::kChangeFeed);
+  check("cosmos_changefeed_start_time() IN (1, 2)", RelationOperator::kIn, 2, Target::kChangeFeed);
+  check("cosmos_changefeed_start_time() BETWEEN 1 AND 2", RelationOperator::kBetween, 2,
+        Target::kChangeFeed);
+  check("cosmos_changefeed_start_time = 1", RelationOperator::kEqual, 1);
   check("expr(idx, 'x')", RelationOperator::kCustomIndex, 1, Target::kCustomIndex);
   check("((a = 1))", RelationOperator::kEqual, 1);
   check("expr = 1", RelationOperator::kEqual, 1);
