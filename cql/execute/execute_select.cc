@@ -177,7 +177,9 @@ void SelectRun::set_resume(ReadCommand& command) const {
   if (!after_) return;
   command.resume_after = after_;
   if (command.per_partition_limit != ReadCommand::kNoLimit) {
-    command.partition_rows_done = partition_rows_done_;
+    // A chunk may end in a partition of which nothing was sure yet: the rows are another one's.
+    command.partition_rows_done =
+        current_partition_ == after_->partition_key ? partition_rows_done_ : 0;
   } else if (after_->clustering_key && partition_with_rows_ == after_->partition_key) {
     command.partition_rows_done = 1;  // its static columns are no row of their own
   }
@@ -423,7 +425,8 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
     }
     // Without a live row there is one of the static columns.
     const bool cut_short = last_chunk_partition_ && !chunk.exhausted &&
-                           chunk.complete_up_to.clustering_key.has_value();
+                           chunk.complete_up_to.clustering_key.has_value() &&
+                           chunk.complete_up_to.partition_key == partition.partition_key;
     if (!statement_.static_only_rows_ || !rows.has_live_static() || partition_has_rows_ ||
         cut_short) {
       continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/grammar/ast_print.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace tetrad::cql::ast {
@@ -39,6 +41,25 @@ std::string_view operator_function(ArithmeticOperator op) {
 
 std::string print_terms(const std::vector<Term>& terms) {
   return joined(terms, [](const Term& t) { return to_string(t); });
+}
+
+/// As Cassandra prints them: in the order in which a HashMap of Java has these names.
+std::vector<const std::pair<Identifier, Term>*> fields_in_order(const UdtTerm& term) {
+  size_t buckets = 16;
+  while (term.fields.size() > buckets / 4 * 3) buckets *= 2;
+  std::vector<std::pair<uint32_t, const std::pair<Identifier, Term>*>> fields;
+  fields.reserve(term.fields.size());
+  for (const auto& field : term.fields) {
+    const std::string& name = field.first.text;
+    uint32_t hash = 1;
+    for (auto byte = name.rbegin(); byte != name.rend(); ++byte)
+      hash = 31 * hash + static_cast<uint32_t>(static_cast<int8_t>(*byte));
+    fields.emplace_back((hash ^ (hash >> 16)) % buckets, &field);
+  }
+  std::ranges::stable_sort(fields, {}, [](const auto& field) { return field.first; });
+  std::vector<const std::pair<Identifier, Term>*> out;
+  for (const auto& field : fields) out.push_back(field.second);
+  return out;
 }
 
 // Selectors as result names show them: every name bare.
@@ -266,9 +287,9 @@ std::string to_string(const Term& term) {
                                       }));
                  },
                  [](const UdtTerm& t) {
-                   return fmt::format("{{{}}}", joined(t.fields, [](const auto& entry) {
-                                        return fmt::format("{}: {}", entry.first.text,
-                                                           to_string(entry.second));
+                   return fmt::format("{{{}}}", joined(fields_in_order(t), [](const auto* entry) {
+                                        return fmt::format("{}: {}", entry->first.text,
+                                                           to_string(entry->second));
                                       }));
                  },
                  [](const TupleTerm& t) { return fmt::format("({})", print_terms(t.items)); },

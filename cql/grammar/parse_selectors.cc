@@ -227,6 +227,16 @@ ast::Selector Parser::function_selector() {
   return ast::Selector{ast::FunctionSelector{std::move(function), std::move(arguments)}, position};
 }
 
+/// An AS that gives a name to what stands before it, where a column could stand as well.
+bool Parser::is_alias(size_t index) const {
+  const auto at = [&](size_t i) -> const Token& {
+    return tokens_[std::min(i, tokens_.size() - 1)];
+  };
+  if (at(index).keyword != Keyword::kAs) return false;
+  const bool as_as_name = at(index + 1).keyword == Keyword::kAs && names(at(index + 2));
+  return names(at(index + 1)) && !as_as_name;
+}
+
 // (type) x, (a, b) or parentheses. `(name) …` is a type hint when an operand follows directly;
 // `(v) AS x` names a column.
 ast::Selector Parser::parenthesis_selector() {
@@ -234,7 +244,7 @@ ast::Selector Parser::parenthesis_selector() {
   const size_t parenthesis = index_;
   const size_t behind = skip_type(parenthesis + 1);
   const bool is_hint = behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
-                       starts_selector(behind + 1) && tokens_[behind + 1].keyword != Keyword::kAs;
+                       starts_selector(behind + 1) && !is_alias(behind + 1);
   advance();
   if (is_hint) {
     ast::CqlType hint = type();

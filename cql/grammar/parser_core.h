@@ -168,6 +168,7 @@ class Parser {
   ast::Selector brace_selector();
   std::vector<ast::Selector> selectors_until(TokenKind close);
   bool starts_selector(size_t index) const;
+  bool is_alias(size_t index) const;
 
   // -- WHERE and IF (parse_relations.cc)
   std::vector<ast::Relation> where_clause();

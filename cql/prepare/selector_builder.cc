@@ -281,7 +281,11 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
 
 Result<ExpressionPtr> ExpressionBuilder::build_selected_key(const Raw& raw, const Receiver& key) {
   const bool in_selection = in_selection_;
-  if (raw.kind == Kind::kTuple) in_selection_ = false;  // its parts are checked as those of a term
+  // The parts of a literal are checked as those of a term.
+  if (raw.kind == Kind::kTuple || raw.kind == Kind::kList || raw.kind == Kind::kSet ||
+      raw.kind == Kind::kMap || raw.kind == Kind::kUdt) {
+    in_selection_ = false;
+  }
   auto built = build(raw, key);
   in_selection_ = in_selection;
   return built;

@@ -135,6 +135,11 @@ TEST_CASE_METHOD(Fixture, "pages give every row once, in both directions") {
       const auto sizes = page_sizes(paged);
       for (size_t i = 0; i + 1 < sizes.size(); ++i) CHECK(sizes[i] == size);
     }
+    INFO(query << " by reads that stop inside a partition");
+    coordinator->stops_inside = true;
+    CHECK(rows(query) == all);
+    CHECK(without_marks(pages(query, 2)) == all);
+    coordinator->stops_inside = false;
   }
   CHECK(pages("SELECT count(*) FROM t", 3) == "21");
 }
