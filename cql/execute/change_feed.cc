@@ -8,6 +8,7 @@
 
 #include "cql/execute/feed_position.h"
 #include "cql/execute/select_run.h"
+#include "replication/repair/purge_horizon.h"
 
 namespace tetrad::cql {
 
@@ -38,13 +39,15 @@ ConsistencyLevel at_least_quorum(ConsistencyLevel level) {
   }
 }
 
+/// Far from the ends, so that sums with it are numbers.
 int64_t microseconds_of(int64_t unix_ms) {
-  constexpr int64_t kMax = std::numeric_limits<int64_t>::max() / 1000;
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max() / 2000;
   return std::clamp(unix_ms, -kMax, kMax) * 1000;
 }
 
-/// The newest timestamp of what is live in it.
-Result<int64_t> newest_timestamp_us(BytesView encoded, int64_t now_s) {
+/// Whether something that is live in it has been written since then. Timestamps are of the clocks
+/// of nodes and clients.
+Result<bool> is_news(BytesView encoded, int64_t since_us, int64_t now_s) {
   storage::RowRecordReader reader;
   TETRAD_TRY_VOID(reader.open(encoded));
   int64_t newest = storage::kNoTimestamp;
@@ -54,7 +57,7 @@ Result<int64_t> newest_timestamp_us(BytesView encoded, int64_t now_s) {
     if (cell.live_at(now_s)) newest = std::max(newest, cell.timestamp_us);
   }
   TETRAD_TRY_VOID(reader.status());
-  return newest;
+  return newest >= since_us - replication::HorizonSlack().clock_skew_us;
 }
 
 }  // namespace
@@ -376,8 +379,8 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
     const bool is_new = !after_ || after_->partition_key != partition.partition_key;
     if (is_new) weight_read_ += storage::row_weight(rows.static_bytes());
     if (is_new && rows.has_live_static()) {
-      TETRAD_CO_TRY(const int64_t newest_us, newest_timestamp_us(partition.header, context_.now_s));
-      if (newest_us >= at_.since_us) {
+      TETRAD_CO_TRY(const bool changed, is_news(partition.header, at_.since_us, context_.now_s));
+      if (changed) {
         rows.clear_row();
         TETRAD_CO_TRY_VOID(
             put({partition.position, partition.partition_key, nullptr, 0}, evaluation));
@@ -388,8 +391,8 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
       }
     }
     for (const RowData& row : partition.rows) {
-      TETRAD_CO_TRY(const int64_t newest_us, newest_timestamp_us(row.record, context_.now_s));
-      if (newest_us < at_.since_us) continue;
+      TETRAD_CO_TRY(const bool changed, is_news(row.record, at_.since_us, context_.now_s));
+      if (!changed) continue;
       TETRAD_CO_TRY(const bool live, rows.read_row(row));
       if (!live) continue;
       TETRAD_CO_TRY_VOID(

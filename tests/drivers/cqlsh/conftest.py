@@ -28,10 +28,19 @@ class Result:
 def shell(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
 
+    environment = dict(os.environ, HOME=str(home), LC_ALL="C.UTF-8", TZ="UTC", CQLSH_NO_BUNDLED="1")
+    command = [str(CQLSH), "--no-color", "--request-timeout=60", "--connect-timeout=20"]
+
+    def start(statement):
+        """cqlsh -e as a process that goes on, its output unbuffered."""
+        return subprocess.Popen(
+            [*command, "-e", statement, HOST, PORT], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, env=dict(environment, PYTHONUNBUFFERED="1"), cwd=str(home),
+        )
+
     def run(text, *options, fails=False):
-        environment = dict(os.environ, HOME=str(home), LC_ALL="C.UTF-8", TZ="UTC", CQLSH_NO_BUNDLED="1")
         done = subprocess.run(
-            [str(CQLSH), "--no-color", "--request-timeout=60", "--connect-timeout=20", *options, HOST, PORT],
+            [*command, *options, HOST, PORT],
             input="CONSISTENCY QUORUM\n" + text, capture_output=True, text=True, timeout=110, env=environment, cwd=str(home),
         )
         result = Result(done)
@@ -39,7 +48,7 @@ def shell(tmp_path_factory):
             assert result.code == 0 and not errors_of(result), result
         return result
 
-    run.home = home
+    run.home, run.start = home, start
     return run
 
 

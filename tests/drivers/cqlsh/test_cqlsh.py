@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cqlsh from PyPI, unmodified: what people type into it and what they see.
 import csv
+import signal
+import threading
 
 import pytest
 
@@ -296,3 +298,26 @@ DROP KEYSPACE cycling;
 """ % (replication, replication)
     ).out
     assert table_of(out) == (["user", "id", "message"], [["theo", "1", "hello"], ["theo", "2", "hello again"]])
+
+
+def test_the_change_feed_is_followed_until_it_is_interrupted(shell, keyspace):
+    if "tetrad" not in shell("DESCRIBE KEYSPACES;\n").out:
+        pytest.skip("Tetrad only")
+    insert = "INSERT INTO %s.followed (k, v) VALUES (%%d, 'value %%d');\n" % keyspace
+    shell("CREATE TABLE %s.followed (k int PRIMARY KEY, v text) WITH cdc = true;\n" % keyspace + insert % (1, 1))
+    process = shell.start("SELECT * FROM %s.followed WHERE COSMOS_CHANGEFEED_START_TIME() = '2020-01-01'" % keyspace)
+    watchdog = threading.Timer(60, process.kill)
+    watchdog.start()
+    try:
+        def sees(text):
+            return any(text in line for line in process.stdout)
+
+        assert sees("value 1")
+        shell(insert % (2, 2))
+        assert sees("value 2")
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    finally:
+        watchdog.cancel()
+        process.kill()
+        process.wait()

@@ -99,19 +99,19 @@ def test_the_feed_of_a_partition_and_prepared_statements(feeding):
 
 
 def test_a_table_without_a_log_says_how_to_switch_it_on(feeding):
-    feeding.execute("CREATE TABLE unlogged (k int, c int, v int, PRIMARY KEY (k, c))")
-    with pytest.raises(InvalidRequest, match="ALTER TABLE .*unlogged WITH cdc = true"):
-        feeding.execute(FEED % "unlogged")
-    feeding.execute("INSERT INTO unlogged (k, c, v) VALUES (1, 1, 1)")
-    feeding.execute("ALTER TABLE unlogged WITH cdc = true")
-    assert "cdc = true" in feeding.execute("DESCRIBE TABLE unlogged").one().create_statement
-    feeding.execute("INSERT INTO unlogged (k, c, v) VALUES (2, 2, 2)")
-    reader = Reader(feeding, FEED % "unlogged")
+    feeding.execute("CREATE TABLE silent (k int, c int, v int, PRIMARY KEY (k, c))")
+    with pytest.raises(InvalidRequest, match="ALTER TABLE .*silent WITH cdc = true"):
+        feeding.execute(FEED % "silent")
+    feeding.execute("INSERT INTO silent (k, c, v) VALUES (1, 1, 1)")
+    feeding.execute("ALTER TABLE silent WITH cdc = true")
+    assert "cdc = true" in feeding.execute("DESCRIBE TABLE silent").one().create_statement
+    feeding.execute("INSERT INTO silent (k, c, v) VALUES (2, 2, 2)")
+    reader = Reader(feeding, FEED % "silent")
     for _ in range(5):
         reader.next()
     # What was there before is found by a scan.
     assert reader.seen == {(1, 1): 1, (2, 2): 2}
-    feeding.execute("ALTER TABLE unlogged WITH cdc = false")
+    feeding.execute("ALTER TABLE silent WITH cdc = false")
     with pytest.raises(InvalidRequest, match="keeps no log"):
         reader.next()
 
