@@ -85,6 +85,8 @@ class ChangeFeedRun final : private SelectRun {
     std::vector<Change> changes;
     std::vector<PartitionRows> partitions;
     std::vector<size_t> partition_of;  // by change
+
+    size_t rows_read() const;
   };
 
   Result<void> begin();
@@ -209,8 +211,10 @@ Task<Result<void>> ChangeFeedRun::follow() {
   auto fits = co_await read_rows(&changed);
   kept_bytes_ = 0;
   if (!fits) co_return std::unexpected(std::move(fits).error());
-  if (!*fits) {  // large rows: fewer at once
-    changes_max_ = static_cast<uint32_t>(changed.changes.size() / 2);
+  if (!*fits) {  // large rows: somewhat fewer at once than were read
+    const size_t fewer =
+        std::clamp<size_t>(changed.rows_read() * 3 / 4, 1, changed.changes.size() / 2);
+    changes_max_ = static_cast<uint32_t>(fewer);
     co_return Result<void>();
   }
   partitions_read_ += changed.partitions.size();
@@ -297,6 +301,16 @@ const storage::RowData* ChangeFeedRun::PartitionRows::find(BytesView clustering_
     if (at != rows.end()) return at->clustering_key == clustering_key ? &*at : nullptr;
   }
   return nullptr;
+}
+
+size_t ChangeFeedRun::Changed::rows_read() const {
+  size_t count = 0;
+  for (const PartitionRows& rows : partitions) {
+    for (const ReadResult& chunk : rows.chunks) {
+      for (const PartitionData& partition : chunk.partitions) count += partition.rows.size();
+    }
+  }
+  return count;
 }
 
 Task<Result<void>> ChangeFeedRun::deliver(const Changed* changed) {
