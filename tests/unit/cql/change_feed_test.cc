@@ -426,7 +426,14 @@ TEST_CASE_METHOD(Fixture, "a table keeps a log of its changes WITH cdc = true") 
   const auto described = [&](const char* text) {
     return rows("DESCRIBE TABLE q").find(text) != std::string::npos;
   };
+  const auto is_logged = [&] {
+    for (const auto& [id, table] : meta.snapshot()->tables) {
+      if (table->name == "q") return table->change_log.has_value();
+    }
+    return false;
+  };
   run({"CREATE TABLE q (k int PRIMARY KEY)"});
+  CHECK_FALSE(is_logged());
   CHECK(error(read) == missing);
   CHECK(shown() == "null");  // as in Cassandra, where it is off
   CHECK(described("cdc = false"));
@@ -434,13 +441,21 @@ TEST_CASE_METHOD(Fixture, "a table keeps a log of its changes WITH cdc = true") 
   CHECK(shown() == "true");
   CHECK(described("cdc = true"));
   CHECK(rows(read).empty());
-  run({"INSERT INTO q (k) VALUES (1)", "ALTER TABLE q WITH comment = 'c'"});
+  CHECK(is_logged());
+  run({"INSERT INTO q (k) VALUES (1)", "ALTER TABLE q WITH comment = 'c'",
+       "ALTER TABLE q WITH tetrad_max_partition_mb = 7"});
+  CHECK(is_logged());
   CHECK(rows(read) == "1");
   run({"ALTER TABLE q WITH cdc = false"});
+  CHECK_FALSE(is_logged());
   CHECK(error(read) == missing);
   CHECK(shown() == "null");
   CHECK(error("CREATE TABLE z (k int PRIMARY KEY) WITH cdc = 'perhaps'")
             .starts_with("Invalid boolean value perhaps for 'cdc'"));
+  run({"DROP TABLE q", "CREATE TABLE q (k int PRIMARY KEY) WITH cdc = 'yes' AND comment = 'c'"});
+  CHECK(is_logged());
+  run({"TRUNCATE q"});
+  CHECK(is_logged());
   run({"CREATE TABLE \"Q\" (k int PRIMARY KEY)"});
   CHECK(error(fmt::format("SELECT k FROM \"Q\" WHERE {}", kSince)) ==
         "Table ks.\"Q\" keeps no log of its changes: switch it on with ALTER TABLE ks.\"Q\" WITH "
