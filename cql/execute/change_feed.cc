@@ -363,6 +363,11 @@ Task<Result<void>> ChangeFeedRun::scan() {
     at_.scanned.reset();
     ends_ = true;
   } else {
+    // A partition that has not come to a live row yet is not in the chunk.
+    const BytesView last = chunk->complete_up_to.partition_key;
+    at_.knows_static =
+        (at_.knows_static && after_ && after_->partition_key == last) ||
+        (!chunk->partitions.empty() && chunk->partitions.back().partition_key == last);
     at_.scanned = after_ = chunk->complete_up_to;
     last_position_ = after_->position;
   }
@@ -373,7 +378,8 @@ storage::ReadCommand ChangeFeedRun::scan_command() const {
   ReadCommand command =
       partitions_.is_range ? range_command() : partition_command(partitions_.partitions.front());
   command.resume_after = after_;
-  if (after_ && after_->clustering_key) command.partition_rows_done = 1;  // of static columns
+  command.partition_rows_done =
+      after_ && after_->clustering_key && at_.knows_static ? 1 : 0;  // that of static columns
   // Where the first rows were too old the next ones are likely to be.
   command.row_limit =
       static_cast<uint32_t>(scanned_ ? std::max<int64_t>(page_left_, kUsualPageSize) : page_left_);
@@ -386,11 +392,12 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
   turn_began_ = context_.scripts.steps_used();
   for (const PartitionData& partition : chunk->partitions) {
     TETRAD_CO_TRY_VOID(rows.start_partition(partition));
-    const auto place = [&](BytesView clustering_key) {
-      return storage::ReadPosition{partition.position, Bytes(partition.partition_key),
-                                   Bytes(clustering_key)};
+    const auto end_at = [&](BytesView clustering_key) {
+      at_.scanned = {partition.position, Bytes(partition.partition_key), Bytes(clustering_key)};
+      at_.knows_static = true;
     };
-    const bool is_new = !after_ || after_->partition_key != partition.partition_key;
+    const bool is_new =
+        !after_ || after_->partition_key != partition.partition_key || !at_.knows_static;
     if (is_new) weight_read_ += storage::row_weight(rows.static_bytes());
     if (is_new && rows.has_live_static()) {
       TETRAD_CO_TRY(const bool changed, is_news(partition.header, at_.since_us, context_.now_s));
@@ -399,7 +406,7 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
         TETRAD_CO_TRY_VOID(
             put({partition.position, partition.partition_key, nullptr, 0}, evaluation));
         if (page_left_ == 0) {
-          at_.scanned = place("");  // before its rows: no clustering key is empty
+          end_at("");  // before its rows: no clustering key is empty
           co_return Result<void>();
         }
       }
@@ -413,7 +420,7 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
           put({partition.position, partition.partition_key, &row.clustering_key, rows.row_bytes()},
               evaluation));
       if (page_left_ == 0) {
-        at_.scanned = place(row.clustering_key);
+        end_at(row.clustering_key);
         co_return Result<void>();
       }
       if (!turn_is_over()) continue;

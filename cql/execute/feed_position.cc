@@ -19,7 +19,7 @@ Bytes encode_feed_position(const FeedPosition& position) {
   writer.bytes(position.after);
   writer.u8(!position.scans ? kLogs : !position.scanned ? kScanBegins : kScan);
   if (position.scans && position.scanned) {
-    writer.bytes(encode_select_position({*position.scanned, -1, 0}));
+    writer.bytes(encode_select_position({*position.scanned, -1, position.knows_static ? 1u : 0u}));
   }
   return out;
 }
@@ -40,6 +40,7 @@ Result<FeedPosition> decode_feed_position(BytesView encoded) {
       TETRAD_TRY(const BytesView scanned, reader.read_bytes());
       TETRAD_TRY(SelectPosition scan, decode_select_position(scanned));
       position.scanned = std::move(scan.after);
+      position.knows_static = scan.partition_rows_done != 0;
     }
     if (!reader.at_end()) return fail(ErrorCode::kCorruption, "bytes left");
     return position;

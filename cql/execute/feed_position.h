@@ -20,6 +20,8 @@ struct FeedPosition {
   Bytes after;           // ChangesPage::next; "" before the first page
   bool scans = false;    // after the scan it goes on from `after`
   std::optional<storage::ReadPosition> scanned;
+  /// Of the partition that `scanned` is in the static columns were looked at.
+  bool knows_static = false;
 };
 
 Bytes encode_feed_position(const FeedPosition& position);

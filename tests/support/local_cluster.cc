@@ -53,14 +53,7 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
     setter.set(std::move(result));
   });
   auto result = co_await done;
-  if (result && stops_inside && result->partitions.size() > 1) {
-    const storage::PartitionData& next = result->partitions[1];
-    result->complete_up_to = {next.position, Bytes(next.partition_key), Bytes()};
-    result->exhausted = false;
-    result->partitions.resize(1);
-    const size_t rows = result->partitions.front().rows.size();
-    result->live_row_count = static_cast<uint32_t>(std::max<size_t>(1, rows));
-  }
+  if (result && on_read) on_read(*result);
   if (result) storage::withhold_if_larger(*result, bytes_max);
   co_return result;
 }

@@ -60,11 +60,10 @@ class LocalCoordinator final : public replication::Coordinator {
   uint64_t reads = 0;
   base::Deadline deadline;   // what the last call was given
   ConsistencyLevel level{};  // of the last read()
+  /// May change what a read() answers.
+  std::function<void(storage::ReadResult&)> on_read;
   /// Every other one falls through after the sink has got something: the statement must not notice.
   uint64_t reads_here = 0;
-  /// Reads of several partitions end before the rows of the second one, as a merge does when its
-  /// replicas disagree there.
-  bool stops_inside = false;
   /// Whether counts fold; a fold is made of small pages, and of two ranges where it may be.
   bool folds = true;
   uint64_t folded = 0, given_up = 0;  // how many

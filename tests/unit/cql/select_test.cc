@@ -115,6 +115,16 @@ TEST_CASE_METHOD(Fixture, "pages give every row once, in both directions") {
     }
     return sizes;
   };
+  // As a merge does whose replicas disagree on the first rows of the second partition.
+  const auto stop_inside = [](storage::ReadResult& result) {
+    if (result.partitions.size() < 2) return;
+    const storage::PartitionData& next = result.partitions[1];
+    result.complete_up_to = {next.position, Bytes(next.partition_key), Bytes()};
+    result.exhausted = false;
+    result.partitions.resize(1);
+    const size_t rows = result.partitions.front().rows.size();
+    result.live_row_count = static_cast<uint32_t>(std::max<size_t>(1, rows));
+  };
   for (const std::string query :
        {"SELECT k, c, v, s FROM t", "SELECT k, c FROM t WHERE k IN (0, 1, 2, 3, 9)",
         "SELECT c FROM t WHERE k = 2", "SELECT c FROM t WHERE k = 2 ORDER BY c DESC",
@@ -136,10 +146,10 @@ TEST_CASE_METHOD(Fixture, "pages give every row once, in both directions") {
       for (size_t i = 0; i + 1 < sizes.size(); ++i) CHECK(sizes[i] == size);
     }
     INFO(query << " by reads that stop inside a partition");
-    coordinator->stops_inside = true;
+    coordinator->on_read = stop_inside;
     CHECK(rows(query) == all);
     CHECK(without_marks(pages(query, 2)) == all);
-    coordinator->stops_inside = false;
+    coordinator->on_read = nullptr;
   }
   CHECK(pages("SELECT count(*) FROM t", 3) == "21");
 }
