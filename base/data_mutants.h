@@ -65,7 +65,6 @@ struct DataMutants {
   bool changes_ask_one = false;           // a page takes one member of a tablet for enough
   bool change_places_ahead = false;       // a place moves past what was delivered
   bool change_sequence_restarts = false;  // a restart gives sequences below the last
-  bool change_reach_ignored = false;      // a log that began after the place counts as complete
 
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one

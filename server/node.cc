@@ -223,6 +223,8 @@ replication::NodeOptions NodeImpl::node_options() {
   out.forward = forward_from(0);
   out.fatal = [this](const Error& error) { fatal(error); };
   out.leaving.replace_after_us = out.voter_away_us;
+  out.changes.retention_us =
+      static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
   out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
   return out;

@@ -236,7 +236,8 @@ Task<Result<void>> ChangeLogs::look_for_marker(LogPtr log) {
   }
   if (log->is_as_old_as_table) co_return Result<void>();
   // What the store took of the table so far is not in the log.
-  write_marker(*log, next_sequence(*log, 1));
+  // Without it, and with entries, it is written anew: of then, which is later.
+  write_marker(*log, next_sequence(*log, 1), [](Result<void>) {});
   co_return Result<void>();
 }
 
@@ -271,7 +272,7 @@ Task<Result<void>> ChangeLogs::look_for_end(LogPtr log) {
   co_return Result<void>();
 }
 
-void ChangeLogs::write_marker(Log& log, ChangeSequence reach) {
+void ChangeLogs::write_marker(Log& log, ChangeSequence reach, storage::Store::ApplyCallback done) {
   log.reach = reach;
   const Bytes value = big_endian(reach);
   storage::RowRecord record;
@@ -284,8 +285,7 @@ void ChangeLogs::write_marker(Log& log, ChangeSequence reach) {
   marker.incarnation = log.incarnation;
   marker.position = kMarkerPosition;
   storage::encode_row_record(record, marker.rows.emplace_back().record);
-  // A store that does not take it takes no entries either.
-  log.store.apply(marker, [](Result<void>) {});
+  log.store.apply(marker, std::move(done));
 }
 
 // ---- writing ----
@@ -477,7 +477,13 @@ Task<Result<void>> ChangeLogs::sweep(LogPtr log) {
   TETRAD_CO_TRY(const storage::ReadResult first, std::move(found));
   if (!first.partitions.empty()) {
     const ChangeSequence reach = std::min(slice_start(end), log->last + 1);
-    if (reach > log->reach) write_marker(*log, reach);
+    base::OneShot<Result<void>> marked;
+    storage::Store::ApplyCallback done = [setter = marked.setter()](Result<void> result) {
+      setter.set(std::move(result));
+    };
+    write_marker(*log, std::max(reach, log->reach), std::move(done));
+    Result<void> result = co_await marked;
+    TETRAD_CO_TRY_VOID(std::move(result));
   }
   storage::SweepPlace place;
   bool exhausted = first.partitions.empty();

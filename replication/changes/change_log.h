@@ -111,7 +111,7 @@ class ChangeLogs {
   Task<Result<void>> look_for_end(LogPtr log);
   Task<Result<void>> look_for_marker(LogPtr log);
   Task<Result<storage::ReadResult>> read(LogPtr log, storage::ReadCommand command);
-  void write_marker(Log& log, ChangeSequence reach);
+  void write_marker(Log& log, ChangeSequence reach, storage::Store::ApplyCallback done);
   ChangeSequence next_sequence(Log& log, size_t count);
   static Result<ChangesAnswer> page_of(const storage::ReadResult& found,
                                        const ChangesRequest& request, ChangeSequence from,

@@ -10,8 +10,6 @@ constexpr uint8_t kVersion = 1;
 constexpr uint8_t kStaticKind = 0, kRowKind = 1;
 constexpr size_t kChangeBytesMin = 20;  // in an answer
 constexpr size_t kPlaceBytesMin = 18;
-/// Sequences are times, and times are signed elsewhere.
-constexpr ChangeSequence kSequenceMax = uint64_t{1} << 62;
 
 void write_position(RingPosition position, base::ByteWriter& out) {
   out.i64(position.token);
@@ -26,7 +24,7 @@ Result<RingPosition> read_position(base::ByteReader& in) {
 }
 
 Result<ChangeSequence> checked(ChangeSequence sequence) {
-  if (sequence > kSequenceMax)
+  if (sequence > kChangeSequenceMax)
     return fail(ErrorCode::kCorruption, "{} is no place in a change log", sequence);
   return sequence;
 }

@@ -26,6 +26,8 @@ namespace tetrad::replication {
 
 /// Microseconds since 1970 by the store's clock, or more: rises strictly in each log.
 using ChangeSequence = uint64_t;
+/// Sequences are times, and times are signed elsewhere.
+inline constexpr ChangeSequence kChangeSequenceMax = uint64_t{1} << 62;
 
 struct LoggedChange {
   ChangeSequence sequence = 0;

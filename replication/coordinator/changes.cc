@@ -2,6 +2,8 @@
 // A page of the change feed: pages of the logs of all stores of the table that live, merged by
 // sequence. A store's place moves over what was delivered, or was looked at and not wanted, and
 // over nothing else.
+#include "replication/coordinator/changes.h"
+
 #include <algorithm>
 #include <set>
 #include <unordered_set>
@@ -85,9 +87,7 @@ struct CoordinatorImpl::Logs {
     size_t taken = 0;  // of its changes
 
     /// Nothing that came after its place has been dropped, or was never entered.
-    bool is_continuous() const {
-      return answer && (answer->reach <= place + 1 || TETRAD_MUTANT(change_reach_ignored));
-    }
+    bool is_continuous() const { return answer && answer->reach <= place + 1; }
     ChangeSequence place_now() const {
       if (taken == answer->changes.size()) return answer->scanned;
       return taken == 0 ? place : answer->changes[taken - 1].sequence;
@@ -149,8 +149,9 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
   logs->quorums = quorums_of(table, command);
   for (const Quorum& quorum : logs->quorums)
     TETRAD_TRY_VOID(check_enough(quorum.set, options.level, static_cast<int>(quorum.need)));
-  const int64_t start_us = from.since_us - options_.horizon.clock_skew_us - 1;
-  const auto start = static_cast<ChangeSequence>(std::max<int64_t>(0, start_us));
+  const int64_t skew_us = options_.horizon.clock_skew_us + 1;
+  const auto start = std::min(
+      kChangeSequenceMax, static_cast<ChangeSequence>(std::max(from.since_us, skew_us) - skew_us));
   for (const StoreAddress& store : members_of(table, command)) {
     if (!meta_.is_live(store.host)) continue;
     const auto place = from.places.find(store);

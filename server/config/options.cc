@@ -233,6 +233,13 @@ const std::vector<OptionEntry>& option_table() {
        {},
        "Seconds that a node stays away before others take its replicas and its vote in the "
        "metadata group."},
+      {"change_feed_retention_hours",
+       &Options::change_feed_retention_hours,
+       1,
+       24 * 365,
+       {},
+       "Hours that the change logs of tables reach back: a reader of a change feed that stays away "
+       "longer reads the whole table."},
       {"batch_warn_kb",
        &Options::batch_warn_kb,
        1,

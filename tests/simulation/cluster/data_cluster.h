@@ -45,6 +45,7 @@ class DataCluster {
   void turn_on_feeds();
   std::string step_feeds();
   std::string check_feeds_at_end();
+  std::string check_feeds_of_few();
   void start_operation();
   void heal();
   std::string check_history() const;

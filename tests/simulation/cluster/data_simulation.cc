@@ -63,7 +63,6 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(changes_ask_one),
     TETRAD_MUTANT_ROW(change_places_ahead),
     TETRAD_MUTANT_ROW(change_sequence_restarts),
-    TETRAD_MUTANT_ROW(change_reach_ignored),
 };
 #undef TETRAD_MUTANT_ROW
 

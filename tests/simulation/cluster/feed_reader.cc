@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/cluster/feed_reader.h"
 
+#include <map>
 #include <set>
 
 #include "partitioner/token.h"
@@ -153,21 +154,40 @@ bool FeedReader::must_be_known(const History& history, const Operation& write, i
   return true;
 }
 
-std::string FeedReader::check(const History& history, base::MonotonicUs acknowledged_by_us) const {
+std::string FeedReader::check(const History& history, base::MonotonicUs known_by_us) const {
+  std::map<int64_t, const Operation*> writes;  // by timestamp
+  const auto check_row = [&](const Operation& write, int row, base::MonotonicUs known_us) {
+    if (write.expiry_s != 0 || write.incarnation != incarnation_) return std::string();
+    if ((key_ && write.key != *key_) || write.begun_us < *first_us_) return std::string();
+    if (known_us > known_by_us || known_us <= scanned_us_) return std::string();
+    const base::MonotonicUs at_us =
+        delivered_us_[static_cast<size_t>(write.key)][static_cast<size_t>(row)];
+    if (at_us >= write.begun_us || !must_be_known(history, write, row)) return std::string();
+    return fmt::format(
+        "the write {} of {} row {}, begun {}, known at {}, did not come in a page asked for after "
+        "{}; the row came last at {}",
+        write.timestamp, key_text(write.key), row, write.begun_us, known_us, known_by_us, at_us);
+  };
   for (const auto& write : history.operations()) {
-    if (!write->is_write || write->state != Operation::State::kOk || write->expiry_s != 0) continue;
-    if (write->incarnation != incarnation_ || (key_ && write->key != *key_)) continue;
-    if (write->ended_us > acknowledged_by_us || write->begun_us < *first_us_) continue;
-    if (write->ended_us <= scanned_us_) continue;
-    for (int row = 0; row <= kRows; ++row) {
-      const base::MonotonicUs at_us =
-          delivered_us_[static_cast<size_t>(write->key)][static_cast<size_t>(row)];
-      if (at_us >= write->begun_us || !must_be_known(history, *write, row)) continue;
-      return fmt::format(
-          "the write {} of {} row {}, begun {}, acknowledged {}, did not come by {}; the row came "
-          "last at {}",
-          write->timestamp, key_text(write->key), row, write->begun_us, write->ended_us,
-          acknowledged_by_us, at_us);
+    if (!write->is_write) continue;
+    writes[write->timestamp] = write.get();
+    if (write->state != Operation::State::kOk) continue;
+    for (int row = 0; row <= kRows; ++row)
+      if (auto wrong = check_row(*write, row, write->ended_us); !wrong.empty()) return wrong;
+  }
+  for (const auto& read : history.operations()) {
+    if (read->is_write || read->state != Operation::State::kOk ||
+        read->level == ConsistencyLevel::kOne)
+      continue;
+    for (const PartitionOf<int64_t>& partition : read->seen) {
+      for (int row = 0; row <= kRows; ++row) {
+        for (const int64_t timestamp : partition[static_cast<size_t>(row)]) {
+          const auto write = writes.find(timestamp);
+          if (write == writes.end()) continue;
+          if (auto wrong = check_row(*write->second, row, read->ended_us); !wrong.empty())
+            return wrong + ", and was read";
+        }
+      }
     }
   }
   return "";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reader of the change feed of the simulated cluster's table, from one coordinator after another,
 // while writes and faults go on. When it was told twice in a row that nothing more is there, it
-// must have got every row whose write was acknowledged before, after that write began. A row that
-// was deleted later counts for nothing: deletions are not in the feed.
+// must have got every row whose write was acknowledged, or whose value a quorum read saw, before,
+// after that write began. A row that was deleted later counts for nothing: deletions are not in the
+// feed.
 #pragma once
 
 #include <memory>
@@ -38,7 +39,7 @@ class FeedReader {
   void ask(SimCluster& cluster);
   std::string take(const Page& page, const History& history);
   std::string take_change(const replication::Change& change, base::MonotonicUs at_us);
-  std::string check(const History& history, base::MonotonicUs acknowledged_by_us) const;
+  std::string check(const History& history, base::MonotonicUs known_by_us) const;
   bool must_be_known(const History& history, const Operation& write, int row) const;
 
   base::Random random_;
