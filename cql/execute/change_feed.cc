@@ -120,6 +120,8 @@ class ChangeFeedRun final : private SelectRun {
   FeedPosition at_;
   bool ends_ = false;     // the page
   bool is_news_ = true;   // there was something to look at
+  /// Whoever asks for no pages is told the end: he has got what there is so far.
+  bool is_paged_ = true, is_up_to_date_ = false;
   bool scanned_ = false;  // for this page
   uint32_t changes_max_ = kChangesAtOnce;
   uint64_t partitions_read_ = 0;
@@ -135,7 +137,8 @@ Result<void> ChangeFeedRun::begin() {
     TETRAD_TRY(at_, decode_feed_position(*position));
   }
   after_ = at_.scanned;
-  if (page_size_ < 0) page_size_ = kUsualPageSize;
+  is_paged_ = page_size_ >= 0;
+  if (!is_paged_) page_size_ = kUsualPageSize;
   page_left_ = page_size_;
   if (after_) range_start_ = after_->position;
   context_.options.consistency = at_least_quorum(context_.options.consistency);
@@ -177,7 +180,7 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
             context_.reactor.now_us() - started_us >= timeout_us / 2;
   }
   remember_sizes();
-  if (!is_news_ && result_.row_count == 0) co_await hold_back();
+  if (is_paged_ && !is_news_ && result_.row_count == 0) co_await hold_back();
   co_return end_page();
 }
 
@@ -222,7 +225,7 @@ Task<Result<void>> ChangeFeedRun::follow() {
   if (!delivered) co_return std::unexpected(std::move(delivered).error());
   at_.after = std::move(page->next);
   is_news_ = is_news_ && !page->exhausted;
-  ends_ = page->exhausted;
+  ends_ = is_up_to_date_ = page->exhausted;
   co_return Result<void>();
 }
 
@@ -280,7 +283,9 @@ Task<Result<bool>> ChangeFeedRun::read_rows(Changed* changed) {
 bool ChangeFeedRun::keep(PartitionRows& rows, ReadResult chunk) {
   if (learn_from(chunk)) return false;
   kept_bytes_ += chunk.arena.allocated_bytes();
-  rows.is_read = chunk.exhausted || rows.command.distinct_partitions;
+  // A merge may stop before the first live row.
+  const bool has_only_row = rows.command.distinct_partitions && !chunk.partitions.empty();
+  rows.is_read = chunk.exhausted || has_only_row;
   if (!rows.is_read) rows.command.resume_after = chunk.complete_up_to;
   rows.chunks.push_back(std::move(chunk));
   return true;
@@ -453,7 +458,7 @@ Task<void> ChangeFeedRun::hold_back() const {
 
 StatementResult ChangeFeedRun::end_page() {
   result_.metadata = statement_.result_metadata_;
-  result_.next_position = encode_feed_position(at_);
+  if (is_paged_ || !is_up_to_date_) result_.next_position = encode_feed_position(at_);
   ReadWork work;
   work.weight = weight_read_;
   work.partitions = std::max<uint64_t>(partitions_read_, 1);
