@@ -234,9 +234,10 @@ ChangesPage CoordinatorImpl::merge_logs(Logs& logs, uint32_t changes_max) {
     Bytes key = place_key(change);
     const bool is_new = !delivered.contains(key);
     const bool is_full = is_new && page.changes.size() >= changes_max;
-    if (next.sequence > known_to || is_full) {
+    if (log.taken != next.index) continue;  // one before it waits for the next page
+    if (is_new && (next.sequence > known_to || is_full)) {
       page.exhausted = false;
-      break;
+      continue;
     }
     log.taken = next.index + 1;
     if (!is_new) continue;
