@@ -96,7 +96,7 @@ TEST_CASE_METHOD(Fixture,
   CHECK(reader(*this, 1, "c").rest() == "1/0/1/2/9");
   CHECK(reader(*this, 3, "c").rest() == "1\n0\n1/2\n9");
   CHECK(reader(*this, -1, "c").next() == "1\n0\n1\n2\n9");
-  CHECK(reader(*this, 0, "c").rest() == "1\n0\n1\n2\n9");
+  CHECK(reader(*this, 0, "c").next() == "1\n0\n1\n2\n9");
 }
 
 TEST_CASE_METHOD(Fixture, "the feed begins at the start time, in every form of a timestamp") {
