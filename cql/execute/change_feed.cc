@@ -118,8 +118,8 @@ class ChangeFeedRun final : private SelectRun {
   StatementResult end_page();
 
   FeedPosition at_;
-  bool ends_ = false;     // the page
-  bool is_news_ = true;   // there was something to look at
+  bool ends_ = false;    // the page
+  bool is_news_ = true;  // there was something to look at
   /// Whoever asks for no pages is told the end: he has got what there is so far.
   bool is_paged_ = true, is_up_to_date_ = false;
   bool scanned_ = false;  // for this page
