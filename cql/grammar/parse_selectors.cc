@@ -229,12 +229,9 @@ ast::Selector Parser::function_selector() {
 
 /// An AS that gives a name to what stands before it, where a column could stand as well.
 bool Parser::is_alias(size_t index) const {
-  const auto at = [&](size_t i) -> const Token& {
-    return tokens_[std::min(i, tokens_.size() - 1)];
-  };
-  if (at(index).keyword != Keyword::kAs) return false;
-  const bool as_as_name = at(index + 1).keyword == Keyword::kAs && names(at(index + 2));
-  return names(at(index + 1)) && !as_as_name;
+  if (tokens_[index].keyword != Keyword::kAs) return false;
+  const Token& next = tokens_[std::min(index + 1, tokens_.size() - 1)];
+  return names(next) && next.keyword != Keyword::kAs;
 }
 
 // (type) x, (a, b) or parentheses. `(name) …` is a type hint when an operand follows directly;

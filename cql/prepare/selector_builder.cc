@@ -261,7 +261,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
     const Receiver whole{found->name, found->type, nullptr};
     const Receiver key = kind == TypeKind::kMap ? key_receiver(whole) : element_receiver(whole);
     if (target.kind == Kind::kElement) {
-      TETRAD_TRY(times.element, build(target.children[1], key));
+      TETRAD_TRY(times.element, build_selected_key(target.children[1], key));
     } else {
       times.is_slice = true;
       if (target.children[1].kind != Kind::kNothing) {
