@@ -46,7 +46,6 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(pending_writes_old),
     TETRAD_MUTANT_ROW(pending_writes_new),
     TETRAD_MUTANT_ROW(tallies_mixed),
-    TETRAD_MUTANT_ROW(source_not_closed),
     TETRAD_MUTANT_ROW(split_edge_lost),
     TETRAD_MUTANT_ROW(split_edge_twice),
     TETRAD_MUTANT_ROW(expired_forgotten),

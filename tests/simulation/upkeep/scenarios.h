@@ -45,6 +45,9 @@ ScenarioResult run_divergence(uint64_t seed);
 /// A tablet grows while failed writes come late to its first member (rules 3 and 9).
 ScenarioResult run_late(uint64_t seed);
 
+/// Members are asked for what they hold in the name of stages they may not have heard of (rule 10).
+ScenarioResult run_source(uint64_t seed);
+
 /// A node returns to tablets after a change of members that was given up (rule 11).
 ScenarioResult run_return(uint64_t seed);
 

@@ -164,6 +164,7 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"limit", run_limit},
                                    {"divergence", run_divergence},
                                    {"late", run_late},
+                                   {"source", run_source},
                                    {"return", run_return}};
 
 struct Mutant {
@@ -187,6 +188,7 @@ constexpr Mutant kMutants[] = {
     {"reads_new_only", &DataMutants::reads_new_only, run_late},
     {"full_reply_uncut", &DataMutants::full_reply_uncut, run_divergence},
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
+    {"source_not_closed", &DataMutants::source_not_closed, run_source},
     {"cleanup_skipped", &DataMutants::cleanup_skipped, run_return},
 };
 
