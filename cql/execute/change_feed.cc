@@ -160,12 +160,8 @@ Result<int64_t> ChangeFeedRun::start_time_us() {
 
 Task<Result<StatementResult>> ChangeFeedRun::run() {
   TETRAD_CO_TRY_VOID(begin());
-  const int64_t usual_us =
-      partitions_.is_range ? context_.settings.range_timeout_us : context_.settings.read_timeout_us;
-  TETRAD_CO_TRY(const int64_t timeout_us,
-                evaluate_timeout_us(statement_.timeout_, evaluation_, usual_us));
-  const base::MonotonicUs started_us = context_.reactor.now_us();
-  deadline_.at_us = started_us + timeout_us;
+  TETRAD_CO_TRY(const int64_t timeout_us, set_deadline());
+  const base::MonotonicUs half_us = deadline_.at_us - timeout_us / 2;
   while (!ends_) {
     if (at_.scans) {
       auto went_on = co_await scan();
@@ -177,7 +173,7 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
     // A page that has come some way ends well before its time: the next one goes on from there,
     // where an error would begin again.
     ends_ = ends_ || page_left_ == 0 || result_.cells.size() >= kPageBytes ||
-            context_.reactor.now_us() - started_us >= timeout_us / 2;
+            context_.reactor.now_us() >= half_us;
   }
   remember_sizes();
   if (is_paged_ && !is_news_ && result_.row_count == 0) co_await hold_back();

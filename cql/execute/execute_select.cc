@@ -71,14 +71,19 @@ class SelectRun::Stream final : public storage::RowSink {
   RowPlace place_{};
 };
 
-Task<Result<StatementResult>> SelectRun::run() {
-  TETRAD_CO_TRY_VOID(bind());
+Result<int64_t> SelectRun::set_deadline() {
   const int64_t usual_us =
       partitions_.is_range ? context_.settings.range_timeout_us : context_.settings.read_timeout_us;
-  TETRAD_CO_TRY(const int64_t timeout_us,
-                evaluate_timeout_us(statement_.timeout_, evaluation_, usual_us));
-  if (nothing_) co_return finish();
+  TETRAD_TRY(const int64_t timeout_us,
+             evaluate_timeout_us(statement_.timeout_, evaluation_, usual_us));
   deadline_.at_us = context_.reactor.now_us() + timeout_us;
+  return timeout_us;
+}
+
+Task<Result<StatementResult>> SelectRun::run() {
+  TETRAD_CO_TRY_VOID(bind());
+  TETRAD_CO_TRY_VOID(set_deadline());
+  if (nothing_) co_return finish();
   if (counts_in_place()) {
     auto counted = co_await count_in_place();
     if (!counted) co_return std::unexpected(std::move(counted).error());

@@ -61,6 +61,8 @@ class SelectRun : protected SelectProgress {
 
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
+  /// From now on; tells how long.
+  Result<int64_t> set_deadline();
 
   /// The guardrails on the size of what is asked for.
   Result<void> check_counts();

@@ -159,11 +159,8 @@ void Parser::tuple_relation(ast::Relation& relation) {
   }
 }
 
-void Parser::token_relation(ast::Relation& relation) {
-  relation.target = ast::Relation::Target::kToken;
-  advance();
-  relation.columns = names_in_parentheses();
-  if (accept_between(relation)) return;
+// A comparison and its right side, and nothing else.
+void Parser::compared_term(ast::Relation& relation) {
   const auto op = accept_comparison();
   if (!op) {
     fail_no_viable();
@@ -171,6 +168,14 @@ void Parser::token_relation(ast::Relation& relation) {
   }
   relation.op = *op;
   relation.values.push_back(term());
+}
+
+void Parser::token_relation(ast::Relation& relation) {
+  relation.target = ast::Relation::Target::kToken;
+  advance();
+  relation.columns = names_in_parentheses();
+  if (accept_between(relation)) return;
+  compared_term(relation);
 }
 
 // Only = has a meaning, which is not for the grammar to say.
@@ -185,13 +190,7 @@ void Parser::change_feed_relation(ast::Relation& relation) {
     return;
   }
   if (accept_between(relation)) return;
-  const auto op = accept_comparison();
-  if (!op) {
-    fail_no_viable();
-    return;
-  }
-  relation.op = *op;
-  relation.values.push_back(term());
+  compared_term(relation);
 }
 
 void Parser::column_relation(ast::Relation& relation) {
@@ -201,14 +200,7 @@ void Parser::column_relation(ast::Relation& relation) {
     relation.target = ast::Relation::Target::kElement;
     relation.element = term();
     expect(TokenKind::kRightBracket);
-    const auto op = accept_comparison();
-    if (!op) {
-      fail_no_viable();
-      return;
-    }
-    relation.op = *op;
-    relation.values.push_back(term());
-    return;
+    return compared_term(relation);
   }
   if (const auto op = accept_comparison()) {
     relation.op = *op;

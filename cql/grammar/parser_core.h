@@ -174,6 +174,7 @@ class Parser {
   std::vector<ast::Relation> where_clause();
   ast::Relation relation();
   void tuple_relation(ast::Relation& relation);
+  void compared_term(ast::Relation& relation);
   void token_relation(ast::Relation& relation);
   void change_feed_relation(ast::Relation& relation);
   void column_relation(ast::Relation& relation);

@@ -411,7 +411,7 @@ Result<ChangesAnswer> ChangeLogs::page_of(const storage::ReadResult& found,
     for (const storage::RowData& row : slice.rows) {
       TETRAD_TRY(LoggedChange entry, decode_log_entry(row.clustering_key));
       if (entry.sequence > settled) {
-        page.exhausted = true;  // for now
+        page.exhausted = true;  // what is not settled comes with a later page
         return page;
       }
       const bool wanted =

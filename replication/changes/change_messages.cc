@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/changes/change_messages.h"
 
-#include "base/byte_io.h"
+#include "base/ring_position_io.h"
 
 namespace tetrad::replication {
 namespace {
@@ -10,18 +10,6 @@ constexpr uint8_t kVersion = 1;
 constexpr uint8_t kStaticKind = 0, kRowKind = 1;
 constexpr size_t kChangeBytesMin = 20;  // in an answer
 constexpr size_t kPlaceBytesMin = 18;
-
-void write_position(RingPosition position, base::ByteWriter& out) {
-  out.i64(position.token);
-  out.u64(position.hash);
-}
-
-Result<RingPosition> read_position(base::ByteReader& in) {
-  RingPosition position;
-  TETRAD_TRY(position.token, in.read_i64());
-  TETRAD_TRY(position.hash, in.read_u64());
-  return position;
-}
 
 Result<ChangeSequence> checked(ChangeSequence sequence) {
   if (sequence > kChangeSequenceMax)

@@ -2,6 +2,8 @@
 // Bytes of metadata commands.
 #include "replication/meta/meta_command.h"
 
+#include "base/ring_position_io.h"
+
 namespace tetrad::replication {
 
 namespace {
@@ -48,18 +50,6 @@ Result<uint64_t> read_count(ByteReader& in) {
   if (count > in.remaining())
     return fail(ErrorCode::kCorruption, "{} things in {} bytes", count, in.remaining());
   return count;
-}
-
-void write_position(RingPosition position, ByteWriter& out) {
-  out.i64(position.token);
-  out.u64(position.hash);
-}
-
-Result<RingPosition> read_position(ByteReader& in) {
-  RingPosition position;
-  TETRAD_TRY(position.token, in.read_i64());
-  TETRAD_TRY(position.hash, in.read_u64());
-  return position;
 }
 
 void write_optional(const std::optional<std::string>& value, ByteWriter& out) {

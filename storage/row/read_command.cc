@@ -17,7 +17,7 @@
 //   position  := i64 token, u64 hash
 #include "storage/row/read_command.h"
 
-#include "base/byte_io.h"
+#include "base/ring_position_io.h"
 #include "storage/row/row_fold.h"
 
 namespace tetrad::storage {
@@ -45,20 +45,8 @@ constexpr uint8_t kHasWeight = 0x10;
 constexpr uint8_t kHasFolded = 0x20;
 constexpr uint8_t kKnownResultFlags = 0x3f;
 
-void write_position(base::ByteWriter& w, RingPosition position) {
-  w.i64(position.token);
-  w.u64(position.hash);
-}
-
-Result<RingPosition> read_position(base::ByteReader& r) {
-  RingPosition position;
-  TETRAD_TRY(position.token, r.read_i64());
-  TETRAD_TRY(position.hash, r.read_u64());
-  return position;
-}
-
 void write_place(base::ByteWriter& w, const ReadPosition& place) {
-  write_position(w, place.position);
+  write_position(place.position, w);
   w.bytes(place.partition_key);
   w.u8(place.clustering_key ? 1 : 0);
   if (place.clustering_key) w.bytes(*place.clustering_key);
@@ -148,10 +136,10 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.u32(command.incarnation.value);
   w.u64(command.schema_version.value);
   if (command.is_range) {
-    write_position(w, command.range.start);
-    write_position(w, command.range.end);
+    write_position(command.range.start, w);
+    write_position(command.range.end, w);
   } else {
-    write_position(w, command.position);
+    write_position(command.position, w);
     w.bytes(command.partition_key);
   }
   if (command.resume_after) write_place(w, *command.resume_after);
@@ -249,7 +237,7 @@ void encode_read_result(const ReadResult& result, Bytes& out) {
   if (result.withheld_bytes != 0) w.varint(result.withheld_bytes);
   w.varint(result.partitions.size());
   for (const PartitionData& partition : result.partitions) {
-    write_position(w, partition.position);
+    write_position(partition.position, w);
     w.bytes(partition.partition_key);
     w.bytes(partition.header);
     w.varint(partition.range_tombstones.size());
