@@ -123,6 +123,7 @@ Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
   table->keyspace = wanted.keyspace;
   table->name = wanted.name;
   table->max_partition_mb = wanted.max_partition_mb;
+  table->throughput = wanted.throughput;
   give_incarnations(state, *table, wanted.change_log);
   table->tablets = TabletMap(std::move(tablets));
   state.put_table(std::move(table));
@@ -173,6 +174,7 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     table->keyspace = altered.keyspace;
     table->name = altered.name;
     table->max_partition_mb = altered.max_partition_mb;
+    table->throughput = altered.throughput;
     if (!altered.change_log) {
       retire_change_log(state, *table);
       table->change_log.reset();

@@ -11,8 +11,9 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kCommandFormat = 2;
+constexpr uint8_t kCommandFormat = 3;
 constexpr uint8_t kFormatWithoutChangeLogs = 1;
+constexpr uint8_t kFormatWithoutThroughput = 2;
 constexpr uint64_t kTokensMax = 4096;
 
 enum class CommandType : uint8_t {
@@ -146,6 +147,7 @@ CommandType write_body(const SchemaChange& body, ByteWriter& out) {
     out.varint(table.max_partition_mb);
     out.varint(table.initial_tablets);
     out.u8(table.change_log ? 1 : 0);
+    encode_throughput(table.throughput, out);
   }
   out.varint(body.altered_tables.size());
   for (const auto& table : body.altered_tables) {
@@ -154,6 +156,7 @@ CommandType write_body(const SchemaChange& body, ByteWriter& out) {
     out.bytes(table.name);
     out.varint(table.max_partition_mb);
     out.u8(table.change_log ? 1 : 0);
+    encode_throughput(table.throughput, out);
   }
   write_table_ids(body.dropped_tables, out);
   write_table_ids(body.truncated_tables, out);
@@ -185,6 +188,9 @@ Result<SchemaChange> read_schema_change(uint8_t format, ByteReader& in) {
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
     TETRAD_TRY(table.initial_tablets, read_u32(in));
     TETRAD_TRY(table.change_log, read_change_log(format, in));
+    if (format > kFormatWithoutThroughput) {
+      TETRAD_TRY(table.throughput, decode_throughput(in));
+    }
     body.new_tables.push_back(std::move(table));
   }
   TETRAD_TRY(const uint64_t altered_tables, read_count(in));
@@ -195,6 +201,9 @@ Result<SchemaChange> read_schema_change(uint8_t format, ByteReader& in) {
     TETRAD_TRY(table.name, read_string(in));
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
     TETRAD_TRY(table.change_log, read_change_log(format, in));
+    if (format > kFormatWithoutThroughput) {
+      TETRAD_TRY(table.throughput, decode_throughput(in));
+    }
     body.altered_tables.push_back(std::move(table));
   }
   TETRAD_TRY(body.dropped_tables, read_table_ids(in));
@@ -408,6 +417,20 @@ Result<NodeInfo> decode_node_info(ByteReader& in) {
   return node;
 }
 
+void encode_throughput(const Throughput& throughput, ByteWriter& out) {
+  out.varint(throughput.ru_per_s);
+  out.u8(throughput.of_keyspace ? 1 : 0);
+}
+
+Result<Throughput> decode_throughput(ByteReader& in) {
+  Throughput throughput;
+  TETRAD_TRY(throughput.ru_per_s, read_u32(in));
+  TETRAD_TRY(const uint8_t of_keyspace, in.read_u8());
+  if (of_keyspace > 1) return fail(ErrorCode::kCorruption, "a throughput of kind {}", of_keyspace);
+  throughput.of_keyspace = of_keyspace == 1;
+  return throughput;
+}
+
 Bytes encode_meta_command(const MetaCommand& command) {
   Bytes body;
   ByteWriter body_writer(body);
@@ -426,7 +449,7 @@ Bytes encode_meta_command(const MetaCommand& command) {
 Result<MetaCommand> decode_meta_command(BytesView encoded) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format != kCommandFormat && format != kFormatWithoutChangeLogs)
+  if (format < kFormatWithoutChangeLogs || format > kCommandFormat)
     return fail(ErrorCode::kCorruption, "metadata command format {}", format);
   TETRAD_TRY(const uint8_t type, in.read_u8());
   MetaCommand command;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is proposed to the metadata group, and what it does to the state.
 //
-//   command := u8 version (2; 1 has no change logs), u8 type, 16 B command id, 16 B origin host id,
-//   body
+//   command := u8 version (3; 2 has no throughputs, 1 no change logs), u8 type, 16 B command id, 16
+//   B origin host id, body
 // The types are in logs and snapshots: never renumber.
 #pragma once
 
@@ -103,6 +103,10 @@ struct MetaApplied {
   MetaSnapshot state;
   Result<void> outcome;
 };
+
+///   throughput := varint RU/s (0: no limit), u8 (1: of the keyspace)
+void encode_throughput(const Throughput& throughput, base::ByteWriter& out);
+Result<Throughput> decode_throughput(base::ByteReader& in);
 
 /// The state after a command. Pure and the same on every node: nothing but its arguments counts. A
 /// command that is refused, or cannot be read, changes nothing but `applied`.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metadata state and its bytes.
 //
-//   state := u8 version (2; 1 has no change logs), 16 B cluster id, name, secret, varint applied,
-//   varint schema version,
-//            schema objects, nodes, tables, retired, settings, varint next incarnation,
-//            varint next tablet id, outcomes
+//   state := u8 version (3; 2 has no throughputs, 1 no change logs), 16 B cluster id, name, secret,
+//            varint applied, varint schema version, schema objects, nodes, tables, retired,
+//            settings, varint next incarnation, varint next tablet id, outcomes
 //   table := 16 B id, keyspace, name, varint incarnation, varint max partition MB,
-//            varint incarnation of the change log (0: none), tablet map
+//            varint incarnation of the change log (0: none), throughput, tablet map
 // Lists are a varint count and their parts; texts are a varint size and bytes.
 #include "replication/meta/meta_state.h"
 
@@ -20,8 +19,9 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kStateFormat = 2;
+constexpr uint8_t kStateFormat = 3;
 constexpr uint8_t kFormatWithoutChangeLogs = 1;
+constexpr uint8_t kFormatWithoutThroughput = 2;
 
 Result<Uuid> read_uuid(ByteReader& in) {
   TETRAD_TRY(const BytesView bytes, in.read_raw(16));
@@ -66,6 +66,7 @@ void write_table(const TableInfo& table, ByteWriter& out) {
   out.varint(table.incarnation.value);
   out.varint(table.max_partition_mb);
   out.varint(table.change_log ? table.change_log->value : 0);
+  encode_throughput(table.throughput, out);
   partitioner::encode_tablet_map(table.tablets, out.out());
 }
 
@@ -76,12 +77,30 @@ Result<std::shared_ptr<const TableInfo>> read_table(uint8_t format, ByteReader& 
   TETRAD_TRY(table->name, read_string(in));
   TETRAD_TRY(table->incarnation.value, read_u32(in));
   TETRAD_TRY(table->max_partition_mb, read_u32(in));
-  if (format != kFormatWithoutChangeLogs) {
+  if (format > kFormatWithoutChangeLogs) {
     TETRAD_TRY(const uint32_t change_log, read_u32(in));
     if (change_log != 0) table->change_log = TableIncarnation{change_log};
   }
+  if (format > kFormatWithoutThroughput) {
+    TETRAD_TRY(table->throughput, decode_throughput(in));
+  }
   TETRAD_TRY(table->tablets, partitioner::decode_tablet_map(in));
   return std::shared_ptr<const TableInfo>(std::move(table));
+}
+
+void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t each) {
+  for (const partitioner::Tablet& tablet : table.tablets.tablets()) {
+    for (const StoreAddress& member : tablet.replicas) {
+      const auto entry = load.try_emplace(member, 0).first;
+      entry->second += static_cast<uint64_t>(each);
+      if (entry->second == 0) load.erase(entry);
+    }
+  }
+}
+
+void count_table(const TableInfo& table, MetaState& state, int64_t each) {
+  count_members(table, state.load, each);
+  if (table.throughput.is_limited()) state.limited_tables += static_cast<uint64_t>(each);
 }
 
 void write_outcomes(const MetaState& state, ByteWriter& out) {
@@ -113,16 +132,6 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
   return {};
 }
 
-void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t each) {
-  for (const partitioner::Tablet& tablet : table.tablets.tablets()) {
-    for (const StoreAddress& member : tablet.replicas) {
-      const auto entry = load.try_emplace(member, 0).first;
-      entry->second += static_cast<uint64_t>(each);
-      if (entry->second == 0) load.erase(entry);
-    }
-  }
-}
-
 Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& state) {
   TETRAD_TRY(const uint64_t nodes, in.read_varint());
   for (uint64_t i = 0; i < nodes; ++i) {
@@ -136,7 +145,7 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
   for (uint64_t i = 0; i < tables; ++i) {
     TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(format, in));
     by_incarnation[table->incarnation] = table;
-    count_members(*table, state.load, 1);
+    count_table(*table, state, 1);
     by_id[table->id] = table;
   }
   state.by_incarnation = base::SharedMap(std::move(by_incarnation));
@@ -153,7 +162,7 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
 
 void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
   erase_table(table->id);
-  count_members(*table, load, 1);
+  count_table(*table, *this, 1);
   by_incarnation.put(table->incarnation, table);
   const TableId id = table->id;
   tables.put(id, std::move(table));
@@ -162,7 +171,7 @@ void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
 void MetaState::erase_table(TableId id) {
   const auto known = tables.find(id);
   if (known == tables.end()) return;
-  count_members(*known->second, load, -1);
+  count_table(*known->second, *this, -1);
   by_incarnation.erase(known->second->incarnation);
   tables.erase(id);
 }
@@ -220,7 +229,7 @@ void encode_meta_state(const MetaState& state, Bytes& out) {
 Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format != kStateFormat && format != kFormatWithoutChangeLogs)
+  if (format < kFormatWithoutChangeLogs || format > kStateFormat)
     return fail(ErrorCode::kCorruption, "metadata state format {}", format);
   auto state = std::make_shared<MetaState>();
   TETRAD_TRY(state->cluster_id, read_uuid(in));

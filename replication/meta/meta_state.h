@@ -32,6 +32,16 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
+/// How many request units (RU) clients may use in a second; 0: no limit.
+struct Throughput {
+  uint32_t ru_per_s = 0;
+  /// False: the table's own, its tablets have equal parts of it. True: the keyspace's, which all of
+  /// its tables use together that have none of their own.
+  bool of_keyspace = false;
+  bool is_limited() const { return ru_per_s != 0; }
+  bool operator==(const Throughput&) const = default;
+};
+
 /// One CQL table as replication sees it. Immutable; shared between snapshots until it changes.
 struct TableInfo {
   TableId id;
@@ -42,6 +52,7 @@ struct TableInfo {
   /// Lower than `incarnation`: the log is as old as the table; otherwise the table may have older
   /// rows.
   std::optional<TableIncarnation> change_log;
+  Throughput throughput;
   partitioner::TabletMap tablets;
 };
 
@@ -58,6 +69,7 @@ struct MetaState {
   std::map<HostId, NodeInfo> nodes;  // removed ones stay with their state
   base::SharedMap<TableId, std::shared_ptr<const TableInfo>> tables;
   base::SharedMap<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
+  uint64_t limited_tables = 0;  // how many have a throughput
   partitioner::StoreLoad load;  // how many tablets of all tables each store is a member of
   std::vector<TableIncarnation> retired;  // dropped or truncated; stores clean them up
   std::map<std::string, std::string>
@@ -99,12 +111,14 @@ struct SchemaChange {
     uint32_t max_partition_mb = 0;
     uint32_t initial_tablets = 0;  // 0: as placement decides
     bool change_log = false;
+    Throughput throughput = {};
   };
   struct AlteredTable {
     TableId id;
     std::string keyspace, name;
     uint32_t max_partition_mb = 0;
     bool change_log = false;  // what was kept is gone once it is false
+    Throughput throughput = {};
   };
   SchemaVersion expected;
   std::vector<std::pair<std::string, std::optional<std::string>>> objects;  // unset text: erase

@@ -267,7 +267,45 @@ TEST_CASE(
   CHECK(group.state->retired == incarnations({4, 2, 1, 3, 6, 5}));
 }
 
-TEST_CASE("commands and states from before there were change logs are read as they were meant") {
+TEST_CASE("a throughput is kept with its table, and tables with one are counted") {
+  Group group;
+  group.form(1);
+  const auto create = [&](uint8_t number, Throughput throughput) {
+    SchemaChange schema = group.change();
+    schema.new_tables.push_back({table_number(number), "ks", "t", 0, 1, false, throughput});
+    return group.apply(schema);
+  };
+  const auto alter = [&](uint8_t number, Throughput throughput) {
+    SchemaChange schema = group.change();
+    schema.altered_tables.push_back({table_number(number), "ks", "t", 0, false, throughput});
+    return group.apply(schema);
+  };
+  REQUIRE(create(1, {400, false}));
+  REQUIRE(create(2, {}));
+  REQUIRE(create(3, {1000, true}));
+  CHECK(group.table(1).throughput == Throughput{400, false});
+  CHECK(group.state->limited_tables == 2);
+  REQUIRE(alter(2, {4'000'000'000, false}));
+  REQUIRE(alter(3, {}));
+  CHECK(!group.table(3).throughput.is_limited());
+  CHECK(group.state->limited_tables == 2);
+
+  Bytes bytes;
+  encode_meta_state(*group.state, bytes);
+  const auto decoded = decode_meta_state(bytes);
+  REQUIRE(decoded);
+  CHECK((*decoded)->limited_tables == 2);
+  CHECK((*decoded)->table(table_number(2))->throughput == Throughput{4'000'000'000, false});
+
+  SchemaChange change = group.change();
+  change.truncated_tables = {table_number(1)};
+  change.dropped_tables = {table_number(2)};
+  REQUIRE(group.apply(change));
+  CHECK(group.table(1).throughput == Throughput{400, false});
+  CHECK(group.state->limited_tables == 1);
+}
+
+TEST_CASE("commands and states of earlier formats are read as they were meant") {
   Group group;
   group.form(1);
   MetaCommand command;
@@ -276,10 +314,18 @@ TEST_CASE("commands and states from before there were change logs are read as th
   schema.new_tables.push_back({table_number(1), "ks", "t1", 7, 1});
   command.body = schema;
   Bytes bytes = encode_meta_command(command);
-  constexpr size_t kChangeLogFromEnd = 4;  // before three empty lists
+  constexpr size_t kThroughputFromEnd = 5;  // two bytes, before three empty lists
+  constexpr size_t kChangeLogFromEnd = 4;   // without it
+  Bytes of_what = bytes;
+  of_what[of_what.size() - kThroughputFromEnd + 1] = 2;
+  CHECK(!decode_meta_command(of_what));
+  bytes.erase(bytes.size() - kThroughputFromEnd, 2);
+  CHECK(!decode_meta_command(bytes));
+  bytes[0] = 2;
   Bytes wrong = bytes;
   wrong[wrong.size() - kChangeLogFromEnd] = 2;
   CHECK(!decode_meta_command(wrong));
+  CHECK(decode_meta_command(bytes));
   bytes.erase(bytes.size() - kChangeLogFromEnd, 1);
   CHECK(!decode_meta_command(bytes));
   bytes[0] = 1;
@@ -291,14 +337,19 @@ TEST_CASE("commands and states from before there were change logs are read as th
   encode_meta_state(*group.state, state);
   const size_t name = state.rfind("\x02t1");
   REQUIRE(name != Bytes::npos);
-  state.erase(name + 5, 1);  // behind the incarnation and the limit
+  state.erase(name + 6, 2);  // behind the incarnation, the limit and the change log
+  state[0] = 2;
+  CHECK(decode_meta_state(state));
+  state.erase(name + 5, 1);
   state[0] = 1;
   const auto decoded = decode_meta_state(state);
   REQUIRE(decoded);
   CHECK(!(*decoded)->table(table_number(1))->change_log);
   CHECK((*decoded)->table(table_number(1))->tablets.tablets().size() == 1);
-  state[0] = 3;
-  CHECK(!decode_meta_state(state));
+  for (const char format : {0, 4}) {
+    state[0] = format;
+    CHECK(!decode_meta_state(state));
+  }
 }
 
 TEST_CASE("a split applies to the range it was made for only") {
