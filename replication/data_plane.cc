@@ -42,7 +42,8 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
           [this](const StoreAddress& replica) { return replicas_.is_local(replica); },
           options.repair, environment.logger.named("repair")),
       purges_(environment.reactor, rpc, meta, environment.stores, options.horizon, options.purge,
-              environment.logger.named("purge")) {}
+              environment.logger.named("purge")),
+      throughput_(environment.reactor, environment.random, rpc, meta, options.throughput) {}
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
@@ -77,6 +78,13 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   metrics.add("tetrad_replication_repairs_failed_total",
               "Repairs that ended early, to be tried again: a member was down or the set changed.",
               labels, repairs.failed);
+  const ThroughputGate::Metrics& throughput = plane->throughput_.metrics();
+  metrics.add("tetrad_replication_throughput_refused_total",
+              "Requests refused for the throughput of their table or keyspace.", labels,
+              throughput.refused);
+  metrics.add("tetrad_replication_throughput_waited_total",
+              "Requests that waited for the throughput of their table or keyspace.", labels,
+              throughput.waited);
   return plane;
 }
 

@@ -12,6 +12,7 @@
 #include "replication/repair/purge_runner.h"
 #include "replication/repair/repair_runner.h"
 #include "replication/replica/replica_service.h"
+#include "replication/throughput/throughput_gate.h"
 
 namespace tetrad::replication {
 
@@ -21,6 +22,7 @@ struct DataPlaneOptions {
   HintDispatchOptions hint_dispatch;
   RepairOptions repair;
   PurgeOptions purge;
+  ThroughputOptions throughput;
   HorizonSlack horizon;
   uint32_t shard = 0, shard_count = 1;
 };
@@ -40,6 +42,7 @@ class DataPlane {
   const ReplicaService& replicas() const { return replicas_; }
   RepairRunner& repairs() { return repairs_; }
   PurgeRunner& purges() { return purges_; }
+  ThroughputGate& throughput() { return throughput_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
@@ -51,6 +54,7 @@ class DataPlane {
   HintDispatcher dispatcher_;
   RepairRunner repairs_;
   PurgeRunner purges_;
+  ThroughputGate throughput_;
 };
 
 }  // namespace tetrad::replication

@@ -72,6 +72,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                   membership_options(options_, environment_.random), logger_.named("membership")),
       meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
             meta_options(options_), logger_.named("meta")),
+      throughputs_(environment_.reactor, rpc_, meta_),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_,
                environment_.stores, options_.load_period_us, options_.changes, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),

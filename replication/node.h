@@ -23,6 +23,7 @@
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
 #include "replication/tablets/shard_tablets.h"
+#include "replication/throughput/throughput_holder.h"
 #include "storage/engine/local_log.h"
 #include "storage/engine/store.h"
 
@@ -113,6 +114,7 @@ class ReplicationNode {
   RpcNode rpc_;
   Membership membership_;
   MetaServiceImpl meta_;
+  ThroughputHolder throughputs_;
   ShardTablets tablets_;
   MoveRunner moves_;
   LeavingRunner leaving_;

@@ -365,6 +365,7 @@ Result<void> NodeImpl::open_replication() {
     });
     replication::DataPlaneOptions data_options;
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
+    data_options.throughput.wait_us = static_cast<int64_t>(options_.throughput_wait_ms) * 1000;
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {

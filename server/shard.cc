@@ -6,8 +6,10 @@ namespace tetrad::server {
 void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& serving,
                             const Logger& logger, base::MetricsRegistry& metrics) {
   virtual_tables = cql::make_system_tables(meta, serving.facts);
+  cql::QueryProcessorOptions query = serving.query;
+  query.throughput = &data->throughput();
   processor = std::make_unique<cql::QueryProcessor>(reactor, random, data->coordinator(), meta,
-                                                    *virtual_tables, serving.query, logger);
+                                                    *virtual_tables, std::move(query), logger);
   events = std::make_unique<EventHub>(meta);
   processor->set_schema_listener(
       [hub = events.get()](const cql::SchemaSnapshot* before, const cql::SchemaSnapshot& now) {

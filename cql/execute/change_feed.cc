@@ -8,6 +8,7 @@
 
 #include "cql/execute/feed_position.h"
 #include "cql/execute/select_run.h"
+#include "cql/execute/throughput.h"
 #include "replication/repair/purge_horizon.h"
 
 namespace tetrad::cql {
@@ -161,6 +162,16 @@ Result<int64_t> ChangeFeedRun::start_time_us() {
 Task<Result<StatementResult>> ChangeFeedRun::run() {
   TETRAD_CO_TRY_VOID(begin());
   TETRAD_CO_TRY(const int64_t timeout_us, set_deadline());
+  if (is_limited(context_, statement_.table_->incarnation)) {
+    auto admitted = co_await admit();
+    if (!admitted && !is_paged_) co_return std::unexpected(std::move(admitted).error());
+    // As in Azure Cosmos DB: an empty page, not an error.
+    if (!admitted) {
+      admitted_weight_ = 0;
+      co_await hold_back();
+      co_return end_page();
+    }
+  }
   const base::MonotonicUs half_us = deadline_.at_us - timeout_us / 2;
   while (!ends_) {
     if (at_.scans) {
@@ -460,6 +471,8 @@ StatementResult ChangeFeedRun::end_page() {
   work.partitions = std::max<uint64_t>(partitions_read_, 1);
   if (scanned_) work.further_partitions = further_partitions(1);
   context_.charge.add_read(work, context_.options.consistency);
+  if (!scanned_) exhausted_ = true;  // the logs of all tablets were read
+  settle(context_.charge.weight(), 1);
   return std::move(result_);
 }
 

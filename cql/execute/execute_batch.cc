@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "cql/execute/statement_environment.h"
+#include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
 #include "replication/consistency.h"
 #include "storage/row/reconcile.h"
@@ -178,6 +179,10 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     }
   }
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
+  if (is_limited(context, mutations)) {
+    auto admitted = co_await admit_writes(context, mutations, deadline);
+    if (!admitted) co_return std::unexpected(std::move(admitted).error());
+  }
   context.charge.add_write(mutations);
   const replication::WriteOptions options{
       context.options.consistency,

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "cql/execute/cell_maker.h"
 #include "cql/execute/statement_environment.h"
+#include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
 #include "cql/types/json.h"
 #include "cql/types/ordered_encoding.h"
@@ -483,6 +484,10 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                    context.settings.in_cartesian_product_max, mutations));
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
+  if (is_limited(context, table_->incarnation)) {
+    auto admitted = co_await admit_writes(context, mutations, deadline);
+    if (!admitted) co_return std::unexpected(std::move(admitted).error());
+  }
   context.charge.add_write(mutations);
   const replication::WriteOptions options{
       context.options.consistency,

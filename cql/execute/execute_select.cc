@@ -9,6 +9,7 @@
 #include "cql/execute/change_feed.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
+#include "cql/execute/throughput.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/ordered_encoding.h"
 #include "replication/consistency.h"
@@ -84,6 +85,10 @@ Task<Result<StatementResult>> SelectRun::run() {
   TETRAD_CO_TRY_VOID(bind());
   TETRAD_CO_TRY_VOID(set_deadline());
   if (nothing_) co_return finish();
+  if (is_limited(context_, statement_.table_->incarnation)) {
+    auto admitted = co_await admit();
+    if (!admitted) co_return std::unexpected(std::move(admitted).error());
+  }
   if (counts_in_place()) {
     auto counted = co_await count_in_place();
     if (!counted) co_return std::unexpected(std::move(counted).error());

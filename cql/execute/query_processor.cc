@@ -224,6 +224,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
   ExecuteContext context{reactor_, coordinator_, meta_,    virtual_tables_, options_.settings,
                          random_,  scripts_,     answers_, schema_,         client,
                          {},       {},           0,        notes.trace};
+  context.throughput = options_.throughput;
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;

@@ -38,7 +38,8 @@ struct QueryProcessorOptions {
   std::shared_ptr<PreparedTexts> prepared_texts;
   /// Reads texts above this size off the loop, one at a time; null: there is no such place.
   base::IoPool* parse_pool = nullptr;
-  bool tells_charge = false;  // to all clients; otherwise to those that ask
+  replication::ThroughputGate* throughput = nullptr;  // outlives it; null: nothing is limited
+  bool tells_charge = false;                          // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 64u << 10;
 };
 

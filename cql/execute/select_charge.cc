@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cql/execute/select_run.h"
+#include "cql/execute/throughput.h"
 #include "replication/coordinator/ring_walk.h"
 #include "replication/meta/meta_service.h"
 
@@ -43,9 +44,55 @@ ReadWork SelectRun::work_done() const {
   return work;
 }
 
+Task<Result<void>> SelectRun::admit() {
+  constexpr size_t kKnownPartitionsMax = 32;
+  RequestCharge least;
+  least.add_read({}, context_.options.consistency);
+  const size_t listed = partitions_.is_range ? 0 : partitions_.partitions.size() - first_partition_;
+  std::vector<RingPosition> places = places_read(std::min(listed, kKnownPartitionsMax));
+  if (partitions_.is_range) places.resize(std::min<size_t>(places.size(), 1));
+  std::vector<replication::ThroughputUse> uses;
+  for (const RingPosition place : places)
+    uses.push_back({statement_.table_->incarnation, place, least.weight()});
+  admitted_weight_ = uses.size() * least.weight();
+  return context_.throughput->admit(std::move(uses), deadline_);
+}
+
+std::vector<RingPosition> SelectRun::places_read(uint64_t partitions) const {
+  std::vector<RingPosition> out;
+  const replication::MetaSnapshot state = context_.meta.snapshot();
+  const auto* table = state->table(statement_.table_->incarnation);
+  if (table == nullptr) return out;
+  if (!partitions_.is_range) {
+    for (uint64_t i = 0; i < partitions; ++i)
+      out.push_back(partitions_.partitions[first_partition_ + i].position);
+    return out;
+  }
+  const RingPosition end = exhausted_ ? partitions_.range.end : last_position_;
+  RingPosition at = range_start_;
+  while (true) {
+    const partitioner::Tablet& tablet = replication::tablet_after(*table, at);
+    out.push_back(tablet.range.end);
+    if (tablet.range.end >= end) return out;
+    at = tablet.range.end;
+  }
+}
+
+void SelectRun::settle(uint64_t weight, uint64_t partitions) const {
+  const TableIncarnation table = statement_.table_->incarnation;
+  if (admitted_weight_ == 0 || !is_limited(context_, table)) return;
+  const std::vector<RingPosition> places = places_read(partitions);
+  if (places.empty()) return;
+  const int64_t difference = static_cast<int64_t>(weight) - static_cast<int64_t>(admitted_weight_);
+  const int64_t each = difference / static_cast<int64_t>(places.size());
+  for (const RingPosition place : places) context_.throughput->settle(table, place, each);
+}
+
 void SelectRun::charge() {
   RequestCharge page;
-  page.add_read(work_done(), context_.options.consistency);
+  const ReadWork work = work_done();
+  page.add_read(work, context_.options.consistency);
+  settle(page.weight(), work.partitions);
   context_.charge = page;
   if (!statement_.tells_filtering_ || nothing_) return;
   context_.warnings.push_back(

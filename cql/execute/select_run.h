@@ -191,6 +191,12 @@ class SelectRun : protected SelectProgress {
 
   // --- what it cost (select_charge.cc) ---
 
+  /// At the gate of the table's throughput, for the least that the page can cost.
+  Task<Result<void>> admit();
+  /// Where the page was read: the partitions of the list, or a place in each tablet of the range.
+  std::vector<RingPosition> places_read(uint64_t partitions) const;
+  /// The rest of what the page has cost, in even parts.
+  void settle(uint64_t weight, uint64_t partitions) const;
   ReadWork work_done() const;
   /// How many physical partitions the page has touched beyond the first.
   uint64_t further_partitions(uint64_t partitions) const;
@@ -220,6 +226,7 @@ class SelectRun : protected SelectProgress {
   size_t first_partition_ = 0;  // of this page
   RingPosition range_start_;    // of this page
   std::optional<storage::ReadPosition> after_;
+  uint64_t admitted_weight_ = 0;
   bool resumed_ = false;
   bool last_chunk_partition_ = false, is_last_row_ = false;
   std::vector<std::unique_ptr<Aggregator>> aggregators_;

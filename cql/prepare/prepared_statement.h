@@ -28,6 +28,10 @@
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 
+namespace tetrad::replication {
+class ThroughputGate;  // throughput/throughput_gate.h
+}
+
 namespace tetrad::cql {
 
 class VirtualTables;  // system/virtual_tables.h
@@ -103,6 +107,7 @@ struct ExecuteContext {
   int64_t now_s = 0;
   replication::TracePtr trace = {};  // null: the client asked for none
   RequestCharge charge = {};
+  replication::ThroughputGate* throughput = nullptr;  // the shard's; null: nothing is limited
 };
 
 struct RowsResult {

@@ -22,6 +22,7 @@ enum class Verb : uint8_t {
   kSyncApplied = 12,   // sync what is applied of the metadata; [u64 index]: at least that
   kSettleTablet = 13,  // to a store: read a tablet at the quorums of both its sets, or tell how far
                        // that is
+  kBorrowThroughput = 14,  // a slice of a bucket of request units
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

@@ -206,6 +206,14 @@ const std::vector<OptionEntry>& option_table() {
        kRequestTimeoutMax_ms,
        {},
        "Time for a write, in ms."},
+      {"throughput_wait_ms",
+       &Options::throughput_wait_ms,
+       0,
+       60'000,
+       {},
+       "Requests beyond the throughput of their table or keyspace wait so long at most, in ms; "
+       "those "
+       "that would wait longer are refused."},
       {"truncate_timeout_ms",
        &Options::truncate_timeout_ms,
        1,

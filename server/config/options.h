@@ -33,6 +33,7 @@ struct Options {
   uint64_t connections_max = 65'536, requests_in_flight_per_connection_max = 4'096;
   uint64_t request_memory_mb = 0;  // 0: a tenth of the memory
   uint64_t native_frame_mb_max = 16, mutation_mb_max = 16;
+  uint64_t throughput_wait_ms = 100;
   uint64_t read_timeout_ms = 5'000, range_timeout_ms = 10'000, write_timeout_ms = 2'000;
   uint64_t truncate_timeout_ms = 60'000;
   uint64_t prepared_statements_max = 10'000;

@@ -49,10 +49,7 @@ struct FeedCluster {
     for (size_t i = 0; i < nodes; ++i) cluster[i].clock_skew_max_us = 100'000;
     REQUIRE(cluster.form());
     replication::SchemaChange schema = change();
-    replication::SchemaChange::NewTable table;
-    table.id.value.octets[0] = 1;
-    table.keyspace = "ks";
-    table.name = "t";
+    replication::SchemaChange::NewTable table = table_t();
     table.change_log = change_log;
     schema.new_tables.push_back(table);
     apply(std::move(schema));

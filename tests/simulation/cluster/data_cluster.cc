@@ -3,6 +3,7 @@
 
 #include "partitioner/token.h"
 #include "replication/coordinator/replica_sets.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 namespace {
@@ -200,10 +201,7 @@ std::string DataCluster::run() {
 std::string DataCluster::make_table() {
   replication::SchemaChange change;
   change.expected = cluster_[0].state()->schema_version;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
+  replication::SchemaChange::NewTable table = table_t();
   table.max_partition_mb = 1;
   table.change_log = profile_.feeds && !profile_.feeds_late;
   change.new_tables.push_back(table);

@@ -29,11 +29,7 @@ void change(SimCluster& cluster, size_t via, uint32_t shard, replication::Schema
 
 replication::SchemaChange new_table() {
   replication::SchemaChange change;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
-  change.new_tables.push_back(table);
+  change.new_tables.push_back(table_t());
   return change;
 }
 

@@ -10,19 +10,29 @@
 
 namespace tetrad::simulation {
 
-/// Makes the table ks.t through a node. `max_partition_mb`: 0 for no limit of its own.
-inline Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* created) {
-  replication::SchemaChange change;
-  change.expected = node->state()->schema_version;
+/// The table ks.t without options.
+inline replication::SchemaChange::NewTable table_t() {
   replication::SchemaChange::NewTable table;
   table.id.value.octets[0] = 1;
   table.keyspace = "ks";
   table.name = "t";
-  table.max_partition_mb = max_partition_mb;
-  change.new_tables.push_back(table);
+  return table;
+}
+
+/// Through a node, of the schema as it is now.
+inline Task<void> change_schema_now(SimNode* node, replication::SchemaChange change, bool* done) {
+  change.expected = node->state()->schema_version;
   const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
   auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  *created = result.has_value();
+  *done = result.has_value();
+}
+
+/// Makes ks.t through a node. `max_partition_mb`: 0 for no limit of its own.
+inline Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* created) {
+  replication::SchemaChange change;
+  change.new_tables.push_back(table_t());
+  change.new_tables.back().max_partition_mb = max_partition_mb;
+  return change_schema_now(node, std::move(change), created);
 }
 
 /// An INSERT of nothing but the key, of a table without clustering columns.

@@ -7,31 +7,15 @@
 
 #include "base/data_mutants.h"
 #include "partitioner/token.h"
+#include "tests/simulation/support/tables.h"
 #include "tests/simulation/upkeep/scenarios.h"
 
 namespace tetrad::simulation {
 
-namespace {
-
-Task<void> create_the_table(SimNode* node, bool* created) {
-  replication::SchemaChange change;
-  change.expected = node->state()->schema_version;
-  replication::SchemaChange::NewTable table;
-  table.id.value.octets[0] = 1;
-  table.keyspace = "ks";
-  table.name = "t";
-  change.new_tables.push_back(table);
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  auto result = co_await node->node().meta().change_schema(std::move(change), deadline, nullptr);
-  *created = result.has_value();
-}
-
-}  // namespace
-
 std::string form_with_table(SimCluster& cluster) {
   if (!cluster.form(30'000'000)) return "the cluster does not form";
   bool created = false;
-  cluster[0].spawn(create_the_table(&cluster[0], &created));
+  cluster[0].spawn(create_table(&cluster[0], 0, &created));
   if (!cluster.world().run_until([&] { return created; }, 10'000'000))
     return "the table is not made";
   return "";

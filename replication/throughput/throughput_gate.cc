@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/throughput/throughput_gate.h"
+
+#include <algorithm>
+
+#include "base/sleep.h"
+#include "base/uuid.h"
+#include "storage/row/row_weight.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr int64_t kAskUs = 200'000;
+constexpr int64_t kAloneUs = 1'000'000;  // before a holder that did not answer is asked again
+constexpr int64_t kCountedUs = 1'000'000;
+constexpr int64_t kForgottenAfterUs = 60'000'000;
+constexpr int64_t kSecondUs = 1'000'000;
+
+}  // namespace
+
+ThroughputGate::ThroughputGate(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
+                               MetaService& meta, ThroughputOptions options)
+    : reactor_(reactor), random_(random), rpc_(rpc), meta_(meta), options_(options) {
+  const auto look = [this](const MetaState& state) { on_ = state.limited_tables != 0; };
+  if (const MetaSnapshot state = meta_.snapshot()) look(*state);
+  subscription_ = meta_.subscribe([this, look](const MetaSnapshot&, const MetaSnapshot& now) {
+    look(*now);
+    // Rates and holders may be others: whoever waits for an empty bucket asks again.
+    for (const auto& [key, account] : accounts_) account->nothing_before_us = 0;
+  });
+}
+
+bool ThroughputGate::is_limited(TableIncarnation table) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* info = state->table(table);
+  return info != nullptr && info->throughput.is_limited();
+}
+
+ThroughputGate::AccountPtr ThroughputGate::account_of(const MetaState& state,
+                                                      TableIncarnation incarnation,
+                                                      RingPosition position) {
+  const TableInfo* table = state.table(incarnation);
+  if (table == nullptr || !table->throughput.is_limited()) return nullptr;
+  const TabletId tablet = table->tablets.find(position).id;
+  const BucketName name = bucket_of(*table, tablet);
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (now_us - forgotten_us_ >= kForgottenAfterUs) forget_idle();
+  AccountPtr& account = accounts_[name.key];
+  if (account == nullptr) {
+    account = std::make_shared<Account>();
+    account->key = name.key;
+    account->counted_since_us = now_us;
+  }
+  account->per_s = name.per_s;
+  account->table = incarnation;
+  account->tablet = tablet;
+  account->position = position;
+  account->used_us = now_us;
+  return account;
+}
+
+std::vector<ThroughputGate::Taken> ThroughputGate::sum_up(const std::vector<ThroughputUse>& uses) {
+  std::vector<Taken> out;
+  const MetaSnapshot state = meta_.snapshot();
+  for (const ThroughputUse& use : uses) {
+    const AccountPtr account = account_of(*state, use.table, use.position);
+    if (account == nullptr) continue;
+    const auto weight = static_cast<int64_t>(use.weight);
+    const auto same =
+        std::ranges::find_if(out, [&](const Taken& taken) { return taken.account == account; });
+    if (same == out.end())
+      out.push_back({account, weight});
+    else
+      same->weight += weight;
+  }
+  return out;
+}
+
+void ThroughputGate::spend(const AccountPtr& account, int64_t weight) {
+  account->balance -= weight;
+  if (account->balance < account->slice() / 4 && reactor_.now_us() >= account->nothing_before_us)
+    ask(account);
+}
+
+int64_t ThroughputGate::line_us(const Account& account) const {
+  const int64_t empty_us = std::max<int64_t>(account.nothing_before_us - reactor_.now_us(), 0);
+  const auto per_ms = static_cast<int64_t>(account.per_s / 1000 + 1);
+  return empty_us + account.waiting_weight / per_ms * 1000;
+}
+
+Task<Result<void>> ThroughputGate::admit(std::vector<ThroughputUse> uses, base::Deadline deadline) {
+  const std::vector<Taken> wanted = sum_up(uses);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const AccountPtr account = wanted[i].account;
+    const int64_t weight = wanted[i].weight;
+    if (account->waiters.empty() && account->balance > 0) {
+      spend(account, weight);
+      continue;
+    }
+    const base::MonotonicUs now_us = reactor_.now_us();
+    const base::MonotonicUs until_us = std::min(now_us + options_.wait_us, deadline.at_us);
+    int64_t retry_us = line_us(*account);
+    if (now_us + retry_us <= until_us) {
+      Turn turn;
+      account->waiters.push_back({weight, until_us, turn.setter()});
+      account->waiting_weight += weight;
+      ask(account);
+      retry_us = co_await turn;
+      if (retry_us == 0) {
+        if (reactor_.now_us() != now_us) metrics_.waited.add();
+        continue;
+      }
+    }
+    metrics_.refused.add();
+    for (size_t taken = 0; taken < i; ++taken)
+      wanted[taken].account->balance += wanted[taken].weight;
+    co_return std::unexpected(refusal(*account, retry_us));
+  }
+  co_return Result<void>();
+}
+
+void ThroughputGate::settle(TableIncarnation table, RingPosition position, int64_t weight) {
+  if (!on_) return;
+  const AccountPtr account = account_of(*meta_.snapshot(), table, position);
+  if (account != nullptr) spend(account, weight);
+}
+
+void ThroughputGate::ask(const AccountPtr& account) {
+  if (account->is_asking) return;
+  account->is_asking = true;
+  tasks_.spawn(borrow(account));
+}
+
+Task<void> ThroughputGate::borrow(AccountPtr account) {
+  while (true) {
+    if (account->nothing_before_us > reactor_.now_us()) {
+      refuse_late(*account);
+      if (account->waiters.empty()) break;
+      co_await base::sleep_until(reactor_, account->nothing_before_us);
+      continue;
+    }
+    const uint64_t debt =
+        account->balance < 0 ? static_cast<uint64_t>(-account->balance) : uint64_t{0};
+    const Loan loan = co_await ask_holder(account, debt);
+    account->balance += static_cast<int64_t>(debt + loan.granted);
+    count_granted(*account, loan.granted);
+    if (loan.granted == 0)
+      account->nothing_before_us = reactor_.now_us() + std::max<int64_t>(loan.retry_us, 1'000);
+    let_in(*account);
+    if (account->waiters.empty()) break;
+  }
+  account->is_asking = false;
+}
+
+Task<Loan> ThroughputGate::ask_holder(AccountPtr account, uint64_t debt) {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(account->table);
+  // Gone, or not limited any more: whoever waits need not.
+  if (table == nullptr || !table->throughput.is_limited())
+    co_return Loan{slice_of(account->per_s) + 1, 0};
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (now_us >= account->alone_until_us) {
+    const HostId holder = holder_of(*state, meta_, *table, table->tablets.find(account->position));
+    Bytes request = encode_borrow_request({account->table, account->tablet, debt});
+    const base::Deadline deadline{now_us + kAskUs};
+    const Result<Bytes> reply =
+        co_await rpc_.ask(holder, 0, Verb::kBorrowThroughput, std::move(request), deadline);
+    if (reply) {
+      const Result<Loan> loan = decode_loan(*reply);
+      if (loan) {
+        account->own.reset();
+        co_return *loan;
+      }
+    }
+    account->alone_until_us = reactor_.now_us() + kAloneUs;
+  }
+  co_return lend_alone(*account, debt, *state);
+}
+
+/// Goes on at the last rate, or with an even part (rule 31).
+Loan ThroughputGate::lend_alone(Account& account, uint64_t debt, const MetaState& state) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  uint64_t live = 0;
+  for (const auto& [host, node] : state.nodes) live += meta_.is_live(host) ? 1 : 0;
+  const uint64_t even = account.per_s / std::max<uint64_t>(live, 1);
+  const uint64_t per_s =
+      std::clamp<uint64_t>(std::max(account.granted_per_s, even), 1, account.per_s);
+  if (!account.own) {
+    account.own.emplace(per_s, now_us);
+    account.own->take(per_s - slice_of(per_s), now_us);  // what flowed in before is spent
+  }
+  account.own->set_rate(per_s, now_us);
+  account.own->take(debt, now_us);
+  return lend(*account.own, per_s, now_us);
+}
+
+void ThroughputGate::count_granted(Account& account, uint64_t granted) {
+  account.granted += granted;
+  const int64_t passed_us = reactor_.now_us() - account.counted_since_us;
+  if (passed_us < kCountedUs) return;
+  account.granted_per_s = account.granted * kSecondUs / static_cast<uint64_t>(passed_us);
+  account.granted = 0;
+  account.counted_since_us = reactor_.now_us();
+}
+
+void ThroughputGate::let_in(Account& account) {
+  while (!account.waiters.empty() && account.balance > 0) {
+    const Waiter first = std::move(account.waiters.front());
+    account.waiters.pop_front();
+    account.waiting_weight -= first.weight;
+    account.balance -= first.weight;
+    first.turn.set(0);
+  }
+}
+
+void ThroughputGate::refuse_late(Account& account) {
+  while (!account.waiters.empty() && account.waiters.front().until_us < account.nothing_before_us) {
+    const Waiter first = std::move(account.waiters.front());
+    account.waiters.pop_front();
+    account.waiting_weight -= first.weight;
+    first.turn.set(std::max<int64_t>(line_us(account), 1));
+  }
+}
+
+Error ThroughputGate::refusal(const Account& account, int64_t retry_us) {
+  const std::string id = base::make_random_uuid(random_).to_string();
+  const int64_t retry_ms = std::max<int64_t>((retry_us + 999) / 1000, 1);
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(account.table);
+  std::string reason = "the table is gone";
+  if (table != nullptr) {
+    const double units = static_cast<double>(account.per_s) / storage::kWeightOfUnit;
+    reason =
+        table->throughput.of_keyspace
+            ? fmt::format("keyspace {} has {:.0f} request units a second", table->keyspace, units)
+            : fmt::format("physical partition {} of {}.{} has {:.0f} request units a second",
+                          account.tablet.value, table->keyspace, table->name, units);
+  }
+  return Error(
+      ErrorCode::kOverloaded,
+      fmt::format("Request rate is large: ActivityID={}, RetryAfterMs={}, Additional "
+                  "details='Response status code does not indicate success: TooManyRequests "
+                  "(429); Substatus: 3200; ActivityId: {}; Reason: ({})'",
+                  id, retry_ms, id, reason));
+}
+
+void ThroughputGate::forget_idle() {
+  forgotten_us_ = reactor_.now_us();
+  std::erase_if(accounts_, [&](const auto& entry) {
+    const Account& account = *entry.second;
+    return !account.is_asking && account.used_us <= forgotten_us_ - kForgottenAfterUs;
+  });
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where requests of clients to limited tables are let in: the coordinator's side of throughputs
+// (throughput_holder.h). One per shard. A request is let in while its buckets' slices last and may
+// overdraw them; what it costs more than was known then is settled afterwards. Past the slices
+// requests wait in line, as far as they will be let in within the wait that is allowed; the others
+// are refused at once and told when to come again.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/random.h"
+#include "base/task_group.h"
+#include "replication/throughput/throughput_holder.h"
+
+namespace tetrad::replication {
+
+/// What a request takes of one partition's tablet.
+struct ThroughputUse {
+  TableIncarnation table;
+  RingPosition position;
+  uint64_t weight = 0;  // storage::kWeightOfUnit is one request unit
+};
+
+struct ThroughputOptions {
+  int64_t wait_us = 100'000;  // the longest that a request waits in line
+};
+
+class ThroughputGate {
+ public:
+  struct Metrics {
+    base::Counter refused, waited;
+  };
+
+  /// Everything outlives it.
+  ThroughputGate(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
+                 ThroughputOptions options);
+  ThroughputGate(const ThroughputGate&) = delete;
+  ThroughputGate& operator=(const ThroughputGate&) = delete;
+
+  /// Whether requests to the table must be let in.
+  bool limits(TableIncarnation table) const { return on_ && is_limited(table); }
+
+  /// Takes all of the uses, or none and refuses. Errors: kOverloaded, in the words of Azure Cosmos
+  /// DB's API for Cassandra, which clients look for "RetryAfterMs=" in.
+  Task<Result<void>> admit(std::vector<ThroughputUse> uses, base::Deadline deadline);
+
+  /// What a request that was let in has cost beyond what it was let in for, or less: given back.
+  void settle(TableIncarnation table, RingPosition position, int64_t weight);
+
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  /// 0: let in. Otherwise the time after which to come again.
+  using Turn = base::OneShot<int64_t>;
+  struct Waiter {
+    int64_t weight = 0;
+    base::MonotonicUs until_us = 0;
+    Turn::Setter turn;
+  };
+  /// One bucket as this shard sees it.
+  struct Account {
+    uint64_t key = 0, per_s = 0;
+    TableIncarnation table;  // through which it was used last
+    TabletId tablet;
+    RingPosition position;
+    int64_t balance = 0;  // below zero: what the holder has not been told yet
+    bool is_asking = false;
+    base::MonotonicUs nothing_before_us = 0;  // the bucket is empty until then
+    base::MonotonicUs used_us = 0;
+    std::deque<Waiter> waiters;
+    int64_t waiting_weight = 0;
+    // For when the holder cannot be asked.
+    base::MonotonicUs alone_until_us = 0;
+    std::optional<TokenBucket> own;
+    base::MonotonicUs counted_since_us = 0;
+    uint64_t granted = 0, granted_per_s = 0;
+
+    int64_t slice() const { return static_cast<int64_t>(slice_of(per_s)); }
+  };
+  using AccountPtr = std::shared_ptr<Account>;
+  struct Taken {
+    AccountPtr account;
+    int64_t weight = 0;
+  };
+
+  bool is_limited(TableIncarnation table) const;
+  /// Null: the table is not limited.
+  AccountPtr account_of(const MetaState& state, TableIncarnation table, RingPosition position);
+  /// By bucket.
+  std::vector<Taken> sum_up(const std::vector<ThroughputUse>& uses);
+  void spend(const AccountPtr& account, int64_t weight);
+  /// How long a request that comes now would wait.
+  int64_t line_us(const Account& account) const;
+  void ask(const AccountPtr& account);
+  Task<void> borrow(AccountPtr account);
+  Task<Loan> ask_holder(AccountPtr account, uint64_t debt);
+  Loan lend_alone(Account& account, uint64_t debt, const MetaState& state);
+  void count_granted(Account& account, uint64_t granted);
+  static void let_in(Account& account);
+  void refuse_late(Account& account);
+  Error refusal(const Account& account, int64_t retry_us);
+  void forget_idle();
+
+  base::Reactor& reactor_;
+  base::Random& random_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  const ThroughputOptions options_;
+  Metrics metrics_;
+  bool on_ = false;
+  std::unordered_map<uint64_t, AccountPtr> accounts_;
+  base::MonotonicUs forgotten_us_ = 0;
+  std::shared_ptr<void> subscription_;
+  base::TaskGroup tasks_;  // last: goes first
+};
+
+}  // namespace tetrad::replication
