@@ -2,7 +2,6 @@
 // SELECT before it reads: its values, limits and guardrails, and where a page begins.
 #include <algorithm>
 
-#include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
 #include "replication/consistency.h"
 
@@ -86,6 +85,8 @@ Result<void> SelectRun::bind() {
     partition_rows_done_ = from.partition_rows_done;
     current_partition_ = from.after.partition_key;
     if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;
+    if (!skip_last_group(from))  // the table is another one by now
+      return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
     if (!partitions_.is_range) skip_done_partitions();
     if (rows_left_ == 0) nothing_ = true;
   }

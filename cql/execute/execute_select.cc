@@ -7,7 +7,6 @@
 
 #include "cql/execute/aggregate_fold.h"
 #include "cql/execute/change_feed.h"
-#include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
 #include "cql/execute/throughput.h"
 #include "cql/system/virtual_tables.h"
@@ -535,10 +534,10 @@ Bytes SelectRun::encode_position(storage::ReadPosition after) const {
       {std::move(after), rows_left_, static_cast<uint32_t>(partition_rows_done_)});
 }
 
-Result<Bytes> SelectRun::sort_key(const RowPlace& place) const {
+Result<Bytes> SelectRun::clustering_prefix(const RowPlace& place, size_t columns) const {
   if (place.clustering_key == nullptr) return Bytes();
   BytesView rest = *place.clustering_key;
-  for (size_t i = 0; i < statement_.order_columns_; ++i) {
+  for (size_t i = 0; i < columns; ++i) {
     const ColumnSchema& column = statement_.table_->clustering()[i];
     TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
   }

@@ -4,27 +4,18 @@
 #include <utility>
 
 #include "base/byte_io.h"
-#include "cql/execute/select_position.h"
 #include "cql/execute/select_run.h"
 #include "cql/types/json.h"
 
 namespace tetrad::cql {
 
 Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluation) {
-  bool new_partition = false;
   if (statement_.is_grouped_) {
-    new_partition = !group_open_ || group_partition_ != place.partition_key;
-    bool new_group = new_partition;
-    std::vector<OptionalBytes> key;
-    for (const ExpressionPtr& expression : statement_.group_by_) {
-      TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation));
-      key.push_back(value.has_bytes() ? OptionalBytes(value.bytes) : std::nullopt);
-    }
-    new_group = new_group || key != group_key_;
-    if (new_group) {
+    const bool new_partition = !group_open_ || group_partition_ != place.partition_key;
+    TETRAD_TRY(GroupKey key, group_key(place, evaluation));
+    if (new_partition || key != group_key_) {
       TETRAD_TRY_VOID(end_groups());
-      if (done_) return {};
-      if (new_partition) groups_of_partition_ = first_page_groups(place);
+      if (new_partition) groups_of_partition_ = 0;
       group_partition_.assign(place.partition_key);
       group_key_ = std::move(key);
       group_open_ = true;
@@ -37,7 +28,7 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
         weight_read_ -= storage::row_weight(place.bytes);
         if (rows_left_ != 0) {
           partition_rows_done_ = last_groups_;
-          result_.next_position = encode_position(last_row_);
+          result_.next_position = encode_position(end_of_last_group());
         }
         return {};
       }
@@ -67,19 +58,35 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
   return {};
 }
 
-int64_t SelectRun::first_page_groups(const RowPlace& place) {
-  if (!resumed_ && context_.options.paging_position) {
-    resumed_ = true;
-    if (current_partition_ == place.partition_key && resume_partition_matches(place)) {
-      return partition_rows_done_;
-    }
+Result<SelectRun::GroupKey> SelectRun::group_key(const RowPlace& place,
+                                                 EvalContext& evaluation) const {
+  GroupKey key;
+  TETRAD_TRY(key.columns, clustering_prefix(place, statement_.group_columns_));
+  if (statement_.group_function_) {
+    TETRAD_TRY(const BoundValue value, statement_.group_function_->evaluate(evaluation));
+    if (value.has_bytes()) key.function = Bytes(value.bytes);
   }
-  return 0;
+  return key;
 }
 
-bool SelectRun::resume_partition_matches(const RowPlace& place) const {
-  const auto from = decode_select_position(*context_.options.paging_position);
-  return from && from->after.partition_key == place.partition_key;
+Result<void> SelectRun::skip_last_group(const SelectPosition& from) {
+  if (!statement_.is_grouped_ || !from.after.clustering_key) return {};
+  const BytesView last = *from.after.clustering_key;
+  Evaluation evaluation(*this);
+  TETRAD_TRY_VOID(evaluation.rows.read_row(last, {}));
+  TETRAD_TRY(group_key_,
+             group_key({from.after.position, from.after.partition_key, &last}, evaluation.context));
+  group_partition_ = from.after.partition_key;
+  groups_of_partition_ = from.partition_rows_done;
+  group_open_ = group_skipped_ = true;
+  return {};
+}
+
+storage::ReadPosition SelectRun::end_of_last_group() {
+  const bool is_of_partitions = statement_.group_columns_ == 0 && !statement_.group_function_;
+  if (is_of_partitions || (partition_limit_ >= 0 && last_groups_ >= partition_limit_))
+    last_row_.clustering_key.reset();  // no other group of that partition is wanted
+  return std::move(last_row_);
 }
 
 void SelectRun::keep_first_row(const RowView& row) {

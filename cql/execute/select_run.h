@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cql/execute/row_materializer.h"
+#include "cql/execute/select_position.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/prepare/prepared_select.h"
 #include "cql/protocol/response.h"
@@ -162,16 +163,30 @@ class SelectRun : protected SelectProgress {
   storage::ReadPosition position_of(const RowPlace& place) const;
   Bytes encode_position(storage::ReadPosition after) const;
 
-  /// The first columns of the clustering key, which ORDER BY names.
-  Result<Bytes> sort_key(const RowPlace& place) const;
+  /// The first columns of a clustering key; nothing of none.
+  Result<Bytes> clustering_prefix(const RowPlace& place, size_t columns) const;
+  /// The columns that ORDER BY names.
+  Result<Bytes> sort_key(const RowPlace& place) const {
+    return clustering_prefix(place, statement_.order_columns_);
+  }
 
   // --- groups ---
 
   Result<void> take_grouped(const RowPlace& place, EvalContext& evaluation);
 
-  /// Groups of this partition that earlier pages gave.
-  int64_t first_page_groups(const RowPlace& place);
-  bool resume_partition_matches(const RowPlace& place) const;
+  /// What the rows of a group have in common inside their partition.
+  struct GroupKey {
+    Bytes columns;           // the first of the clustering key
+    OptionalBytes function;  // of the next
+    bool operator==(const GroupKey&) const = default;
+  };
+  Result<GroupKey> group_key(const RowPlace& place, EvalContext& evaluation) const;
+
+  /// After a page that ended with a group: rows that came behind its last one since are of no group
+  /// of this page.
+  Result<void> skip_last_group(const SelectPosition& from);
+  /// Where the next page begins.
+  storage::ReadPosition end_of_last_group();
 
   /// Columns that are not aggregated show the group's first row.
   void keep_first_row(const RowView& row);
@@ -227,7 +242,6 @@ class SelectRun : protected SelectProgress {
   RingPosition range_start_;    // of this page
   std::optional<storage::ReadPosition> after_;
   uint64_t admitted_weight_ = 0;
-  bool resumed_ = false;
   bool last_chunk_partition_ = false, is_last_row_ = false;
   std::vector<std::unique_ptr<Aggregator>> aggregators_;
   std::vector<OptionalView> aggregated_;  // the arguments of one call
@@ -235,7 +249,7 @@ class SelectRun : protected SelectProgress {
   bool group_open_ = false, group_skipped_ = false;
   Bytes group_partition_;
   Bytes group_sort_key_;
-  std::vector<OptionalBytes> group_key_;
+  GroupKey group_key_;
   base::Arena group_arena_;
   RowView first_row_;
   storage::ReadPosition last_row_;

@@ -334,10 +334,9 @@ class SelectPreparer {
         if (!made_->where_.is_equal(*expected)) return wrong_group_order();
       }
       groups_rows = groups_rows || column->kind == ColumnKind::kClustering;
-      if (function) {
-        made_->group_by_.push_back(std::move(function));
-      } else if (column->kind == ColumnKind::kClustering) {
-        made_->group_by_.push_back(make_column(column->type, builder_.slot_of(*column)));
+      if (groups_rows) {
+        made_->group_columns_ = next - table_->partition_key().size() - (function ? 1 : 0);
+        made_->group_function_ = std::move(function);
       }
     }
     if (next < table_->partition_key().size()) {

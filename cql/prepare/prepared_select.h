@@ -53,7 +53,10 @@ class SelectStatement final : public Statement {
   std::vector<std::string> json_names_;
   std::vector<AggregateCall> aggregates_;
   std::vector<SelectedKey> selected_keys_;
-  std::vector<ExpressionPtr> group_by_;  // of clustering columns; the partition key always groups
+  // GROUP BY: rows of a partition that are equal in their first so many clustering columns, and in
+  // what the function, if there is one, makes of the next.
+  size_t group_columns_ = 0;
+  ExpressionPtr group_function_;
   ExpressionPtr limit_, per_partition_limit_;
   ExpressionPtr timeout_;     // USING TIMEOUT; null where it is not written
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to
