@@ -19,7 +19,7 @@
 namespace tetrad::replication {
 namespace {
 
-constexpr uint64_t kAnswerBytesMax = 1 << 20;
+constexpr uint64_t kPageBytesMax = 1 << 20;  // about, of one log and of all together
 /// Once enough have answered the others have so long: places that move together make few
 /// repetitions.
 constexpr int64_t kOthersUs = 50'000;
@@ -164,7 +164,7 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
   request.log = *table.change_log;
   request.epochs = epochs_of(table);
   request.changes_max = command.changes_max;
-  request.bytes_max = kAnswerBytesMax;
+  request.bytes_max = kPageBytesMax;
   request.partition = command.partition;
   logs->left = logs->asked.size();
   for (size_t i = 0; i < logs->asked.size(); ++i) {
@@ -228,12 +228,13 @@ ChangesPage CoordinatorImpl::merge_logs(Logs& logs, uint32_t changes_max) {
   ChangesPage page;
   page.exhausted = known_to == std::numeric_limits<ChangeSequence>::max();
   std::unordered_set<Bytes> delivered;
+  uint64_t bytes = 0;
   for (const Next& next : all) {
     Logs::Asked& log = logs.asked[next.log];
     Change& change = log.answer->changes[next.index].change;
     Bytes key = place_key(change);
     const bool is_new = !delivered.contains(key);
-    const bool is_full = is_new && page.changes.size() >= changes_max;
+    const bool is_full = is_new && (page.changes.size() >= changes_max || bytes >= kPageBytesMax);
     if (log.taken != next.index) continue;  // one before it waits for the next page
     if (is_new && (next.sequence > known_to || is_full)) {
       page.exhausted = false;
@@ -241,6 +242,7 @@ ChangesPage CoordinatorImpl::merge_logs(Logs& logs, uint32_t changes_max) {
     }
     log.taken = next.index + 1;
     if (!is_new) continue;
+    bytes += key.size();
     delivered.insert(std::move(key));
     page.changes.push_back(std::move(change));
   }

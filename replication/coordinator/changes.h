@@ -40,7 +40,7 @@ struct ChangesCommand {
     Bytes partition_key;
   };
   std::optional<Partition> partition;
-  uint32_t changes_max = 1000;  // at least 1
+  uint32_t changes_max = 1000;  // at least 1; about 1 MiB of keys ends a page, too
 };
 
 struct ChangesPage {

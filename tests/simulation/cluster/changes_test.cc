@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The change feed of a table on a cluster: what a reader gets, and what it is told when it cannot
 // get it. That it misses nothing under faults is data_simulation's.
+#include <set>
+
 #include <catch2/catch.hpp>
 
 #include "tests/simulation/support/sim_cluster.h"
@@ -45,12 +47,15 @@ Task<void> read_changes(SimNode* node, ChangesCommand command,
 struct FeedCluster {
   SimCluster cluster;
 
-  FeedCluster(uint64_t seed, size_t nodes, bool change_log) : cluster(seed, nodes) {
+  FeedCluster(uint64_t seed, size_t nodes, bool change_log, uint32_t stores = 1,
+              uint32_t tablets = 0)
+      : cluster(seed, nodes, stores) {
     for (size_t i = 0; i < nodes; ++i) cluster[i].clock_skew_max_us = 100'000;
     REQUIRE(cluster.form());
     replication::SchemaChange schema = change();
     replication::SchemaChange::NewTable table = table_t();
     table.change_log = change_log;
+    table.initial_tablets = tablets;
     schema.new_tables.push_back(table);
     apply(std::move(schema));
     cluster.world().run_for(2 * kSecondUs);  // all have heard of all
@@ -131,6 +136,27 @@ TEST_CASE("a reader gets what was written, once where all members live, and goes
   const int64_t now_us = feed.cluster[0].reactor().wall_time_us();
   feed.settle();
   CHECK(text_of(feed.read("", 0, 1000, now_us)) == "e .");
+}
+
+TEST_CASE("a page ends by the bytes of its keys, too") {
+  FeedCluster feed(15, 4, true, 4, 8);
+  constexpr size_t kKeys = 100, kKeyBytes = 60'000;
+  const auto key_of = [](size_t i) { return fmt::format("{:03}", i) + Bytes(kKeyBytes - 3, 'k'); };
+  for (size_t i = 0; i < kKeys; ++i) REQUIRE(feed.write(key_of(i), i % 4));
+  feed.settle();
+  Bytes after;
+  std::multiset<Bytes> seen;
+  for (bool exhausted = false; !exhausted;) {
+    const auto page = feed.read(after);
+    REQUIRE(page);
+    CHECK(page->changes.size() * kKeyBytes <= (1u << 20) + kKeyBytes);
+    CHECK((page->changes.size() * kKeyBytes >= (1u << 20) || page->exhausted));
+    for (const replication::Change& change : page->changes) seen.insert(change.partition_key);
+    after = page->next;
+    exhausted = page->exhausted;
+  }
+  for (size_t i = 0; i < kKeys; ++i) CHECK(seen.contains(key_of(i)));
+  CHECK(seen.size() == kKeys);
 }
 
 TEST_CASE("a page needs as many members as any quorum of writers must meet") {
