@@ -12,28 +12,15 @@ import threading
 import time
 import traceback
 
+import throughput  # registers its cases
 import wire
+from cases import CASES, case, expect, expect_error
 from node import Node
 from wire import (BATCH, ERROR, EXECUTE, INVALID, OPTIONS, OVERLOADED, PREPARE, PROTOCOL, QUERY, READY, REGISTER, RESULT,
                   STARTUP, SUPPORTED, SYNTAX, UNPREPARED, Client, Failure, frame, query_body, segment)
 
 RSS_MAX_KB = 400 << 10
 SECONDS_MAX = 240  # far more than it takes; the machine may be busy
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(str(what))
-
-
-def expect_error(answer, *codes, text=""):
-    expect(answer.opcode == ERROR and answer.code in codes and text in answer.text, answer)
 
 
 class Bystander:

@@ -204,6 +204,26 @@ TEST_CASE("a debt holds a table up for ten seconds at most") {
   CHECK(later.admitted > 0);
 }
 
+TEST_CASE("who waits for a debt to be paid hears of a higher throughput at once") {
+  LimitedCluster limited(8, 4, {{400, false}});
+  Counts counts;
+  ClientPlan plan;
+  plan.units_after = 1'000'000;
+  plan.until_us = limited.in(1);
+  limited.start(plan, 1, counts);
+  limited.cluster.world().run_for(kSecondUs / 2);
+  plan.units_after = 0;
+  plan.obeys_retry = false;
+  plan.until_us = limited.in(20 * kSecondUs);
+  Counts later;
+  limited.start(plan, 1, later);
+  limited.cluster.world().run_for(kSecondUs);
+  CHECK(later.admitted == 0);
+  limited.alter(0, {40'000, false});
+  limited.cluster.world().run_for(kSecondUs);
+  CHECK(later.admitted > 100);
+}
+
 TEST_CASE("each physical partition has an equal part of its table's throughput") {
   LimitedCluster limited(4, 4, {{1200, false}}, 3);
   Counts one, other;

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables with a limit on their throughput: as clients of Azure Cosmos DB's API for Cassandra would use them."""
+
+import re
+import struct
+import threading
+import time
+
+from cases import case, expect, expect_error
+from wire import OVERLOADED, QUERY, RESULT, Client, frame, query_body
+
+RETRY = re.compile(r"^Request rate is large: ActivityID=[0-9a-f-]{36}, RetryAfterMs=(\d+), Additional details='Response status code does "
+                   r"not indicate success: TooManyRequests \(429\); Substatus: 3200; ActivityId: [0-9a-f-]{36}; Reason: \((.*)\)'$")
+
+
+def retry_after_s(answer):
+    found = RETRY.match(answer.text)
+    expect(answer.code == OVERLOADED and found, answer)
+    return int(found[1]) / 1000, found[2]
+
+
+def hammer(text, seconds, clients=6):
+    """How many of the requests were served and how many refused; each client waits as it is told."""
+    counts, failures = [0, 0], []
+
+    def run(number):
+        try:
+            with Client() as client:
+                k = number
+                until = time.monotonic() + seconds
+                while time.monotonic() < until:
+                    answer = client.query(text.format(k))
+                    k += clients
+                    if answer.opcode == RESULT:
+                        counts[0] += 1
+                    else:
+                        counts[1] += 1
+                        time.sleep(retry_after_s(answer)[0])
+        except Exception as e:
+            failures.append(repr(e))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expect(not failures, failures)
+    return counts
+
+
+def drop(client, *tables):
+    for table in tables:
+        client.done(f"DROP TABLE {table}")
+
+
+@case
+def a_limited_table(_):
+    """a table of 400 RU/s takes 80 writes a second, in any form, and is free again when the limit is taken away"""
+    with Client() as client:
+        client.done("CREATE TABLE ovl.limited (k int PRIMARY KEY, v text) WITH cosmosdb_provisioned_throughput = 400")
+        began = time.monotonic()
+        served, refused = hammer("INSERT INTO ovl.limited (k, v) VALUES ({}, 'v')", 4)
+        took = time.monotonic() - began
+        # What the bucket held, what flowed in, what a slice and the requests in flight overdrew.
+        expect(served * 5 <= 400 * (took + 1) + 100, f"{served} writes in {took:.1f} s")
+        expect(served * 5 >= 400 * 4, f"{served} writes in {took:.1f} s")
+        expect(refused > 0, "nothing was refused")
+
+        # All at once: those are served that the wait has room for.
+        body = query_body("INSERT INTO ovl.limited (k, v) VALUES (1, 'v')")
+        client.send(b"".join(frame(QUERY, body, stream) for stream in range(1000)))
+        answers = [client.answer() for _ in range(1000)]
+        over = [answer for answer in answers if answer.opcode != RESULT]
+        expect(800 <= len(over) <= 995, f"{len(over)} of 1000 were refused")
+        waits = [retry_after_s(answer) for answer in over]
+        expect(all(reason == "physical partition {} of ovl.limited has 400 request units a second".format(reason.split()[2]) for _, reason in waits),
+               waits[0])
+        batch = "BEGIN UNLOGGED BATCH " + "".join(f"INSERT INTO ovl.limited (k, v) VALUES ({k}, 'v'); " for k in range(20)) + "APPLY BATCH"
+        client.send(b"".join(frame(QUERY, query_body(batch), stream) for stream in range(50)))
+        codes = [client.answer().code for _ in range(50)]
+        expect(codes.count(OVERLOADED) >= 40, codes)
+        # Other tables, and the schema, are not held up.
+        expect(client.done("SELECT v FROM ovl.t WHERE k = 1").body, "")
+        client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 0")
+        served, refused = hammer("INSERT INTO ovl.limited (k, v) VALUES ({}, 'v')", 1)
+        expect(refused == 0 and served > 300, f"{served} served, {refused} refused")
+        drop(client, "ovl.limited")
+
+
+@case
+def reads_of_a_limited_table(_):
+    """reads are paid for when their cost is known: a large one leaves a debt of ten seconds at most"""
+    with Client() as client:
+        client.done("CREATE TABLE ovl.limited (k int, c int, v text, PRIMARY KEY (k, c))")
+        for k in range(4):
+            for c in range(16):
+                client.done(f"INSERT INTO ovl.limited (k, c, v) VALUES ({k}, {c}, '{'x' * 65536}')")
+        client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 400")
+        served, refused = hammer("SELECT k FROM ovl.limited WHERE k = 1 AND c = 1", 3)  # 6.7 RU each
+        expect(served * 6.7 <= 400 * 5 and served * 6.7 >= 400 * 2.5, f"{served} reads")
+        time.sleep(1.2)
+        for text in ("SELECT count(*) FROM ovl.limited", "SELECT * FROM ovl.limited", "SELECT * FROM ovl.limited WHERE k IN (0, 1, 2, 3)"):
+            expect(client.done(text), "")  # 430 RU or 1,720: more than there is
+            wait, _ = retry_after_s(client.query(text))
+            expect(wait <= 10, wait)
+            wait, _ = retry_after_s(client.query("INSERT INTO ovl.limited (k, c) VALUES (9, 9)"))
+            expect(wait <= 10, wait)
+            client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 100000")
+            time.sleep(0.3)
+            expect(client.done("SELECT k FROM ovl.limited WHERE k = 1 AND c = 1"), "")
+            time.sleep(1)
+            client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 400")
+            time.sleep(1.2)
+        drop(client, "ovl.limited")
+
+
+@case
+def a_limited_change_feed(_):
+    """a page of a change feed that is refused is empty"""
+    with Client() as client:
+        client.done("CREATE TABLE ovl.feed (k int PRIMARY KEY, v text) WITH cdc = true AND cosmosdb_provisioned_throughput = 400")
+        client.done("INSERT INTO ovl.feed (k, v) VALUES (1, 'v')")
+        body = query_body("INSERT INTO ovl.feed (k, v) VALUES (2, 'v')")
+        client.send(b"".join(frame(QUERY, body, stream) for stream in range(1000)))
+        for _ in range(1000):
+            client.answer()
+        text = "SELECT k FROM ovl.feed WHERE COSMOS_CHANGEFEED_START_TIME() = '2020-01-01'"
+        expect_error(client.query(text), OVERLOADED, text="RetryAfterMs=")
+        rows, pages, state = 0, 0, None
+        until = time.monotonic() + 10
+        while rows < 2 and time.monotonic() < until:
+            answer = client.done(text, page_size=10, **({"paging_state": state} if state else {}))
+            flags, columns = struct.unpack_from(">ii", answer.body, 4)
+            expect(flags & 2, "no more pages")
+            size = struct.unpack_from(">i", answer.body, 12)[0]
+            state = answer.body[16:16 + size]
+            at = 16 + size
+            for _ in range(2):  # keyspace and table
+                at += 2 + struct.unpack_from(">H", answer.body, at)[0]
+            for _ in range(columns):
+                at += 4 + struct.unpack_from(">H", answer.body, at)[0]
+            rows += struct.unpack_from(">i", answer.body, at)[0]
+            pages += 1
+        expect(rows == 2 and pages > 1, f"{rows} rows in {pages} pages")
+        drop(client, "ovl.feed")
+
+
+@case
+def a_limited_keyspace(_):
+    """tables of a keyspace share its limit, but for those that have one of their own"""
+    with Client() as client:
+        client.done("CREATE KEYSPACE shared WITH cosmosdb_autoscale_max_throughput = 1000")
+        for table, options in (("a", ""), ("b", ""), ("c", " WITH cosmosdb_provisioned_throughput = 400")):
+            client.done(f"CREATE TABLE shared.{table} (k int PRIMARY KEY){options}")
+        counts = {}
+        threads = [threading.Thread(target=lambda t=table: counts.update({t: hammer("INSERT INTO shared." + t + " (k) VALUES ({})", 3, 3)}))
+                   for table in "abc"]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        took = time.monotonic() - began
+        expect(set(counts) == set("abc"), counts)
+        shared = counts["a"][0] + counts["b"][0]
+        expect(1000 * 3 <= shared * 5 <= 1000 * (took + 1) + 250, f"{counts} in {took:.1f} s")
+        expect(400 * 3 <= counts["c"][0] * 5 <= 400 * (took + 1) + 100, f"{counts} in {took:.1f} s")
+        client.done("DROP KEYSPACE shared")
