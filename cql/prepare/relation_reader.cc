@@ -65,7 +65,7 @@ class RelationReader {
 
   Result<void> check_column(const ColumnSchema& column, const ast::Relation& relation) const {
     const DataType& type = *column.type;
-    if (is_slice(relation.op) && type.references_duration() && type.kind() != TypeKind::kVector) {
+    if (is_slice(relation.op) && type.references_duration()) {
       if (type.is_collection()) {
         return fail(ErrorCode::kInvalid,
                     "Slice restrictions are not supported on collections containing durations");

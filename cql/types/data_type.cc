@@ -220,7 +220,10 @@ bool DataType::references_counter() const {
   return any_inside(*this, [](const DataType& t) { return t.kind_ == TypeKind::kCounter; });
 }
 bool DataType::references_duration() const {
-  return any_inside(*this, [](const DataType& t) { return t.kind_ == TypeKind::kDuration; });
+  if (kind_ == TypeKind::kVector) return false;
+  return kind_ == TypeKind::kDuration || std::ranges::any_of(components_, [](const TypePtr& t) {
+           return t->references_duration();
+         });
 }
 
 namespace {

@@ -34,6 +34,7 @@ TEST_CASE("references are found at any depth") {
   CHECK_FALSE(type->references_udt("other", "addr"));
   CHECK_FALSE(int_type()->references_udt());
   CHECK(type_of("list<frozen<tuple<duration>>>")->references_duration());
+  CHECK(!type_of("list<frozen<tuple<vector<duration, 2>>>>")->references_duration());
   CHECK(type->depth() == 5);
 }
 
