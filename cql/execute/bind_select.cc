@@ -33,6 +33,7 @@ Result<void> SelectRun::bind() {
   }
   const uint32_t product_max = context_.settings.in_cartesian_product_max;
   for (const SelectedKey& key : s.selected_keys_) TETRAD_TRY_VOID(key.check(evaluation_));
+  if (s.group_error_) return std::unexpected(*s.group_error_);
   // Of several values that are wrong Cassandra tells the first in this order.
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
   const bool is_scan = !s.where_.has_partitions();

@@ -114,6 +114,13 @@ ScalarFunction impure(TypePtr result, FunctionBody body) {
   return function;
 }
 
+ScalarFunction monotonic_function(std::vector<TypePtr> arguments, TypePtr result,
+                                  FunctionBody body) {
+  ScalarFunction function = pure_function(std::move(arguments), std::move(result), std::move(body));
+  function.monotonic = true;
+  return function;
+}
+
 void add_floor(FunctionTable& table) {
   const auto add = [&](const TypePtr& type, TypePtr result,
                        std::optional<int64_t> (*read)(BytesView), Bytes (*make)(int64_t),
@@ -121,7 +128,7 @@ void add_floor(FunctionTable& table) {
     for (const bool with_start : {false, true}) {
       std::vector<TypePtr> arguments = {type, duration_type()};
       if (with_start) arguments.push_back(result);
-      ScalarFunction floor = pure_function(
+      const ScalarFunction floor = monotonic_function(
           std::move(arguments), result,
           [=](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
             const auto ms = read(*values[0]);
@@ -142,14 +149,13 @@ void add_floor(FunctionTable& table) {
             TETRAD_TRY(const int64_t floored, floor_ms(*ms, duration, start));
             return make(floored);
           });
-      floor.monotonic = true;
       table.add({"floor"}, floor);
     }
   };
   add(timeuuid_type(), timestamp_type(), ms_of_timeuuid, make_timestamp, false);
   add(timestamp_type(), timestamp_type(), read_bigint, make_timestamp, false);
   add(date_type(), date_type(), ms_of_date, date_of_ms, true);
-  ScalarFunction floor = pure_function(
+  const ScalarFunction floor = monotonic_function(
       {time_type(), duration_type()}, time_type(),
       [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
         const auto nanos = read_bigint(*values[0]);
@@ -166,7 +172,6 @@ void add_floor(FunctionTable& table) {
         }
         return make_time(d.nanos == 0 ? *nanos : *nanos - *nanos % d.nanos);
       });
-  floor.monotonic = true;
   table.add({"floor"}, floor);
 }
 
@@ -223,23 +228,24 @@ void add_time_functions(FunctionTable& table) {
   }
   const auto identity = [](int64_t ms) { return make_bigint(ms); };
   table.add({"todate", "to_date"},
-            pure_function({timeuuid_type()}, date_type(), of_ms(ms_of_timeuuid, date_of_ms)));
+            monotonic_function({timeuuid_type()}, date_type(), of_ms(ms_of_timeuuid, date_of_ms)));
   table.add({"todate", "to_date"},
-            pure_function({timestamp_type()}, date_type(), of_ms(read_bigint, date_of_ms)));
-  table.add({"totimestamp", "to_timestamp"}, pure_function({timeuuid_type()}, timestamp_type(),
-                                                           of_ms(ms_of_timeuuid, make_timestamp)));
+            monotonic_function({timestamp_type()}, date_type(), of_ms(read_bigint, date_of_ms)));
   table.add({"totimestamp", "to_timestamp"},
-            pure_function({date_type()}, timestamp_type(), of_ms(ms_of_date, make_timestamp)));
-  table.add({"dateof"}, pure_function({timeuuid_type()}, timestamp_type(),
-                                      of_ms(ms_of_timeuuid, make_timestamp)));
+            monotonic_function({timeuuid_type()}, timestamp_type(),
+                               of_ms(ms_of_timeuuid, make_timestamp)));
+  table.add({"totimestamp", "to_timestamp"},
+            monotonic_function({date_type()}, timestamp_type(), of_ms(ms_of_date, make_timestamp)));
+  table.add({"dateof"}, monotonic_function({timeuuid_type()}, timestamp_type(),
+                                           of_ms(ms_of_timeuuid, make_timestamp)));
   table.add({"unixtimestampof"},
-            pure_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
+            monotonic_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},
-            pure_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
+            monotonic_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},
-            pure_function({timestamp_type()}, bigint_type(), of_ms(read_bigint, +identity)));
+            monotonic_function({timestamp_type()}, bigint_type(), of_ms(read_bigint, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},
-            pure_function({date_type()}, bigint_type(), of_ms(ms_of_date, +identity)));
+            monotonic_function({date_type()}, bigint_type(), of_ms(ms_of_date, +identity)));
   for (const int sign : {1, -1}) {
     table.add({sign > 0 ? "_timestamp_add" : "_timestamp_sub"},
               pure_function({timestamp_type(), duration_type()}, timestamp_type(),

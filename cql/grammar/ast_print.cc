@@ -23,22 +23,6 @@ std::string joined(const Items& items, Print print) {
   return text;
 }
 
-std::string_view operator_function(ArithmeticOperator op) {
-  switch (op) {
-    case ArithmeticOperator::kAdd:
-      return "_add";
-    case ArithmeticOperator::kSubtract:
-      return "_substract";  // spelled as Cassandra does
-    case ArithmeticOperator::kMultiply:
-      return "_multiply";
-    case ArithmeticOperator::kDivide:
-      return "_divide";
-    case ArithmeticOperator::kModulo:
-      return "_modulo";
-  }
-  return "";
-}
-
 std::string print_terms(const std::vector<Term>& terms) {
   return joined(terms, [](const Term& t) { return to_string(t); });
 }
@@ -147,6 +131,22 @@ std::string print_values(RelationOperator op, bool in_marker, const std::vector<
 }
 
 }  // namespace
+
+std::string_view operator_function(ArithmeticOperator op) {
+  switch (op) {
+    case ArithmeticOperator::kAdd:
+      return "_add";
+    case ArithmeticOperator::kSubtract:
+      return "_substract";  // spelled as Cassandra does
+    case ArithmeticOperator::kMultiply:
+      return "_multiply";
+    case ArithmeticOperator::kDivide:
+      return "_divide";
+    case ArithmeticOperator::kModulo:
+      return "_modulo";
+  }
+  return "";
+}
 
 char arithmetic_symbol(ArithmeticOperator op) {
   switch (op) {

@@ -25,6 +25,9 @@ std::string to_string(const Selector& selector);
 std::string to_string(const Relation& relation);
 std::string to_string(const Condition& condition);
 
+/// The name of an operator's function, `_add`.
+std::string_view operator_function(ArithmeticOperator op);
+
 /// Gives a function's full name once it is known which is meant: `now` becomes `system.now`.
 using FunctionNamer = std::function<std::string(const FunctionName&)>;
 

@@ -60,6 +60,13 @@ struct RawExpression {
 RawExpression raw_of(const ast::Term& term);
 RawExpression raw_of(const ast::Selector& selector);
 
+/// A function of GROUP BY.
+struct GroupFunction {
+  const ColumnSchema* column = nullptr;  // the clustering column that it is of
+  ExpressionPtr value;
+  std::optional<Error> refused = std::nullopt;  // told when the statement is executed
+};
+
 /// An aggregate of a select list with its arguments.
 struct AggregateCall {
   AggregateFunctionPtr function;
@@ -115,11 +122,11 @@ class ExpressionBuilder {
   /// The column of that name, or "Undefined column name x in table ks.t".
   Result<const ColumnSchema*> column(const ast::Identifier& name) const;
   Result<TypePtr> resolve_type(const ast::CqlType& type) const;
-  /// A function of a GROUP BY clause over `argument`; must be monotonic.
+  /// What GROUP BY names that is no column.
+  Result<GroupFunction> group_function(const ast::Selector& selector);
   Result<ExpressionPtr> build(const RawExpression& raw, const Receiver& receiver);
-  /// Whether the function last built with selector() is monotonic.
   std::string function_full_name(const ast::FunctionName& name) const;
-  /// The resolved function of a call, for GROUP BY.
+  /// The function that a call means; not of native aggregates.
   Result<ScalarFunctionPtr> resolve(const RawExpression& call, const TypePtr& receiver,
                                     const std::string& receiver_name);
 
@@ -140,6 +147,16 @@ class ExpressionBuilder {
   /// Resolves every function inside. Errors: kInvalid.
   Result<void> resolve_inside(const RawExpression& raw);
   Result<void> check_operands(const RawExpression& arithmetic) const;
+  /// group_function() without its value.
+  Result<GroupFunction> check_group_function(const RawExpression& raw);
+  /// The name of the aggregate that is called here, if one is.
+  Result<std::optional<std::string>> called_aggregate(const RawExpression& raw);
+  /// The scalar function that is called here, by name, operator or cast; null: none.
+  Result<ScalarFunctionPtr> called_function(const RawExpression& raw);
+  /// Whether it is the same for all rows.
+  Result<bool> is_constant(const RawExpression& raw);
+  /// Errors: kInvalid, it does not rise with its column.
+  Result<void> check_monotonic(const RawExpression& raw);
   Result<void> check_vectors(const RawExpression& call, const std::vector<TypePtr>& types);
   /// Names of columns are looked up before anything else of a select list's item.
   Result<void> check_columns(const RawExpression& raw) const;

@@ -21,6 +21,13 @@ inline Receiver map_value_receiver(const Receiver& of) {
   return {"value(" + of.name + ")", of.type->value(), nullptr};
 }
 
+/// Calls `visit` with the name of every column that the selector names.
+template <class Visit>
+void for_each_column(const RawExpression& raw, Visit&& visit) {
+  if (raw.kind == RawExpression::Kind::kColumn) visit(*raw.identifiers[0]);
+  for (const RawExpression& child : raw.children) for_each_column(child, visit);
+}
+
 inline std::unexpected<Error> cannot_infer(const RawExpression& raw) {
   return fail(
       ErrorCode::kInvalid,

@@ -491,10 +491,16 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
                 left.text(), right.text());
   }
   TETRAD_TRY(ExpressionPtr l, build(left, {"[selection]", function->argument_types[0], nullptr}));
-  TETRAD_TRY(ExpressionPtr r, build(right, {"[selection]", function->argument_types[1], nullptr}));
+  auto r = build(right, {"[selection]", function->argument_types[1], nullptr});
+  if (!r) {
+    const bool is_wanted = function->argument_types[1]->kind() == TypeKind::kDuration;
+    if (is_wanted && !(right_type && right_type->kind() == TypeKind::kDuration))
+      failed_late_ = true;  // a number that is no duration
+    return r;
+  }
   std::vector<ExpressionPtr> arguments;
   arguments.push_back(std::move(l));
-  arguments.push_back(std::move(r));
+  arguments.push_back(*std::move(r));
   std::string label = fmt::format("{} {} {}", function->argument_types[0]->cql_text(), op,
                                   function->argument_types[1]->cql_text());
   return make_call(std::move(function), std::move(arguments), std::move(label));

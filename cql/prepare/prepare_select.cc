@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cql/grammar/ast_print.h"
+#include "cql/prepare/expression_parts.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepared_select.h"
 #include "cql/system/virtual_tables.h"
@@ -15,13 +16,6 @@
 namespace tetrad::cql {
 
 namespace {
-
-/// Calls `visit` with the name of every column that the selector names.
-template <class Visit>
-void for_each_column(const RawExpression& raw, Visit&& visit) {
-  if (raw.kind == RawExpression::Kind::kColumn) visit(*raw.identifiers[0]);
-  for (const RawExpression& child : raw.children) for_each_column(child, visit);
-}
 
 bool has_times(const RawExpression& raw) {
   return raw.kind == RawExpression::Kind::kTimes || std::ranges::any_of(raw.children, has_times);
@@ -285,47 +279,26 @@ class SelectPreparer {
     size_t next = 0;
     bool had_function = false, groups_rows = false;
     for (const ast::Selector& selector : source_.group_by) {
-      if (had_function) {
-        return fail(ErrorCode::kInvalid,
-                    "Functions are only supported on the last element of the GROUP BY clause");
-      }
       const ColumnSchema* column = nullptr;
       ExpressionPtr function;
       if (const auto* plain = selector.get_if<ast::ColumnSelector>()) {
         TETRAD_TRY(column, builder_.column(plain->name));
-      } else {
-        const RawExpression raw = raw_of(selector);
-        had_function = true;
-        size_t columns = 0;
-        TETRAD_TRY(function, builder_.selector(selector));
-        for_each_column(raw, [&](const ast::Identifier& name) {
-          column = table_->find(name.text);
-          ++columns;
-        });
-        if (columns == 1 && column != nullptr && column->kind != ColumnKind::kClustering) {
+        if (!column->is_primary_key()) {
           return fail(ErrorCode::kInvalid,
-                      "Group by functions are only supported on clustering columns, got {}",
+                      "Group by is currently only supported on the columns of the PRIMARY KEY, got "
+                      "{}",
                       column->name);
         }
-        if (raw.kind == RawExpression::Kind::kFunction) {
-          TETRAD_TRY(const ScalarFunctionPtr called, builder_.resolve(raw, nullptr, {}));
-          if (!called->monotonic) {
-            return fail(ErrorCode::kInvalid,
-                        "Only monotonic functions are supported in the GROUP BY clause. Got: {} ",
-                        called->signature());
-          }
-        }
-        if (columns != 1 || column == nullptr) {
+        if (had_function) {
           return fail(ErrorCode::kInvalid,
-                      "GROUP BY functions must have one and only one clustering column as an "
-                      "argument");
+                      "Functions are only supported on the last element of the GROUP BY clause");
         }
-      }
-      if (!column->is_primary_key()) {
-        return fail(ErrorCode::kInvalid,
-                    "Group by is currently only supported on the columns of the PRIMARY KEY, got "
-                    "{}",
-                    column->name);
+      } else {
+        TETRAD_TRY(GroupFunction called, builder_.group_function(selector));
+        column = called.column;
+        function = std::move(called.value);
+        made_->group_error_ = std::move(called.refused);
+        had_function = true;
       }
       while (true) {
         if (next == key.size()) return wrong_group_order();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ class SelectStatement final : public Statement {
   // what the function, if there is one, makes of the next.
   size_t group_columns_ = 0;
   ExpressionPtr group_function_;
+  std::optional<Error> group_error_;  // of that function: told when it is executed
   ExpressionPtr limit_, per_partition_limit_;
   ExpressionPtr timeout_;     // USING TIMEOUT; null where it is not written
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to

@@ -265,5 +265,18 @@ TEST_CASE_METHOD(Fixture, "values that compare equal are one group") {
   CHECK(pages("SELECT a, count(*) FROM t WHERE k = 1 GROUP BY a", 1) == "1.0 | 3\n--\n2 | 2");
 }
 
+// Cassandra fails with a ClassCastException.
+TEST_CASE_METHOD(Fixture, "GROUP BY takes columns and calls only") {
+  run("CREATE TABLE t (k int, a int, l frozen<list<int>>, v int, PRIMARY KEY (k, a, l))");
+  const auto refused = [&](const std::string& what) {
+    CHECK(error("SELECT count(*) FROM t GROUP BY k, " + what) ==
+          "Group by is currently only supported on the columns of the PRIMARY KEY, got " + what);
+  };
+  for (const std::string what : {"cast(a as text)", "(int)a", "(a, l)", "[a]", "writetime(v)"})
+    refused(what);
+  CHECK(error("SELECT count(*) FROM t GROUP BY k, nope + 1") ==
+        "Undefined column name nope in table ks.t");
+}
+
 }  // namespace
 }  // namespace tetrad::tests
