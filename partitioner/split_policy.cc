@@ -2,7 +2,23 @@
 // Choice of the place to cut a tablet.
 #include "partitioner/split_policy.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace tetrad::partitioner {
+
+namespace {
+
+using Positions = unsigned __int128;
+
+Positions number_of(RingPosition position) {
+  const uint64_t token = static_cast<uint64_t>(position.token) ^ (uint64_t{1} << 63);
+  return (Positions{token} << 64) | position.hash;
+}
+
+Positions width_of(const RingRange& range) { return number_of(range.end) - number_of(range.start); }
+
+}  // namespace
 
 Result<RingPosition> choose_split_point(const Tablet& tablet,
                                         std::span<const SplitSample> samples) {
@@ -47,6 +63,38 @@ bool is_set_apart(const Tablet& tablet) {
   RingPosition next = tablet.range.start;
   if (++next.hash == 0) ++next.token;
   return next == tablet.range.end;
+}
+
+std::vector<size_t> choose_tablets_to_split(const TabletMap& map, size_t wanted) {
+  const std::vector<Tablet>& tablets = map.tablets();
+  std::vector<size_t> out;
+  if (tablets.size() >= wanted) return out;
+  for (size_t i = 0; i < tablets.size(); ++i) {
+    if (tablets[i].stage == TabletStage::kNormal && !is_set_apart(tablets[i])) out.push_back(i);
+  }
+  const size_t count = std::min(out.size(), wanted - tablets.size());
+  const auto comes_before = [&](size_t a, size_t b) {
+    const Positions width_a = width_of(tablets[a].range), width_b = width_of(tablets[b].range);
+    return width_a != width_b ? width_a > width_b : tablets[a].id < tablets[b].id;
+  };
+  std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(count), out.end(),
+                    comes_before);
+  out.resize(count);
+  return out;
+}
+
+std::optional<RingPosition> choose_middle(const Tablet& tablet) {
+  const RingPosition start = tablet.range.start, end = tablet.range.end;
+  const uint64_t tokens = static_cast<uint64_t>(end.token) - static_cast<uint64_t>(start.token);
+  if (tokens >= 2) {
+    const uint64_t middle = static_cast<uint64_t>(start.token) + tokens / 2;
+    return RingPosition::end_of_token(static_cast<int64_t>(middle));
+  }
+  const Positions width = width_of(tablet.range);
+  if (width <= 1) return std::nullopt;
+  const Positions middle = number_of(start) + width / 2;
+  const auto token = static_cast<uint64_t>(middle >> 64) ^ (uint64_t{1} << 63);
+  return RingPosition{static_cast<int64_t>(token), static_cast<uint64_t>(middle)};
 }
 
 }  // namespace tetrad::partitioner

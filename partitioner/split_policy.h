@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "partitioner/tablet_map.h"
@@ -30,5 +31,14 @@ std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosit
 
 /// Whether the tablet is one position: a logical partition set apart, whose size is the tablet's.
 bool is_set_apart(const Tablet& tablet);
+
+/// Which tablets to split now so that there come to be `wanted`: places in map.tablets(), the
+/// widest range first, of equal ones the lower id; at most as many as are missing. Those that are
+/// changing members, or are one position, stay.
+std::vector<size_t> choose_tablets_to_split(const TabletMap& map, size_t wanted);
+
+/// Where to cut a tablet that holds nothing: in the middle of its tokens. None when it is one
+/// position.
+std::optional<RingPosition> choose_middle(const Tablet& tablet);
 
 }  // namespace tetrad::partitioner

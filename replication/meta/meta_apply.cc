@@ -217,6 +217,9 @@ Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
   TETRAD_TRY(const Tablet tablet, tablet_of(*table, body.tablet));
   if (tablet.range != body.range || tablet.stage != TabletStage::kNormal)
     return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
+  if (body.tablets_max != 0 && table->tablets.tablets().size() >= body.tablets_max)
+    return fail(ErrorCode::kConflict, "there are {} physical partitions already",
+                table->tablets.tablets().size());
   if (table->tablets.tablets().size() >= partitioner::kTabletsPerTableMax)
     return fail(ErrorCode::kLimit, "{} physical partitions in one table are the most",
                 partitioner::kTabletsPerTableMax);

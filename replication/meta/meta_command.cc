@@ -217,16 +217,20 @@ CommandType write_body(const SplitTablet& body, ByteWriter& out) {
   write_position(body.range.start, out);
   write_position(body.range.end, out);
   write_position(body.at, out);
+  out.varint(body.tablets_max);
   return CommandType::kSplitTablet;
 }
 
-Result<SplitTablet> read_split_tablet(ByteReader& in) {
+Result<SplitTablet> read_split_tablet(uint8_t format, ByteReader& in) {
   SplitTablet body;
   TETRAD_TRY(body.incarnation.value, read_u32(in));
   TETRAD_TRY(body.tablet.value, in.read_varint());
   TETRAD_TRY(body.range.start, read_position(in));
   TETRAD_TRY(body.range.end, read_position(in));
   TETRAD_TRY(body.at, read_position(in));
+  if (format > kFormatWithoutThroughput) {
+    TETRAD_TRY(body.tablets_max, read_u32(in));
+  }
   return body;
 }
 
@@ -350,7 +354,7 @@ Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCom
       return {};
     }
     case CommandType::kSplitTablet: {
-      TETRAD_TRY(command.body, read_split_tablet(in));
+      TETRAD_TRY(command.body, read_split_tablet(format, in));
       return {};
     }
     case CommandType::kChangeTabletStage: {

@@ -34,12 +34,14 @@ struct SetNodeState {
   NodeState state = NodeState::kNormal;
 };
 
-/// Refused with kConflict when the tablet is no longer exactly `range`.
+/// Refused with kConflict when the tablet is no longer exactly `range`, or the table has
+/// `tablets_max` tablets.
 struct SplitTablet {
   TableIncarnation incarnation;
   TabletId tablet;
   RingRange range;
   RingPosition at;
+  uint32_t tablets_max = 0;  // 0: as many as a table may have
 };
 
 /// Enters the next stage of a change of members, or gives it up. Refused with kConflict when the

@@ -45,6 +45,14 @@ StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService&
   return tablet.replicas.front();
 }
 
+storage::Store* acting_store(const partitioner::Tablet& tablet, const MetaService& meta,
+                             const std::vector<storage::Store*>& stores) {
+  if (tablet.replicas.empty()) return nullptr;
+  const StoreAddress acting = acting_member(tablet, meta);
+  return acting.host == meta.self() && acting.store < stores.size() ? stores[acting.store]
+                                                                    : nullptr;
+}
+
 LoadReporter::LoadReporter(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                            std::vector<storage::Store*> stores, int64_t period_us)
     : reactor_(reactor),
@@ -64,10 +72,7 @@ void LoadReporter::start() {
 void LoadReporter::measure(const std::shared_ptr<const TableInfo>& table,
                            std::vector<MeasuredTablet>& measured, TabletSizes& changed) {
   for (const partitioner::Tablet& tablet : table->tablets.tablets()) {
-    if (tablet.replicas.empty()) continue;
-    const StoreAddress acting = acting_member(tablet, meta_);
-    if (acting.host != meta_.self() || acting.store >= stores_.size()) continue;
-    storage::Store* store = stores_[acting.store];
+    storage::Store* const store = acting_store(tablet, meta_, stores_);
     if (store == nullptr) continue;
     const uint64_t bytes = store->approximate_bytes(table->incarnation, tablet.range);
     const auto [known, fresh] = reported_.try_emplace(tablet.id, bytes);

@@ -28,6 +28,11 @@ Result<TabletSizes> decode_load(BytesView body);
 /// The first of the tablet's members that is live; nobody: the first.
 StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService& meta);
 
+/// The store of `stores` (by number; null: another shard's) that is the tablet's acting member;
+/// null: none of them is.
+storage::Store* acting_store(const partitioner::Tablet& tablet, const MetaService& meta,
+                             const std::vector<storage::Store*>& stores);
+
 /// A tablet that this shard measures.
 struct MeasuredTablet {
   std::shared_ptr<const TableInfo> table;

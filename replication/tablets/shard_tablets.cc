@@ -13,7 +13,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       changes_(reactor, rpc, meta, stores_, changes, logger.named("changes")),
       load_(reactor, rpc, meta, stores_, load_period_us),
-      splits_(reactor, random, rpc, meta, logger.named("tablets")),
+      splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
       stream_(reactor, rpc, meta, stores_, cleanup_, changes_, logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every shard does for the tablets of its stores: measures them, splits those that have grown,
-// takes part in changes of members, and has its stores clean up what was dropped.
+// or whose table has more throughput now, takes part in changes of members, and has its stores
+// clean up what was dropped.
 #pragma once
 
 #include <memory>

@@ -2,9 +2,12 @@
 // Splitting tablets.
 #include "replication/tablets/split_runner.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/sleep.h"
+#include "partitioner/placement.h"
 #include "partitioner/split_policy.h"
 
 namespace tetrad::replication {
@@ -15,10 +18,34 @@ constexpr size_t kSplitsAtOnce = 4;
 constexpr size_t kSamples = 256;
 constexpr int64_t kProposeUs = 5'000'000;
 constexpr int64_t kTryAgainUs = 10'000'000;
+constexpr int64_t kTrySmallAgainUs = 60'000'000;  // it holds a single logical partition
+constexpr int64_t kRefusedPauseUs = 500'000;
+constexpr int64_t kAwaitSplitUs = 5'000;
+constexpr int kAwaitSplitTimes = 200;
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr int64_t kWeighPauseUs = 5'000;                       // after each page of a MiB
 constexpr int64_t kWeighedShare = 20;                          // of the time at most one in so much
 constexpr int64_t kWeighForExpiryUs = int64_t{3'600'000'000};  // where nothing was deleted since
+
+using Samples = Result<std::vector<storage::SizeSample>>;
+
+Task<Samples> sample(MeasuredTablet measured) {
+  base::OneShot<Samples> sampled;
+  const auto setter = sampled.setter();
+  std::move_only_function<void(Samples)> done = [setter](Samples samples) {
+    setter.set(std::move(samples));
+  };
+  measured.store->sample_sizes(measured.table->incarnation, measured.tablet.range, kSamples,
+                               std::move(done));
+  Samples samples = co_await sampled;
+  co_return samples;
+}
+
+std::vector<partitioner::SplitSample> places_of(const std::vector<storage::SizeSample>& samples) {
+  std::vector<partitioner::SplitSample> places;
+  for (const storage::SizeSample& one : samples) places.push_back({one.position, one.bytes});
+  return places;
+}
 
 }  // namespace
 
@@ -42,6 +69,14 @@ uint64_t logical_partition_bytes_max(const MetaState& state) {
 
 uint64_t logical_partition_bytes_warned(const MetaState& state) {
   return logical_partition_bytes_max(state) / 5 * 4;
+}
+
+uint32_t tablets_wanted(const MetaState& state, const Throughput& throughput) {
+  if (!throughput.is_limited() || throughput.of_keyspace) return 0;
+  const uint64_t each =
+      setting_or(state, kSettingPhysicalPartitionRuPerS, kPhysicalPartitionRuPerSDefault);
+  const uint64_t count = (throughput.ru_per_s + each - 1) / each;
+  return static_cast<uint32_t>(std::min<uint64_t>(count, partitioner::kTabletsPerTableMax));
 }
 
 std::string size_text(uint64_t bytes) {
@@ -71,13 +106,19 @@ Task<Result<void>> propose_through_main(RpcNode& rpc, base::Random& random, Meta
 }
 
 SplitRunner::SplitRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
-                         MetaService& meta, Logger logger)
-    : reactor_(reactor), random_(random), rpc_(rpc), meta_(meta), logger_(std::move(logger)) {}
+                         MetaService& meta, std::vector<storage::Store*> stores, Logger logger)
+    : reactor_(reactor),
+      random_(random),
+      rpc_(rpc),
+      meta_(meta),
+      stores_(std::move(stores)),
+      logger_(std::move(logger)) {}
 
 void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
   const MetaSnapshot state = meta_.snapshot();
   const base::MonotonicUs now_us = reactor_.now_us();
-  std::erase_if(not_before_us_, [&](const auto& entry) { return entry.second <= now_us; });
+  for (auto* const pauses : {&not_before_us_, &not_small_before_us_})
+    std::erase_if(*pauses, [&](const auto& entry) { return entry.second <= now_us; });
   for (const MeasuredTablet& measured : tablets) {
     if (under_way_.size() >= kSplitsAtOnce) return;
     const TabletId id = measured.tablet.id;
@@ -96,6 +137,96 @@ void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
       under_way_.insert(id);
       tasks_.spawn(split(measured));
     }
+  }
+  if (state->limited_tables != 0) look_at_throughputs(*state, tablets);
+}
+
+/// Where nothing has become of the tablets that were chosen, since each holds a single logical
+/// partition or nobody is there to split it, others have their turn.
+void SplitRunner::look_at_throughputs(const MetaState& state,
+                                      const std::vector<MeasuredTablet>& tablets) {
+  std::erase_if(short_, [&](const auto& entry) { return state.table(entry.first) == nullptr; });
+  const TableInfo* last = nullptr;
+  for (const MeasuredTablet& measured : tablets) {
+    const TableInfo* const table = measured.table.get();
+    if (table == std::exchange(last, table)) continue;
+    const uint32_t wanted = tablets_wanted(state, table->throughput);
+    const size_t count = table->tablets.tablets().size();
+    if (count >= wanted) {
+      short_.erase(table->id);
+      continue;
+    }
+    Short& here = short_[table->id];
+    const uint64_t before = std::exchange(here.version, table->tablets.version());
+    here.more = before == here.version ? std::min(count, 2 * here.more + wanted - count) : 0;
+    split_for_throughput(state, measured.table);
+  }
+}
+
+/// All nodes choose the same tablets of the same map; each splits those that are its own. What is
+/// proposed says how many are wanted: there come to be no more.
+void SplitRunner::split_for_throughput(const MetaState& state,
+                                       const std::shared_ptr<const TableInfo>& table) {
+  const uint32_t wanted = tablets_wanted(state, table->throughput);
+  const std::vector<partitioner::Tablet>& tablets = table->tablets.tablets();
+  if (tablets.size() >= wanted) return;
+  const auto known = short_.find(table->id);
+  const size_t more = known == short_.end() ? 0 : known->second.more;
+  for (const size_t place : partitioner::choose_tablets_to_split(table->tablets, wanted + more)) {
+    if (under_way_.size() >= kSplitsAtOnce) return;
+    const partitioner::Tablet& tablet = tablets[place];
+    if (under_way_.contains(tablet.id) || not_small_before_us_.contains(tablet.id)) continue;
+    storage::Store* const store = acting_store(tablet, meta_, stores_);
+    if (store == nullptr) continue;
+    under_way_.insert(tablet.id);
+    tasks_.spawn(split_small({table, tablet, store, 0}, wanted));
+  }
+}
+
+Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
+  const TabletId id = measured.tablet.id;
+  Samples samples = co_await sample(measured);
+  std::optional<RingPosition> at;
+  if (samples && samples->empty()) {
+    at = partitioner::choose_middle(measured.tablet);
+  } else if (samples) {
+    if (const auto half = partitioner::choose_split_point(measured.tablet, places_of(*samples)))
+      at = *half;
+  }
+  if (!at) {
+    under_way_.erase(id);
+    not_small_before_us_[id] = reactor_.now_us() + kTrySmallAgainUs;
+    co_return;
+  }
+  MetaCommandBody body(
+      SplitTablet{measured.table->incarnation, id, measured.tablet.range, *at, wanted});
+  const base::Deadline deadline{reactor_.now_us() + kProposeUs};
+  Result<void> proposed = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
+  if (proposed) {
+    metrics_.splits.add();
+    logger_.info("tablet split for its table's throughput table={}.{} tablet={} at_token={}",
+                 measured.table->keyspace, measured.table->name, id.value, at->token);
+    Task<void> awaited = await_split(measured);
+    co_await std::move(awaited);
+  } else {
+    metrics_.refused.add();
+    logger_.debug("tablet not split tablet={} reason={}", id.value, proposed.error().message);
+    not_small_before_us_[id] = reactor_.now_us() + kRefusedPauseUs;
+  }
+  under_way_.erase(id);
+  const MetaSnapshot state = meta_.snapshot();
+  const auto now = state->tables.find(measured.table->id);
+  if (now != state->tables.end()) split_for_throughput(*state, now->second);
+}
+
+Task<void> SplitRunner::await_split(MeasuredTablet measured) {
+  for (int i = 0; i < kAwaitSplitTimes; ++i) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(measured.table->incarnation);
+    if (table == nullptr ||
+        table->tablets.find(measured.tablet.range.end).range != measured.tablet.range)
+      co_return;
+    co_await base::sleep_for(reactor_, kAwaitSplitUs);
   }
 }
 
@@ -175,25 +306,14 @@ Task<void> SplitRunner::look_at_full(MeasuredTablet measured, uint64_t enough) {
 }
 
 Task<void> SplitRunner::split(MeasuredTablet measured) {
-  using Samples = Result<std::vector<storage::SizeSample>>;
-  base::OneShot<Samples> sampled;
-  const auto setter = sampled.setter();
-  std::move_only_function<void(Samples)> done = [setter](Samples samples) {
-    setter.set(std::move(samples));
-  };
-  measured.store->sample_sizes(measured.table->incarnation, measured.tablet.range, kSamples,
-                               std::move(done));
-  Samples samples = co_await sampled;
+  Samples samples = co_await sample(measured);
   const TabletId id = measured.tablet.id;
   under_way_.erase(id);
   not_before_us_[id] = reactor_.now_us() + kTryAgainUs;
   if (!samples || samples->empty()) co_return;
-  std::vector<partitioner::SplitSample> places;
+  const std::vector<partitioner::SplitSample> places = places_of(*samples);
   uint64_t total = 0;
-  for (const storage::SizeSample& sample : *samples) {
-    places.push_back({sample.position, sample.bytes});
-    total += sample.bytes;
-  }
+  for (const partitioner::SplitSample& place : places) total += place.bytes;
   // What was measured is coarse where much is in memory: it made pieces of tablets that were small.
   const MetaSnapshot state = meta_.snapshot();
   const uint64_t logical_max = logical_partition_bytes_max(*state);

@@ -4,6 +4,8 @@
 // A logical partition comes to be alone in its tablet before it reaches its own limit. It is full,
 // and later no longer full, by its live rows: what was deleted is there until it is purged, but
 // counts for nothing.
+// A table with a throughput of its own that asks for more tablets than there are is split, small as
+// they may be, the widest first; where rows are in the middle of those, else of the tokens.
 #pragma once
 
 #include <unordered_map>
@@ -21,6 +23,8 @@ inline constexpr const char* kSettingPhysicalPartitionMb = "max_physical_partiti
 inline constexpr uint64_t kPhysicalPartitionMbDefault = 10 * 1024;
 inline constexpr const char* kSettingLogicalPartitionMb = "max_logical_partition_mb";
 inline constexpr uint64_t kLogicalPartitionMbDefault = 20 * 1024;
+inline constexpr const char* kSettingPhysicalPartitionRuPerS = "physical_partition_ru_per_s";
+inline constexpr uint64_t kPhysicalPartitionRuPerSDefault = 10'000;
 
 /// A whole number from the settings, or the default.
 uint64_t setting_or(const MetaState& state, const std::string& name, uint64_t otherwise);
@@ -30,6 +34,8 @@ uint64_t physical_partition_bytes_max(const MetaState& state, const TableInfo& t
 uint64_t logical_partition_bytes_max(const MetaState& state);
 /// From this many bytes on clients are warned.
 uint64_t logical_partition_bytes_warned(const MetaState& state);
+/// How many tablets a table with this throughput is to have at least; 0 where it does not matter.
+uint32_t tablets_wanted(const MetaState& state, const Throughput& throughput);
 /// A limit in words, in GB or MB.
 std::string size_text(uint64_t bytes);
 
@@ -43,8 +49,9 @@ class SplitRunner {
     base::Counter splits, refused;
   };
 
+  /// `stores` by number; null: another shard's.
   SplitRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
-              Logger logger);
+              std::vector<storage::Store*> stores, Logger logger);
   /// From LoadReporter.
   void on_measured(const std::vector<MeasuredTablet>& tablets);
   const Metrics& metrics() const { return metrics_; }
@@ -56,7 +63,18 @@ class SplitRunner {
     uint64_t dead_seen = 0;  // by the store when it began
   };
 
+  /// Of a table that has fewer tablets than it wants.
+  struct Short {
+    uint64_t version = 0;  // of its map when it was last measured
+    size_t more = 0;       // tablets to look at beside those that are missing
+  };
+
   Task<void> split(MeasuredTablet measured);
+  void look_at_throughputs(const MetaState& state, const std::vector<MeasuredTablet>& tablets);
+  void split_for_throughput(const MetaState& state, const std::shared_ptr<const TableInfo>& table);
+  Task<void> split_small(MeasuredTablet measured, uint32_t wanted);
+  /// Until this shard knows of the split.
+  Task<void> await_split(MeasuredTablet measured);
   Task<void> set_full(MeasuredTablet measured, bool full);
   Task<void> look_at_full(MeasuredTablet measured, uint64_t enough);
   /// Bytes of live rows, as far as `enough`. Unset: they could not be read.
@@ -68,10 +86,13 @@ class SplitRunner {
   base::Random& random_;
   RpcNode& rpc_;
   MetaService& meta_;
+  const std::vector<storage::Store*> stores_;
   const Logger logger_;
   Metrics metrics_;
   std::unordered_set<TabletId> under_way_;
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // those that cannot be split
+  std::unordered_map<TabletId, base::MonotonicUs> not_small_before_us_;  // nor for a throughput
+  std::unordered_map<TableId, Short> short_;
   std::unordered_map<TabletId, Weighed> weighed_;
   std::unordered_set<TabletId> warned_;
   base::TaskGroup tasks_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/admin/admin_service.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +15,22 @@ namespace tetrad::server {
 namespace {
 
 using nlohmann::json;
+
+/// What `tetractl setting` changes: whole numbers from 1 on.
+struct ClusterSetting {
+  std::string_view name;
+  uint64_t otherwise, most;
+  const char* unit;
+};
+
+constexpr ClusterSetting kClusterSettings[] = {
+    {replication::kSettingPhysicalPartitionMb, replication::kPhysicalPartitionMbDefault, 1u << 24,
+     "MiB"},
+    {replication::kSettingLogicalPartitionMb, replication::kLogicalPartitionMbDefault, 1u << 24,
+     "MiB"},
+    {replication::kSettingPhysicalPartitionRuPerS, replication::kPhysicalPartitionRuPerSDefault,
+     1'000'000, "RU/s"},
+};
 
 HttpResponse json_response(const json& body, int status = 200) {
   return {status, "application/json", body.dump(2) + "\n"};
@@ -136,18 +153,19 @@ void AdminService::handle(const HttpRequest& request, HttpServer::Respond respon
   if (is_order("/decommission")) return leave(parts_.node.self(), false, std::move(respond));
   if (is_order("/setting")) {
     const std::string name = parameter("name"), value = parameter("value");
-    if (name != replication::kSettingPhysicalPartitionMb &&
-        name != replication::kSettingLogicalPartitionMb) {
-      return respond(error_response(
-          400, fmt::format("settings are {} and {}", replication::kSettingPhysicalPartitionMb,
-                           replication::kSettingLogicalPartitionMb)));
+    const auto setting = std::ranges::find(kClusterSettings, name, &ClusterSetting::name);
+    if (setting == std::end(kClusterSettings)) {
+      std::string names;
+      for (const ClusterSetting& known : kClusterSettings)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+      return respond(error_response(400, "settings are " + names));
     }
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size() || number == 0 ||
-        number > (1u << 24)) {
-      return respond(error_response(
-          400, fmt::format("{} is a whole number of MiB from 1 to {}", name, 1u << 24)));
+        number > setting->most) {
+      return respond(error_response(400, fmt::format("{} is a whole number of {} from 1 to {}",
+                                                     name, setting->unit, setting->most)));
     }
     tasks_.spawn(propose(this, replication::SetSetting{name, value}, std::move(respond)));
     return;
@@ -255,10 +273,8 @@ std::string AdminService::describe_cluster() const {
   const auto state = parts_.node.meta().snapshot();
   json settings = json::object();
   for (const auto& [name, value] : state->settings) settings[name] = value;
-  settings.emplace(replication::kSettingPhysicalPartitionMb,
-                   std::to_string(replication::kPhysicalPartitionMbDefault));
-  settings.emplace(replication::kSettingLogicalPartitionMb,
-                   std::to_string(replication::kLogicalPartitionMbDefault));
+  for (const ClusterSetting& known : kClusterSettings)
+    settings.emplace(std::string(known.name), std::to_string(known.otherwise));
   json voters = json::array();
   std::string leader;
   if (const replication::RaftDriver* driver = parts_.node.meta_group().driver()) {

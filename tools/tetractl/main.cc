@@ -203,7 +203,10 @@ int main(int argc, char** argv) {
   for (auto* command : {remove_node, decommission})
     command->add_flag("--no-wait", no_wait, "Begin it and return");
   auto* setting = app.add_subcommand("setting", "Changes a setting of the whole cluster");
-  setting->add_option("name", name, "max_physical_partition_mb or max_logical_partition_mb")
+  setting
+      ->add_option(
+          "name", name,
+          "max_physical_partition_mb, max_logical_partition_mb or physical_partition_ru_per_s")
       ->required();
   setting->add_option("value", value, "Its value")->required();
   for (auto* command : app.get_subcommands({}))

@@ -57,6 +57,22 @@ ClientWrite write_through(SimCluster& cluster, const storage::Mutation& mutation
   return write;
 }
 
+/// Of the table ks.t.
+bool change_throughput(SimCluster& cluster, replication::Throughput throughput, bool create) {
+  replication::SchemaChange change;
+  replication::SchemaChange::NewTable table = table_t();
+  if (create) {
+    table.initial_tablets = replication::tablets_wanted(*cluster[0].state(), throughput);
+    table.throughput = throughput;
+    change.new_tables.push_back(table);
+  } else {
+    change.altered_tables.push_back({table.id, table.keyspace, table.name, 0, false, throughput});
+  }
+  bool done = false;
+  cluster[0].spawn(change_schema_now(&cluster[0], std::move(change), &done));
+  return cluster.world().run_until([&] { return done; }, 10'000'000);
+}
+
 Task<void> set_logical_limit(replication::ReplicationNode* node, std::string mb,
                              base::Deadline deadline) {
   replication::MetaCommandBody body(
@@ -109,6 +125,71 @@ TEST_CASE("a tablet past its limit is split online until all are small") {
     for (const auto& tablet : after) {
       CHECK(tablet.epoch == SetEpoch{1});
       CHECK(tablet.replicas.size() == nodes);
+    }
+  }
+}
+
+TEST_CASE("a table whose throughput is raised is split until its tablets are enough, no further") {
+  for (const size_t nodes : {1, 4, 5}) {
+    for (const uint32_t shards : {1, 2}) {
+      INFO(nodes << " nodes, shards: " << shards);
+      SimCluster cluster(nodes * 10 + shards, nodes, 2, shards);
+      REQUIRE(cluster.form());
+      cluster.world().run_for(1'000'000);
+      REQUIRE(change_throughput(cluster, {45'000, false}, true));
+      const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
+      const auto tablets = [&] {
+        return cluster[0].state()->tables.begin()->second->tablets.tablets();
+      };
+      const size_t before = tablets().size();
+      CHECK(before >= 5);
+      // One of the tablets gets a single logical partition, and one gets none.
+      const auto first = tablets();
+      size_t rows = 0, alone = 0;
+      for (int i = 0; rows < 300; ++i) {
+        const std::string key = "key" + std::to_string(i);
+        const RingPosition position = partitioner::position_of(key);
+        if (first[1].range.contains(position)) continue;
+        if (first[2].range.contains(position) && ++alone > 1) continue;
+        CHECK(write_through(cluster, row_of(incarnation, key, 100)).error.empty());
+        ++rows;
+      }
+      cluster.world().run_for(3'000'000);
+      CHECK(tablets().size() == before);  // nothing was missing
+
+      size_t most = 0;
+      const auto watched = cluster[0].node().meta().subscribe(
+          [&](const replication::MetaSnapshot&, const replication::MetaSnapshot& now) {
+            most = std::max(most, now->tables.begin()->second->tablets.tablets().size());
+          });
+      const size_t wanted = before + 4;
+      REQUIRE(change_throughput(cluster, {static_cast<uint32_t>(wanted) * 10'000, false}, false));
+      const auto enough = [&] { return tablets().size() >= wanted; };
+      const int64_t begun_us = cluster.world().now_us();
+      CHECK(cluster.world().run_until(enough, 10'000'000));
+      const int64_t took_us = cluster.world().now_us() - begun_us;
+      CHECK(took_us < 4'000'000);
+      const auto after = tablets();
+      const auto is_one = [&](const partitioner::Tablet& tablet) {
+        return tablet.range == first[2].range;
+      };
+      CHECK(std::ranges::count_if(after, is_one) == 1);  // it cannot be cut
+      for (const auto& tablet : after) {
+        CHECK(tablet.epoch == SetEpoch{1});
+        CHECK(tablet.replicas.size() == std::min<size_t>(nodes, 4));
+      }
+
+      // The keyspace's throughput splits nothing, less throughput joins nothing.
+      REQUIRE(change_throughput(cluster, {1'000'000, true}, false));
+      REQUIRE(change_throughput(cluster, {400, false}, false));
+      cluster.world().run_for(5'000'000);
+      CHECK(tablets().size() == wanted);
+      CHECK(most == wanted);
+      most = 0;
+      REQUIRE(change_throughput(cluster, {1'000'000, false}, false));
+      CHECK(cluster.world().run_until([&] { return tablets().size() >= 90; }, 20'000'000));
+      cluster.world().run_for(5'000'000);
+      CHECK(most <= 100);
     }
   }
 }

@@ -368,6 +368,34 @@ TEST_CASE("a split applies to the range it was made for only") {
   CHECK(group.state->table(group.table(1).incarnation) == &group.table(1));
 }
 
+TEST_CASE("a split that is for a number of tablets is refused when there are as many") {
+  Group group;
+  group.form(1);
+  group.create(1, 1);
+  const auto split_last = [&](uint32_t tablets_max) {
+    const auto& tablet = group.table(1).tablets.tablets().back();
+    const RingPosition at{tablet.range.start.token / 2, 0};
+    return group.apply(
+        SplitTablet{group.table(1).incarnation, tablet.id, tablet.range, at, tablets_max});
+  };
+  CHECK(split_last(1).error().message == "there are 1 physical partitions already");
+  REQUIRE(split_last(2));
+  CHECK(split_last(2).error().code == ErrorCode::kConflict);
+  CHECK(group.table(1).tablets.tablets().size() == 2);
+  REQUIRE(split_last(0));
+  REQUIRE(split_last(4));
+  CHECK(group.table(1).tablets.tablets().size() == 4);
+
+  MetaCommand command;
+  command.body = SplitTablet{group.table(1).incarnation, TabletId{1}, {}, {5, 5}, 100};
+  Bytes bytes = encode_meta_command(command);
+  CHECK(std::get<SplitTablet>(decode_meta_command(bytes)->body).tablets_max == 100);
+  bytes.pop_back();
+  CHECK(!decode_meta_command(bytes));
+  bytes[0] = 2;
+  CHECK(std::get<SplitTablet>(decode_meta_command(bytes)->body).tablets_max == 0);
+}
+
 TEST_CASE("members change stage by stage, each with a new epoch") {
   using partitioner::TabletStage;
   Group group;
