@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "cql/grammar/parser.h"
+#include "cql/prepare/throughput_properties.h"
 #include "cql/protocol/paging_state.h"
 
 namespace tetrad::cql {
@@ -65,6 +66,13 @@ uint64_t estimated_bytes(const std::string& text, const Statement& statement) {
 
 std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
   return named ? std::string(*named) : client.keyspace;
+}
+
+/// A null counts as a value without digits.
+std::optional<BytesView> payload_throughput(const Request& request) {
+  for (const auto& [key, value] : request.custom_payload)
+    if (key == kThroughputPayloadKey) return value.value_or(BytesView());
+  return std::nullopt;
 }
 
 }  // namespace
@@ -232,6 +240,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
   if (parameters.now_in_seconds)
     context.options.now_in_seconds = static_cast<int32_t>(*parameters.now_in_seconds);
   context.options.protocol_version = version;
+  context.options.throughput_payload = notes.throughput_payload;
   context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
                                             : reactor_.wall_time_us() / 1'000'000;
   return context;
@@ -455,6 +464,7 @@ bool QueryProcessor::tells_charge(const Request& request) const {
 Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientState& client,
                                    Bytes& out) {
   Notes notes;
+  notes.throughput_payload = payload_throughput(request);
   Uuid tracing_id;
   if (envelope.tracing()) {
     notes.trace = co_await traces_.begin();

@@ -90,6 +90,7 @@ class QueryProcessor {
     std::vector<std::string> warnings;  // for the client
     replication::TracePtr trace;        // null: it asked for none
     RequestCharge charge;
+    std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
   };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,

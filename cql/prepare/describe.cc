@@ -350,9 +350,15 @@ std::string describe_keyspace(const KeyspaceSchema& keyspace) {
   }
   std::map<std::string, std::string> replication = keyspace.replication;
   replication["class"] = short_class(replication["class"]);
-  return fmt::format("CREATE KEYSPACE {} WITH replication = {}  AND durable_writes = {};",
-                     quote_identifier(keyspace.name), map_text(replication),
-                     keyspace.durable_writes);
+  std::string out =
+      fmt::format("CREATE KEYSPACE {} WITH replication = {}  AND durable_writes = {}",
+                  quote_identifier(keyspace.name), map_text(replication), keyspace.durable_writes);
+  const ThroughputSetting& throughput = keyspace.throughput;
+  if (throughput.autoscale_max != 0)
+    out += fmt::format(" AND {} = {}", kAutoscaleMaxThroughput, throughput.autoscale_max);
+  if (throughput.provisioned != 0)
+    out += fmt::format(" AND {} = {}", kProvisionedThroughput, throughput.provisioned);
+  return out + ";";
 }
 
 std::string describe_type(const DataType& udt) {
@@ -469,6 +475,10 @@ std::string describe_table(const TableSchema& table, bool internals) {
   add("compaction", map_text(o.compaction));
   add("compression", map_text(o.compression));
   add("memtable", "'default'");
+  if (o.throughput.autoscale_max != 0)
+    add(kAutoscaleMaxThroughput, std::to_string(o.throughput.autoscale_max));
+  if (o.throughput.provisioned != 0)
+    add(kProvisionedThroughput, std::to_string(o.throughput.provisioned));
   add("crc_check_chance", real_text(o.crc_check_chance));
   add("default_time_to_live", std::to_string(o.default_time_to_live_s));
   add("extensions", extensions_text(o.extensions));

@@ -6,6 +6,7 @@
 #include "cql/prepare/compact_storage.h"
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
+#include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
@@ -204,7 +205,9 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     TETRAD_TRY_VOID(rename_columns(*rename, table, columns, changed));
   } else if (const auto* options = std::get_if<ast::TableOptions>(&statement.action)) {
     std::optional<Uuid> id;
-    TETRAD_TRY(const auto properties, guarded_properties(options->properties, input));
+    TETRAD_TRY(
+        const auto properties,
+        guarded_properties(with_payload(options->properties, input.throughput_payload), input));
     if (std::ranges::any_of(properties, [](const ast::Property& property) {
           return property.name.text == "tetrad_initial_partitions";
         })) {
@@ -256,9 +259,9 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
-      table.options.cdc != old->options.cdc) {
-    out.change.altered_tables.push_back(
-        {table.id, keyspace_name, name, table.options.max_partition_mb, table.options.cdc});
+      table.options.cdc != old->options.cdc ||
+      table.options.throughput.ru_per_s() != old->options.throughput.ru_per_s()) {
+    out.change.altered_tables.push_back(altered_table(table, *keyspace));
   }
   return out;
 }

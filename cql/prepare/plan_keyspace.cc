@@ -7,6 +7,7 @@
 #include "cql/prepare/expression_builder.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/prepare/table_properties.h"
+#include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
@@ -201,15 +202,21 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
                                  base::AlreadyExistsDetail{name, ""}));
   }
   const std::set<std::string> data_centers = data_centers_of(input.meta);
-  TETRAD_TRY(const KeyspaceProperties given,
-             read_keyspace_properties(name, statement.properties, data_centers, nullptr));
+  TETRAD_TRY(
+      const KeyspaceProperties given,
+      read_keyspace_properties(name, with_payload(statement.properties, input.throughput_payload),
+                               data_centers, nullptr));
   KeyspaceSchema keyspace;
   keyspace.name = name;
   keyspace.durable_writes = given.durable_writes.value_or(true);
+  keyspace.throughput = given.throughput.value_or(ThroughputSetting());
   if (given.replication) {
     TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
     keyspace.replication = *given.replication;
     warn_about_factor(keyspace.replication, input);
+  } else if (given.throughput) {
+    keyspace.replication = {{"class", "org.apache.cassandra.locator.SimpleStrategy"},
+                            {"replication_factor", "4"}};
   } else {
     keyspace.replication["class"] = "org.apache.cassandra.locator.NetworkTopologyStrategy";
     for (const auto& data_center : data_centers) keyspace.replication[data_center] = "4";
@@ -229,20 +236,27 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
     out.nothing_to_do = true;
     return out;
   }
-  TETRAD_TRY(const KeyspaceProperties given,
-             read_keyspace_properties(name, statement.properties, data_centers_of(input.meta),
-                                      &found->replication));
+  TETRAD_TRY(
+      const KeyspaceProperties given,
+      read_keyspace_properties(name, with_payload(statement.properties, input.throughput_payload),
+                               data_centers_of(input.meta), &found->replication));
   if (given.replication) TETRAD_TRY_VOID(check_replication(name, *given.replication, input));
   KeyspaceSchema keyspace;
   keyspace.name = name;
   keyspace.replication = given.replication.value_or(found->replication);
   keyspace.durable_writes = given.durable_writes.value_or(found->durable_writes);
+  keyspace.throughput = given.throughput.value_or(found->throughput);
   if (given.replication) warn_about_factor(keyspace.replication, input);
   if (keyspace_text(keyspace) == keyspace_text(*found)) {
     out.nothing_to_do = true;
     return out;
   }
   out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
+  if (keyspace.throughput.ru_per_s() != found->throughput.ru_per_s()) {
+    for (const auto& [table_name, table] : found->tables)
+      if (table->options.throughput.ru_per_s() == 0)
+        out.change.altered_tables.push_back(altered_table(*table, keyspace));
+  }
   out.answer = SchemaChange{Kind::kUpdated, Target::kKeyspace, name, "", {}};
   return out;
 }

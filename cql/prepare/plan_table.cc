@@ -6,7 +6,9 @@
 #include "cql/prepare/compact_storage.h"
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
+#include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
+#include "replication/tablets/split_runner.h"
 
 namespace tetrad::cql {
 namespace {
@@ -194,6 +196,12 @@ Result<void> check_table_count(const std::string& name, const PlanInput& input) 
       });
 }
 
+/// 0: as placement decides.
+uint32_t initial_tablets(const TableOptions& options, const replication::Throughput& throughput,
+                         const PlanInput& input) {
+  return std::max(options.initial_partitions, replication::tablets_wanted(input.meta, throughput));
+}
+
 Result<void> check_twcs(const TableOptions& options, const PlanInput& input) {
   const Guardrails& guardrails = input.settings.guardrails;
   const auto found = options.compaction.find("class");
@@ -226,7 +234,9 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
              keyspace_for_table(statement.name, input, keyspace_name));
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
-  TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));
+  TETRAD_TRY(const auto properties,
+             guarded_properties(
+                 with_payload(statement.options.properties, input.throughput_payload), input));
   TETRAD_TRY_VOID(check_column_count(name, statement.columns.size(), input));
   TETRAD_TRY_VOID(check_table_count(name, input));
   SchemaPlan out;
@@ -289,8 +299,10 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
          : base::make_time_uuid(base::uuid_ticks_of_unix_us(input.now_us) + input.random.below(10),
                                 static_cast<uint16_t>(input.random.next()), input.random.next())};
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
+  const replication::Throughput throughput = throughput_of(table.options, *keyspace);
   out.change.new_tables.push_back({table.id, keyspace_name, name, table.options.max_partition_mb,
-                                   table.options.initial_partitions, table.options.cdc});
+                                   initial_tablets(table.options, throughput, input),
+                                   table.options.cdc, throughput});
   out.answer = table_changed(Kind::kCreated, keyspace_name, name);
   return out;
 }

@@ -64,6 +64,9 @@ struct QueryOptions {
   std::optional<int64_t> timestamp_us;    // the protocol's default timestamp
   std::optional<int32_t> now_in_seconds;  // v5, for tests
   int protocol_version = 4;
+  /// Of the custom payload, for schema statements (kThroughputPayloadKey); lives as long as the
+  /// request.
+  std::optional<BytesView> throughput_payload;
 };
 
 /// Settings that statements obey; a copy of the options that matter here.

@@ -24,6 +24,7 @@ struct PlanInput {
   base::Random& random;  // table ids
   int64_t now_us;        // wall clock: table ids, drop times
   std::vector<std::string>& warnings;
+  std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
 };
 
 struct SchemaPlan {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cql/prepare/storage_options.h"
+#include "cql/prepare/throughput_properties.h"
 #include "cql/types/number.h"
 
 namespace tetrad::cql {
@@ -171,13 +172,11 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     } else if (name.starts_with("cosmosdb_cell_level_")) {
       TETRAD_TRY(const std::string text, simple_value(property));
       TETRAD_TRY_VOID(boolean(name, text));  // timestamps and TTLs are always kept by cell
-    } else if (name == "cosmosdb_provisioned_throughput" ||
-               name == "cosmosdb_autoscale_max_throughput") {
-      return fail(ErrorCode::kInvalid, "not supported yet: {}", name);
-    } else {
+    } else if (!is_throughput_property(name)) {
       return fail(ErrorCode::kSyntax, "Unknown property '{}'", name);
     }
   }
+  TETRAD_TRY_VOID(apply_throughput(properties, options.throughput));
   if (options.max_index_interval < options.min_index_interval) {
     return fail(
         ErrorCode::kConfig,
@@ -270,13 +269,13 @@ Result<KeyspaceProperties> read_keyspace_properties(const std::string& keyspace,
     } else if (name == "durable_writes") {
       TETRAD_TRY(const std::string text, simple_value(property));
       TETRAD_TRY(out.durable_writes, boolean(name, text));
-    } else if (name == "cosmosdb_provisioned_throughput" ||
-               name == "cosmosdb_autoscale_max_throughput") {
-      return fail(ErrorCode::kInvalid, "not supported yet: {}", name);
+    } else if (is_throughput_property(name)) {
+      if (!out.throughput) out.throughput.emplace();
     } else {
       return fail(ErrorCode::kSyntax, "Unknown property '{}'", name);
     }
   }
+  if (out.throughput) TETRAD_TRY_VOID(apply_throughput(properties, *out.throughput));
   return out;
 }
 

@@ -23,6 +23,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
 struct KeyspaceProperties {
   std::optional<std::map<std::string, std::string>> replication;  // "class" in full
   std::optional<bool> durable_writes;
+  std::optional<ThroughputSetting> throughput;
 };
 /// `data_centers`: those of the cluster, which NetworkTopologyStrategy may name. `old_replication`:
 /// of an ALTER, else null.

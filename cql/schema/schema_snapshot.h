@@ -51,7 +51,8 @@ struct KeyspaceSchema {
   std::map<std::string, std::string>
       replication;  // "class" with its full name, and the factors, as echoed
   bool durable_writes = true;
-  bool is_virtual = false;  // its tables are computed
+  ThroughputSetting throughput;  // of all tables together that have none of their own
+  bool is_virtual = false;       // its tables are computed
   base::SharedMap<std::string, TablePtr> tables;
   std::map<std::string, TypePtr> types;  // user types, not frozen
   std::vector<std::string> types_in_dependency_order;

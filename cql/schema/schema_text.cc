@@ -35,6 +35,16 @@ auto guarded(const std::string& text, Read read) -> decltype(read(json())) {
   }
 }
 
+void write_throughput(const ThroughputSetting& throughput, json& out) {
+  if (throughput.provisioned != 0) out[kProvisionedThroughput] = throughput.provisioned;
+  if (throughput.autoscale_max != 0) out[kAutoscaleMaxThroughput] = throughput.autoscale_max;
+}
+
+ThroughputSetting read_throughput(const json& in) {
+  return {in.value(kProvisionedThroughput, uint32_t{0}),
+          in.value(kAutoscaleMaxThroughput, uint32_t{0})};
+}
+
 json options_json(const TableOptions& options) {
   json out;
   out["comment"] = options.comment;
@@ -43,6 +53,7 @@ json options_json(const TableOptions& options) {
   out["tetrad_max_partition_mb"] = options.max_partition_mb;
   if (options.initial_partitions != 0)
     out["tetrad_initial_partitions"] = options.initial_partitions;
+  write_throughput(options.throughput, out);
   out["bloom_filter_fp_chance"] = options.bloom_filter_fp_chance;
   out["crc_check_chance"] = options.crc_check_chance;
   out["cdc"] = options.cdc;
@@ -71,6 +82,7 @@ TableOptions read_options(const json& in) {
   if (in.contains("gc_grace_seconds")) out.gc_grace_seconds = in["gc_grace_seconds"].get<int32_t>();
   out.max_partition_mb = in.at("tetrad_max_partition_mb");
   out.initial_partitions = in.value("tetrad_initial_partitions", uint32_t{0});
+  out.throughput = read_throughput(in);
   out.bloom_filter_fp_chance = in.at("bloom_filter_fp_chance");
   out.crc_check_chance = in.at("crc_check_chance");
   out.cdc = in.at("cdc");
@@ -145,11 +157,12 @@ std::string aggregate_key(std::string_view keyspace, std::string_view name,
 }
 
 std::string keyspace_text(const KeyspaceSchema& keyspace) {
-  return json{{"format", kFormat},
+  json out = {{"format", kFormat},
               {"name", keyspace.name},
               {"replication", keyspace.replication},
-              {"durable_writes", keyspace.durable_writes}}
-      .dump();
+              {"durable_writes", keyspace.durable_writes}};
+  write_throughput(keyspace.throughput, out);
+  return out.dump();
 }
 
 Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
@@ -158,6 +171,7 @@ Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
     out.name = in.at("name");
     out.replication = in.at("replication").get<std::map<std::string, std::string>>();
     out.durable_writes = in.at("durable_writes");
+    out.throughput = read_throughput(in);
     return out;
   });
 }

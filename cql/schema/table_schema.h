@@ -47,6 +47,18 @@ struct DroppedColumn {
   uint32_t id = 0;
 };
 
+inline constexpr const char* kProvisionedThroughput = "cosmosdb_provisioned_throughput";
+inline constexpr const char* kAutoscaleMaxThroughput = "cosmosdb_autoscale_max_throughput";
+
+/// Request units per second for the clients of a table or keyspace; at most one of the two is not
+/// 0.
+struct ThroughputSetting {
+  uint32_t provisioned = 0;    // 0: no limit
+  uint32_t autoscale_max = 0;  // all of it is there always
+  uint32_t ru_per_s() const { return provisioned != 0 ? provisioned : autoscale_max; }
+  bool operator==(const ThroughputSetting&) const = default;
+};
+
 /// Options as Cassandra 5.0 has them, validated; kept and returned. Numbers that Tetrad acts on
 /// have fields.
 struct TableOptions {
@@ -56,6 +68,7 @@ struct TableOptions {
       gc_grace_seconds;             // unset: 864000 is echoed, the purge horizon alone decides
   uint32_t max_partition_mb = 0;    // tetrad_max_partition_mb; 0: the cluster's setting
   uint32_t initial_partitions = 0;  // tetrad_initial_partitions; 0: as placement decides
+  ThroughputSetting throughput;     // the table's own
   /// Everything else by name, in the text form of system_schema.tables ("caching" → its map and so
   /// on).
   double bloom_filter_fp_chance = 0.01, crc_check_chance = 1.0;

@@ -126,6 +126,10 @@ VirtualRow option_cells(const TableSchema& table) {
           text(o.speculative_retry)};
 }
 
+VirtualCell number_or_null(uint32_t value) {
+  return value != 0 ? number(static_cast<int32_t>(value)) : kNull;
+}
+
 /// Of system_schema.tables.
 VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
   std::vector<std::string> flags;
@@ -133,11 +137,14 @@ VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
   if (!compact || table.clustering().size() > 1) flags.push_back("compound");
   if (table.is_counter) flags.push_back("counter");
   if (compact && !table.has_hidden_clustering()) flags.push_back("dense");
-  const uint32_t partition_mb = table.options.max_partition_mb;
-  const uint32_t initial = table.options.initial_partitions;
-  VirtualRow row = {text(keyspace.name), text(table.name), text_set(flags),
-                    initial != 0 ? number(static_cast<int32_t>(initial)) : kNull,
-                    partition_mb != 0 ? number(static_cast<int32_t>(partition_mb)) : kNull};
+  const TableOptions& options = table.options;
+  VirtualRow row = {text(keyspace.name),
+                    text(table.name),
+                    text_set(flags),
+                    number_or_null(options.throughput.autoscale_max),
+                    number_or_null(options.throughput.provisioned),
+                    number_or_null(options.initial_partitions),
+                    number_or_null(options.max_partition_mb)};
   std::ranges::move(option_cells(table), std::back_inserter(row));
   return row;
 }
@@ -153,23 +160,27 @@ void define_schema_tables(ComputedTables& tables) {
                                                               {"kind", "text"},
                                                               {"position", "int"},
                                                               {"type", "text"}};
-  tables.define("system_schema", "keyspaces",
-                {{"keyspace_name", "text", "pk"},
-                 {"durable_writes", "boolean"},
-                 {"replication", "frozen<map<text, text>>"}},
-                [](const SchemaSnapshot& schema) {
-                  VirtualRows rows;
-                  for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
-                    rows.push_back({text(keyspace.name), flag(keyspace.durable_writes),
-                                    text_map(keyspace.replication)});
-                  });
-                  return rows;
-                });
-  std::vector<ComputedTables::Column> table_columns = {{"keyspace_name", "text", "pk"},
-                                                       {"table_name", "text", "ck"},
-                                                       {"flags", "frozen<set<text>>"},
-                                                       {"tetrad_initial_partitions", "int"},
-                                                       {"tetrad_max_partition_mb", "int"}};
+  tables.define(
+      "system_schema", "keyspaces",
+      {{"keyspace_name", "text", "pk"},
+       {kAutoscaleMaxThroughput, "int"},
+       {kProvisionedThroughput, "int"},
+       {"durable_writes", "boolean"},
+       {"replication", "frozen<map<text, text>>"}},
+      [](const SchemaSnapshot& schema) {
+        VirtualRows rows;
+        for_each_keyspace(schema, false, [&](const KeyspaceSchema& keyspace) {
+          rows.push_back({text(keyspace.name), number_or_null(keyspace.throughput.autoscale_max),
+                          number_or_null(keyspace.throughput.provisioned),
+                          flag(keyspace.durable_writes), text_map(keyspace.replication)});
+        });
+        return rows;
+      });
+  std::vector<ComputedTables::Column> table_columns = {
+      {"keyspace_name", "text", "pk"},   {"table_name", "text", "ck"},
+      {"flags", "frozen<set<text>>"},    {kAutoscaleMaxThroughput, "int"},
+      {kProvisionedThroughput, "int"},   {"tetrad_initial_partitions", "int"},
+      {"tetrad_max_partition_mb", "int"}};
   table_columns.insert(table_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
   tables.define("system_schema", "tables", table_columns,
                 [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
