@@ -48,7 +48,7 @@ def tamed(lines):
         if not line.startswith("|"):
             line = sorted_fields(line)
         # Cassandra keeps to_json by its argument's type, under the name that was asked for first since its start.
-        line = line.replace("system.tojson(", "system.to_json(")
+        line = re.sub(r"system\.tojson( :|\()", r"system.to_json\1", line)
         out.append(NOW.sub("~now", TTL.sub(seconds, line)) if line.startswith("|") else line)
     return out
 

@@ -426,7 +426,10 @@ def select(rng, table, maker):
             keys = table.partition
         if rng.random() < 0.1:
             keys = rng.sample(table.columns, 1)
-        text += " GROUP BY " + ", ".join(c.q for c in keys)
+        names = [c.q for c in keys]
+        if rng.random() < 0.35:
+            names[-1] = scalar_call(rng, keys[-1].type, names[-1], 0)
+        text += " GROUP BY " + ", ".join(names)
     if table.clustering and rng.random() < 0.2:
         flip = rng.random() < 0.5
         chosen = table.clustering[:rng.randint(1, len(table.clustering))]
