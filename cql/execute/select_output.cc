@@ -61,7 +61,13 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
 Result<SelectRun::GroupKey> SelectRun::group_key(const RowPlace& place,
                                                  EvalContext& evaluation) const {
   GroupKey key;
-  TETRAD_TRY(key.columns, clustering_prefix(place, statement_.group_columns_));
+  const Bytes& open = group_key_.columns;  // no other group's begins so
+  if (group_open_ && !open.empty() && place.clustering_key != nullptr &&
+      place.clustering_key->starts_with(open)) {
+    key.columns = open;
+  } else {
+    TETRAD_TRY(key.columns, clustering_prefix(place, statement_.group_columns_));
+  }
   if (statement_.group_function_) {
     TETRAD_TRY(const BoundValue value, statement_.group_function_->evaluate(evaluation));
     if (value.has_bytes()) key.function = Bytes(value.bytes);
