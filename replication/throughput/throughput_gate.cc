@@ -52,7 +52,10 @@ ThroughputGate::AccountPtr ThroughputGate::account_of(const MetaState& state,
     account->key = name.key;
     account->counted_since_us = now_us;
   }
-  account->per_s = name.per_s;
+  if (account->per_s != name.per_s) {
+    account->per_s = name.per_s;
+    account->balance = std::min(account->balance, account->slice());  // lent at a higher rate
+  }
   account->table = incarnation;
   account->tablet = tablet;
   account->position = position;

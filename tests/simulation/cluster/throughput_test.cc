@@ -224,6 +224,22 @@ TEST_CASE("who waits for a debt to be paid hears of a higher throughput at once"
   CHECK(later.admitted > 100);
 }
 
+TEST_CASE("what was lent at a higher throughput does not count at a lower one") {
+  LimitedCluster limited(9, 4, {{10'000, false}});
+  Counts counts;
+  ClientPlan plan;
+  plan.until_us = limited.in(kSecondUs);
+  limited.start(plan, 5, counts);
+  limited.cluster.world().run_for(2 * kSecondUs);
+  limited.alter(0, {400, false});
+  plan.until_us = limited.in(10 * kSecondUs);
+  Counts later;
+  limited.start(plan, 5, later);
+  limited.cluster.world().run_for(11 * kSecondUs);
+  CHECK(later.units <= 4'400 + 4 * 80);
+  CHECK(later.units >= 3'800);
+}
+
 TEST_CASE("each physical partition has an equal part of its table's throughput") {
   LimitedCluster limited(4, 4, {{1200, false}}, 3);
   Counts one, other;
