@@ -20,6 +20,13 @@ constexpr int64_t kSyncUs = 5'000'000;
 constexpr int64_t kShortPauseUs = 500;
 /// An expired value stays so much longer than it does in answers, whose `now` is of another clock.
 constexpr int64_t kExpiredExtra_s = kClockSkewMaxUs / kSecondUs * 2;
+/// A tablet whose size is what it was is asked for it no more often.
+constexpr int64_t kSizeEveryUs = 60 * kSecondUs;
+constexpr uint64_t kLargeLoggedMax = 100;  // in a sweep
+
+uint64_t lower(uint64_t warn, uint64_t fails) {
+  return warn == 0 || fails == 0 ? std::max(warn, fails) : std::min(warn, fails);
+}
 
 }  // namespace
 
@@ -37,6 +44,31 @@ void PurgeMetrics::register_in(base::MetricsRegistry& registry, const std::strin
   registry.add("tetrad_replication_purge_skipped_keys_total",
                "Keys left for the next sweep, since something was written meanwhile.", labels,
                skipped);
+}
+
+storage::PartitionExtent PartitionThresholds::lowest() const {
+  return {lower(bytes_warn, bytes_fail), lower(tombstones_warn, tombstones_fail)};
+}
+
+std::vector<PartitionThresholds::Line> PartitionThresholds::lines(
+    std::string_view partition, const storage::PartitionExtent& extent) const {
+  std::vector<Line> out;
+  const auto look = [&](uint64_t value, uint64_t warn, uint64_t fails, const char* guardrail,
+                        const std::string& has, const char* reason) {
+    const bool is_failure = fails != 0 && value > fails;
+    if (!is_failure && (warn == 0 || value <= warn)) return;
+    out.push_back(
+        {is_failure, fmt::format("Guardrail {} violated: Partition {} has {}, this exceeds the {} "
+                                 "threshold of {}. {}",
+                                 guardrail, partition, has, is_failure ? "failure" : "warning",
+                                 is_failure ? fails : warn, reason)});
+  };
+  look(extent.bytes, bytes_warn, bytes_fail, "partition_size", fmt::format("size {}", extent.bytes),
+       "Too large partitions can cause performance problems.");
+  look(extent.tombstones, tombstones_warn, tombstones_fail, "partition_tombstones",
+       fmt::format("{} tombstones", extent.tombstones),
+       "Partitions with too many tombstones can cause performance problems.");
+  return out;
 }
 
 PurgeRunner::PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
@@ -111,7 +143,35 @@ bool PurgeRunner::is_due(const Target& target) {
   if (dead_seen != now.dead_seen)
     oldest_s = std::min(oldest_s, now.began_s - slack_.clock_skew_us / kSecondUs);
   const storage::PurgeBound bound = bound_of(target);
-  return bound.horizon_s != storage::PurgeBound::kNothing && oldest_s < bound.deleted_before_s;
+  if (bound.horizon_s != storage::PurgeBound::kNothing && oldest_s < bound.deleted_before_s)
+    return true;
+  return has_changed_size(target, now);
+}
+
+/// For partitions that grow in tables where nothing is deleted.
+bool PurgeRunner::has_changed_size(const Target& target, Known& known) {
+  const storage::PartitionExtent lowest = options_.partitions.lowest();
+  if (lowest.bytes == 0 && lowest.tombstones == 0) return false;
+  if (reactor_.now_us() < known.size_not_before_us) return false;
+  known.size_not_before_us = reactor_.now_us() + kSizeEveryUs;
+  return known.bytes !=
+         stores_[target.store]->approximate_bytes(target.table->incarnation, target.tablet.range);
+}
+
+void PurgeRunner::log_large(const TableInfo& table, const storage::SweepPage& page,
+                            uint64_t& logged) const {
+  for (const storage::LargePartition& large : page.large) {
+    if (logged++ >= kLargeLoggedMax) continue;
+    const std::string name =
+        fmt::format("{}.{}:{}", table.keyspace, table.name, base::to_hex(large.key));
+    for (const auto& line : options_.partitions.lines(name, large.extent)) {
+      if (line.fails)
+        logger_.error("{}", line.text);
+      else
+        logger_.warn("{}", line.text);
+    }
+  }
+  logged += page.large_left_out;
 }
 
 void PurgeRunner::look() {
@@ -170,6 +230,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
   command.range = target.tablet.range;
   command.bound = bound_of(target);
   command.keys_max = options_.keys_max;
+  command.told_beyond = options_.partitions.lowest();
   Known known;
   known.epoch = target.tablet.epoch;
   known.range = target.tablet.range;
@@ -177,13 +238,15 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
   known.dead_seen = stores_[target.store]->dead_seen(command.incarnation);
   known.began_s = reactor_.wall_time_us() / kSecondUs;
   known.not_before_us = reactor_.now_us() + options_.period_us;
+  if (command.told_beyond.bytes != 0 || command.told_beyond.tombstones != 0)
+    known.bytes = stores_[target.store]->approximate_bytes(command.incarnation, command.range);
   const Place where{target.tablet.id, target.store};
   // A restart must not forget the horizon: it tells what comes too late.
   const base::Deadline deadline{reactor_.now_us() + kSyncUs};
   Result<Bytes> synced = co_await rpc_.ask(rpc_.self(), 0, Verb::kSyncApplied, "", deadline);
   if (!synced) co_return std::unexpected<Error>(synced.error());
   storage::SweepPlace place;
-  uint64_t erased = 0, tombstones = 0;
+  uint64_t erased = 0, tombstones = 0, large = 0;
   while (true) {
     if (!is_as_it_was(target))
       co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed",
@@ -208,12 +271,16 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
     tombstones += page->tombstones;
     known.oldest_left_s = std::min(known.oldest_left_s, page->oldest_left_s);
     if (page->skipped != 0) known.oldest_left_s = std::numeric_limits<int64_t>::min();
+    log_large(*target.table, *page, large);
     if (page->exhausted) break;
     place = std::move(page->next);
     co_await base::sleep_for(reactor_, pause_us);
   }
   known_[where] = known;
   metrics_.tablets.add();
+  if (large > kLargeLoggedMax)
+    logger_.warn("partitions beyond the thresholds are not all logged table={}.{} tablet={} of={}",
+                 target.table->keyspace, target.table->name, target.tablet.id.value, large);
   logger_.debug("tablet swept tablet={} horizon_s={} keys_erased={} tombstones={}",
                 target.tablet.id.value, command.bound.horizon_s, erased, tombstones);
   co_return Result<void>();

@@ -19,6 +19,21 @@
 
 namespace tetrad::replication {
 
+/// Logical partitions with more are logged, in the words of Cassandra 5.0's guardrails. 0: no
+/// limit.
+struct PartitionThresholds {
+  uint64_t bytes_warn = 0, bytes_fail = 0;
+  uint64_t tombstones_warn = 0, tombstones_fail = 0;
+  /// The least that anything is said about.
+  storage::PartitionExtent lowest() const;
+  /// Of a partition "ks.table:key": no line, one or two; `fails` tells which threshold was passed.
+  struct Line {
+    bool fails = false;
+    std::string text;
+  };
+  std::vector<Line> lines(std::string_view partition, const storage::PartitionExtent& extent) const;
+};
+
 struct PurgeOptions {
   int64_t look_every_us = 5'000'000;
   /// A tablet is swept no more often.
@@ -28,6 +43,8 @@ struct PurgeOptions {
   uint64_t keys_max = 4096;  // a page looks at no more
   /// gc_grace_seconds of a table where the user set it.
   std::function<std::optional<int64_t>(const TableInfo&)> gc_grace_s;
+  /// When set, tablets whose size has changed are swept too.
+  PartitionThresholds partitions;
 };
 
 struct PurgeMetrics {
@@ -69,7 +86,8 @@ class PurgeRunner {
     int64_t oldest_left_s = 0;
     uint64_t dead_seen = 0;  // by the store when it began
     int64_t began_s = 0;
-    base::MonotonicUs not_before_us = 0;
+    uint64_t bytes = 0;  // of the tablet when it began; where partitions are measured
+    base::MonotonicUs not_before_us = 0, size_not_before_us = 0;
     bool seen = true;  // in this look
   };
 
@@ -77,6 +95,9 @@ class PurgeRunner {
   std::vector<Target> own_tablets() const;
   storage::PurgeBound bound_of(const Target& target) const;
   bool is_due(const Target& target);
+  bool has_changed_size(const Target& target, Known& known);
+  /// The number of partitions that were logged before in this sweep: it rises.
+  void log_large(const TableInfo& table, const storage::SweepPage& page, uint64_t& logged) const;
   bool is_as_it_was(const Target& target) const;
   Task<void> run_due(Target target);
   Task<void> run_all(std::vector<Target> targets, std::function<void()> done);

@@ -32,6 +32,18 @@ struct SizeSample {
   uint64_t bytes;  // from the sample before (or the range's start) up to and with this partition
 };
 
+/// How much there is of a logical partition: bytes of keys and values as they are stored, and
+/// deletions of the partition, of ranges, rows and cells.
+struct PartitionExtent {
+  uint64_t bytes = 0, tombstones = 0;
+};
+
+struct LargePartition {
+  Bytes key;
+  PartitionExtent extent;
+};
+inline constexpr size_t kLargePartitionsMax = 100;  // of a page
+
 /// What a sweep is to drop of a range.
 struct SweepCommand {
   TableIncarnation incarnation;
@@ -42,6 +54,9 @@ struct SweepCommand {
   /// A page ends after so many keys looked at, or changed: its reading is one piece of work of the
   /// I/O pool, its writing one of the loop.
   uint64_t keys_max = 4096, changes_max = 512;
+  /// Partitions of which more than this is left are told of; 0: no limit. Of neither: nothing is
+  /// measured.
+  PartitionExtent told_beyond = {};
 };
 
 /// Where a sweep goes on; made by it.
@@ -50,6 +65,7 @@ struct SweepPlace {
   bool inside = false;      // a partition, of which
   bool undisturbed = true;  // nothing but the sweep has written since it began
   uint64_t number = 0;      // was the last mutation
+  PartitionExtent extent;   // of what is behind it in that partition
 };
 
 struct SweepPage {
@@ -63,6 +79,9 @@ struct SweepPage {
   uint64_t bytes = 0;       // that went
   /// Something of what is left may go once `deleted_before_s` is past this; max(): nothing will.
   int64_t oldest_left_s = std::numeric_limits<int64_t>::max();
+  /// Beyond `told_beyond`, that end in this page; more than kLargePartitionsMax are only counted.
+  std::vector<LargePartition> large;
+  uint64_t large_left_out = 0;
 };
 
 struct StoreStatistics {

@@ -35,7 +35,11 @@ struct Extent {
 class Sweeper {
  public:
   Sweeper(KeyView& view, const SweepCommand& command, const SweepPlace& from)
-      : view_(view), command_(command), from_(from) {}
+      : view_(view),
+        command_(command),
+        from_(from),
+        measures_(command.told_beyond.bytes != 0 || command.told_beyond.tombstones != 0),
+        extent_(from.extent) {}
 
   Result<Swept> run() {
     KeyRange keys = keys_of_range(command_.incarnation, command_.range);
@@ -74,6 +78,7 @@ class Sweeper {
     page().exhausted = !it->valid();
     page().next.inside = !prefix_.empty();
     page().next.undisturbed = undisturbed_;
+    page().next.extent = extent_;
     return std::move(swept_);
   }
 
@@ -132,6 +137,7 @@ class Sweeper {
     if (!key) return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it.key().size());
     prefix_.assign(key->partition_prefix);
     undisturbed_ = true;
+    extent_ = {};
     TETRAD_TRY_VOID(take_covers(it));
     page().keys += 1 + tombstones_.size();
     // The place in the partition: a row's key, be it there or not, is behind it.
@@ -174,21 +180,48 @@ class Sweeper {
       if (!steps_.empty()) hide(row_, deletion_at(steps_, clustering_key));
     }
     page().tombstones += purge(row_, command_.bound);
-    if (Extent(row_) != before) replace(it.key(), it.value().size());
+    size_t left_bytes = it.value().size();
+    if (Extent(row_) != before) left_bytes = replace(it.key(), left_bytes);
     see_left(row_);
+    measure(it.key(), left_bytes);
     return {};
   }
 
-  /// With what is left in row_.
-  void replace(BytesView key, size_t stored_bytes) {
+  /// With what is left in row_. The bytes of that.
+  size_t replace(BytesView key, size_t stored_bytes) {
     if (row_.empty()) {
       page().bytes += key.size() + stored_bytes;
-      return erase(key);
+      erase(key);
+      return 0;
     }
     Bytes value;
     encode_row_record(row_, value);
-    page().bytes += stored_bytes - std::min(stored_bytes, value.size());
+    const size_t left_bytes = value.size();
+    page().bytes += stored_bytes - std::min(stored_bytes, left_bytes);
     put(key, std::move(value));
+    return left_bytes;
+  }
+
+  /// What is left in row_.
+  void measure(BytesView key, size_t left_bytes) {
+    if (!measures_ || row_.empty()) return;
+    extent_.bytes += key.size() + left_bytes;
+    extent_.tombstones += row_.deletion.present() ? 1 : 0;
+    extent_.tombstones += static_cast<uint64_t>(std::ranges::count_if(
+        row_.cells, [](const Cell& cell) { return cell.kind != CellKind::kValue; }));
+  }
+
+  void tell_if_large() {
+    const PartitionExtent& limit = command_.told_beyond;
+    const bool is_large = (limit.bytes != 0 && extent_.bytes > limit.bytes) ||
+                          (limit.tombstones != 0 && extent_.tombstones > limit.tombstones);
+    if (!is_large) return;
+    if (page().large.size() == kLargePartitionsMax) {
+      ++page().large_left_out;
+      return;
+    }
+    const auto key = decode_storage_key(key_of(KeyKind::kHeader, {}));
+    if (key) page().large.push_back({Bytes(key->partition_key), extent_});
   }
 
   void see_left(const RowRecord& record) {
@@ -219,9 +252,14 @@ class Sweeper {
         row_.deletion = header_.deletion;
         if (command_.bound.takes(header_.deletion)) --page().tombstones;
       }
-      if (Extent(row_) != before) replace(key_of(KeyKind::kHeader, {}), header_stored_.size());
+      size_t left_bytes = header_stored_.size();
+      const BytesView key = key_of(KeyKind::kHeader, {});
+      if (Extent(row_) != before) left_bytes = replace(key, left_bytes);
       see_left(row_);
+      measure(key, left_bytes);
     }
+    if (measures_) tell_if_large();
+    extent_ = {};
     prefix_.clear();
     undisturbed_ = true;
     return {};
@@ -235,9 +273,11 @@ class Sweeper {
              (header_.deletion.hides(e.deletion.timestamp_us) || command_.bound.takes(e.deletion));
     });
     for (const TombstoneEnd& e : set) see_left(e.deletion);
+    const BytesView key = key_of(KeyKind::kRangeTombstone, stored.start);
+    extent_.tombstones += set.size();
+    if (!set.empty()) extent_.bytes += key.size() + stored.set.size();
     if (dropped == 0) return {};
     page().tombstones += dropped;
-    const BytesView key = key_of(KeyKind::kRangeTombstone, stored.start);
     if (set.empty()) {
       page().bytes += key.size() + stored.set.size();
       erase(key);
@@ -258,6 +298,8 @@ class Sweeper {
   // the partition being looked at; prefix_ is empty between partitions
   Bytes prefix_;
   bool undisturbed_ = true;
+  const bool measures_;
+  PartitionExtent extent_;  // of what was looked at and stays
   Bytes header_stored_;
   RowRecord header_;  // views into header_stored_
   std::vector<Tombstones> tombstones_;

@@ -46,6 +46,23 @@ SweepPage sweep(StoreRig& rig, const SweepCommand& command = sweep_command()) {
   return all;
 }
 
+/// What a whole sweep tells of: "key bytes/tombstones; " each.
+std::string told(StoreRig& rig, PartitionExtent beyond, uint64_t keys_max) {
+  SweepCommand command = sweep_command(keys_max);
+  command.told_beyond = beyond;
+  std::string text;
+  SweepPlace from;
+  for (int i = 0; i < 1000; ++i) {
+    const SweepPage page = sweep_one(rig, command, from);
+    for (const LargePartition& large : page.large)
+      text += fmt::format("{} {}/{}; ", large.key, large.extent.bytes, large.extent.tombstones);
+    CHECK(page.large_left_out == 0);
+    if (page.exhausted) return text;
+    from = page.next;
+  }
+  return "a sweep without an end";
+}
+
 /// Everything the store has, as text.
 std::string stored(StoreRig& rig) {
   const auto page = rig.export_range({}, "", 1 << 20);
@@ -158,6 +175,49 @@ TEST_CASE("partition and range tombstones go with the last of what they hide") {
       CHECK(stored(rig) == "p: d; q: [b,c) a d e; r: header; ");
       CHECK(rig.read_keys(range_read()) == "p/d q/a q/d q/e");
     }
+  }
+}
+
+TEST_CASE("a sweep tells of partitions by what it leaves of them, however long its pages are") {
+  for (const auto& factory : kFactories) {
+    std::string first;
+    for (const uint64_t keys_max : {1, 2, 3, 5, 100}) {
+      StoreRig rig(factory());
+      for (const char* key : {"p", "q", "r"})
+        for (const char* row : {"a", "b", "c", "d", "e"})
+          apply(rig, row_mutation(1, key, row, inserted(10, "v"), true));
+      for (const char* row : {"a", "b", "c"})
+        apply(rig, row_mutation(1, "s", row, inserted(10, Bytes(1000, 'v')), true));
+      apply(rig, partition_deletion("p", {20, kOld_s}));
+      apply(rig, row_mutation(1, "p", "d", inserted(30, "new")));
+      apply(rig, range_deletion("q", "b", "d", {20, kOld_s}));
+      apply(rig, range_deletion("q", "b", "c", {20, kFresh_s}));
+      apply(rig, row_deletion("q", "x", {20, kFresh_s}));
+      apply(rig, row_mutation(1, "q", "y", encoded(record_of({tombstone_cell(1, 20, kFresh_s)}))));
+      apply(rig, partition_deletion("r", {20, kFresh_s}));
+      CHECK(told(rig, {}, keys_max).empty());
+      const std::string all = told(rig, {1, 0}, keys_max);
+      if (first.empty()) first = all;
+      CHECK(all == first);
+      CHECK(told(rig, {1, 0}, keys_max) == first);  // and by what is there
+      INFO(all);
+      CHECK(all.find("/0; q ") != std::string::npos);
+      CHECK(all.find("/3; r ") != std::string::npos);
+      CHECK(all.find("/1; s 3") != std::string::npos);
+      CHECK(told(rig, {3000, 0}, keys_max).starts_with("s 3"));
+      CHECK(told(rig, {4000, 0}, keys_max).empty());
+      CHECK(told(rig, {0, 2}, keys_max).starts_with("q "));
+      CHECK(told(rig, {0, 3}, keys_max).empty());
+      CHECK(told(rig, {4000, 2}, keys_max).starts_with("q "));
+    }
+    StoreRig rig(factory());
+    for (int i = 0; i < 120; ++i)
+      apply(rig, row_mutation(1, std::to_string(i), "a", inserted(10, "v"), true));
+    SweepCommand command = sweep_command();
+    command.told_beyond.bytes = 1;
+    const SweepPage page = sweep_one(rig, command, {});
+    CHECK(page.large.size() == 100);
+    CHECK(page.large_left_out == 20);
   }
 }
 
