@@ -72,6 +72,10 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                   membership_options(options_, environment_.random), logger_.named("membership")),
       meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
             meta_options(options_), logger_.named("meta")),
+      disk_usage_(
+          environment_.reactor, environment_.pool, environment_.disk, options_.disk_usage,
+          [this](DiskUsage usage) { membership_.set_disk_usage(usage); },
+          logger_.named("membership")),
       throughputs_(environment_.reactor, rpc_, meta_),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_,
                environment_.stores, options_.load_period_us, options_.changes, logger_),
@@ -109,10 +113,16 @@ void ReplicationNode::register_metrics() {
   metrics.add("tetrad_replication_tablet_changes_total",
               "Changes of members this node has begun as the leader of the metadata group.", "",
               moves_.metrics().begun);
+  if (environment_.disk != nullptr && options_.disk_usage.limits.is_on()) {
+    metrics.add_gauge("tetrad_replication_disk_used_percent",
+                      "Use of the disk under the data, as its guardrail counts it.", "",
+                      [this] { return static_cast<double>(disk_usage_.percent()); });
+  }
 }
 
 void ReplicationNode::start() {
   formation_.start();
+  disk_usage_.start();
   tablets_.start();
   moves_.start();
   leaving_.start();

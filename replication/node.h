@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
+#include "replication/membership/disk_usage.h"
 #include "replication/membership/formation.h"
 #include "replication/membership/leaving_runner.h"
 #include "replication/membership/membership.h"
@@ -42,6 +43,8 @@ struct NodeEnvironment {
   base::MetricsRegistry& metrics;
   /// What peers may want rows to be folded to; null: nothing.
   storage::FoldReader read_fold = nullptr;
+  /// Of the disk that the stores are on; null: nothing is measured. Outlives the pool.
+  DiskGauge* disk = nullptr;
 };
 
 struct NodeOptions {
@@ -65,6 +68,7 @@ struct NodeOptions {
   int64_t load_period_us = 1'000'000;
   MoveOptions moves;
   LeavingOptions leaving;
+  DiskUsageOptions disk_usage;
   ChangeLogOptions changes;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
@@ -114,6 +118,7 @@ class ReplicationNode {
   RpcNode rpc_;
   Membership membership_;
   MetaServiceImpl meta_;
+  DiskUsageMonitor disk_usage_;
   ThroughputHolder throughputs_;
   ShardTablets tablets_;
   MoveRunner moves_;

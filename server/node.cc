@@ -20,6 +20,7 @@
 #include "server/config/guardrails.h"
 #include "server/connection/listener.h"
 #include "server/runtime/cores.h"
+#include "server/runtime/data_disk.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
 #include "storage/engine/local_log_front.h"
@@ -91,6 +92,16 @@ Result<void> check_listen_address(const Options& options) {
   return {};
 }
 
+Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
+  const uint64_t asked_bytes = options.data_disk_usage_max_disk_size;
+  if (asked_bytes == 0) return {};
+  TETRAD_TRY(const uint64_t capacity_bytes, disk.capacity_bytes());
+  if (asked_bytes <= capacity_bytes) return {};
+  return fail(ErrorCode::kConfig,
+              "data_disk_usage_max_disk_size: {} bytes are asked for, but the disk under {} has {}",
+              asked_bytes, options.data_directory, capacity_bytes);
+}
+
 std::vector<replication::Endpoint> parse_seeds(const Options& options) {
   std::vector<replication::Endpoint> out;
   std::string_view left = options.seeds;
@@ -127,7 +138,10 @@ void raise_descriptor_limit() {
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger)
-      : options_(options), logger_(std::move(logger)), pool_(static_cast<int>(options.io_threads)) {
+      : options_(options),
+        logger_(std::move(logger)),
+        disk_(options.data_directory),
+        pool_(static_cast<int>(options.io_threads)) {
     reactors_.push_back(std::make_unique<AsioReactor>());
   }
 
@@ -173,6 +187,7 @@ class NodeImpl final : public Node {
   DirectoryLock lock_;
   base::MetricsRegistry metrics_;
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
+  DataDisk disk_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
@@ -225,6 +240,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.leaving.replace_after_us = out.voter_away_us;
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
+  out.disk_usage.limits = disk_usage_limits_of(options_);
   out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
   return out;
@@ -285,7 +301,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           std::move(stores),
           logger_,
           metrics_,
-          cql::read_aggregate_fold};
+          cql::read_aggregate_fold,
+          &disk_};
 }
 
 Result<void> NodeImpl::open_stores() {
@@ -368,6 +385,7 @@ Result<void> NodeImpl::open_replication() {
     data_options.throughput.wait_us = static_cast<int64_t>(options_.throughput_wait_ms) * 1000;
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
+    data_options.purge.partitions = partition_thresholds_of(options_);
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
       return it->gc_grace_s(table);
     };
@@ -410,6 +428,7 @@ Result<void> NodeImpl::open() {
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
+  TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY(log_,
              storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "cql/execute/disk_guard.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
@@ -179,6 +180,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     }
   }
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, table, context.settings));
+  TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));
   if (is_limited(context, mutations)) {
     auto admitted = co_await admit_writes(context, mutations, deadline);
     if (!admitted) co_return std::unexpected(std::move(admitted).error());

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "cql/execute/cell_maker.h"
+#include "cql/execute/disk_guard.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
@@ -484,6 +485,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                    context.settings.in_cartesian_product_max, mutations));
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
+  TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));
   if (is_limited(context, table_->incarnation)) {
     auto admitted = co_await admit_writes(context, mutations, deadline);
     if (!admitted) co_return std::unexpected(std::move(admitted).error());

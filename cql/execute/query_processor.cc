@@ -233,6 +233,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
                          random_,  scripts_,     answers_, schema_,         client,
                          {},       {},           0,        notes.trace};
   context.throughput = options_.throughput;
+  context.disk_guard = &disk_guard_;
   context.options.consistency = parameters.consistency;
   if (parameters.serial_consistency)
     context.options.serial_consistency = *parameters.serial_consistency;

@@ -129,6 +129,7 @@ class QueryProcessor {
   base::Random& random_;
   ScriptEngine scripts_;
   AnswerBudget answers_;
+  DiskGuard disk_guard_;
   replication::Coordinator& coordinator_;
   replication::MetaService& meta_;
   VirtualTables& virtual_tables_;

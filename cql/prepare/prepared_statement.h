@@ -93,6 +93,11 @@ struct ClientState {
 };
 
 /// Everything a running statement may touch. References outlive the statement's task.
+/// What a shard remembers of the guardrail on replicas' disks.
+struct DiskGuard {
+  std::optional<base::MonotonicUs> warned_us;  // when a client was warned last
+};
+
 struct ExecuteContext {
   base::Reactor& reactor;
   replication::Coordinator& coordinator;
@@ -111,6 +116,7 @@ struct ExecuteContext {
   replication::TracePtr trace = {};  // null: the client asked for none
   RequestCharge charge = {};
   replication::ThroughputGate* throughput = nullptr;  // the shard's; null: nothing is limited
+  DiskGuard* disk_guard = nullptr;  // the shard's; null: the server's own writes, never refused
 };
 
 struct RowsResult {

@@ -32,10 +32,12 @@ void Membership::start() {
 void Membership::set_hosts(const MetaState& state) {
   for (const auto& [host, node] : state.nodes) {
     if (host == rpc_.self()) continue;
-    if (node.state == NodeState::kRemoved)
+    if (node.state == NodeState::kRemoved) {
       hosts_.erase(host);
-    else
+      filling_disks_.erase(host);  // listeners hear of the new state anyway
+    } else {
       hosts_.try_emplace(host, options_.heartbeat_us);
+    }
   }
 }
 
@@ -48,7 +50,29 @@ Bytes Membership::heartbeat() const {
   writer.u64(options_.start_number);
   writer.u64(entry_.index);
   writer.u64(entry_.term);
+  writer.u8(static_cast<uint8_t>(disk_usage_));
   return body;
+}
+
+void Membership::set_disk_usage(DiskUsage usage) {
+  disk_usage_ = usage;
+  beat_all();
+  note_disk_usage(rpc_.self(), usage);
+}
+
+void Membership::note_disk_usage(HostId host, DiskUsage usage) {
+  const auto known = filling_disks_.find(host);
+  const bool fills = usage == DiskUsage::kStuffed || usage == DiskUsage::kFull;
+  if (!fills && known == filling_disks_.end()) return;
+  if (fills && known != filling_disks_.end() && known->second == usage) return;
+  if (fills)
+    filling_disks_[host] = usage;
+  else
+    filling_disks_.erase(known);
+  if (host != rpc_.self())
+    logger_.info("the use of a node's disk has changed host={} is={}", host.to_string(),
+                 name_of(usage));
+  if (liveness_) liveness_(host, is_live(host));
 }
 
 void Membership::beat(HostId host) { rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat()); }
@@ -81,9 +105,11 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   const auto start_number = in.read_u64();
   if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
   AppliedEntry entry;
+  DiskUsage disk_usage = DiskUsage::kNotAvailable;
   if (const auto index = in.read_u64()) {
     const auto term = in.read_u64();
     if (term) entry = {*index, *term};
+    if (const auto number = in.read_u8()) disk_usage = disk_usage_numbered(*number);
   }
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
@@ -114,6 +140,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
       logger_.info("node is up host={} endpoint={}", from.to_string(), context.from_endpoint);
     if (liveness_) liveness_(from, true);
   }
+  note_disk_usage(from, disk_usage);
   if (heartbeat_) heartbeat_(from, entry);
 }
 

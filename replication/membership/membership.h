@@ -4,7 +4,7 @@
 //
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
-//                log's last entry that the node has applied]
+//                log's last entry that the node has applied, [u8 use of its disk]]
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/reactor.h"
+#include "replication/membership/disk_usage.h"
 #include "replication/membership/failure_detector.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_state.h"
@@ -35,7 +36,8 @@ struct AppliedEntry {
 
 class Membership {
  public:
-  /// On this shard, after `host` came up, was started anew, or went down.
+  /// On this shard, after `host` came up, was started anew, or went down, and when
+  /// `filling_disks()` has changed.
   using LivenessListener = std::function<void(HostId host, bool live)>;
   /// After each heartbeat, with what it told.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
@@ -55,6 +57,8 @@ class Membership {
     applied_ = applied;
     entry_ = entry;
   }
+  /// As set_applied(), and at once.
+  void set_disk_usage(DiskUsage usage);
   void beat(HostId host);
   void beat_all();
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
@@ -65,6 +69,8 @@ class Membership {
   MetaIndex applied_of(HostId host) const;
   /// Live ones without self, ascending.
   std::vector<HostId> live_hosts() const;
+  /// With self. A node that is silent keeps what it last told.
+  const FillingDisks& filling_disks() const { return filling_disks_; }
 
  private:
   struct Host {
@@ -78,6 +84,7 @@ class Membership {
   void tick();
   void on_message(const RpcContext& context, BytesView body);
   Bytes heartbeat() const;
+  void note_disk_usage(HostId host, DiskUsage usage);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
@@ -87,6 +94,8 @@ class Membership {
   std::map<HostId, Host> hosts_;
   MetaIndex applied_;  // by all shards; the entry by the first
   AppliedEntry entry_;
+  DiskUsage disk_usage_ = DiskUsage::kNotAvailable;
+  FillingDisks filling_disks_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

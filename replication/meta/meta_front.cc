@@ -103,6 +103,7 @@ void MetaHub::publish() {
   auto view = std::make_shared<LivenessView>();
   view->live.insert(service_->self());
   for (const HostId host : service_->live_hosts()) view->live.insert(host);
+  view->filling_disks = service_->filling_disks();
   view->tablet_bytes = sizes_;
   const MetaSnapshot state = service_->snapshot();
   const std::lock_guard lock(mutex_);

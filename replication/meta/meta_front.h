@@ -16,6 +16,7 @@ namespace tetrad::replication {
 /// What a front knows besides the state. Immutable.
 struct LivenessView {
   std::set<HostId> live;  // with self
+  FillingDisks filling_disks;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
 };
 
@@ -82,6 +83,7 @@ class MetaFront final : public MetaService {
   Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return view_->live.contains(host); }
+  const FillingDisks& filling_disks() const override { return view_->filling_disks; }
   uint64_t tablet_bytes(TabletId tablet) const override;
 
  private:

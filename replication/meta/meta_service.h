@@ -9,6 +9,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "replication/membership/disk_usage.h"
 #include "replication/meta/meta_state.h"
 
 namespace tetrad::replication {
@@ -22,8 +23,8 @@ class MetaService {
   virtual MetaSnapshot snapshot() const = 0;
 
   /// `listener` runs on this shard after each applied change, in order, once per new snapshot; also
-  /// with a liveness change (both snapshots are then the same). Unsubscribing is by destroying the
-  /// returned token.
+  /// with a change of liveness or of filling_disks() (both snapshots are then the same).
+  /// Unsubscribing is by destroying the returned token.
   using Listener = std::function<void(const MetaSnapshot& before, const MetaSnapshot& now)>;
   virtual std::shared_ptr<void> subscribe(Listener listener) = 0;
 
@@ -36,6 +37,8 @@ class MetaService {
 
   /// By heartbeats; advisory only. Self is live.
   virtual bool is_live(HostId host) const = 0;
+  /// By heartbeats; advisory only.
+  virtual const FillingDisks& filling_disks() const = 0;
   /// Bytes of a tablet as its preferred replica last reported; 0 if never.
   virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
 };

@@ -78,6 +78,7 @@ class MetaServiceImpl final : public MetaService {
   Task<Result<void>> change_schema(SchemaChange change, base::Deadline deadline,
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return membership_.is_live(host); }
+  const FillingDisks& filling_disks() const override { return membership_.filling_disks(); }
   uint64_t tablet_bytes(TabletId tablet) const override;
 
  private:

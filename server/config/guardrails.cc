@@ -151,6 +151,57 @@ constexpr NamesRail kNamesRails[] = {
      &cql::NameLimits::disallowed, true},
 };
 
+void append_disk_options(std::vector<OptionEntry>& table) {
+  const auto add_percentage = [&](const char* end, uint64_t Options::*target, const char* effect) {
+    table.push_back({std::string("data_disk_usage_percentage") + end,
+                     target,
+                     0,
+                     100,
+                     {},
+                     fmt::format("Guardrail: percentage used of the disk under data_directory, "
+                                 "beyond which {}; 0: no limit.",
+                                 effect)});
+  };
+  add_percentage("_warn_threshold", &Options::data_disk_usage_percentage_warn_threshold,
+                 "clients that write to the node are warned");
+  add_percentage("_fail_threshold", &Options::data_disk_usage_percentage_fail_threshold,
+                 "all nodes refuse what clients write to the node");
+  table.push_back({"data_disk_usage_max_disk_size",
+                   &Options::data_disk_usage_max_disk_size,
+                   0,
+                   uint64_t{1} << 60,
+                   {},
+                   "Guardrail: bytes that count as the whole disk for data_disk_usage_percentage; "
+                   "0: what data_directory has and what is left on its disk.",
+                   OptionUnit::kBytes});
+}
+
+void append_partition_options(std::vector<OptionEntry>& table) {
+  const auto add = [&](const char* name, uint64_t Options::*target, uint64_t most, const char* what,
+                       const char* level, OptionUnit unit) {
+    table.push_back({name,
+                     target,
+                     0,
+                     most,
+                     {},
+                     fmt::format("Guardrail: {} of a logical partition beyond which {} is logged "
+                                 "when a sweep comes by, every half hour at most, where something "
+                                 "has changed; 0: no limit.",
+                                 what, level),
+                     unit});
+  };
+  constexpr uint64_t kBytesMax = uint64_t{1} << 40;
+  constexpr uint64_t kTombstonesMax = 1'000'000'000;
+  add("partition_size_warn_threshold", &Options::partition_size_warn_threshold, kBytesMax,
+      "bytes, as stored,", "a warning", OptionUnit::kBytes);
+  add("partition_size_fail_threshold", &Options::partition_size_fail_threshold, kBytesMax,
+      "bytes, as stored,", "an error", OptionUnit::kBytes);
+  add("partition_tombstones_warn_threshold", &Options::partition_tombstones_warn_threshold,
+      kTombstonesMax, "tombstones", "a warning", OptionUnit::kNone);
+  add("partition_tombstones_fail_threshold", &Options::partition_tombstones_fail_threshold,
+      kTombstonesMax, "tombstones", "an error", OptionUnit::kNone);
+}
+
 }  // namespace
 
 void append_guardrail_options(std::vector<OptionEntry>& table) {
@@ -170,6 +221,8 @@ void append_guardrail_options(std::vector<OptionEntry>& table) {
     add("_warn_threshold", rail.warn, "clients are warned");
     add("_fail_threshold", rail.fail, "statements are refused");
   }
+  append_disk_options(table);
+  append_partition_options(table);
   for (const NamesRail& rail : kNamesRails)
     table.push_back({rail.name,
                      rail.source,
@@ -190,6 +243,16 @@ cql::Guardrails guardrails_of(const Options& options) {
     out.*rail.target.*rail.list = names_in(options.*rail.source, rail.in_upper_case);
   for (const SwitchRail& rail : kSwitchRails) out.*rail.target = options.*rail.source;
   return out;
+}
+
+replication::DiskUsageLimits disk_usage_limits_of(const Options& options) {
+  return {options.data_disk_usage_percentage_warn_threshold,
+          options.data_disk_usage_percentage_fail_threshold, options.data_disk_usage_max_disk_size};
+}
+
+replication::PartitionThresholds partition_thresholds_of(const Options& options) {
+  return {options.partition_size_warn_threshold, options.partition_size_fail_threshold,
+          options.partition_tombstones_warn_threshold, options.partition_tombstones_fail_threshold};
 }
 
 }  // namespace tetrad::server

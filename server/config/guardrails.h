@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cql/prepare/guardrails.h"
+#include "replication/membership/disk_usage.h"
+#include "replication/repair/purge_runner.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -12,5 +14,7 @@ namespace tetrad::server {
 void append_guardrail_options(std::vector<OptionEntry>& table);
 
 cql::Guardrails guardrails_of(const Options& options);
+replication::DiskUsageLimits disk_usage_limits_of(const Options& options);
+replication::PartitionThresholds partition_thresholds_of(const Options& options);
 
 }  // namespace tetrad::server

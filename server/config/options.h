@@ -64,6 +64,11 @@ struct Options {
   uint64_t column_value_size_warn_threshold = 0, column_value_size_fail_threshold = 0;  // bytes
   uint64_t maximum_timestamp_warn_threshold = 0, maximum_timestamp_fail_threshold = 0;  // seconds
   uint64_t minimum_timestamp_warn_threshold = 0, minimum_timestamp_fail_threshold = 0;  // seconds
+  uint64_t data_disk_usage_percentage_warn_threshold = 0,
+           data_disk_usage_percentage_fail_threshold = 0;
+  uint64_t data_disk_usage_max_disk_size = 0;                                     // bytes
+  uint64_t partition_size_warn_threshold = 0, partition_size_fail_threshold = 0;  // bytes
+  uint64_t partition_tombstones_warn_threshold = 0, partition_tombstones_fail_threshold = 0;
   std::string table_properties_warned, table_properties_ignored, table_properties_disallowed;
   std::string write_consistency_levels_warned, write_consistency_levels_disallowed;
   std::string read_consistency_levels_warned, read_consistency_levels_disallowed;

@@ -23,11 +23,11 @@ class Node:
     def arguments(self, *more):
         return [str(PROGRAM), "--listen-address", wire.ADDRESS[0], "--data-directory", f"{self.folder}/data", "--shards", str(self.shards), *more]
 
-    def start(self):
-        """Starts it and waits for its first answer to a query; milliseconds."""
+    def start(self, *more):
+        """Starts it, with these arguments as well, and waits for its first answer to a query; milliseconds."""
         began = time.monotonic()
         self.log = open(f"{self.folder}/log.txt", "ab")
-        self.process = subprocess.Popen(self.arguments(), stdout=self.log, stderr=self.log)
+        self.process = subprocess.Popen(self.arguments(*more), stdout=self.log, stderr=self.log)
         while time.monotonic() < began + 30:
             if self.process.poll() is not None:
                 raise wire.Failure(f"the node ended at once: {self.log_tail()}")
@@ -77,7 +77,7 @@ class Node:
     def refused(self, *more):
         """Starts another with these arguments, which must not run: its exit code and what it said."""
         arguments = self.arguments(*more)
-        for option in ("--listen-address", "--shards"):
+        for option in ("--listen-address", "--shards", "--data-directory"):
             if option in more:
                 first = arguments.index(option)
                 del arguments[first:first + 2]

@@ -77,6 +77,14 @@ class Failure(Exception):
 class Answer:
     def __init__(self, head, body):
         self.version, self.flags, self.stream, self.opcode, _ = struct.unpack(">BBhBi", head)
+        self.warnings = []
+        if self.flags & 0x08:
+            count, at = struct.unpack_from(">H", body)[0], 2
+            for _ in range(count):
+                size = struct.unpack_from(">H", body, at)[0]
+                self.warnings.append(body[at + 2:at + 2 + size].decode())
+                at += 2 + size
+            body = body[at:]
         self.body = body
         self.code, self.text = None, ""
         if self.opcode != ERROR:

@@ -301,6 +301,7 @@ Result<cql::StatementResult> LocalCluster::execute(const cql::Statement& stateme
   cql::ExecuteContext context{reactor, *coordinator, meta,    *virtual_tables_, settings,
                               random,  scripts,      answers, schema_,          client,
                               options, {},           now_s};
+  context.disk_guard = &disk_guard;
   auto result = run_task(reactor, statement.execute(context, values));
   warnings = context.warnings;
   charge = context.charge;
@@ -328,6 +329,7 @@ Result<cql::StatementResult> LocalCluster::execute_batch(cql::BatchType type,
                               options,
                               {},
                               reactor.wall_time_us() / 1'000'000};
+  context.disk_guard = &disk_guard;
   auto result = run_task(reactor, cql::execute_protocol_batch(context, type, entries));
   warnings = context.warnings;
   charge = context.charge;

@@ -106,11 +106,14 @@ class LocalMeta final : public replication::MetaService {
   Task<Result<void>> change_schema(replication::SchemaChange change, base::Deadline deadline,
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return host == self_; }
+  const replication::FillingDisks& filling_disks() const override { return filling_disks_; }
+  void set_disk_usage(replication::DiskUsage usage) { filling_disks_ = {{self_, usage}}; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
  private:
   Result<void> apply(replication::SchemaChange change);
   HostId self_;
+  replication::FillingDisks filling_disks_;
   replication::MetaSnapshot state_;
   std::vector<std::pair<std::weak_ptr<void>, Listener>> listeners_;
 };
@@ -147,6 +150,7 @@ class LocalCluster {
   cql::QuerySettings settings;
   cql::ScriptEngine scripts{cql::ScriptLimits()};
   cql::AnswerBudget answers{reactor, 32u << 20};
+  cql::DiskGuard disk_guard;
   cql::ClientState client;
   std::vector<std::string> warnings;  // of the last statement
   cql::RequestCharge charge;          // of the last statement

@@ -48,6 +48,16 @@ inline uint64_t seed_count(uint64_t usual) {
   return factor == nullptr ? usual : usual * std::strtoull(factor, nullptr, 10);
 }
 
+/// A disk of a thousand bytes.
+struct SimDiskGauge final : replication::DiskGauge {
+  Result<replication::DiskSpace> measure() override {
+    ++measured;
+    if (used_bytes > 1000) return fail(ErrorCode::kIo, "the disk does not answer");
+    return replication::DiskSpace{used_bytes, 1000 - used_bytes};
+  }
+  uint64_t used_bytes = 100, measured = 0;
+};
+
 /// One node: what survives a crash, and its present life.
 class SimNode {
  public:
@@ -67,6 +77,7 @@ class SimNode {
   /// The stores are RocksDB's, over files in memory, not the model's. They know no power cut.
   bool on_rocks = false;
   replication::DataPlaneOptions data_options;
+  SimDiskGauge disk_gauge;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
@@ -237,7 +248,8 @@ class SimNode {
             std::move(stores),
             Logger(std::make_shared<SimLogSink>(world_, endpoint()), ""),
             life_->metrics,
-            SumPlan::read};
+            SumPlan::read,
+            &disk_gauge};
   }
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard) {
     return [mailboxes = life_->mailboxes.get(), shard](uint32_t to,

@@ -305,4 +305,46 @@ TEST_CASE_METHOD(Fixture, "guardrails on replication and on windows without a ti
             reason);
 }
 
+TEST_CASE_METHOD(Fixture, "writes to replicas whose disks fill up are warned of or refused") {
+  using replication::DiskUsage;
+  const std::string stuffed =
+      "Guardrail replica_disk_usage violated: Replica disk usage exceeds warning threshold";
+  const std::string full =
+      "Guardrail replica_disk_usage violated: Write request failed because disk usage exceeds "
+      "failure threshold";
+  const std::string insert = "INSERT INTO t (k, c, v) VALUES (1, 1, 'a')";
+  CHECK(guard(insert) == "ok");
+  meta.set_disk_usage(DiskUsage::kStuffed);
+  CHECK(guard(insert) == stuffed);
+  CHECK(guard(insert) == "ok");  // not with every write
+  reactor.advance_us(int64_t{30} * 60 * 1'000'000 - 1);
+  CHECK(guard(insert) == "ok");
+  reactor.advance_us(1);
+  const std::string batch =
+      "BEGIN UNLOGGED BATCH INSERT INTO t (k, c, v) VALUES (1, 2, 'b'); INSERT INTO t (k, c, v) "
+      "VALUES (2, 2, 'b'); APPLY BATCH";
+  CHECK(guard(batch) == stuffed);
+  CHECK(guard(batch) == "ok");
+
+  meta.set_disk_usage(DiskUsage::kFull);
+  for (const std::string& text :
+       {insert, batch, std::string("UPDATE t SET v = 'c' WHERE k = 1 AND c = 1"),
+        std::string("DELETE FROM t WHERE k = 1 AND c = 1"),
+        std::string("DELETE FROM t WHERE k = 1"),
+        std::string("BEGIN BATCH DELETE FROM t WHERE k = 1 AND c = 1; APPLY BATCH")}) {
+    INFO(text);
+    CHECK(guard(text) == full);
+  }
+  const auto failed = execute(prepare(insert), {});
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().code == ErrorCode::kInvalid);
+  // What is read or leads to room goes on.
+  CHECK(rows("SELECT v FROM t WHERE k = 1 AND c = 1") == "'a'");
+  CHECK(guard("TRUNCATE t0") == "ok");
+  CHECK(guard("DROP TABLE t0") == "ok");
+  CHECK(guard("CREATE TABLE t1 (k int PRIMARY KEY)") == "ok");
+  meta.set_disk_usage(DiskUsage::kSpacious);
+  CHECK(guard(insert) == "ok");
+}
+
 }  // namespace tetrad::tests

@@ -53,9 +53,11 @@ class OneTableMeta final : public MetaService {
     co_return Result<void>();
   }
   bool is_live(HostId) const override { return true; }
+  const FillingDisks& filling_disks() const override { return filling_disks_; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
  private:
+  const FillingDisks filling_disks_;
   uint64_t index_ = 0;
   MetaSnapshot state_ = std::make_shared<MetaState>();
   Listener listener_;

@@ -124,7 +124,9 @@ TEST_CASE("guardrails: what the file says is what statements are measured by") {
       "keyspaces_warn_threshold: 1\nkeyspaces_fail_threshold: 2\ncollection_size_fail_threshold: "
       "4KiB\nminimum_timestamp_fail_threshold: 1h\nread_consistency_levels_warned: [one, ALL]\n"
       "table_properties_ignored: Comment, gc_grace_seconds\ngroup_by_enabled: false\n"
-      "zero_ttl_on_twcs_warned: true\n");
+      "zero_ttl_on_twcs_warned: true\ndata_disk_usage_percentage_warn_threshold: 70\n"
+      "data_disk_usage_percentage_fail_threshold: 90\ndata_disk_usage_max_disk_size: 10GiB\n"
+      "partition_size_warn_threshold: 100MiB\npartition_tombstones_fail_threshold: 5000\n");
   const auto line = read({"--config", file.path()});
   REQUIRE(line);
   const cql::Guardrails rails = guardrails_of(line->options);
@@ -136,7 +138,16 @@ TEST_CASE("guardrails: what the file says is what statements are measured by") {
   CHECK(rails.table_properties.ignored == std::vector<std::string>{"comment", "gc_grace_seconds"});
   CHECK_FALSE(rails.group_by);
   CHECK(rails.zero_ttl_on_twcs_warned);
+  const replication::DiskUsageLimits disk = disk_usage_limits_of(line->options);
+  CHECK(disk.warn_percent == 70);
+  CHECK(disk.fail_percent == 90);
+  CHECK(disk.max_disk_bytes == uint64_t{10} << 30);
+  const auto partitions = partition_thresholds_of(line->options).lowest();
+  CHECK(partitions.bytes == uint64_t{100} << 20);
+  CHECK(partitions.tombstones == 5000);
   // Off unless asked for.
+  CHECK(partition_thresholds_of(Options{}).lowest().bytes == 0);
+  CHECK_FALSE(disk_usage_limits_of(Options{}).is_on());
   const cql::Guardrails none = guardrails_of(Options{});
   CHECK_FALSE((none.on_values() || none.keyspaces.is_on() || none.zero_ttl_on_twcs_warned));
   CHECK((none.group_by && none.allow_filtering && none.drop_keyspace && none.compact_tables));

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The disk under the data directory.
+#pragma once
+
+#include <string>
+
+#include "replication/membership/disk_usage.h"
+
+namespace tetrad::server {
+
+class DataDisk final : public replication::DiskGauge {
+ public:
+  explicit DataDisk(std::string directory) : directory_(std::move(directory)) {}
+
+  /// The lengths of the directory's files, and what is left on its file system for others than the
+  /// superuser.
+  Result<replication::DiskSpace> measure() override;
+  /// Of the whole file system. Errors: kIo.
+  Result<uint64_t> capacity_bytes() const;
+
+ private:
+  const std::string directory_;
+};
+
+}  // namespace tetrad::server
