@@ -92,12 +92,12 @@ struct ClientState {
   ClientAnswers answers;
 };
 
-/// Everything a running statement may touch. References outlive the statement's task.
 /// What a shard remembers of the guardrail on replicas' disks.
 struct DiskGuard {
   std::optional<base::MonotonicUs> warned_us;  // when a client was warned last
 };
 
+/// Everything a running statement may touch. References outlive the statement's task.
 struct ExecuteContext {
   base::Reactor& reactor;
   replication::Coordinator& coordinator;
