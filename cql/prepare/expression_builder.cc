@@ -371,18 +371,13 @@ Result<bool> ExpressionBuilder::fits_selected(const Raw& raw, const TypePtr& typ
   return fits(raw, type);
 }
 
-Result<void> ExpressionBuilder::check_no_markers(const Raw& raw, std::string_view what,
+Result<void> ExpressionBuilder::check_no_markers(const Raw& item, std::string_view what,
                                                  const Receiver& receiver) const {
-  if (in_selection_) return {};
-  for (const Raw& child : raw.children) {
-    if (has_marker(child)) {
-      return fail(ErrorCode::kInvalid,
-                  "Invalid {} literal for {}: bind variables are not supported inside collection "
-                  "literals",
-                  what, receiver.name);
-    }
-  }
-  return {};
+  if (in_selection_ || receiver.type->kind() == TypeKind::kVector || !has_marker(item)) return {};
+  return fail(ErrorCode::kInvalid,
+              "Invalid {} literal for {}: bind variables are not supported inside collection "
+              "literals",
+              what, receiver.name);
 }
 
 Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& receiver) {
@@ -466,7 +461,6 @@ Result<ExpressionPtr> ExpressionBuilder::build_literal_list(const Raw& raw,
                 receiver.name, receiver.type->cql_text(), receiver.type->dimension(),
                 raw.children.size());
   }
-  if (!is_vector) TETRAD_TRY_VOID(check_no_markers(raw, what, receiver));
   return build_items(raw, what, receiver);
 }
 
@@ -478,7 +472,6 @@ Result<ExpressionPtr> ExpressionBuilder::build_set(const Raw& raw, const Receive
     return fail(ErrorCode::kInvalid, "Invalid set literal for {} of type {}", receiver.name,
                 receiver.type->cql_text());
   }
-  TETRAD_TRY_VOID(check_no_markers(raw, "set", receiver));
   return build_items(raw, "set", receiver);
 }
 
@@ -498,6 +491,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
     TETRAD_TRY(
         ExpressionPtr item,
         build(child, in_selection_ ? Receiver{receiver.name, element.type, nullptr} : element));
+    TETRAD_TRY_VOID(check_no_markers(child, what, receiver));
     items.push_back(std::move(item));
   }
   if (!in_selection_) {
@@ -513,7 +507,6 @@ Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receive
     return fail(ErrorCode::kInvalid, "Invalid map literal for {} of type {}", receiver.name,
                 receiver.type->cql_text());
   }
-  TETRAD_TRY_VOID(check_no_markers(raw, "map", receiver));
   const Receiver key = key_receiver(receiver), value = map_value_receiver(receiver);
   for (size_t i = 0; i < raw.children.size(); i += 2) {
     TETRAD_TRY(const bool key_fits, fits(raw.children[i], key.type));
@@ -530,6 +523,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_map(const Raw& raw, const Receive
   std::vector<ExpressionPtr> parts;
   for (size_t i = 0; i < raw.children.size(); ++i) {
     TETRAD_TRY(ExpressionPtr part, build(raw.children[i], i % 2 == 0 ? key : value));
+    TETRAD_TRY_VOID(check_no_markers(raw.children[i], "map", receiver));
     parts.push_back(std::move(part));
   }
   if (!in_selection_) TETRAD_TRY_VOID(check_constants(parts, "collections"));

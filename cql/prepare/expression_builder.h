@@ -192,7 +192,8 @@ class ExpressionBuilder {
   /// Errors: kInvalid when argument `i` does not fit.
   Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   Result<ScalarFunctionPtr> token_function() const;
-  Result<void> check_no_markers(const RawExpression& raw, std::string_view what,
+  /// Of an item of a literal, once it has been built: inner literals tell first.
+  Result<void> check_no_markers(const RawExpression& item, std::string_view what,
                                 const Receiver& receiver) const;
   std::string name_of(const RawExpression& call) const;
   bool is_descending(const RawExpression& raw) const;

@@ -28,6 +28,14 @@ std::string function_name(const Raw& raw, const ScalarFunction& function) {
   }
 }
 
+/// A tuple is not said to be frozen there.
+std::string argument_text(const DataType& type) {
+  const std::string text = type.cql_text();
+  constexpr std::string_view kFrozen = "frozen<";
+  if (type.kind() != TypeKind::kTuple || !text.starts_with(kFrozen)) return text;
+  return text.substr(kFrozen.size(), text.size() - kFrozen.size() - 1);
+}
+
 }  // namespace
 
 Result<GroupFunction> ExpressionBuilder::group_function(const ast::Selector& selector) {
@@ -148,7 +156,7 @@ Result<void> ExpressionBuilder::check_monotonic(const Raw& raw) {
   for (size_t i = 0; i < raw.children.size(); ++i) {
     TETRAD_TRY(const bool is_fixed, is_constant(raw.children[i]));
     open += is_fixed ? 0 : 1;
-    types += fmt::format("{}{}{}", i == 0 ? "" : ", ", function->argument_types[i]->cql_text(),
+    types += fmt::format("{}{}{}", i == 0 ? "" : ", ", argument_text(*function->argument_types[i]),
                          is_fixed ? "(constant)" : "");
   }
   if (!function->monotonic || open != 1) {
