@@ -12,8 +12,6 @@ import threading
 import time
 import traceback
 
-import disk  # registers its cases
-import throughput  # and these
 import wire
 from cases import CASES, case, expect, expect_error
 from node import Node
@@ -512,6 +510,13 @@ def stops_under_load(node):
     expect(code == 0, f"exit code {code}: {node.log_tail()}")
     expect(took < 2, f"stopped after {took:.2f} s: {node.log_tail()}")
     return f"stopped after {took * 1000:.0f} ms, the start after it took {again:.0f} ms"
+
+
+# --- limits, in files of their own; last, as they leave caches filled -----------------------------------------------------
+
+import disk  # noqa: E402, F401
+import throughput  # noqa: E402, F401
+
 
 
 def check(node):

@@ -87,15 +87,9 @@ class Answer:
             body = body[at:]
         self.body = body
         self.code, self.text = None, ""
-        if self.opcode != ERROR:
-            return
-        at = 0
-        if self.flags & 0x08:  # warnings
-            at = 2
-            for _ in range(struct.unpack_from(">H", body)[0]):
-                at += 2 + struct.unpack_from(">H", body, at)[0]
-        self.code, size = struct.unpack_from(">iH", body, at)
-        self.text = body[at + 6:at + 6 + size].decode()
+        if self.opcode == ERROR:
+            self.code, size = struct.unpack_from(">iH", body)
+            self.text = body[6:6 + size].decode()
 
     def __repr__(self):
         return f"opcode {self.opcode:#x}" + (f" error {self.code:#x} {self.text[:200]}" if self.opcode == ERROR else "")
