@@ -11,24 +11,26 @@
 
 namespace tetrad::cql {
 
+std::span<const partitioner::Tablet> SelectRun::tablets_to(const replication::TableInfo& table,
+                                                           RingPosition end) const {
+  // Tablets lie in the order of their ranges, without gaps.
+  const partitioner::Tablet& first = replication::tablet_after(table, range_start_);
+  if (end <= range_start_) return {&first, 1};
+  return {&first, &table.tablets.find(end) + 1};
+}
+
 uint64_t SelectRun::further_partitions(uint64_t partitions) const {
   if (!partitions_.is_range && partitions < 2) return 0;
   const replication::MetaSnapshot state = context_.meta.snapshot();
   const auto* table = state->table(statement_.table_->incarnation);
   if (table == nullptr) return 0;  // a virtual one
-  if (!partitions_.is_range) {
-    std::set<uint64_t> touched;
-    for (uint64_t i = 0; i < partitions; ++i) {
-      const PartitionTarget& target = partitions_.partitions[first_partition_ + i];
-      touched.insert(table->tablets.find(target.position).id.value);
-    }
-    return touched.size() - 1;
+  if (partitions_.is_range) return tablets_to(*table, range_end_read()).size() - 1;
+  std::set<uint64_t> touched;
+  for (uint64_t i = 0; i < partitions; ++i) {
+    const PartitionTarget& target = partitions_.partitions[first_partition_ + i];
+    touched.insert(table->tablets.find(target.position).id.value);
   }
-  const RingPosition end = exhausted_ ? partitions_.range.end : last_position_;
-  if (end <= range_start_) return 0;
-  // Tablets lie in the order of their ranges, without gaps.
-  const partitioner::Tablet& first = replication::tablet_after(*table, range_start_);
-  return static_cast<uint64_t>(&table->tablets.find(end) - &first);
+  return touched.size() - 1;
 }
 
 ReadWork SelectRun::work_done() const {
@@ -49,8 +51,7 @@ Task<Result<void>> SelectRun::admit() {
   RequestCharge least;
   least.add_read({}, context_.options.consistency);
   const size_t listed = partitions_.is_range ? 0 : partitions_.partitions.size() - first_partition_;
-  std::vector<RingPosition> places = places_read(std::min(listed, kKnownPartitionsMax));
-  if (partitions_.is_range) places.resize(std::min<size_t>(places.size(), 1));
+  const auto places = places_read(std::min(listed, kKnownPartitionsMax), range_start_);
   std::vector<replication::ThroughputUse> uses;
   for (const RingPosition place : places)
     uses.push_back({statement_.table_->incarnation, place, least.weight()});
@@ -58,30 +59,25 @@ Task<Result<void>> SelectRun::admit() {
   return context_.throughput->admit(std::move(uses), deadline_);
 }
 
-std::vector<RingPosition> SelectRun::places_read(uint64_t partitions) const {
+std::vector<RingPosition> SelectRun::places_read(uint64_t partitions, RingPosition end) const {
   std::vector<RingPosition> out;
   const replication::MetaSnapshot state = context_.meta.snapshot();
   const auto* table = state->table(statement_.table_->incarnation);
   if (table == nullptr) return out;
-  if (!partitions_.is_range) {
+  if (partitions_.is_range) {
+    for (const partitioner::Tablet& tablet : tablets_to(*table, end))
+      out.push_back(tablet.range.end);
+  } else {
     for (uint64_t i = 0; i < partitions; ++i)
       out.push_back(partitions_.partitions[first_partition_ + i].position);
-    return out;
   }
-  const RingPosition end = exhausted_ ? partitions_.range.end : last_position_;
-  RingPosition at = range_start_;
-  while (true) {
-    const partitioner::Tablet& tablet = replication::tablet_after(*table, at);
-    out.push_back(tablet.range.end);
-    if (tablet.range.end >= end) return out;
-    at = tablet.range.end;
-  }
+  return out;
 }
 
 void SelectRun::settle(uint64_t weight, uint64_t partitions) const {
   const TableIncarnation table = statement_.table_->incarnation;
   if (admitted_weight_ == 0 || !is_limited(context_, table)) return;
-  const std::vector<RingPosition> places = places_read(partitions);
+  const auto places = places_read(partitions, range_end_read());
   if (places.empty()) return;
   const int64_t difference = static_cast<int64_t>(weight) - static_cast<int64_t>(admitted_weight_);
   const int64_t each = difference / static_cast<int64_t>(places.size());

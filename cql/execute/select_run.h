@@ -208,8 +208,15 @@ class SelectRun : protected SelectProgress {
 
   /// At the gate of the table's throughput, for the least that the page can cost.
   Task<Result<void>> admit();
-  /// Where the page was read: the partitions of the list, or a place in each tablet of the range.
-  std::vector<RingPosition> places_read(uint64_t partitions) const;
+  /// Of a range: how far the page has come.
+  RingPosition range_end_read() const {
+    return exhausted_ ? partitions_.range.end : last_position_;
+  }
+  /// From where the page began; at least the first.
+  std::span<const partitioner::Tablet> tablets_to(const replication::TableInfo& table,
+                                                  RingPosition end) const;
+  /// The first partitions of the list, or a place in each tablet of the range as far as `end`.
+  std::vector<RingPosition> places_read(uint64_t partitions, RingPosition end) const;
   /// The rest of what the page has cost, in even parts.
   void settle(uint64_t weight, uint64_t partitions) const;
   ReadWork work_done() const;

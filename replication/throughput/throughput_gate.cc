@@ -49,7 +49,6 @@ ThroughputGate::AccountPtr ThroughputGate::account_of(const MetaState& state,
   AccountPtr& account = accounts_[name.key];
   if (account == nullptr) {
     account = std::make_shared<Account>();
-    account->key = name.key;
     account->counted_since_us = now_us;
   }
   if (account->per_s != name.per_s) {

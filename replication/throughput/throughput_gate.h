@@ -65,7 +65,7 @@ class ThroughputGate {
   };
   /// One bucket as this shard sees it.
   struct Account {
-    uint64_t key = 0, per_s = 0;
+    uint64_t per_s = 0;
     TableIncarnation table;  // through which it was used last
     TabletId tablet;
     RingPosition position;

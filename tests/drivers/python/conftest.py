@@ -80,6 +80,15 @@ def session(module_connector):
     session.execute("DROP KEYSPACE IF EXISTS %s" % keyspace, timeout=60)
 
 
+@pytest.fixture(scope="module")
+def tetrad(session):
+    """The session, where the server is Tetrad."""
+    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'tetrad'").all()
+    if not known:
+        pytest.skip("Tetrad only")
+    return session
+
+
 def wait_until(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():

@@ -13,14 +13,6 @@ SINCE = "2020-01-01 00:00:00"
 FEED = "SELECT k, c, v FROM %s WHERE COSMOS_CHANGEFEED_START_TIME() = '" + SINCE + "'"
 
 
-@pytest.fixture(scope="module")
-def feeding(session):
-    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'tetrad'").all()
-    if not known:
-        pytest.skip("Tetrad only")
-    return session
-
-
 def make_table(session, name):
     session.execute("CREATE TABLE %s (k int, c int, v int, PRIMARY KEY (k, c)) WITH cdc = true" % name)
 
@@ -54,15 +46,15 @@ def hosts_of(session):
     return sorted(session.cluster.metadata.all_hosts(), key=lambda host: host.address)
 
 
-def test_pages_go_on_where_the_last_one_ended_on_any_node(feeding):
-    make_table(feeding, "onward")
-    insert = feeding.prepare("INSERT INTO onward (k, c, v) VALUES (?, ?, ?)")
+def test_pages_go_on_where_the_last_one_ended_on_any_node(tetrad):
+    make_table(tetrad, "onward")
+    insert = tetrad.prepare("INSERT INTO onward (k, c, v) VALUES (?, ?, ?)")
     written = {}
     for n in range(250):
-        feeding.execute(insert, (n % 17, n, 0))
+        tetrad.execute(insert, (n % 17, n, 0))
         written[(n % 17, n)] = 0
-    reader = Reader(feeding, FEED % "onward", page=30)
-    hosts = itertools.cycle(hosts_of(feeding))
+    reader = Reader(tetrad, FEED % "onward", page=30)
+    hosts = itertools.cycle(hosts_of(tetrad))
     for _ in range(100):
         if not reader.next(next(hosts)) and reader.seen == written:
             break
@@ -71,71 +63,71 @@ def test_pages_go_on_where_the_last_one_ended_on_any_node(feeding):
     while reader.next(next(hosts)):
         pass
     for n in range(5):
-        feeding.execute(insert, (1, n, 7))
+        tetrad.execute(insert, (1, n, 7))
         wait_until(lambda: [(row.c, row.v) for row in reader.next(next(hosts)) if row.v == 7] == [(n, 7)], 10, "the row %d" % n)
-    feeding.execute("DELETE FROM onward WHERE k = 2")
+    tetrad.execute("DELETE FROM onward WHERE k = 2")
     assert all(row.k != 2 for _ in range(3) for row in reader.next(next(hosts)))
 
 
-def test_the_feed_of_a_partition_and_prepared_statements(feeding):
-    make_table(feeding, "parts")
+def test_the_feed_of_a_partition_and_prepared_statements(tetrad):
+    make_table(tetrad, "parts")
     for k in range(5):
         for c in range(5):
-            feeding.execute("INSERT INTO parts (k, c, v) VALUES (%s, %s, %s)", (k, c, c))
-    select = feeding.prepare("SELECT k, c, v FROM parts WHERE COSMOS_CHANGEFEED_START_TIME() = ? AND k = ?")
+            tetrad.execute("INSERT INTO parts (k, c, v) VALUES (%s, %s, %s)", (k, c, c))
+    select = tetrad.prepare("SELECT k, c, v FROM parts WHERE COSMOS_CHANGEFEED_START_TIME() = ? AND k = ?")
     assert [column.name for column in select.column_metadata] == ["cosmos_changefeed_start_time()", "k"]
     assert select.routing_key_indexes == [1]
-    reader = Reader(feeding, select, page=2, values=(0, 3))
+    reader = Reader(tetrad, select, page=2, values=(0, 3))
     for _ in range(20):
         reader.next()
     assert reader.seen == {(3, c): c for c in range(5)}
     with pytest.raises(InvalidRequest):
-        feeding.execute(select.bind((None, 3)))
+        tetrad.execute(select.bind((None, 3)))
     # A place in one feed is none in another.
-    other = Reader(feeding, select, page=2, values=(0, 4))
+    other = Reader(tetrad, select, page=2, values=(0, 4))
     other.state = reader.state
     with pytest.raises(InvalidRequest):
         other.next()
 
 
-def test_a_table_without_a_log_says_how_to_switch_it_on(feeding):
-    feeding.execute("CREATE TABLE silent (k int, c int, v int, PRIMARY KEY (k, c))")
+def test_a_table_without_a_log_says_how_to_switch_it_on(tetrad):
+    tetrad.execute("CREATE TABLE silent (k int, c int, v int, PRIMARY KEY (k, c))")
     with pytest.raises(InvalidRequest, match="ALTER TABLE .*silent WITH cdc = true"):
-        feeding.execute(FEED % "silent")
-    feeding.execute("INSERT INTO silent (k, c, v) VALUES (1, 1, 1)")
-    feeding.execute("ALTER TABLE silent WITH cdc = true")
-    assert "cdc = true" in feeding.execute("DESCRIBE TABLE silent").one().create_statement
-    feeding.execute("INSERT INTO silent (k, c, v) VALUES (2, 2, 2)")
-    reader = Reader(feeding, FEED % "silent")
+        tetrad.execute(FEED % "silent")
+    tetrad.execute("INSERT INTO silent (k, c, v) VALUES (1, 1, 1)")
+    tetrad.execute("ALTER TABLE silent WITH cdc = true")
+    assert "cdc = true" in tetrad.execute("DESCRIBE TABLE silent").one().create_statement
+    tetrad.execute("INSERT INTO silent (k, c, v) VALUES (2, 2, 2)")
+    reader = Reader(tetrad, FEED % "silent")
     for _ in range(5):
         reader.next()
     # What was there before is found by a scan.
     assert reader.seen == {(1, 1): 1, (2, 2): 2}
-    feeding.execute("ALTER TABLE silent WITH cdc = false")
+    tetrad.execute("ALTER TABLE silent WITH cdc = false")
     with pytest.raises(InvalidRequest, match="keeps no log"):
         reader.next()
 
 
-def test_a_place_does_not_outlive_its_table(feeding):
-    make_table(feeding, "mortal")
-    feeding.execute("INSERT INTO mortal (k, c, v) VALUES (1, 1, 1)")
-    reader = Reader(feeding, FEED % "mortal")
+def test_a_place_does_not_outlive_its_table(tetrad):
+    make_table(tetrad, "mortal")
+    tetrad.execute("INSERT INTO mortal (k, c, v) VALUES (1, 1, 1)")
+    reader = Reader(tetrad, FEED % "mortal")
     reader.next()
-    feeding.execute("TRUNCATE mortal")
+    tetrad.execute("TRUNCATE mortal")
     with pytest.raises(InvalidRequest):
         reader.next()
     reader.state = None
     reader.next()
-    feeding.execute("DROP TABLE mortal")
-    make_table(feeding, "mortal")
+    tetrad.execute("DROP TABLE mortal")
+    make_table(tetrad, "mortal")
     with pytest.raises(InvalidRequest):
         reader.next()
 
 
-def test_nothing_is_missed_while_a_node_is_killed_and_started(feeding, connector, node_control):
+def test_nothing_is_missed_while_a_node_is_killed_and_started(tetrad, connector, node_control):
     others = [host for host in HOSTS if host != node_control.address]
-    client = connector.session(hosts=others, keyspace=feeding.keyspace, idle_heartbeat_interval=2)
-    make_table(feeding, "through_feed")
+    client = connector.session(hosts=others, keyspace=tetrad.keyspace, idle_heartbeat_interval=2)
+    make_table(tetrad, "through_feed")
     insert = client.prepare("INSERT INTO through_feed (k, c, v) VALUES (?, ?, ?)")
     insert.consistency_level = ConsistencyLevel.QUORUM
     insert.is_idempotent = True

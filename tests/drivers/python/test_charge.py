@@ -11,15 +11,12 @@ KIB = "x" * 1024
 
 
 @pytest.fixture(scope="module")
-def charged(session):
-    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'tetrad'").all()
-    if not known:
-        pytest.skip("Tetrad only")
-    session.execute("CREATE TABLE charged (k int, c int, v text, PRIMARY KEY (k, c)) WITH tetrad_initial_partitions = 1")
-    insert = session.prepare("INSERT INTO charged (k, c, v) VALUES (?, ?, ?)")
-    for future in [session.execute_async(insert, (k, c, KIB)) for k in range(4) for c in range(10)]:
+def charged(tetrad):
+    tetrad.execute("CREATE TABLE charged (k int, c int, v text, PRIMARY KEY (k, c)) WITH tetrad_initial_partitions = 1")
+    insert = tetrad.prepare("INSERT INTO charged (k, c, v) VALUES (?, ?, ?)")
+    for future in [tetrad.execute_async(insert, (k, c, KIB)) for k in range(4) for c in range(10)]:
         future.result()
-    return session
+    return tetrad
 
 
 def ask(session, statement, level=ConsistencyLevel.ONE, payload=ASKED, values=None, page=5000):

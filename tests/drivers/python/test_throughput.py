@@ -7,14 +7,6 @@ from conftest import fresh_name, wait_until
 KEY = "cosmosdb_provisioned_throughput"
 
 
-@pytest.fixture(scope="module")
-def tetrad(session):
-    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'tetrad'").all()
-    if not known:
-        pytest.skip("Tetrad only")
-    return session
-
-
 def ranges(session, table):
     """The ends of its physical partitions."""
     rows = session.execute("SELECT table_name, range_start, range_end FROM tetrad.partitions WHERE keyspace_name = %s", (session.keyspace,))
