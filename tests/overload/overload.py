@@ -345,8 +345,8 @@ def texts_of_15_mib(_):
             took.append(time.monotonic() - began)
             remarks.append(f"{name} {took[-1] * 1000:.0f}")
         client.done("INSERT INTO ovl.t (k, v) VALUES (2, 'two')")
-    # They are parsed off the loop: nobody waits as long as the slowest of them takes.
-    expect(max(bystander.waits) < max(took) / 2 + 0.05, bystander.words())
+    # They are parsed off the loop: another client does not wait as long as they take.
+    expect(sum(bystander.waits) < sum(took) / 2, f"{sum(bystander.waits):.1f} s of {sum(took):.1f} s; {bystander.words()}")
     return "ms: " + ", ".join(remarks) + "; " + bystander.words()
 
 
