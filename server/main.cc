@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // tetrad: the server program.
 #include <cstdio>
+#include <malloc.h>
 
 #include "server/config/options.h"
 #include "server/node.h"
 
 namespace {
+
+/// Buffers of this size and more are mapped apart and go back when they are freed. Said once, the
+/// bound stays: glibc raises its own to the largest buffer it has seen, up to 32 MiB, and then
+/// keeps what a burst of large requests took.
+constexpr int kMappedApart_bytes = 1 << 20;
 
 /// Says why the program ends, on one line. 2: as it is configured it cannot run.
 int ended_by(const tetrad::Error& error) {
@@ -17,6 +23,7 @@ int ended_by(const tetrad::Error& error) {
 
 int main(int argc, char** argv) {
   using namespace tetrad;
+  ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
   const auto line = server::read_command_line(argc, argv);
   if (!line) {
     std::fprintf(stderr, "tetrad: %s (tetrad --help lists the options)\n",

@@ -564,9 +564,6 @@ def run(node, wanted):
             if not node.alive():
                 print(f"the node ended with exit code {node.process.poll()}; started again\n{node.log_tail()}", flush=True)
                 node.start()
-            if node.peak_kb() > RSS_MAX_KB / 2:  # what a case has left in the heap is not what the next one takes
-                node.stop(signal.SIGKILL)
-                node.start()
     except Exception as e:
         failed += 1
         print(f"FAILED  {e}\n{traceback.format_exc()}")
