@@ -2,10 +2,7 @@
 #include "server/node.h"
 
 #include <csignal>
-#include <fcntl.h>
-#include <filesystem>
 #include <random>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +18,7 @@
 #include "server/connection/listener.h"
 #include "server/runtime/cores.h"
 #include "server/runtime/data_disk.h"
+#include "server/runtime/directory_lock.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
 #include "storage/engine/local_log_front.h"
@@ -35,40 +33,6 @@ uint64_t random_seed() {
   std::random_device device;
   return static_cast<uint64_t>(device()) << 32 | device();
 }
-
-/// Holds an exclusive lock on the data directory; a second server on it ends here.
-class DirectoryLock {
- public:
-  static Result<DirectoryLock> take(const std::string& directory) {
-    std::error_code error;
-    std::filesystem::create_directories(directory, error);
-    if (error)
-      return fail(ErrorCode::kConfig, "cannot make the data directory {}: {}", directory,
-                  error.message());
-    const std::string path = directory + "/LOCK";
-    DirectoryLock lock;
-    lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (lock.file_ < 0)
-      return fail(ErrorCode::kConfig, "cannot write in the data directory {}", directory);
-    if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
-      return fail(ErrorCode::kConfig, "the data directory {} is in use by another tetrad",
-                  directory);
-    }
-    return lock;
-  }
-  DirectoryLock() = default;
-  DirectoryLock(DirectoryLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
-  DirectoryLock& operator=(DirectoryLock&& other) noexcept {
-    std::swap(file_, other.file_);
-    return *this;
-  }
-  ~DirectoryLock() {
-    if (file_ >= 0) ::close(file_);
-  }
-
- private:
-  int file_ = -1;
-};
 
 Result<void> check_listen_address(const Options& options) {
   boost::system::error_code error;
