@@ -49,8 +49,9 @@ std::vector<const std::pair<Identifier, Term>*> fields_in_order(const UdtTerm& t
 // Selectors as result names show them: every name bare.
 class SelectorPrinter {
  public:
-  SelectorPrinter(const FunctionNamer& namer, const CastTest& casts_nothing)
-      : namer_(namer), casts_nothing_(casts_nothing) {}
+  SelectorPrinter(const FunctionNamer& namer, const CastTest& casts_nothing,
+                  std::string_view keyspace)
+      : namer_(namer), casts_nothing_(casts_nothing), keyspace_(keyspace) {}
 
   std::string print(const Selector& selector) const {
     return std::visit([this](const auto& node) { return print_node(node); }, selector.node);
@@ -102,7 +103,9 @@ class SelectorPrinter {
                        }));
   }
   std::string print_node(const TypeHintSelector& node) const {
-    return fmt::format("({}){}", to_string(*node.type), print(*node.argument));
+    return fmt::format("({}){}",
+                       to_string(as_made(in_keyspace(*node.type, keyspace_, false), false)),
+                       print(*node.argument));
   }
   std::string print_node(const ArithmeticSelector& node) const {
     return fmt::format("{} {} {}", print(*node.left), arithmetic_symbol(node.op),
@@ -112,8 +115,22 @@ class SelectorPrinter {
     return fmt::format("-{}", print(*node.argument));
   }
 
+  /// What is inside of something frozen, or of a tuple, is frozen; of a tuple itself it is not
+  /// said.
+  CqlType as_made(CqlType type, bool inside) const {
+    const bool is_tuple = type.kind == CqlType::Kind::kTuple;
+    const bool is_plain =
+        type.kind == CqlType::Kind::kNative || type.kind == CqlType::Kind::kCustom;
+    if (!is_plain) type.frozen = !is_tuple && (type.frozen || inside);
+    for (CqlType& parameter : type.parameters) {
+      parameter = as_made(std::move(parameter), is_tuple || type.frozen);
+    }
+    return type;
+  }
+
   const FunctionNamer& namer_;
   const CastTest& casts_nothing_;
+  const std::string_view keyspace_;
 };
 
 std::string print_values(RelationOperator op, bool in_marker, const std::vector<Term>& values) {
@@ -269,6 +286,17 @@ std::string to_string(const CqlType& type) {
   return type.frozen ? fmt::format("frozen<{}>", text) : text;
 }
 
+CqlType in_keyspace(CqlType type, std::string_view keyspace, bool quoted_only) {
+  if (type.kind == CqlType::Kind::kUser && !type.name.keyspace && !keyspace.empty() &&
+      (type.name.name.quoted || !quoted_only)) {
+    type.name.keyspace = Identifier{std::string(keyspace), false, {}};
+  }
+  for (CqlType& parameter : type.parameters) {
+    parameter = in_keyspace(std::move(parameter), keyspace, quoted_only);
+  }
+  return type;
+}
+
 std::string to_string(const Literal& literal) {
   // Cassandra does not double the quotes again.
   return literal.kind == Literal::Kind::kString ? fmt::format("'{}'", literal.text) : literal.text;
@@ -310,8 +338,8 @@ std::string to_string(const Term& term) {
 }
 
 std::string result_name(const Selector& selector, const FunctionNamer& namer,
-                        const CastTest& casts_nothing) {
-  return SelectorPrinter(namer, casts_nothing).print(selector);
+                        const CastTest& casts_nothing, std::string_view keyspace) {
+  return SelectorPrinter(namer, casts_nothing, keyspace).print(selector);
 }
 
 std::string to_string(const Selector& selector) {

@@ -81,7 +81,8 @@ Result<TypePtr> ExpressionBuilder::resolve_type(const ast::CqlType& type) const 
     const auto found = in->types.find(std::string(name));
     return found == in->types.end() ? nullptr : found->second;
   };
-  auto resolved = parse_type(ast::to_string(type), find_udt);
+  auto resolved =
+      parse_type(ast::to_string(ast::in_keyspace(type, table_.keyspace, true)), find_udt);
   if (!resolved && type.kind == ast::CqlType::Kind::kUser) {
     return fail(ErrorCode::kInvalid, "Unknown type {}.{}",
                 type.name.keyspace ? type.name.keyspace->text : table_.keyspace,
@@ -260,7 +261,8 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
             !raw.function->keyspace || raw.function->keyspace->text == "system";
         if (may_be_native && is_native_aggregate(name) && raw.children.size() == 1 &&
             !exact_user_function(raw)) {
-          const TypePtr argument = type_of(raw.children[0]);
+          const Raw& child = raw.children[0];
+          const TypePtr argument = type_of(takes_anything(name) ? child : unwrapped(child));
           const auto aggregate = argument ? find_aggregate(name, argument) : nullptr;
           return aggregate ? aggregate->return_type : nullptr;
         }
@@ -270,7 +272,8 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
       case Kind::kCast:
       case Kind::kTypeHint: {
         auto type = resolve_type(*raw.type);
-        return type ? *type : nullptr;
+        if (!type) return nullptr;
+        return in_selection_ && raw.kind == Kind::kTypeHint ? freeze(*type) : *type;
       }
       case Kind::kField: {
         const TypePtr source = type_of(raw.children[0]);
@@ -299,21 +302,34 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
         return source && source->is_multi_cell() ? make_list(one, true) : one;
       }
       case Kind::kTuple: {
-        if (raw.children.size() == 1 && in_selection_) return type_of(raw.children[0]);
+        // One expression in parentheses may be a tuple or none: Cassandra does not say.
+        if (raw.children.size() == 1 && in_selection_) return nullptr;
         std::vector<TypePtr> fields;
         for (const Raw& child : raw.children) {
+          if (!in_selection_ && child.kind == Kind::kLiteral) return nullptr;
           TypePtr type = type_of(child);
           if (!type) return nullptr;
           fields.push_back(std::move(type));
         }
         return make_tuple(std::move(fields));
       }
+      case Kind::kMap: {
+        if (in_selection_) return nullptr;
+        TypePtr key, value;
+        for (size_t i = 0; i < raw.children.size(); i += 2) {
+          if (!key) key = type_of(raw.children[i]);
+          if (!value) value = type_of(raw.children[i + 1]);
+        }
+        return key && value ? make_map(key, value, true) : nullptr;
+      }
       case Kind::kList:
+        if (!in_selection_) return nullptr;
+        [[fallthrough]];
       case Kind::kSet: {
         for (const Raw& child : raw.children) {
           const TypePtr type = type_of(child);
           if (!type) continue;
-          return raw.kind == Kind::kList ? make_list(type, false) : make_set(type, false);
+          return raw.kind == Kind::kList ? make_list(type, true) : make_set(type, true);
         }
         return nullptr;
       }
@@ -322,7 +338,7 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
         return function ? function->return_type : nullptr;
       }
       case Kind::kNegation: {
-        const TypePtr argument = type_of(raw.children[0]);
+        const TypePtr argument = type_of(unwrapped(raw.children[0]));
         const auto function = argument ? find_negation(argument) : nullptr;
         return function ? function->return_type : nullptr;
       }
@@ -339,7 +355,7 @@ TypePtr ExpressionBuilder::exact_type_of(const Raw& raw) {
     case Kind::kLiteral:
       return nullptr;
     case Kind::kTuple: {
-      if (raw.children.size() == 1 && in_selection_) return exact_type_of(raw.children[0]);
+      if (raw.children.size() == 1 && in_selection_) return nullptr;
       std::vector<TypePtr> fields;
       for (const Raw& child : raw.children) {
         TypePtr type = exact_type_of(child);
@@ -414,18 +430,21 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
       return build_tuple(raw, receiver);
     case Kind::kTypeHint: {
       TETRAD_TRY(TypePtr type, resolve_type(*raw.type));
+      if (in_selection_) type = freeze(type);
       const Raw& child = raw.children[0];
       if (!in_selection_ && test(child, type) == Assignability::kNotAssignable) {
         return fail(ErrorCode::kInvalid, "Cannot cast value {} to type {}", child.text(),
                     type->cql_text());
       }
       if (test(child, type) == Assignability::kNotAssignable) {
-        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
-                    raw.text(), type->cql_text());
+        const std::string text = raw.text(table_.keyspace);
+        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", text, text,
+                    type->cql_text());
       }
-      if (test_assignment(*receiver.type, *type) == Assignability::kNotAssignable) {
-        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", raw.text(),
-                    receiver.name, receiver.type->cql_text());
+      const bool is_thawed = !in_selection_ && receiver.type->is_multi_cell() && type->is_frozen();
+      if (is_thawed || test_assignment(*receiver.type, *type) == Assignability::kNotAssignable) {
+        return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}",
+                    raw.text(table_.keyspace), receiver.name, receiver.type->cql_text());
       }
       // As Cassandra: the hint is checked, and the value read as what it is for.
       if (raw.selector == nullptr) return build(child, receiver);

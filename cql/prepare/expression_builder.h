@@ -55,7 +55,8 @@ struct RawExpression {
   /// What type_of() found, so that nested calls are resolved once.
   mutable std::optional<TypePtr> known_type = std::nullopt;
 
-  std::string text() const;
+  /// As Cassandra shows it. `keyspace`: of users' types that are named without one.
+  std::string text(std::string_view keyspace = {}) const;
 };
 RawExpression raw_of(const ast::Term& term);
 RawExpression raw_of(const ast::Selector& selector);
@@ -190,6 +191,11 @@ class ExpressionBuilder {
   /// mask_inner or mask_outer.
   Result<ScalarFunctionPtr> resolve_mask(const RawExpression& call);
   /// Errors: kInvalid when argument `i` does not fit.
+  bool has_cells_in_tuple(const RawExpression& raw);
+  /// Of a function that takes anything.
+  Result<void> check_fields(const RawExpression& argument, std::string_view function,
+                            const TypePtr& type);
+  Result<void> check_aggregated(const RawExpression& raw);
   Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   Result<ScalarFunctionPtr> token_function() const;
   /// Of an item of a literal, once it has been built: inner literals tell first.

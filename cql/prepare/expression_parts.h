@@ -28,6 +28,20 @@ void for_each_column(const RawExpression& raw, Visit&& visit) {
   for (const RawExpression& child : raw.children) for_each_column(child, visit);
 }
 
+/// What stands in parentheses, as far as they are around one expression.
+inline const RawExpression& unwrapped(const RawExpression& raw) {
+  const RawExpression* inner = &raw;
+  while (inner->kind == RawExpression::Kind::kTuple && inner->children.size() == 1) {
+    inner = &inner->children[0];
+  }
+  return *inner;
+}
+
+/// Of the native aggregates: those whose only parameter is called any.
+inline bool takes_anything(std::string_view aggregate) {
+  return aggregate == "min" || aggregate == "max";
+}
+
 inline std::unexpected<Error> cannot_infer(const RawExpression& raw) {
   return fail(
       ErrorCode::kInvalid,

@@ -37,12 +37,16 @@ std::vector<ScalarFunctionPtr> casts_to(const TypePtr& to) {
 /// Whether a result can be assigned. The types of user-defined functions are written without
 /// frozen, what they give is frozen.
 bool gives(const ScalarFunction& function, const TypePtr& receiver) {
+  const bool is_native = function.keyspace == "system";
+  if (is_native && receiver->is_multi_cell() && function.return_type->is_frozen()) return false;
+  if (is_native && function.return_type->is_multi_cell() && receiver->is_frozen()) {
+    return *receiver == *freeze(function.return_type);
+  }
   if (test_assignment(*receiver, *function.return_type) != Assignability::kNotAssignable) {
     return true;
   }
-  return function.keyspace != "system" &&
-         test_assignment(*freeze(receiver), *freeze(function.return_type)) !=
-             Assignability::kNotAssignable;
+  return !is_native && test_assignment(*freeze(receiver), *freeze(function.return_type)) !=
+                           Assignability::kNotAssignable;
 }
 
 }  // namespace
@@ -141,7 +145,11 @@ Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
     TETRAD_TRY([[maybe_unused]] const auto refused, build_negation(raw, nullptr));
     return {};
   }
-  if (raw.kind != Kind::kFunction || is_native_aggregate(name_of(raw)) || type_of(raw)) return {};
+  if (raw.kind != Kind::kFunction) return {};
+  if (is_native_aggregate(name_of(raw))) {
+    return raw.children.size() == 1 ? check_aggregated(raw) : Result<void>();
+  }
+  if (type_of(raw)) return {};
   TETRAD_TRY([[maybe_unused]] const auto found, resolve(raw, nullptr, {}));
   return {};
 }
@@ -192,6 +200,24 @@ Result<void> ExpressionBuilder::check_argument(const Raw& call, const ScalarFunc
               function.argument_types[i]->cql_text());
 }
 
+/// Whether a tuple in it has a field that is a column of many cells.
+bool ExpressionBuilder::has_cells_in_tuple(const Raw& raw) {
+  if (raw.kind != Kind::kTuple && raw.kind != Kind::kList && raw.kind != Kind::kSet) return false;
+  return std::ranges::any_of(raw.children, [&](const Raw& child) {
+    const bool is_field = raw.kind == Kind::kTuple && child.kind == Kind::kColumn;
+    const TypePtr type = is_field ? type_of(child) : nullptr;
+    return (type && type->is_multi_cell()) || has_cells_in_tuple(child);
+  });
+}
+
+Result<void> ExpressionBuilder::check_fields(const Raw& argument, std::string_view function,
+                                             const TypePtr& type) {
+  if (!has_cells_in_tuple(argument)) return {};
+  return fail(ErrorCode::kInvalid,
+              "Type error: {} cannot be passed as argument 0 of function system.{} of type {}",
+              argument.text(), function, freeze(type)->cql_text());
+}
+
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
   const std::string name = name_of(call);
   static constexpr std::array<std::string_view, 4> kParameters = {"[text|varchar|ascii]", "int",
@@ -223,6 +249,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
     return function->argument_types.size() == count &&
            (function->argument_types[0]->kind() == TypeKind::kAscii) == of_ascii;
   });
+  for (size_t i = 0; i < count; ++i) TETRAD_TRY_VOID(check_argument(call, **found, i));
   return *found;
 }
 
@@ -265,6 +292,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                           : type_of(child));
     }
     if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
+    if (!types[0] && name == "mask_replace") types[0] = receiver;
     const bool is_open =
         wants_vectors ? std::ranges::count(types, nullptr) == std::ssize(types) : !types[0];
     if (is_open && !takes_text) {
@@ -280,6 +308,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
       const size_t at = message.find(kFound);
       if (at != message.npos) message.insert(at + kFound.size(), call.children[0].text() + " ");
     }
+    if (made) TETRAD_TRY_VOID(check_fields(call.children[0], name, (*made)->argument_types[0]));
     for (size_t i = 1; made && !wants_vectors && i < count; ++i) {
       TETRAD_TRY_VOID(check_argument(call, **made, i));
     }
@@ -412,18 +441,15 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
 }
 
 ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_durations) {
-  const TypePtr left = type_of(raw.children[0]);
-  TypePtr right = type_of(raw.children[1]);
+  const TypePtr left = type_of(unwrapped(raw.children[0]));
+  TypePtr right = type_of(unwrapped(raw.children[1]));
   const char op = ast::arithmetic_symbol(raw.op);
   if (tries_durations && left && left->kind() == TypeKind::kDate && (op == '+' || op == '-')) {
     // To a date nothing is added but durations: a whole number is tried as one, and refused.
-    const Raw* operand = &raw.children[1];
-    while (operand->kind == Kind::kTuple && operand->children.size() == 1) {
-      operand = &operand->children[0];
-    }
-    const bool is_taken = operand->kind == Kind::kLiteral &&
-                          (operand->literal->kind == ast::Literal::Kind::kInteger ||
-                           operand->literal->kind == ast::Literal::Kind::kNull);
+    const Raw& operand = unwrapped(raw.children[1]);
+    const bool is_taken =
+        operand.kind == Kind::kLiteral && (operand.literal->kind == ast::Literal::Kind::kInteger ||
+                                           operand.literal->kind == ast::Literal::Kind::kNull);
     if (is_taken) right = duration_type();
   }
   return left && right ? find_operator(op, left, right) : nullptr;
@@ -437,7 +463,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
     for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
   }
   TETRAD_TRY_VOID(check_operands(raw));
-  TypePtr left_type = type_of(left), right_type = type_of(right);
+  TypePtr left_type = type_of(unwrapped(left)), right_type = type_of(unwrapped(right));
   ScalarFunctionPtr function = operator_of(raw, true);
   const auto suits = [&](const ScalarFunctionPtr& f) {
     return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
@@ -508,7 +534,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
 
 Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Receiver* receiver) {
   const Raw& child = raw.children[0];
-  TypePtr type = type_of(child);
+  TypePtr type = type_of(unwrapped(child));
   if (receiver != nullptr &&
       (!type || test_assignment(*receiver->type, *type) == Assignability::kNotAssignable)) {
     if (test(child, receiver->type) != Assignability::kNotAssignable) type = receiver->type;

@@ -105,11 +105,11 @@ Result<ScalarFunctionPtr> ExpressionBuilder::called_function(const Raw& raw) {
     case Kind::kArithmetic:
       return operator_of(raw, true);
     case Kind::kNegation: {
-      const TypePtr type = type_of(raw.children[0]);
+      const TypePtr type = type_of(unwrapped(raw.children[0]));
       return type ? find_negation(type) : nullptr;
     }
     case Kind::kCast: {
-      const TypePtr type = type_of(raw.children[0]);
+      const TypePtr type = type_of(unwrapped(raw.children[0]));
       TETRAD_TRY(const TypePtr to, resolve_type(*raw.type));
       return type ? find_cast(type, to) : nullptr;
     }

@@ -129,17 +129,32 @@ Result<void> check_classes(const ast::CqlType& type) {
   return {};
 }
 
+Result<void> check_keyspaces(const ast::CqlType& type, std::string_view keyspace) {
+  if (type.kind == ast::CqlType::Kind::kUser && type.name.keyspace &&
+      type.name.keyspace->text != keyspace) {
+    return fail(ErrorCode::kInvalid,
+                "Statement on keyspace {} cannot refer to a user type in keyspace {}; user types "
+                "can only be used in the keyspace they are defined in",
+                keyspace, type.name.keyspace->text);
+  }
+  for (const ast::CqlType& parameter : type.parameters) {
+    TETRAD_TRY_VOID(check_keyspaces(parameter, keyspace));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace) {
   TETRAD_TRY_VOID(check_classes(type));
+  TETRAD_TRY_VOID(check_keyspaces(type, keyspace.name));
   const UdtResolver resolve = [&keyspace](std::string_view named,
                                           std::string_view name) -> TypePtr {
     if (!named.empty() && named != keyspace.name) return nullptr;
     const auto found = keyspace.types.find(std::string(name));
     return found == keyspace.types.end() ? nullptr : found->second;
   };
-  auto out = parse_type(ast::to_string(type), resolve);
+  auto out = parse_type(ast::to_string(ast::in_keyspace(type, keyspace.name, true)), resolve);
   if (!out && type.kind == ast::CqlType::Kind::kUser &&
       out.error().message.starts_with("Unknown type")) {
     return fail(ErrorCode::kInvalid, "Unknown type {}.{}",

@@ -227,7 +227,8 @@ class SelectPreparer {
     if (const auto* column = selector.get_if<ast::ColumnSelector>()) return column->name.text;
     return ast::result_name(
         selector, [&](const ast::FunctionName& name) { return builder_.function_full_name(name); },
-        [&](const ast::CastSelector& cast) { return builder_.casts_nothing(cast); });
+        [&](const ast::CastSelector& cast) { return builder_.casts_nothing(cast); },
+        table_->keyspace);
   }
 
   Result<void> check_distinct() {

@@ -170,13 +170,17 @@ RawExpression raw_of(const ast::Selector& selector) {
   return raw;
 }
 
-std::string RawExpression::text() const {
+std::string RawExpression::text(std::string_view keyspace) const {
+  if (term != nullptr && kind == Kind::kTypeHint) {
+    return fmt::format("({}){}", ast::to_string(ast::in_keyspace(*type, keyspace, false)),
+                       children[0].text(keyspace));
+  }
   if (term != nullptr) return ast::to_string(*term);
   if (selector != nullptr) {
     const auto full_name = [](const ast::FunctionName& name) {
       return name.keyspace ? ast::to_string(name) : "system." + ast::to_string(name);
     };
-    return ast::result_name(*selector, full_name);
+    return ast::result_name(*selector, full_name, {}, keyspace);
   }
   return {};
 }

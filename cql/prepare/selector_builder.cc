@@ -63,9 +63,10 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
       return build_negation(raw, nullptr);
     case Kind::kTypeHint: {
       TETRAD_TRY(TypePtr type, resolve_type(*raw.type));
+      type = freeze(type);
       if (test(raw.children[0], type) == Assignability::kNotAssignable) {
-        return late("Cannot assign value {} to {} of type {}", raw.text(), raw.text(),
-                    type->cql_text());
+        const std::string text = raw.text(table_.keyspace);
+        return late("Cannot assign value {} to {} of type {}", text, text, type->cql_text());
       }
       TETRAD_TRY(ExpressionPtr inner, build(raw.children[0], {"[selection]", type, nullptr}));
       return make_retyped(std::move(type), std::move(inner));
@@ -73,9 +74,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
     case Kind::kTuple:
     case Kind::kList:
     case Kind::kSet: {
-      // One expression in parentheses may be a tuple or none: Cassandra does not say.
-      const bool unclear = raw.kind == Kind::kTuple && raw.children.size() == 1;
-      const TypePtr type = unclear ? nullptr : exact_type_of(raw);
+      const TypePtr type = exact_type_of(raw);
       if (!type) {
         failed_late_ = true;
         return cannot_infer(raw);
@@ -129,6 +128,19 @@ Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
   return make_call(std::move(function), std::move(arguments));
 }
 
+/// What an aggregate of anything is given has to tell its type.
+Result<void> ExpressionBuilder::check_aggregated(const Raw& raw) {
+  const std::string name = name_of(raw);
+  const Raw& child = raw.children[0];
+  const bool may_be_open =
+      child.kind == Kind::kMarker || child.kind == Kind::kLiteral || is_untyped(child);
+  if (!takes_anything(name) || !may_be_open || type_of(child)) return {};
+  return fail(ErrorCode::kInvalid,
+              "Cannot infer type of argument {} in call to function system.{}(any): use type "
+              "casts to disambiguate",
+              child.text(), name);
+}
+
 Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   const std::string name = name_of(raw);
   const bool is_sum = name == "sum" || name == "avg";
@@ -149,32 +161,29 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
                 name, aggregate_signatures(name));
   };
   if (raw.children.size() != 1) return no_match();
-  const Raw& child = raw.children[0];
+  const Raw &child = raw.children[0], &inner = unwrapped(child);
   // The call is resolved before what it is given is made.
   TETRAD_TRY_VOID(resolve_inside(child));
-  const TypePtr known = type_of(child);
+  const TypePtr known = type_of(takes_anything(name) ? child : inner);
   if (known && !find_aggregate(name, known)) return no_match();
-  const bool is_open = child.kind == Kind::kMarker || (child.kind == Kind::kLiteral && !known);
+  const bool is_open = inner.kind == Kind::kMarker || (inner.kind == Kind::kLiteral && !known);
   if (is_open && is_sum) {
     return fail(ErrorCode::kInvalid,
                 "Ambiguous call to function {} (can be matched by following signatures: {}): use "
                 "type casts to disambiguate",
                 name, aggregate_signatures(name));
   }
-  if (is_open && name != "count") {
-    return fail(ErrorCode::kInvalid,
-                "Cannot infer type of argument {} in call to function system.{}(any): use type "
-                "casts to disambiguate",
-                child.text(), name);
-  }
-  if (name == "count" && is_untyped(child)) {
+  TETRAD_TRY_VOID(check_aggregated(raw));
+  if (takes_anything(name)) TETRAD_TRY_VOID(check_fields(child, name, known));
+  const bool is_constant = &inner != &child && inner.kind == Kind::kLiteral;
+  if (name == "count" && (is_untyped(inner) || is_constant)) {
     return fail(ErrorCode::kInvalid,
                 "Type error: {} cannot be passed as argument 0 of function system.count of type "
                 "blob",
                 child.text());
   }
   // Cassandra's count takes anything as a blob that does not say what it is.
-  TETRAD_TRY(ExpressionPtr argument, inside_aggregate(child, is_open ? blob_type() : nullptr));
+  TETRAD_TRY(ExpressionPtr argument, inside_aggregate(inner, is_open ? blob_type() : nullptr));
   AggregateFunctionPtr function = find_aggregate(name, argument->type());
   if (!function) return no_match();
   TypePtr type = function->return_type;

@@ -228,6 +228,13 @@ bool DataType::references_duration() const {
 
 namespace {
 
+/// Bare it would be read as another type.
+bool reads_otherwise(std::string_view udt) {
+  constexpr std::array<std::string_view, 6> kMade = {"list",  "set",    "map",
+                                                     "tuple", "vector", "frozen"};
+  return native_type_named(udt) || std::ranges::find(kMade, udt) != kMade.end();
+}
+
 void append_cql(std::string& out, const DataType& type, bool with_frozen_marks) {
   const auto parts = [&] {
     bool first = true;
@@ -261,7 +268,8 @@ void append_cql(std::string& out, const DataType& type, bool with_frozen_marks) 
       out += "vector<";
       break;
     case TypeKind::kUdt:
-      out += quote_identifier(type.name());
+      out += reads_otherwise(type.name()) ? fmt::format("\"{}\"", type.name())
+                                          : quote_identifier(type.name());
       break;
     default:
       out += '\'';

@@ -12,6 +12,7 @@
 #include "cql/types/keyword.h"
 #include "cql/types/number.h"
 #include "cql/types/temporal.h"
+#include "cql/types/value.h"
 
 namespace tetrad::cql {
 
@@ -231,6 +232,12 @@ Assignability test_literal(LiteralKind kind, std::string_view text, const DataTy
 Result<Bytes> literal_to_bytes(LiteralKind kind, std::string_view text, const DataType& type,
                                std::optional<int64_t> now_ms) {
   if (kind == LiteralKind::kHex && text.size() >= 2) text.remove_prefix(2);
+  if (kind == LiteralKind::kHex && type.kind() == TypeKind::kTuple) {
+    // Its bytes as they are stored. Cassandra does not look at them, and fails when it reads them.
+    TETRAD_TRY(Bytes value, from_string(*blob_type(), text, now_ms));
+    TETRAD_TRY_VOID(validate(type, value));
+    return value;
+  }
   return from_string(type, text, now_ms);
 }
 
