@@ -115,15 +115,17 @@ class SelectorPrinter {
     return fmt::format("-{}", print(*node.argument));
   }
 
-  /// What is inside of something frozen, or of a tuple, is frozen; of a tuple itself it is not
-  /// said.
+  /// What is inside of something frozen, or of a tuple, is frozen; of tuples and vectors themselves
+  /// it is not said.
   CqlType as_made(CqlType type, bool inside) const {
     const bool is_tuple = type.kind == CqlType::Kind::kTuple;
-    const bool is_plain =
-        type.kind == CqlType::Kind::kNative || type.kind == CqlType::Kind::kCustom;
-    if (!is_plain) type.frozen = !is_tuple && (type.frozen || inside);
+    const bool is_marked = !is_tuple && type.kind != CqlType::Kind::kVector &&
+                           type.kind != CqlType::Kind::kNative &&
+                           type.kind != CqlType::Kind::kCustom;
+    const bool is_frozen = is_tuple || type.frozen || inside;
+    type.frozen = is_marked && is_frozen;
     for (CqlType& parameter : type.parameters) {
-      parameter = as_made(std::move(parameter), is_tuple || type.frozen);
+      parameter = as_made(std::move(parameter), is_frozen);
     }
     return type;
   }

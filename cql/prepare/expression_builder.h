@@ -191,12 +191,14 @@ class ExpressionBuilder {
   /// mask_inner or mask_outer.
   Result<ScalarFunctionPtr> resolve_mask(const RawExpression& call);
   /// Errors: kInvalid when argument `i` does not fit.
+  Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   bool has_cells_in_tuple(const RawExpression& raw);
-  /// Of a function that takes anything.
+  /// The first argument of a function that takes anything, `type` once it is known. Errors:
+  /// kInvalid, a tuple in it has a field that is a column of many cells.
   Result<void> check_fields(const RawExpression& argument, std::string_view function,
                             const TypePtr& type);
+  /// Of min and max. Errors: kInvalid when the argument does not tell its type.
   Result<void> check_aggregated(const RawExpression& raw);
-  Result<void> check_argument(const RawExpression& call, const ScalarFunction& function, size_t i);
   Result<ScalarFunctionPtr> token_function() const;
   /// Of an item of a literal, once it has been built: inner literals tell first.
   Result<void> check_no_markers(const RawExpression& item, std::string_view what,
