@@ -180,6 +180,8 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_field(const RawExpression& raw);
   Result<std::vector<ExpressionPtr>> build_arguments(const RawExpression& raw,
                                                      const ScalarFunction& function);
+  /// Of a type written before an expression. In a select list what it stands for is frozen.
+  Result<TypePtr> hinted_type(const RawExpression& raw) const;
   /// The type as far as the text tells: of columns, casts, calls; of constants their preferred one.
   TypePtr type_of(const RawExpression& raw);
   /// As type_of(), but constants have none: what a select list takes a literal's type from.

@@ -41,6 +41,19 @@ inline const RawExpression& unwrapped(const RawExpression& raw) {
 inline bool takes_anything(std::string_view aggregate) {
   return aggregate == "min" || aggregate == "max";
 }
+/// The part of its argument whose type says which of them is meant.
+inline const RawExpression& told_by(std::string_view aggregate, const RawExpression& argument) {
+  return takes_anything(aggregate) ? argument : unwrapped(argument);
+}
+
+inline bool takes_lists(const DataType& type) {
+  return type.kind() == TypeKind::kList || type.kind() == TypeKind::kVector;
+}
+
+inline std::unexpected<Error> misplaced_list(const DataType& type) {
+  return fail(ErrorCode::kInvalid,
+              "Unexpected receiver type '{}'; only list and vector are expected", type.cql_text());
+}
 
 inline std::unexpected<Error> cannot_infer(const RawExpression& raw) {
   return fail(

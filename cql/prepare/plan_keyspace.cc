@@ -129,6 +129,7 @@ Result<void> check_classes(const ast::CqlType& type) {
   return {};
 }
 
+/// Errors: kInvalid, a user's type is of another keyspace.
 Result<void> check_keyspaces(const ast::CqlType& type, std::string_view keyspace) {
   if (type.kind == ast::CqlType::Kind::kUser && type.name.keyspace &&
       type.name.keyspace->text != keyspace) {
@@ -148,17 +149,14 @@ Result<void> check_keyspaces(const ast::CqlType& type, std::string_view keyspace
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace) {
   TETRAD_TRY_VOID(check_classes(type));
   TETRAD_TRY_VOID(check_keyspaces(type, keyspace.name));
-  const UdtResolver resolve = [&keyspace](std::string_view named,
-                                          std::string_view name) -> TypePtr {
-    if (!named.empty() && named != keyspace.name) return nullptr;
+  const UdtResolver resolve = [&keyspace](std::string_view, std::string_view name) -> TypePtr {
     const auto found = keyspace.types.find(std::string(name));
     return found == keyspace.types.end() ? nullptr : found->second;
   };
   auto out = parse_type(ast::to_string(ast::in_keyspace(type, keyspace.name, true)), resolve);
   if (!out && type.kind == ast::CqlType::Kind::kUser &&
       out.error().message.starts_with("Unknown type")) {
-    return fail(ErrorCode::kInvalid, "Unknown type {}.{}",
-                type.name.keyspace ? type.name.keyspace->text : keyspace.name, type.name.name.text);
+    return fail(ErrorCode::kInvalid, "Unknown type {}.{}", keyspace.name, type.name.name.text);
   }
   if (!out && type.kind != ast::CqlType::Kind::kUser) {  // somewhere inside
     const std::string& message = out.error().message;

@@ -62,8 +62,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
     case Kind::kNegation:
       return build_negation(raw, nullptr);
     case Kind::kTypeHint: {
-      TETRAD_TRY(TypePtr type, resolve_type(*raw.type));
-      type = freeze(type);
+      TETRAD_TRY(TypePtr type, hinted_type(raw));
       if (test(raw.children[0], type) == Assignability::kNotAssignable) {
         const std::string text = raw.text(table_.keyspace);
         return late("Cannot assign value {} to {} of type {}", text, text, type->cql_text());
@@ -164,7 +163,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   const Raw &child = raw.children[0], &inner = unwrapped(child);
   // The call is resolved before what it is given is made.
   TETRAD_TRY_VOID(resolve_inside(child));
-  const TypePtr known = type_of(takes_anything(name) ? child : inner);
+  const TypePtr known = type_of(told_by(name, child));
   if (known && !find_aggregate(name, known)) return no_match();
   const bool is_open = inner.kind == Kind::kMarker || (inner.kind == Kind::kLiteral && !known);
   if (is_open && is_sum) {

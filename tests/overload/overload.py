@@ -519,7 +519,6 @@ import disk  # noqa: E402, F401
 import throughput  # noqa: E402, F401
 
 
-
 def check(node):
     expect(node.alive(), f"the node died: exit code {node.process.poll()}: {node.log_tail()}")
     with Client() as client:

@@ -25,7 +25,6 @@ def served_in_time(client, text):
     while (answer := client.query(text)).opcode != RESULT:
         expect(time.monotonic() < until, answer)
         time.sleep(retry_after_s(answer)[0])
-    return answer
 
 
 def hammer(text, seconds, clients=6):
