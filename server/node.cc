@@ -378,12 +378,13 @@ Result<void> NodeImpl::open_admin() {
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion});
-  TETRAD_TRY(http_,
-             HttpServer::open(reactors_[0]->context(), options_.listen_address,
-                              static_cast<uint16_t>(options_.admin_port),
-                              [this](const HttpRequest& request, HttpServer::Respond respond) {
-                                admin_->handle(request, std::move(respond));
-                              }));
+  TETRAD_TRY(http_, HttpServer::open(
+                        reactors_[0]->context(), options_.listen_address,
+                        static_cast<uint16_t>(options_.admin_port),
+                        [this](const HttpRequest& request, HttpServer::Respond respond) {
+                          admin_->handle(request, std::move(respond));
+                        },
+                        logger_.named("admin")));
   return {};
 }
 

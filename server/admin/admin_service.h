@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the admin port answers: health, metrics, and the facts and orders of tetractl, as JSON.
+// What the admin port answers: health, metrics, and the facts and orders of tetractl, as JSON. One
+// table of routes says what there is; the facts are made in admin_views.cc.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/metrics.h"
@@ -33,10 +35,22 @@ class AdminService {
     std::function<std::string()> health;  // "serving", or what it does instead
     std::string version;
   };
+  using Respond = HttpServer::Respond;
+
+  /// One thing that is asked or ordered.
+  struct Route {
+    std::string_view method, path;
+    void (AdminService::*answer)(const HttpRequest& request, Respond respond);
+    std::vector<std::string_view> parameters = {};  // all that it takes
+  };
+  static const std::vector<Route>& routes();
+
   explicit AdminService(Parts parts)
       : parts_(std::move(parts)), statistics_(parts_.shards.size()) {}
 
-  void handle(const HttpRequest& request, HttpServer::Respond respond);
+  /// Answers once, now or later: 404 for what no route is called, 405 for another method, 400 for a
+  /// parameter that the route does not take.
+  void handle(const HttpRequest& request, Respond respond);
   /// Of a shard's store, as of the last request for metrics.
   const storage::StoreStatistics& statistics(size_t shard) const { return statistics_[shard]; }
 
@@ -46,20 +60,46 @@ class AdminService {
     std::map<TableId, uint64_t> bytes;  // of the tables asked for
   };
   using AllFigures = std::vector<StoreFigures>;
-  base::Reactor& reactor() { return parts_.shards.front().reactor; }
-  /// Asks every shard on its thread, then runs `done` on this one.
-  void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
+
+  // Routes.
+  void answer_health(const HttpRequest& request, Respond respond);
+  void answer_metrics(const HttpRequest& request, Respond respond);
+  void answer_status(const HttpRequest& request, Respond respond);
+  void answer_ring(const HttpRequest& request, Respond respond);
+  void answer_partitions(const HttpRequest& request, Respond respond);
+  void answer_describe_cluster(const HttpRequest& request, Respond respond);
+  void answer_table_stats(const HttpRequest& request, Respond respond);
+  void order_flush(const HttpRequest& request, Respond respond);
+  void order_compact(const HttpRequest& request, Respond respond);
+  void order_log_level(const HttpRequest& request, Respond respond);
+  void order_split(const HttpRequest& request, Respond respond);
+  void order_repair(const HttpRequest& request, Respond respond);
+  void order_remove_node(const HttpRequest& request, Respond respond);
+  void order_decommission(const HttpRequest& request, Respond respond);
+  void order_setting(const HttpRequest& request, Respond respond);
+
+  // Facts, as JSON.
   std::string status() const;
   std::string ring() const;
-  /// An empty name is any. Errors: kNotFound.
-  Result<void> check_named(const std::string& keyspace, const std::string& name) const;
   std::string partitions(const std::string& keyspace, const std::string& name) const;
   std::string describe_cluster() const;
   std::string table_stats(const AllFigures& figures) const;
-  static Task<void> propose(AdminService* self, replication::MetaCommandBody body,
-                            HttpServer::Respond respond);
-  void leave(HostId host, bool dead, HttpServer::Respond respond);
-  static Task<void> split(AdminService* self, uint64_t tablet_id, HttpServer::Respond respond);
+
+  base::Reactor& reactor() { return parts_.shards.front().reactor; }
+  /// Asks every shard on its thread, then answers with what `view` makes of it on this one.
+  void with_figures(bool of_tables, Respond respond,
+                    std::function<HttpResponse(const AllFigures&)> view);
+  void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
+  /// An empty name is any. Errors: kNotFound.
+  Result<void> check_named(const std::string& keyspace, const std::string& name) const;
+  /// One order to every store, each on its thread.
+  void order_stores(bool compact, Respond respond);
+  void leave(HostId host, bool dead, Respond respond);
+  /// Runs what answers later; an exception in it is answered with 500.
+  void spawn(Task<HttpResponse> task, Respond respond);
+  static Task<void> run(AdminService* self, Task<HttpResponse> task, Respond respond);
+  static Task<HttpResponse> propose(AdminService* self, replication::MetaCommandBody body);
+  static Task<HttpResponse> split(AdminService* self, uint64_t tablet_id);
 
   Parts parts_;
   std::vector<storage::StoreStatistics> statistics_;  // by shard

@@ -2,11 +2,13 @@
 #include "server/admin/http_server.h"
 
 #include <chrono>
+#include <optional>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
 
 namespace tetrad::server {
 namespace {
@@ -20,40 +22,12 @@ constexpr size_t kConnectionsMax = 64;
 constexpr size_t kRequestBytesMax = 64u << 10;
 constexpr auto kRequestTime = std::chrono::seconds(10);
 
-std::string url_decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto hex = [](char c) {
-      return c >= '0' && c <= '9'   ? c - '0'
-             : c >= 'a' && c <= 'f' ? c - 'a' + 10
-             : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                    : -1;
-    };
-    if (text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) >= 0 && hex(text[i + 2]) >= 0) {
-      out.push_back(static_cast<char>(hex(text[i + 1]) * 16 + hex(text[i + 2])));
-      i += 2;
-    } else {
-      out.push_back(text[i] == '+' ? ' ' : text[i]);
-    }
-  }
-  return out;
-}
-
-HttpRequest parse_target(std::string_view method, std::string_view target) {
-  HttpRequest out;
-  out.method = std::string(method);
-  const size_t mark = target.find('?');
-  out.path = url_decoded(target.substr(0, mark));
-  while (mark != std::string_view::npos && !target.empty()) {
-    target.remove_prefix(std::min(target.size(), target.find_first_of("?&") + 1));
-    const std::string_view pair = target.substr(0, target.find('&'));
-    const size_t equals = pair.find('=');
-    if (equals != std::string_view::npos) {
-      out.query[url_decoded(pair.substr(0, equals))] = url_decoded(pair.substr(equals + 1));
-    }
-    if (target.find('&') == std::string_view::npos) break;
-  }
-  return out;
+/// 0: nobody is there to be answered.
+int status_of_bad_request(const beast::error_code& error) {
+  if (error == http::error::body_limit) return 413;
+  if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
+  if (error == http::error::end_of_stream || error == http::error::partial_message) return 0;
+  return error.category() == make_error_code(http::error::bad_method).category() ? 400 : 0;
 }
 
 class Server;
@@ -67,17 +41,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   void answer();
+  /// 11: HTTP/1.1.
+  void send(HttpResponse made, unsigned version, bool keep, bool head_only);
+  template <class Message>
+  void write(Message& message, bool keep);
+
   beast::tcp_stream stream_;
   std::shared_ptr<Server> server_;
   beast::flat_buffer buffer_{kRequestBytesMax};
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
+  http::response<http::empty_body> head_;  // of an answer to HEAD
 };
 
 class Server : public std::enable_shared_from_this<Server> {
  public:
-  Server(asio::io_context& io, HttpServer::Handler handler)
-      : acceptor(io), again(io), handler_(std::move(handler)) {}
+  Server(asio::io_context& io, HttpServer::Handler handler, Logger logger)
+      : acceptor(io), again(io), handler_(std::move(handler)), logger_(std::move(logger)) {}
   void accept() {
     acceptor.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
@@ -96,8 +76,16 @@ class Server : public std::enable_shared_from_this<Server> {
           self->accept();
         });
   }
+  /// The last catch: no request ends the process.
   void handle(const HttpRequest& request, HttpServer::Respond respond) {
-    if (handler_) handler_(request, std::move(respond));
+    if (!handler_) return;
+    try {
+      handler_(request, respond);
+    } catch (const std::exception& error) {
+      logger_.error("admin request failed method={} path={} error={}", request.method, request.path,
+                    error.what());
+      respond(http_error(500, "this request failed in the node; its log says why"));
+    }
   }
   void stop() {
     boost::system::error_code ignored;
@@ -111,6 +99,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
  private:
   HttpServer::Handler handler_;
+  const Logger logger_;
 };
 
 Connection::~Connection() { --server_->connections; }
@@ -121,35 +110,60 @@ void Connection::read() {
   stream_.expires_after(kRequestTime);
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const beast::error_code& error, size_t) {
-                     if (!error) self->answer();
+                     if (!error) return self->answer();
+                     const int status = status_of_bad_request(error);
+                     if (status != 0) {
+                       self->send(http_error(status, "this is no HTTP request: " + error.message()),
+                                  11, false, false);
+                     }
                    });
 }
 
 void Connection::answer() {
   const auto& request = parser_->get();
-  const bool keep = request.keep_alive();
+  const bool keep = request.keep_alive(), head_only = request.method() == http::verb::head;
   const unsigned version = request.version();
-  const HttpRequest parsed =
-      parse_target(std::string_view(request.method_string()), std::string_view(request.target()));
+  const auto parsed =
+      read_http_request(std::string_view(head_only ? "GET" : request.method_string()),
+                        std::string_view(request.target()));
+  if (!parsed) return send(http_error(400, parsed.error().message), version, keep, head_only);
   stream_.expires_after(std::chrono::minutes(10));  // a compaction may take its time
-  server_->handle(parsed, [self = shared_from_this(), keep, version](HttpResponse made) {
-    self->response_ = {};
-    self->response_.version(version);
-    self->response_.result(static_cast<unsigned>(made.status));
-    self->response_.set(http::field::content_type, made.content_type);
-    self->response_.keep_alive(keep);
-    self->response_.body() = std::move(made.body);
-    self->response_.prepare_payload();
-    http::async_write(self->stream_, self->response_,
-                      [self, keep](const beast::error_code& error, size_t) {
-                        if (error || !keep) {
-                          beast::error_code ignored;
-                          self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-                          return;
-                        }
-                        self->read();
-                      });
+  server_->handle(*parsed, [self = shared_from_this(), keep, version, head_only,
+                            answered = std::make_shared<bool>(false)](HttpResponse made) {
+    if (std::exchange(*answered, true)) return;
+    self->send(std::move(made), version, keep, head_only);
   });
+}
+
+void Connection::send(HttpResponse made, unsigned version, bool keep, bool head_only) {
+  const auto fill = [&](auto& message) {
+    message = {};
+    message.version(version);
+    message.result(static_cast<unsigned>(made.status));
+    message.set(http::field::content_type, made.content_type);
+    message.set(http::field::cache_control, "no-store");
+    message.keep_alive(keep);
+  };
+  stream_.expires_after(kRequestTime);
+  if (head_only) {
+    fill(head_);
+    head_.content_length(made.body.size());
+    return write(head_, keep);
+  }
+  fill(response_);
+  response_.body() = std::move(made.body);
+  response_.prepare_payload();
+  write(response_, keep);
+}
+
+template <class Message>
+void Connection::write(Message& message, bool keep) {
+  http::async_write(stream_, message,
+                    [self = shared_from_this(), keep](const beast::error_code& error, size_t) {
+                      if (!error && keep) return self->read();
+                      beast::error_code ignored;
+                      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+                    });
 }
 
 class HttpServerImpl final : public HttpServer {
@@ -164,10 +178,16 @@ class HttpServerImpl final : public HttpServer {
 
 }  // namespace
 
+HttpResponse http_error(int status, const std::string& message) {
+  const nlohmann::json body = {{"error", message}};
+  return {status, "application/json",
+          body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
+
 Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
                                                      const std::string& address, uint16_t port,
-                                                     Handler handler) {
-  auto server = std::make_shared<Server>(io, std::move(handler));
+                                                     Handler handler, Logger logger) {
+  auto server = std::make_shared<Server>(io, std::move(handler), std::move(logger));
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);

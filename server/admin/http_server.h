@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The admin port: a small HTTP server (Boost.Beast) for tetractl, /health and Prometheus. On the
 // shard's loop; a handler answers now or later. Bounded: 64 connections, 64 KiB a request, 10 s for
-// it.
+// it. A request that HTTP does not allow is answered with 400, and the connection closed.
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
 
+#include "base/log.h"
 #include "base/result.h"
+#include "server/admin/http_request.h"
 
 namespace tetrad::server {
-
-struct HttpRequest {
-  std::string method, path;
-  std::map<std::string, std::string> query;  // decoded
-};
 
 struct HttpResponse {
   int status = 200;
@@ -26,15 +22,20 @@ struct HttpResponse {
   std::string body;
 };
 
+/// {"error": message}, whatever bytes the message has.
+HttpResponse http_error(int status, const std::string& message);
+
 class HttpServer {
  public:
+  /// Once for each request.
   using Respond = std::function<void(HttpResponse)>;
+  /// An exception that leaves it is logged and answered with 500.
   using Handler = std::function<void(const HttpRequest&, Respond)>;
 
   /// Errors: kConfig with the address and the reason. `io` and what the handler uses outlive it.
   static Result<std::unique_ptr<HttpServer>> open(boost::asio::io_context& io,
                                                   const std::string& address, uint16_t port,
-                                                  Handler handler);
+                                                  Handler handler, Logger logger);
   virtual ~HttpServer() = default;
   virtual void stop() = 0;
 };

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// The facts that the admin port tells, as JSON.
+#include <algorithm>
+
+#include "replication/meta/state_names.h"
+#include "server/admin/admin_service.h"
+#include "server/admin/cluster_settings.h"
+#include "server/admin/json_text.h"
+
+namespace tetrad::server {
+
+using nlohmann::json;
+
+std::string AdminService::status() const {
+  const auto state = parts_.node.meta().snapshot();
+  json nodes = json::array();
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    uint64_t tablets = 0, bytes = 0;
+    for (const auto& [id, table] : state->tables) {
+      for (const auto& tablet : table->tablets.tablets()) {
+        for (const auto& replica : tablet.replicas) {
+          if (replica.host != host) continue;
+          ++tablets;
+          bytes += parts_.node.meta().tablet_bytes(tablet.id);
+        }
+      }
+    }
+    nodes.push_back({{"address", node.address},
+                     {"host_id", host.to_string()},
+                     {"state", replication::name_of(node.state)},
+                     {"live", parts_.node.meta().is_live(host)},
+                     {"data_center", node.data_center},
+                     {"rack", node.rack},
+                     {"native_port", node.native_port},
+                     {"version", node.version},
+                     {"partitions", tablets},
+                     {"bytes", bytes}});
+  }
+  json out = {{"cluster", state->cluster_name},
+              {"self", parts_.node.self().to_string()},
+              {"health", parts_.health()},
+              {"nodes", nodes}};
+  return json_text(out);
+}
+
+std::string AdminService::ring() const {
+  const auto state = parts_.node.meta().snapshot();
+  std::vector<std::pair<int64_t, const replication::NodeInfo*>> tokens;
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    for (const int64_t token : node.tokens) tokens.emplace_back(token, &node);
+  }
+  std::sort(tokens.begin(), tokens.end());
+  json out = json::array();
+  for (const auto& [token, node] : tokens) {
+    out.push_back({{"token", token},
+                   {"address", node->address},
+                   {"rack", node->rack},
+                   {"live", parts_.node.meta().is_live(node->host)}});
+  }
+  return json_text(out);
+}
+
+std::string AdminService::partitions(const std::string& keyspace, const std::string& name) const {
+  const auto state = parts_.node.meta().snapshot();
+  json out = json::array();
+  for (const auto& [id, table] : state->tables) {
+    if (!keyspace.empty() && keyspace != table->keyspace) continue;
+    if (!name.empty() && name != table->name) continue;
+    for (const auto& tablet : table->tablets.tablets()) {
+      json replicas = json::array();
+      for (const auto& replica : tablet.replicas) {
+        const auto* node = state->node(replica.host);
+        replicas.push_back(node == nullptr ? replica.host.to_string() : node->address);
+      }
+      out.push_back(
+          {{"keyspace", table->keyspace},
+           {"table", table->name},
+           {"id", tablet.id.value},
+           {"range_start", tablet.range.start.token},
+           {"range_end", tablet.range.end.token},
+           {"replicas", replicas},
+           {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
+           {"state", tablet.full ? std::string_view("full") : replication::name_of(tablet.stage)}});
+    }
+  }
+  return json_text(out);
+}
+
+std::string AdminService::describe_cluster() const {
+  const auto state = parts_.node.meta().snapshot();
+  json settings = json::object();
+  for (const auto& [name, value] : state->settings) settings[name] = value;
+  for (const ClusterSetting& known : kClusterSettings)
+    settings.emplace(std::string(known.name), std::to_string(known.otherwise));
+  json voters = json::array();
+  std::string leader;
+  if (const replication::RaftDriver* driver = parts_.node.meta_group().driver()) {
+    const auto address_of = [&](HostId host) {
+      const replication::NodeInfo* node = state->node(host);
+      return node == nullptr ? host.to_string() : node->address;
+    };
+    for (const HostId host : driver->core().configuration().voters)
+      voters.push_back(address_of(host));
+    if (const auto host = driver->core().leader()) leader = address_of(*host);
+  }
+  json out = {{"cluster", state->cluster_name},
+              {"metadata_leader", leader},
+              {"metadata_voters", voters},
+              {"cluster_id", state->cluster_id.to_string()},
+              {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
+              {"schema_version", state->schema_version_uuid().to_string()},
+              {"metadata_index", state->applied.value},
+              {"nodes", state->nodes.size()},
+              {"tables", state->tables.size()},
+              {"settings", settings},
+              {"version", parts_.version}};
+  return json_text(out);
+}
+
+std::string AdminService::table_stats(const AllFigures& figures) const {
+  const auto state = parts_.node.meta().snapshot();
+  json tables = json::array();
+  for (const auto& [id, table] : state->tables) {
+    uint64_t bytes = 0, here = 0;
+    for (const auto& tablet : table->tablets.tablets()) {
+      for (const auto& replica : tablet.replicas)
+        here += replica.host == parts_.node.self() ? 1 : 0;
+    }
+    for (const StoreFigures& store : figures) {
+      const auto found = store.bytes.find(id);
+      if (found != store.bytes.end()) bytes += found->second;
+    }
+    tables.push_back({{"keyspace", table->keyspace},
+                      {"table", table->name},
+                      {"partitions", table->tablets.tablets().size()},
+                      {"partitions_here", here},
+                      {"bytes_here", bytes}});
+  }
+  json stores = json::array();
+  for (const StoreFigures& store : figures) {
+    const auto& s = store.statistics;
+    stores.push_back({{"disk_bytes", s.disk_bytes},
+                      {"memtable_bytes", s.memtable_bytes},
+                      {"cache_bytes", s.cache_bytes},
+                      {"row_cache_bytes", s.row_cache_bytes},
+                      {"estimated_keys", s.estimated_keys},
+                      {"pending_compaction_bytes", s.pending_compaction_bytes},
+                      {"writes_stopped", s.writes_stopped}});
+  }
+  uint64_t hints = 0;
+  for (const Shard& shard : parts_.shards) hints += shard.data.hints().pending_count();
+  json out = {{"tables", tables}, {"stores", stores}, {"hints_pending", hints}};
+  return json_text(out);
+}
+
+}  // namespace tetrad::server

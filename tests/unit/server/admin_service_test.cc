@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The admin port's routes, over a simulated node.
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/admin_node.h"
+
+namespace tetrad::server {
+namespace {
+
+HttpResponse ask(tests::AdminNode& node, const std::string& method, const std::string& target) {
+  const auto request = read_http_request(method, target);
+  INFO(target);
+  REQUIRE(request);
+  return node.ask(*request);
+}
+
+std::string error_of(const HttpResponse& response) {
+  return nlohmann::json::parse(response.body).at("error");
+}
+
+}  // namespace
+
+TEST_CASE("admin routes: each answers its method, and no other") {
+  tests::AdminNode node;
+  std::set<std::string_view> paths;
+  for (const auto& route : AdminService::routes()) {
+    CAPTURE(route.path);
+    CHECK(paths.insert(route.path).second);
+    const std::string other = route.method == "GET" ? "POST" : "GET";
+    CHECK(ask(node, other, std::string(route.path)).status == 405);
+    if (route.method != "GET") continue;
+    const auto answer = ask(node, "GET", std::string(route.path));
+    CHECK(answer.status == 200);
+    CHECK(answer.body.empty() == (route.path == "/metrics"));  // nothing is registered here
+  }
+  CHECK(ask(node, "GET", "/nothing").status == 404);
+  CHECK(error_of(ask(node, "GET", "/ring?verbose=1")) == "/ring takes no parameter verbose");
+  node.health = "starting";
+  CHECK(ask(node, "GET", "/health").status == 503);
+}
+
+TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
+  tests::AdminNode node;
+  const auto order = [&](const std::string& target) { return ask(node, "POST", target); };
+  CHECK(order("/split?id=x").status == 400);
+  CHECK(error_of(order("/split?id=99")) == "there is no partition 99");
+  CHECK(error_of(order("/repair?keyspace=none")) == "there is no keyspace none");
+  CHECK(error_of(order("/remove-node?host=7")) == "host is a host id, see `tetractl status`");
+  CHECK(order("/decommission").status == 409);  // the only node
+  CHECK(order("/log-level?level=loud").status == 400);
+  CHECK(order("/log-level?level=warn").status == 200);
+  CHECK(order("/flush").status == 200);
+  CHECK(order("/compact").status == 200);
+  CHECK(order("/setting?name=x&value=1").status == 400);
+  CHECK(order("/setting?name=max_logical_partition_mb&value=0").status == 400);
+  CHECK(order("/setting?name=max_logical_partition_mb&value=7").status == 200);
+  const auto described = nlohmann::json::parse(ask(node, "GET", "/describe-cluster").body);
+  CHECK(described.at("settings").at("max_logical_partition_mb") == "7");
+}
+
+}  // namespace tetrad::server
