@@ -307,11 +307,13 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       return true;
     case Operation::Kind::kDiscard: {
       if (!value.has_bytes()) return true;
-      TETRAD_TRY(const auto discarded, split_list(value.bytes));
+      TETRAD_TRY(auto discarded, split_list(value.bytes));
+      const auto before = [&type = *column.type->element()](BytesView a, BytesView b) {
+        return compare(type, a, b) < 0;
+      };
+      std::ranges::stable_sort(discarded, before);
       for (const auto& element : list_so_far(column, place, cells)) {
-        const bool hit = std::ranges::any_of(discarded, [&](BytesView d) {
-          return compare(*column.type->element(), d, element.value) == 0;
-        });
+        const bool hit = std::ranges::binary_search(discarded, BytesView(element.value), before);
         if (hit) cells.push_back(at_path(tombstone(id), context_.arena.copy(element.path)));
       }
       return true;

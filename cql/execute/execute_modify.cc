@@ -349,7 +349,7 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& t
                   value.error().message);
     }
     BoundValue& bound = values[static_cast<size_t>(column - columns.data())];
-    bound = *value ? BoundValue::of(arena.copy(**value)) : BoundValue::null();
+    bound = *value ? BoundValue::of(arena.adopt(std::move(**value))) : BoundValue::null();
   }
   return values;
 }

@@ -12,6 +12,9 @@ namespace tetrad::cql {
 
 namespace {
 
+/// No column takes a longer text.
+constexpr size_t kJoinedBytesMax = 16u << 20;
+
 std::unexpected<Error> failure(std::string_view text) {
   return fail(ErrorCode::kFunctionFailure, "{}", text);
 }
@@ -315,8 +318,14 @@ ScalarFunctionPtr find_operator(char op, const TypePtr& left, const TypePtr& rig
     return std::make_shared<const ScalarFunction>(pure_function(
         {left, right}, ascii ? ascii_type() : text_type(),
         [](const FunctionEnvironment&, FunctionArguments arguments) -> Result<OptionalBytes> {
-          Bytes joined(*arguments[0]);
-          joined += *arguments[1];
+          const size_t size = arguments[0]->size() + arguments[1]->size();
+          if (size > kJoinedBytesMax) {
+            return fail(ErrorCode::kInvalid, "the texts joined by '+' have {} bytes, at most {}",
+                        size, kJoinedBytesMax);
+          }
+          Bytes joined;
+          joined.reserve(size);
+          joined.append(*arguments[0]).append(*arguments[1]);
           return joined;
         }));
   }

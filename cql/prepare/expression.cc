@@ -191,12 +191,24 @@ class Call final : public Expression {
       : Expression(function->return_type),
         function_(std::move(function)),
         arguments_(std::move(arguments)),
-        label_(std::move(label)) {}
+        label_(std::move(label)),
+        makes_arguments_(std::ranges::any_of(
+            arguments_, [](const ExpressionPtr& argument) { return argument->slot() < 0; })) {}
   Result<BoundValue> evaluate(EvalContext& context) const override {
+    if (!makes_arguments_) return evaluate_with(context, context);
+    // Of t + t + t no more is held than the last step needs.
+    base::Arena arena;
+    EvalContext inside{context.bound, arena,       context.functions,
+                       context.now_s, context.row, context.aggregates};
+    return evaluate_with(inside, context);
+  }
+
+ private:
+  Result<BoundValue> evaluate_with(EvalContext& inside, EvalContext& context) const {
     std::vector<OptionalView> values;
     values.reserve(arguments_.size());
     for (const auto& argument : arguments_) {
-      TETRAD_TRY(const BoundValue value, argument->evaluate(context));
+      TETRAD_TRY(const BoundValue value, argument->evaluate(inside));
       if (value.is_unset()) {
         return fail(ErrorCode::kInvalid, "Invalid unset value for argument in call to function {}",
                     function_->name);
@@ -218,10 +230,10 @@ class Call final : public Expression {
     return keep(context, std::move(*result));
   }
 
- private:
   const ScalarFunctionPtr function_;
   const std::vector<ExpressionPtr> arguments_;
   const std::string label_;
+  const bool makes_arguments_;  // others than columns
 };
 
 class Column final : public Expression {

@@ -78,6 +78,17 @@ struct BoundClustering {
   std::vector<storage::ClusteringRange> ranges;
 };
 
+/// Tuples of one width, one behind the other.
+struct BoundTuples {
+  size_t width = 1;
+  std::vector<BytesView> values;
+
+  size_t size() const { return values.size() / width; }
+  std::span<const BytesView> operator[](size_t i) const {
+    return std::span(values).subspan(i * width, width);
+  }
+};
+
 /// A test of one row with its values.
 class BoundFilter {
  public:
@@ -88,7 +99,7 @@ class BoundFilter {
   friend class Restrictions;
   const Restriction* restriction_ = nullptr;
   std::vector<int32_t> slots_;
-  std::vector<std::vector<BytesView>> tuples_;  // EQ: one; IN: any of them
+  BoundTuples tuples_;  // EQ: one; IN: any of them, ascending
   std::vector<BytesView> lower_, upper_;
   std::vector<BytesView> contains_, contains_key_;
   std::vector<std::pair<BytesView, BytesView>> entries_;

@@ -96,13 +96,45 @@ bool has_null(const Expression& marker, EvalContext& context) {
   return false;
 }
 
+/// Sorts by value and keeps each once.
+void order_tuples(const Restriction& restriction, BoundTuples& tuples) {
+  const size_t width = tuples.width;
+  const auto order = [&](const BytesView* a, const BytesView* b) {
+    for (size_t i = 0; i < width; ++i) {
+      const int difference = compare(*restriction.columns[i]->type, a[i], b[i]);
+      if (difference != 0) return difference;
+    }
+    return 0;
+  };
+  std::vector<BytesView>& values = tuples.values;
+  if (width == 1) {
+    std::ranges::stable_sort(
+        values, [&](const BytesView& a, const BytesView& b) { return order(&a, &b) < 0; });
+    const auto same = std::ranges::unique(
+        values, [&](const BytesView& a, const BytesView& b) { return order(&a, &b) == 0; });
+    values.erase(same.begin(), same.end());
+    return;
+  }
+  std::vector<const BytesView*> places;
+  places.reserve(tuples.size());
+  for (size_t i = 0; i < tuples.size(); ++i) places.push_back(tuples[i].data());
+  std::ranges::stable_sort(places, [&](const auto* a, const auto* b) { return order(a, b) < 0; });
+  std::vector<BytesView> ordered;
+  ordered.reserve(values.size());
+  for (const BytesView* place : places) {
+    if (ordered.empty() || order(&ordered[ordered.size() - width], place) != 0) {
+      ordered.insert(ordered.end(), place, place + width);
+    }
+  }
+  values = std::move(ordered);
+}
+
 /// The tuples of an EQ or IN restriction, sorted by value, each once. `filters`: rows are tested.
-Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restriction,
-                                                      EvalContext& context, bool filters) {
-  std::vector<std::vector<BytesView>> tuples;
+Result<BoundTuples> tuples_of(const Restriction& restriction, EvalContext& context, bool filters) {
+  BoundTuples tuples;
+  tuples.width = restriction.columns.size();
   if (restriction.kind == Restriction::Kind::kEqual) {
-    TETRAD_TRY(auto values, evaluate_all(restriction, restriction.equal, context));
-    tuples.push_back(std::move(values));
+    TETRAD_TRY(tuples.values, evaluate_all(restriction, restriction.equal, context));
     return tuples;
   }
   if (restriction.in_list) {
@@ -119,24 +151,22 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
       const DataType& type = *restriction.in_list->type()->element();
       if (filters && !restriction.is_multi) {
         if (!element) break;
-        tuples.push_back({*element});
+        tuples.values.push_back(*element);
         continue;
       }
       if (counts_as_null(type, element)) return invalid_null(restriction.first());
       if (!restriction.is_multi) {
-        tuples.push_back({*element});
+        tuples.values.push_back(*element);
         continue;
       }
       TETRAD_TRY(const auto fields, split_tuple(type, *element));
-      std::vector<BytesView> tuple;
       for (size_t i = 0; i < fields.size(); ++i) {
         if (!fields[i]) {
           return fail(ErrorCode::kInvalid, "Invalid null value for column {}",
                       restriction.columns[i]->name);
         }
-        tuple.push_back(*fields[i]);
+        tuples.values.push_back(*fields[i]);
       }
-      tuples.push_back(std::move(tuple));
     }
   } else {
     const bool is_test = filters && restriction.kind == Restriction::Kind::kIn;
@@ -154,24 +184,14 @@ Result<std::vector<std::vector<BytesView>>> tuples_of(const Restriction& restric
         // a null.
         TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));
         if (value.is_null()) break;
-        tuples.push_back({value.is_unset() ? BytesView() : value.bytes});
+        tuples.values.push_back(value.is_unset() ? BytesView() : value.bytes);
         continue;
       }
-      TETRAD_TRY(auto values, evaluate_all(restriction, term, context));
-      tuples.push_back(std::move(values));
+      TETRAD_TRY(const auto values, evaluate_all(restriction, term, context));
+      tuples.values.insert(tuples.values.end(), values.begin(), values.end());
     }
   }
-  const auto order = [&](const std::vector<BytesView>& a, const std::vector<BytesView>& b) {
-    for (size_t i = 0; i < a.size(); ++i) {
-      const int difference = compare(*restriction.columns[i]->type, a[i], b[i]);
-      if (difference != 0) return difference;
-    }
-    return 0;
-  };
-  std::ranges::stable_sort(tuples, [&](const auto& a, const auto& b) { return order(a, b) < 0; });
-  tuples.erase(std::unique(tuples.begin(), tuples.end(),
-                           [&](const auto& a, const auto& b) { return order(a, b) == 0; }),
-               tuples.end());
+  order_tuples(restriction, tuples);
   return tuples;
 }
 
@@ -308,7 +328,7 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     bound.partitions.push_back(std::move(target));
     return bound;
   }
-  std::vector<std::vector<std::vector<BytesView>>> choices;
+  std::vector<BoundTuples> choices;
   size_t product = 1;
   for (const auto& restriction : partition_) {
     TETRAD_TRY(auto values, tuples_of(*restriction, context, false));
@@ -405,7 +425,8 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
     std::vector<Prefix> longer;
     longer.reserve(prefixes.size() * tuples.size());
     for (const Prefix& prefix : prefixes) {
-      for (const auto& tuple : tuples) {
+      for (size_t t = 0; t < tuples.size(); ++t) {
+        const std::span<const BytesView> tuple = tuples[t];
         Prefix next = prefix;
         for (size_t i = 0; i < tuple.size(); ++i) {
           TETRAD_TRY_VOID(append_ordered(next.key, *restriction.columns[i]->type, tuple[i],
@@ -488,7 +509,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
           TETRAD_TRY(test.tuples_, tuples_of(restriction, context, true));
         } else {
           TETRAD_TRY(const BytesView value, value_of(restriction.equal.items[0], column));
-          test.tuples_.push_back({value});
+          test.tuples_.values.push_back(value);
         }
         break;
       case Restriction::Kind::kNotIn:
@@ -530,17 +551,27 @@ bool BoundFilter::matches(const RowView& row) const {
     if (!row.values[static_cast<size_t>(slot)]) return excludes;
   }
   const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
-  const auto order = [&](const std::vector<BytesView>& tuple) {
+  const auto order = [&](std::span<const BytesView> tuple) {
     for (size_t i = 0; i < tuple.size(); ++i) {
       const int difference = compare(*restriction.columns[i]->type, value(i), tuple[i]);
       if (difference != 0) return difference;
     }
     return 0;
   };
+  const auto is_listed = [&] {
+    size_t from = 0, to = tuples_.size();
+    while (from < to) {
+      const size_t middle = from + (to - from) / 2;
+      const int difference = order(tuples_[middle]);
+      if (difference == 0) return true;
+      (difference > 0 ? from : to) = difference > 0 ? middle + 1 : middle;
+    }
+    return false;
+  };
   switch (restriction.kind) {
     case Restriction::Kind::kEqual:
     case Restriction::Kind::kIn:
-      return std::ranges::any_of(tuples_, [&](const auto& tuple) { return order(tuple) == 0; });
+      return is_listed();
     case Restriction::Kind::kSlice:
       if (restriction.lower) {
         const int difference = order(lower_);
@@ -552,7 +583,7 @@ bool BoundFilter::matches(const RowView& row) const {
       }
       return true;
     case Restriction::Kind::kNotIn:
-      return std::ranges::none_of(tuples_, [&](const auto& tuple) { return order(tuple) == 0; });
+      return !is_listed();
     case Restriction::Kind::kContains:
     case Restriction::Kind::kNotContains:
       break;

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <limits>
 
-#include "cql/types/json_value.h"
 #include "cql/types/literal.h"
 #include "cql/types/number.h"
 #include "cql/types/temporal.h"
@@ -399,55 +398,23 @@ std::string to_json(const DataType& type, OptionalView value) {
 Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
                                 std::optional<int64_t> now_ms) {
   TETRAD_TRY(const JsonValue value, parse_json(json));
+  return from_json(type, value, now_ms);
+}
+
+Result<OptionalBytes> from_json(const DataType& type, const JsonValue& value,
+                                std::optional<int64_t> now_ms) {
   if (value.kind == Kind::kNull) return std::nullopt;
   TETRAD_TRY(Bytes bytes, Converter(now_ms).convert(type, value));
   return bytes;
 }
 
-namespace {
-
-void append_document(std::string& out, const JsonValue& value) {
-  switch (value.kind) {
-    case Kind::kString:
-      return append_json_string(out, value.text);
-    case Kind::kArray:
-    case Kind::kObject: {
-      const bool object = value.kind == Kind::kObject;
-      out += object ? '{' : '[';
-      for (size_t i = 0; i < value.items.size(); ++i) {
-        if (i > 0) out += ", ";
-        if (object) {
-          append_json_string(out, value.names[i]);
-          out += ": ";
-        }
-        append_document(out, value.items[i]);
-      }
-      out += object ? '}' : ']';
-      return;
-    }
-    case Kind::kFloat:
-      // Text that reads back as the same number, infinity too: 1E400.
-      if (std::isinf(value.number)) {
-        out += value.number < 0 ? "-1E400" : "1E400";
-        return;
-      }
-      [[fallthrough]];
-    default:
-      out += value.java_text();
-  }
-}
-
-}  // namespace
-
-Result<std::vector<std::pair<std::string, std::string>>> split_json_object(std::string_view json) {
+Result<std::vector<std::pair<std::string, JsonValue>>> split_json_object(std::string_view json) {
   TETRAD_TRY(JsonValue value, parse_json(json));
   if (value.kind != Kind::kObject) return expected("a map", value);
-  std::vector<std::pair<std::string, std::string>> out;
+  std::vector<std::pair<std::string, JsonValue>> out;
   out.reserve(value.items.size());
   for (size_t i = 0; i < value.items.size(); ++i) {
-    std::string document;
-    append_document(document, value.items[i]);
-    out.emplace_back(std::move(value.names[i]), std::move(document));
+    out.emplace_back(std::move(value.names[i]), std::move(value.items[i]));
   }
   return out;
 }

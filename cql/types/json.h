@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "cql/types/data_type.h"
+#include "cql/types/json_value.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {
@@ -25,11 +26,14 @@ std::string to_json(const DataType& type, OptionalView value);
 /// int value, but got a Boolean: true").
 Result<OptionalBytes> from_json(const DataType& type, std::string_view json,
                                 std::optional<int64_t> now_ms = std::nullopt);
+/// As above, from what was parsed before.
+Result<OptionalBytes> from_json(const DataType& type, const JsonValue& value,
+                                std::optional<int64_t> now_ms = std::nullopt);
 
-/// The members of a JSON object in their order, each value as JSON text of its own; of equal names
-/// the last value counts. For INSERT JSON: a name in double quotes keeps its case, others are made
-/// lower case (json_column_name). Errors: kInvalid, when it is no object or no JSON.
-Result<std::vector<std::pair<std::string, std::string>>> split_json_object(std::string_view json);
+/// The members of a JSON object in their order; of equal names the last value counts. For INSERT
+/// JSON: a name in double quotes keeps its case, others are made lower case (json_column_name).
+/// Errors: kInvalid, when it is no object or no JSON.
+Result<std::vector<std::pair<std::string, JsonValue>>> split_json_object(std::string_view json);
 
 /// "Name" (with quotes in the string itself) to Name; anything else to lower case.
 std::string json_column_name(std::string_view name);

@@ -67,6 +67,10 @@ class Parser {
 
   Result<JsonValue> parse_value(int depth) {
     if (depth > kJsonDepthMax) return bad("Document nesting is too deep");
+    if (++values_ > kJsonValuesMax) {
+      return fail(ErrorCode::kInvalid, "Error decoding JSON string: more than {} values in it",
+                  kJsonValuesMax);
+    }
     skip_space();
     if (at_ == text_.size()) return bad("No content to map due to end-of-input");
     JsonValue value;
@@ -235,6 +239,7 @@ class Parser {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t values_ = 0;
 };
 
 }  // namespace

@@ -19,6 +19,9 @@ namespace tetrad::cql {
 inline constexpr int kJsonDepthMax = 512;
 /// A number has at most this many characters.
 inline constexpr size_t kJsonNumberMax = 1000;
+/// A document has at most so many values, which take some 100 bytes each: two bytes of text make
+/// one.
+inline constexpr size_t kJsonValuesMax = 262'144;
 
 struct JsonValue {
   enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };

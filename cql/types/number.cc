@@ -230,6 +230,77 @@ double varint_to_double(BytesView bytes) {
 
 Bytes varint_from_double(double value) { return from_big(BigInt(std::trunc(value))); }
 
+namespace {
+
+/// The binary logarithm of |unscaled| * 10^-scale, good to 1e-5: exponents end at 2^31. `unscaled`
+/// is minimal and not zero.
+double log2_of(BytesView unscaled, int64_t scale) {
+  constexpr double kLog2Of10 = 3.321928094887362;
+  const size_t rest = unscaled.size() - std::min<size_t>(unscaled.size(), 8);
+  const auto top = static_cast<double>(varint_low_bits(unscaled.substr(0, unscaled.size() - rest)));
+  return std::log2(std::abs(top)) + 8 * static_cast<double>(rest) -
+         kLog2Of10 * static_cast<double>(scale);
+}
+
+/// The first bits of a number, and how many bits behind them are missing.
+struct Leading {
+  BigInt bits;
+  int64_t missing = 0;
+
+  void cut(int64_t bits_max) {
+    const int64_t drop = static_cast<int64_t>(msb(bits)) + 1 - bits_max;
+    if (drop <= 0) return;
+    bits >>= drop;
+    missing += drop;
+  }
+};
+
+constexpr int64_t kLeadingBits = 2048;
+
+/// 10^exponent, cut: relatively too small by less than 2^(80 - kLeadingBits), as each of at most 64
+/// steps cuts once and doubles what was cut before.
+Leading leading_power_of_ten(int64_t exponent) {
+  Leading power{1, 0};
+  for (int bit = 62; bit >= 0; --bit) {
+    power.bits *= power.bits;
+    power.missing *= 2;
+    if (exponent >> bit & 1) power.bits *= 10;
+    power.cut(kLeadingBits);
+  }
+  return power;
+}
+
+/// Of two positive numbers that are nearly equal: they need all their digits. Where that are more
+/// than kNumberBytesMax bytes the first five hundred count, and after them the scale.
+int compare_near(Decimal a, Decimal b) {
+  if (a.scale > b.scale) return -compare_near(std::move(b), std::move(a));
+  // So near each other the power is about as long as the longer number.
+  const int64_t shift = b.scale - a.scale;
+  const auto bytes = static_cast<size_t>(msb(b.unscaled) / 8 + 1);
+  if (bytes <= kNumberBytesMax) {
+    const BigInt left = a.unscaled * power_of_ten(shift);
+    return left.compare(b.unscaled) < 0 ? -1 : (left == b.unscaled ? 0 : 1);
+  }
+  Leading left{std::move(a.unscaled), 0}, right{std::move(b.unscaled), 0};
+  left.cut(kLeadingBits);
+  right.cut(kLeadingBits);
+  const Leading power = leading_power_of_ten(shift);
+  left.bits *= power.bits;
+  left.missing += power.missing;
+  // To the same place, with fewer bits than are sure.
+  left.cut(kLeadingBits - 96);
+  if (left.missing >= right.missing) {
+    right.bits >>= left.missing - right.missing;
+  } else {
+    left.bits >>= right.missing - left.missing;
+  }
+  const BigInt apart = left.bits - right.bits;
+  if (abs(apart) > 1) return apart < 0 ? -1 : 1;
+  return 1;  // a has the smaller scale
+}
+
+}  // namespace
+
 int compare_decimal(BytesView a, BytesView b) {
   const BytesView ua = minimal_varint(unscaled_bytes(a)), ub = minimal_varint(unscaled_bytes(b));
   const auto sign = [](BytesView u) {
@@ -239,24 +310,9 @@ int compare_decimal(BytesView a, BytesView b) {
   if (sa != sb || sa == 0) return (sa > sb) - (sa < sb);
   const int64_t scale_a = scale_of(a), scale_b = scale_of(b);
   if (scale_a == scale_b) return compare_varint(ua, ub);
-  // Bounds of the decimal exponent from the lengths settle most pairs without any arithmetic.
-  const auto bounds = [](BytesView u, int64_t scale) {
-    const auto bits_max = static_cast<double>(u.size()) * 8;
-    const double bits_min = std::max(0.0, bits_max - 10);
-    return std::pair{static_cast<int64_t>(bits_min * 0.30102) - scale - 1,
-                     static_cast<int64_t>(bits_max * 0.30104) - scale + 2};
-  };
-  const auto [a_low, a_high] = bounds(ua, scale_a);
-  const auto [b_low, b_high] = bounds(ub, scale_b);
-  if (a_high < b_low) return -sa;
-  if (b_high < a_low) return sa;
-  BigInt left = to_big(ua), right = to_big(ub);
-  if (scale_a < scale_b) {
-    left *= power_of_ten(scale_b - scale_a);
-  } else {
-    right *= power_of_ten(scale_a - scale_b);
-  }
-  return left.compare(right) < 0 ? -1 : (left == right ? 0 : 1);
+  const double difference = log2_of(ua, scale_a) - log2_of(ub, scale_b);
+  if (std::abs(difference) > 1e-3) return difference < 0 ? -sa : sa;
+  return sa * compare_near({abs(to_big(ua)), scale_a}, {abs(to_big(ub)), scale_b});
 }
 
 Result<Bytes> decimal_from_text(std::string_view text) {

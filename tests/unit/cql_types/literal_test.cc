@@ -82,10 +82,10 @@ TEST_CASE("INSERT JSON is split into its columns") {
   REQUIRE(columns);
   REQUIRE(columns->size() == 4);
   CHECK(json_column_name((*columns)[0].first) == "a");
-  CHECK((*columns)[0].second == "12345678901234567890");
+  CHECK((*columns)[0].second.text == "12345678901234567890");
   CHECK(json_column_name((*columns)[1].first) == "B");
-  CHECK((*columns)[1].second == "[1.5, {\"x\": null}]");
-  CHECK((*columns)[2].second == "\"t\\\"\\n\"");
+  CHECK((*columns)[1].second.java_text() == "[1.5, {x=null}]");
+  CHECK((*columns)[2].second.text == "t\"\n");
   CHECK(from_json(*double_type(), (*columns)[3].second));
   CHECK_FALSE(split_json_object("[1]"));
   CHECK_FALSE(split_json_object("{\"a\": 1"));
@@ -97,6 +97,20 @@ TEST_CASE("JSON that nests without end is refused") {
   for (int i = 0; i < 100000; ++i) object += "{\"a\":";
   CHECK_FALSE(split_json_object(object));
   CHECK_FALSE(from_json(*varint_type(), std::string(2000, '7')));
+}
+
+TEST_CASE("a JSON document of too many values is refused") {
+  const auto list = [](size_t count) {
+    std::string text = "[1";
+    for (size_t i = 1; i < count; ++i) text += ",1";
+    return text + "]";
+  };
+  const TypePtr type = type_of("frozen<list<int>>");
+  const auto most = from_json(*type, list(kJsonValuesMax - 1));
+  REQUIRE(most);
+  CHECK((*most)->size() == 4 + 8 * (kJsonValuesMax - 1));
+  CHECK_FALSE(from_json(*type, list(kJsonValuesMax)));
+  CHECK_FALSE(split_json_object("{\"a\":" + list(kJsonValuesMax) + "}"));
 }
 
 TEST_CASE("broken JSON strings are refused and surrogate pairs joined") {
