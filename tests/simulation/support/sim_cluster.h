@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@
 #include "replication/shard.h"
 #include "storage/engine/local_log_front.h"
 #include "storage/engine/memory_store.h"
+#include "tests/simulation/support/faulty_local_log.h"
+#include "tests/simulation/support/faulty_store.h"
 #include "tests/simulation/support/sim_network.h"
 #include "tests/simulation/support/sim_world.h"
 #include "tests/simulation/support/sum_plan.h"
@@ -78,6 +81,9 @@ class SimNode {
   bool on_rocks = false;
   replication::DataPlaneOptions data_options;
   SimDiskGauge disk_gauge;
+  /// Of the disk under a store, and under the local log; at any moment.
+  StoreFaults& faults(uint32_t store) { return store_faults_[store]; }
+  StoreFaults log_faults;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
@@ -125,11 +131,14 @@ class SimNode {
     Shard& main = *life.shards.front();
     network_.listen(endpoint(), *main.transport, *main.reactor);
     life.mailboxes = std::make_unique<replication::ShardMailboxes>(reactors);
-    main.log = storage::make_memory_local_log(disk_, *main.reactor);
+    main.log = std::make_unique<FaultyLocalLog>(
+        storage::make_memory_local_log(disk_, *main.reactor), log_faults, *main.reactor);
     life.factory = factory();
-    for (uint32_t i = 0; i < options_.store_count; ++i)
-      life.stores.push_back(
-          open_store(*life.factory, i, *reactors[i % options_.shard_count], *life.pool));
+    for (uint32_t i = 0; i < options_.store_count; ++i) {
+      base::Reactor& reactor = *reactors[i % options_.shard_count];
+      auto store = open_store(*life.factory, i, reactor, *life.pool);
+      life.stores.push_back(std::make_unique<FaultyStore>(std::move(store), faults(i), reactor));
+    }
     replication::NodeOptions options = options_;
     options.fatal = [this](const Error& error) { fatal_ = error; };
     options.forward = forward_from(0);
@@ -163,7 +172,8 @@ class SimNode {
     const auto take = [&](Result<storage::ReadResult> result) { answer = std::move(result); };
     if (on_rocks) {
       if (!is_up() && !dead_) dead_ = std::make_unique<Dead>(*this);
-      (is_up() ? store(number) : *dead_->stores.at(number)).read(std::move(command), take);
+      (is_up() ? life_->stores.at(number)->inner() : *dead_->stores.at(number))
+          .read(std::move(command), take);
       world_.run_until([&] { return answer.has_value(); }, 1'000'000);
     } else {
       SimReactor reactor(world_, 0);
@@ -197,7 +207,7 @@ class SimNode {
     std::vector<std::unique_ptr<Shard>> shards;
     std::unique_ptr<replication::ShardMailboxes> mailboxes;
     std::shared_ptr<storage::StoreFactory> factory;
-    std::vector<std::unique_ptr<storage::Store>> stores;
+    std::vector<std::unique_ptr<FaultyStore>> stores;
     std::unique_ptr<replication::ReplicationNode> node;
     uint32_t shards_ready = 0;  // but the first
     base::TaskGroup tasks;      // destroyed before what they use
@@ -293,6 +303,7 @@ class SimNode {
   std::shared_ptr<storage::MemoryDisk> disk_;
   std::shared_ptr<storage::StoreFactory> rocks_;  // its files with it
   std::unique_ptr<Dead> dead_;
+  std::map<uint32_t, StoreFaults> store_faults_;
   std::optional<Error> fatal_;
   std::unique_ptr<Life> life_;
 };

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// A store over another one, whose disk has the faults that StoreFaults says. Without any it does
+// what the other does, in the same events.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "storage/engine/store.h"
+#include "tests/simulation/support/store_faults.h"
+
+namespace tetrad::simulation {
+
+class FaultyStore final : public storage::Store {
+ public:
+  /// Everything outlives it but `inner`, which is its own.
+  FaultyStore(std::unique_ptr<storage::Store> inner, StoreFaults& faults, base::Reactor& reactor)
+      : inner_(std::move(inner)), faults_(faults), reactor_(reactor) {}
+  ~FaultyStore() override {
+    *alive_ = false;
+    if (timer_ != 0) reactor_.cancel(timer_);
+  }
+
+  /// Without the faults.
+  storage::Store& inner() { return *inner_; }
+
+  void apply(const storage::Mutation& mutation, ApplyCallback done) override {
+    write(mutation, false, std::move(done));
+  }
+  void apply_merged(const storage::Mutation& mutation, ApplyCallback done) override {
+    write(mutation, true, std::move(done));
+  }
+
+  void read(storage::ReadCommand command, ReadCallback done) override {
+    if (fails(StoreCall::kRead, done)) return;
+    hold_or_run([this, command = std::move(command), done = std::move(done)]() mutable {
+      inner_->read(std::move(command), std::move(done));
+    });
+  }
+  std::optional<Result<storage::ReadEnd>> read_here(const storage::ReadCommand& command,
+                                                    storage::RowSink& sink) override {
+    if (faults_.hangs || faults_.is_to_fail(StoreCall::kRead)) return std::nullopt;
+    return inner_->read_here(command, sink);
+  }
+  uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
+    return inner_->approximate_bytes(incarnation, range);
+  }
+  void sample_sizes(
+      TableIncarnation incarnation, const RingRange& range, size_t count,
+      std::move_only_function<void(Result<std::vector<storage::SizeSample>>)> done) override {
+    if (fails(StoreCall::kSample, done)) return;
+    hold_or_run([this, incarnation, range, count, done = std::move(done)]() mutable {
+      inner_->sample_sizes(incarnation, range, count, std::move(done));
+    });
+  }
+  void retire(TableIncarnation incarnation) override { inner_->retire(incarnation); }
+  void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                    uint64_t bytes_max,
+                    std::move_only_function<void(Result<ExportPage>)> done) override {
+    if (fails(StoreCall::kExport, done)) return;
+    hold_or_run([this, incarnation, range, after = std::move(after), bytes_max,
+                 done = std::move(done)]() mutable {
+      inner_->export_range(incarnation, range, std::move(after), bytes_max, std::move(done));
+    });
+  }
+  void sweep(storage::SweepCommand command, storage::SweepPlace from,
+             std::move_only_function<void(Result<storage::SweepPage>)> done) override {
+    if (fails(StoreCall::kSweep, done)) return;
+    // It writes, too: not while other writes are parked.
+    if (!faults_.holds_writes() && parked_.empty() && held_.empty())
+      return inner_->sweep(std::move(command), std::move(from), std::move(done));
+    hold([this, command = std::move(command), from = std::move(from),
+          done = std::move(done)]() mutable {
+      inner_->sweep(std::move(command), std::move(from), std::move(done));
+    });
+  }
+  uint64_t dead_seen(TableIncarnation incarnation) override {
+    return inner_->dead_seen(incarnation);
+  }
+  void flush(std::move_only_function<void(Result<void>)> done) override {
+    if (fails(StoreCall::kFlush, done)) return;
+    if (faults_.sync_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty())
+      return inner_->flush(std::move(done));
+    held_.push_back({reactor_.now_us() + faults_.sync_us, true,
+                     [this, done = std::move(done)]() mutable { inner_->flush(std::move(done)); }});
+    ++faults_.figures.held;
+    look_later();
+  }
+  void compact(std::move_only_function<void(Result<void>)> done) override {
+    if (fails(StoreCall::kCompact, done)) return;
+    hold_or_run([this, done = std::move(done)]() mutable { inner_->compact(std::move(done)); });
+  }
+  storage::StoreStatistics statistics() override {
+    storage::StoreStatistics statistics = inner_->statistics();
+    statistics.writes_stopped |= !parked_.empty();
+    return statistics;
+  }
+  int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
+    return inner_->high_water_timestamp(incarnation, position);
+  }
+  Result<void> close() override {
+    if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
+    for (Parked& parked : std::exchange(parked_, {})) hand_over(parked);
+    for (Held& held : std::exchange(held_, {})) held.work();
+    return inner_->close();
+  }
+
+ private:
+  struct Parked {
+    storage::Mutation mutation;
+    bool merged;
+    base::MonotonicUs not_before_us;  // that long it is on its way to the disk
+    ApplyCallback done;
+  };
+  struct Held {
+    base::MonotonicUs not_before_us;
+    bool after_writes;
+    base::Callback work;
+  };
+
+  template <class Done>
+  bool fails(StoreCall call, Done& done) {
+    auto error = faults_.take_error(call);
+    if (!error) return false;
+    done(std::unexpected(std::move(*error)));
+    return true;
+  }
+  void hold_or_run(base::Callback work) {
+    if (!faults_.hangs && held_.empty()) return work();
+    hold(std::move(work));
+  }
+  void hold(base::Callback work) {
+    held_.push_back({0, false, std::move(work)});
+    ++faults_.figures.held;
+    look_later();
+  }
+
+  void write(const storage::Mutation& mutation, bool merged, ApplyCallback done) {
+    if (faults_.refusal) {
+      ++faults_.figures.failed;
+      return done(std::unexpected(*faults_.refusal));
+    }
+    if (auto error = faults_.take_error(StoreCall::kApply)) {
+      if (!faults_.failed_is_done) return done(std::unexpected(std::move(*error)));
+      done = [done = std::move(done), error = std::move(*error)](const Result<void>&) mutable {
+        done(std::unexpected(std::move(error)));
+      };
+    }
+    Parked parked{mutation, merged, 0, std::move(done)};
+    if (faults_.sync_us != 0) parked.not_before_us = reactor_.now_us() + faults_.sync_us;
+    if (!faults_.holds_writes() && parked_.empty() && parked.not_before_us == 0)
+      return hand_over(parked);
+    ++faults_.figures.parked;
+    parked_.push_back(std::move(parked));
+    look_later();
+  }
+  void hand_over(Parked& parked) {
+    ApplyCallback done = std::move(parked.done);
+    if (faults_.ack_late_us != 0) {
+      done = [this, alive = alive_, done = std::move(done)](Result<void> result) mutable {
+        if (!*alive) return;
+        reactor_.call_at(reactor_.now_us() + faults_.ack_late_us,
+                         [alive, done = std::move(done), result = std::move(result)]() mutable {
+                           if (*alive) done(std::move(result));
+                         });
+      };
+    }
+    parked.merged ? inner_->apply_merged(parked.mutation, std::move(done))
+                  : inner_->apply(parked.mutation, std::move(done));
+  }
+
+  void look_later() {
+    if (timer_ != 0) return;
+    timer_ = reactor_.call_at(reactor_.now_us() + kFaultLookUs, [this] {
+      timer_ = 0;
+      look();
+    });
+  }
+  void look() {
+    const std::shared_ptr<bool> alive = alive_;
+    while (!parked_.empty() && !faults_.holds_writes() &&
+           parked_.front().not_before_us <= reactor_.now_us()) {
+      Parked parked = std::move(parked_.front());
+      parked_.pop_front();
+      hand_over(parked);
+      if (!*alive) return;
+    }
+    while (!held_.empty() && !faults_.hangs && held_.front().not_before_us <= reactor_.now_us() &&
+           (parked_.empty() || !held_.front().after_writes)) {
+      base::Callback work = std::move(held_.front().work);
+      held_.pop_front();
+      work();
+      if (!*alive) return;
+    }
+    if (!parked_.empty() || !held_.empty()) look_later();
+  }
+
+  const std::unique_ptr<storage::Store> inner_;
+  StoreFaults& faults_;
+  base::Reactor& reactor_;
+  std::deque<Parked> parked_;  // writes, in order
+  std::deque<Held> held_;      // all else, in order
+  base::Reactor::TimerId timer_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace tetrad::simulation
