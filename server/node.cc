@@ -2,7 +2,7 @@
 #include "server/node.h"
 
 #include <csignal>
-#include <random>
+#include <filesystem>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,12 +13,14 @@
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
 #include "server/admin/admin_service.h"
+#include "server/admin/admin_token.h"
 #include "server/admin/http_server.h"
 #include "server/config/guardrails.h"
 #include "server/connection/listener.h"
 #include "server/runtime/cores.h"
 #include "server/runtime/data_disk.h"
 #include "server/runtime/directory_lock.h"
+#include "server/runtime/os_random.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
 #include "storage/engine/local_log_front.h"
@@ -30,16 +32,20 @@ constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
 
 uint64_t random_seed() {
-  std::random_device device;
-  return static_cast<uint64_t>(device()) << 32 | device();
+  uint64_t seed = 0;
+  os_random({&seed, 1});
+  return seed;
+}
+
+Result<boost::asio::ip::address> address_option(const char* option, const std::string& text) {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(text, error);
+  if (error) return fail(ErrorCode::kConfig, "{}: '{}' is no IP address", option, text);
+  return address;
 }
 
 Result<void> check_listen_address(const Options& options) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(options.listen_address, error);
-  if (error)
-    return fail(ErrorCode::kConfig, "listen_address: '{}' is no IP address",
-                options.listen_address);
+  TETRAD_TRY(const auto address, address_option("listen_address", options.listen_address));
   if (address.is_unspecified()) {
     return fail(ErrorCode::kConfig,
                 "listen_address: '{}' is no address that other nodes and drivers could be told; "
@@ -54,6 +60,21 @@ Result<void> check_listen_address(const Options& options) {
                 options.listen_address);
   }
   return {};
+}
+
+/// Where all of the admin port is answered.
+Result<std::string> admin_address_of(const Options& options) {
+  TETRAD_TRY(const auto listen, address_option("listen_address", options.listen_address));
+  if (options.admin_address.empty())
+    return listen.is_loopback() ? options.listen_address : std::string("127.0.0.1");
+  TETRAD_TRY(const auto address, address_option("admin_address", options.admin_address));
+  if (!address.is_loopback() && !options.insecure_listen) {
+    return fail(ErrorCode::kConfig,
+                "admin_address: {} is not on loopback: whoever reaches it may ask everything, and "
+                "the token of orders travels in clear; say --insecure-listen if that is meant",
+                options.admin_address);
+  }
+  return options.admin_address;
 }
 
 Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
@@ -112,7 +133,7 @@ class NodeImpl final : public Node {
   ~NodeImpl() override {
     // Users before what they use; the pool's threads last post to reactors that still exist.
     join_shards();
-    if (http_ != nullptr) http_->stop();
+    for (const auto& server : http_) server->stop();
     for (const auto& shard : shards_) shard->stop_serving();
     admin_.reset();
     for (const auto& shard : shards_) shard->data.reset();
@@ -161,7 +182,7 @@ class NodeImpl final : public Node {
   std::unique_ptr<replication::ReplicationNode> node_;
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<AdminService> admin_;
-  std::unique_ptr<HttpServer> http_;
+  std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
   bool serving_ = false, stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
@@ -374,22 +395,35 @@ ShardServing NodeImpl::serving_options() {
 }
 
 Result<void> NodeImpl::open_admin() {
+  const std::string token_file = std::filesystem::absolute(options_.data_directory) / "admin_token";
+  TETRAD_TRY(std::string token, load_admin_token(token_file, os_random));
+  TETRAD_TRY(const std::string address, admin_address_of(options_));
   std::vector<AdminService::Shard> parts;
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
-  admin_ = std::make_unique<AdminService>(AdminService::Parts{
-      *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion});
-  TETRAD_TRY(http_, HttpServer::open(
-                        reactors_[0]->context(), options_.listen_address,
-                        static_cast<uint16_t>(options_.admin_port),
-                        [this](const HttpRequest& request, HttpServer::Respond respond) {
-                          admin_->handle(request, std::move(respond));
-                        },
-                        logger_.named("admin")));
+  admin_ = std::make_unique<AdminService>(
+      AdminService::Parts{*node_, std::move(parts), metrics_, logger_, [this] { return health(); },
+                          kProgramVersion, std::move(token), token_file, address});
+  const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
+    TETRAD_TRY(auto server,
+               HttpServer::open(
+                   reactors_[0]->context(), at, static_cast<uint16_t>(options_.admin_port), outside,
+                   [this](const HttpRequest& request, HttpServer::Respond respond) {
+                     admin_->handle(request, std::move(respond));
+                   },
+                   logger_.named("admin")));
+    http_.push_back(std::move(server));
+    return {};
+  };
+  TETRAD_TRY_VOID(listen(address, false));
+  const bool everywhere = boost::asio::ip::make_address(address).is_unspecified();
+  if (address != options_.listen_address && !everywhere)
+    TETRAD_TRY_VOID(listen(options_.listen_address, true));
   return {};
 }
 
 Result<void> NodeImpl::open() {
   TETRAD_TRY_VOID(check_listen_address(options_));
+  TETRAD_TRY_VOID(admin_address_of(options_));
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));

@@ -6,6 +6,7 @@
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
+#include "server/admin/admin_token.h"
 #include "server/admin/cluster_settings.h"
 #include "server/admin/json_text.h"
 #include "server/config/options.h"
@@ -49,21 +50,21 @@ HttpResponse made_by(const Logger& logger, Make make) {
 const std::vector<AdminService::Route>& AdminService::routes() {
   using Self = AdminService;
   static const std::vector<Route> table = {
-      {"GET", "/health", &Self::answer_health},
-      {"GET", "/metrics", &Self::answer_metrics},
-      {"GET", "/status", &Self::answer_status},
-      {"GET", "/ring", &Self::answer_ring},
-      {"GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
-      {"GET", "/describe-cluster", &Self::answer_describe_cluster},
-      {"GET", "/tablestats", &Self::answer_table_stats},
-      {"POST", "/flush", &Self::order_flush},
-      {"POST", "/compact", &Self::order_compact},
-      {"POST", "/log-level", &Self::order_log_level, {"level"}},
-      {"POST", "/split", &Self::order_split, {"id"}},
-      {"POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
-      {"POST", "/remove-node", &Self::order_remove_node, {"host"}},
-      {"POST", "/decommission", &Self::order_decommission},
-      {"POST", "/setting", &Self::order_setting, {"name", "value"}},
+      {Access::kPublic, "GET", "/health", &Self::answer_health},
+      {Access::kPublic, "GET", "/metrics", &Self::answer_metrics},
+      {Access::kFact, "GET", "/status", &Self::answer_status},
+      {Access::kFact, "GET", "/ring", &Self::answer_ring},
+      {Access::kFact, "GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
+      {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
+      {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
+      {Access::kOrder, "POST", "/flush", &Self::order_flush},
+      {Access::kOrder, "POST", "/compact", &Self::order_compact},
+      {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
+      {Access::kOrder, "POST", "/split", &Self::order_split, {"id"}},
+      {Access::kOrder, "POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
+      {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
+      {Access::kOrder, "POST", "/decommission", &Self::order_decommission},
+      {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
   };
   return table;
 }
@@ -81,11 +82,32 @@ void AdminService::handle(const HttpRequest& request, Respond respond) {
     return respond(http_error(
         405, fmt::format("{} is asked with {}, not {}", request.path, methods, request.method)));
   }
+  if (auto refused = refusal(*found, request)) return respond(std::move(*refused));
   for (const auto& [name, value] : request.query) {
     if (std::ranges::find(found->parameters, name) == found->parameters.end())
       return respond(http_error(400, fmt::format("{} takes no parameter {}", request.path, name)));
   }
   (this->*found->answer)(request, std::move(respond));
+}
+
+std::optional<HttpResponse> AdminService::refusal(const Route& route,
+                                                  const HttpRequest& request) const {
+  if (route.access == Access::kPublic) return std::nullopt;
+  if (request.outside) {
+    return http_error(403, fmt::format("{} is answered at {} only, see the option admin_address",
+                                       route.path, parts_.address));
+  }
+  if (!names_local_host(request.host))
+    return http_error(403, "the header Host is neither an IP address nor localhost");
+  if (route.access == Access::kFact) return std::nullopt;
+  if (!request.origin.empty()) return http_error(403, "web pages may not give orders");
+  if (!is_same_token(request.token, parts_.token)) {
+    return json_response({{"error", fmt::format("orders carry the content of {} in the header {}",
+                                                parts_.token_file, kTokenHeader)},
+                          {"token_file", parts_.token_file}},
+                         401);
+  }
+  return std::nullopt;
 }
 
 // --- facts -------------------------------------------------------------------------------------

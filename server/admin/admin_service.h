@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,18 @@ class AdminService {
     Logger logger;
     std::function<std::string()> health;  // "serving", or what it does instead
     std::string version;
+    std::string token, token_file;      // what orders must carry, and where it is to be read
+    std::string address = "127.0.0.1";  // where all of the service is reached
   };
   using Respond = HttpServer::Respond;
 
+  /// Who may ask. kFact: over the admin address, under a name that no web page can point there.
+  /// kOrder: whoever has the token besides, and no web page.
+  enum class Access : uint8_t { kPublic, kFact, kOrder };
+
   /// One thing that is asked or ordered.
   struct Route {
+    Access access;
     std::string_view method, path;
     void (AdminService::*answer)(const HttpRequest& request, Respond respond);
     std::vector<std::string_view> parameters = {};  // all that it takes
@@ -49,7 +57,7 @@ class AdminService {
       : parts_(std::move(parts)), statistics_(parts_.shards.size()) {}
 
   /// Answers once, now or later: 404 for what no route is called, 405 for another method, 400 for a
-  /// parameter that the route does not take.
+  /// parameter that the route does not take, 401 and 403 for who may not.
   void handle(const HttpRequest& request, Respond respond);
   /// Of a shard's store, as of the last request for metrics.
   const storage::StoreStatistics& statistics(size_t shard) const { return statistics_[shard]; }
@@ -60,6 +68,8 @@ class AdminService {
     std::map<TableId, uint64_t> bytes;  // of the tables asked for
   };
   using AllFigures = std::vector<StoreFigures>;
+
+  std::optional<HttpResponse> refusal(const Route& route, const HttpRequest& request) const;
 
   // Routes.
   void answer_health(const HttpRequest& request, Respond respond);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include <boost/asio/ip/address.hpp>
+
 namespace tetrad::server {
 namespace {
 
@@ -35,6 +37,22 @@ Result<std::string> decoded(std::string_view text) {
 }
 
 }  // namespace
+
+bool names_local_host(std::string_view host) {
+  if (host.empty()) return true;
+  const bool in_brackets = host.starts_with('[');
+  const size_t end = in_brackets ? host.find(']') : host.find(':');
+  std::string_view port = end == std::string_view::npos ? "" : host.substr(end + in_brackets);
+  if (in_brackets && end == std::string_view::npos) return false;
+  if (port.starts_with(':')) port.remove_prefix(1);
+  if (port.find_first_not_of("0123456789") != std::string_view::npos) return false;
+  const std::string name(host.substr(
+      in_brackets, end == std::string_view::npos ? std::string_view::npos : end - in_brackets));
+  if (name == "localhost") return true;
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(name, error);
+  return !error && address.is_v6() == in_brackets;
+}
 
 bool is_strict_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

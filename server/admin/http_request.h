@@ -10,10 +10,15 @@
 
 namespace tetrad::server {
 
-/// All texts are valid UTF-8 without control characters: they may be repeated in an answer.
+/// Method, path and query are valid UTF-8 without control characters: they may be repeated in an
+/// answer.
 struct HttpRequest {
   std::string method, path;
   std::map<std::string, std::string> query;  // decoded
+  /// Headers, as they came; empty: not there.
+  std::string host, origin, token;
+  /// Over an address where only the public routes are answered.
+  bool outside = false;
 
   /// Empty: not in the request.
   std::string parameter(const std::string& name) const {
@@ -26,6 +31,13 @@ struct HttpRequest {
 /// Errors: kInvalid with what is wrong: an escape that is none, bytes that are no UTF-8, control
 /// characters, a parameter without a value or twice.
 Result<HttpRequest> read_http_request(std::string_view method, std::string_view target);
+
+/// The header that orders carry. A web page of another origin cannot send it.
+inline constexpr const char* kTokenHeader = "X-Tetrad-Token";
+
+/// Whether a Host header names an IP address or localhost, a port behind it or not; so does one
+/// that is absent. Another name may be one that a web page has pointed here (DNS rebinding).
+bool names_local_host(std::string_view host);
 
 /// As RFC 3629 has it: no overlong forms, no surrogates, nothing past U+10FFFF.
 bool is_strict_utf8(std::string_view text);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -38,6 +39,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
       : stream_(std::move(socket)), server_(std::move(server)) {}
   ~Connection();
   void read();
+  void close();
+  /// A handler has it and will answer.
+  bool is_handled() const { return is_handled_; }
+  std::chrono::steady_clock::time_point since() const { return since_; }
 
  private:
   void answer();
@@ -52,20 +57,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
   http::response<http::empty_body> head_;  // of an answer to HEAD
+  bool is_handled_ = false;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 class Server : public std::enable_shared_from_this<Server> {
  public:
-  Server(asio::io_context& io, HttpServer::Handler handler, Logger logger)
-      : acceptor(io), again(io), handler_(std::move(handler)), logger_(std::move(logger)) {}
+  Server(asio::io_context& io, bool outside_of_it, HttpServer::Handler handler, Logger logger)
+      : acceptor(io),
+        again(io),
+        outside(outside_of_it),
+        handler_(std::move(handler)),
+        logger_(std::move(logger)) {}
   void accept() {
     acceptor.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
           if (!self->acceptor.is_open() || error == asio::error::operation_aborted) return;
-          if (!error && self->connections < kConnectionsMax) {
-            ++self->connections;
-            std::make_shared<Connection>(std::move(socket), self)->read();
-          }
           if (error) {  // out of descriptors and the like: go on when some are free again
             self->again.expires_after(std::chrono::milliseconds(100));
             self->again.async_wait([self](const boost::system::error_code&) {
@@ -73,9 +80,15 @@ class Server : public std::enable_shared_from_this<Server> {
             });
             return;
           }
+          if (self->open_.size() < kConnectionsMax || self->make_room()) {
+            const auto connection = std::make_shared<Connection>(std::move(socket), self);
+            self->open_.insert(connection.get());
+            connection->read();
+          }
           self->accept();
         });
   }
+  void forget(Connection* connection) { open_.erase(connection); }
   /// The last catch: no request ends the process.
   void handle(const HttpRequest& request, HttpServer::Respond respond) {
     if (!handler_) return;
@@ -95,18 +108,38 @@ class Server : public std::enable_shared_from_this<Server> {
   }
   tcp::acceptor acceptor;
   asio::steady_timer again;
-  size_t connections = 0;
+  const bool outside;
 
  private:
+  /// Closes the connection that has waited longest for a request or for its answer to be read.
+  bool make_room() {
+    Connection* oldest = nullptr;
+    for (Connection* const connection : open_) {
+      if (connection->is_handled()) continue;
+      if (oldest == nullptr || connection->since() < oldest->since()) oldest = connection;
+    }
+    if (oldest == nullptr) return false;
+    oldest->close();
+    return true;
+  }
+
+  std::set<Connection*> open_;
   HttpServer::Handler handler_;
   const Logger logger_;
 };
 
-Connection::~Connection() { --server_->connections; }
+Connection::~Connection() { server_->forget(this); }
+
+/// What it waits for ends with an error, and with that its life.
+void Connection::close() {
+  server_->forget(this);
+  stream_.close();
+}
 
 void Connection::read() {
   parser_.emplace();
   parser_->body_limit(kRequestBytesMax);
+  since_ = std::chrono::steady_clock::now();
   stream_.expires_after(kRequestTime);
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const beast::error_code& error, size_t) {
@@ -123,11 +156,16 @@ void Connection::answer() {
   const auto& request = parser_->get();
   const bool keep = request.keep_alive(), head_only = request.method() == http::verb::head;
   const unsigned version = request.version();
-  const auto parsed =
-      read_http_request(std::string_view(head_only ? "GET" : request.method_string()),
-                        std::string_view(request.target()));
+  auto parsed = read_http_request(std::string_view(head_only ? "GET" : request.method_string()),
+                                  std::string_view(request.target()));
   if (!parsed) return send(http_error(400, parsed.error().message), version, keep, head_only);
-  stream_.expires_after(std::chrono::minutes(10));  // a compaction may take its time
+  const auto header = [&](const char* name) { return std::string(request[name]); };
+  parsed->host = header("Host");
+  parsed->origin = header("Origin");
+  parsed->token = header(kTokenHeader);
+  parsed->outside = server_->outside;
+  stream_.expires_never();  // a compaction may take its time
+  is_handled_ = true;
   server_->handle(*parsed, [self = shared_from_this(), keep, version, head_only,
                             answered = std::make_shared<bool>(false)](HttpResponse made) {
     if (std::exchange(*answered, true)) return;
@@ -145,6 +183,8 @@ void Connection::send(HttpResponse made, unsigned version, bool keep, bool head_
     message.keep_alive(keep);
   };
   stream_.expires_after(kRequestTime);
+  since_ = std::chrono::steady_clock::now();
+  is_handled_ = false;
   if (head_only) {
     fill(head_);
     head_.content_length(made.body.size());
@@ -186,8 +226,8 @@ HttpResponse http_error(int status, const std::string& message) {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
                                                      const std::string& address, uint16_t port,
-                                                     Handler handler, Logger logger) {
-  auto server = std::make_shared<Server>(io, std::move(handler), std::move(logger));
+                                                     bool outside, Handler handler, Logger logger) {
+  auto server = std::make_shared<Server>(io, outside, std::move(handler), std::move(logger));
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The admin port: a small HTTP server (Boost.Beast) for tetractl, /health and Prometheus. On the
-// shard's loop; a handler answers now or later. Bounded: 64 connections, 64 KiB a request, 10 s for
-// it. A request that HTTP does not allow is answered with 400, and the connection closed.
+// shard's loop; a handler answers now or later. Bounded: 64 connections, of which the one that has
+// been idle longest makes room for a new one; 64 KiB a request, 10 s for it. A request that HTTP
+// does not allow is answered with 400, and the connection closed.
 #pragma once
 
 #include <functional>
@@ -32,10 +33,11 @@ class HttpServer {
   /// An exception that leaves it is logged and answered with 500.
   using Handler = std::function<void(const HttpRequest&, Respond)>;
 
-  /// Errors: kConfig with the address and the reason. `io` and what the handler uses outlive it.
+  /// `outside`: requests carry it. Errors: kConfig with the address and the reason. `io` and what
+  /// the handler uses outlive it.
   static Result<std::unique_ptr<HttpServer>> open(boost::asio::io_context& io,
                                                   const std::string& address, uint16_t port,
-                                                  Handler handler, Logger logger);
+                                                  bool outside, Handler handler, Logger logger);
   virtual ~HttpServer() = default;
   virtual void stop() = 0;
 };

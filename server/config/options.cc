@@ -62,7 +62,7 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "The IP address that clients, nodes and the admin page use."},
+       "The IP address that clients and other nodes use."},
       {"native_port", &Options::native_port, 1, kPortMax, {}, "Port for CQL clients."},
       {"internode_port", &Options::internode_port, 1, kPortMax, {}, "Port for the other nodes."},
       {"admin_port",
@@ -71,12 +71,20 @@ const std::vector<OptionEntry>& option_table() {
        kPortMax,
        {},
        "Port for tetractl, /health and /metrics (HTTP)."},
+      {"admin_address",
+       &Options::admin_address,
+       0,
+       0,
+       {},
+       "The IP address of the admin port; empty: listen_address if that is on loopback, else "
+       "127.0.0.1. At listen_address only /health, /ready and /metrics are answered besides."},
       {"insecure_listen",
        &Options::insecure_listen,
        0,
        0,
        {},
-       "Allow a listen_address off loopback although there is no authentication: anybody who "
+       "Allow a listen_address or admin_address off loopback although there is no authentication: "
+       "anybody who "
        "reaches it may read and "
        "write everything."},
       {"seeds",

@@ -18,7 +18,8 @@ namespace tetrad::server {
 struct Options {
   std::string data_directory = "data";
   std::string listen_address = "127.0.0.1";
-  uint64_t shards = 0;  // 0: what it was first started with, 1
+  std::string admin_address;  // empty: listen_address if on loopback, else 127.0.0.1
+  uint64_t shards = 0;        // 0: what it was first started with, 1
   uint64_t native_port = 9042, internode_port = 7000, admin_port = 9180;
   std::string seeds;  // comma separated addresses, each with an optional :port
   std::string cluster_name = "tetrad";

@@ -67,6 +67,18 @@ class Trouble:
         return self.failure or "", self.failure is None
 
 
+def order(host, path):
+    """An order to a node, with the token that it keeps in the file it names to who has none."""
+    url = f"http://{host}:9180/{path}"
+    try:
+        return DIRECT.open(urllib.request.Request(url, method="POST"), timeout=30).close()
+    except urllib.error.HTTPError as error:
+        if error.code != 401:
+            raise
+        token = open(json.load(error)["token_file"]).read().strip()
+    return DIRECT.open(urllib.request.Request(url, method="POST", headers={"X-Tetrad-Token": token}), timeout=30).close()
+
+
 class Splits(Trouble):
     """All tablets of tables in keyspaces with this prefix are split, again and again, by orders to each node."""
 
@@ -90,8 +102,7 @@ class Splits(Trouble):
                 if self.over.is_set() or tables[table] >= self.TABLETS:
                     continue
                 try:
-                    request = urllib.request.Request(f"http://{host}:9180/split?id={tablet['id']}", method="POST")
-                    DIRECT.open(request, timeout=30).close()
+                    order(host, f"split?id={tablet['id']}")
                     self.done[tablet["keyspace"]] += 1
                     tables[table] += 1
                 except urllib.error.HTTPError as error:

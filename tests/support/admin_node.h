@@ -23,7 +23,10 @@ class AdminNode {
                                                 metrics,
                                                 Logger(),
                                                 [this] { return health; },
-                                                "1.2.3"});
+                                                "1.2.3",
+                                                "secret",
+                                                "/data/admin_token",
+                                                "127.0.0.1"});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {

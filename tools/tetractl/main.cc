@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/tetractl/token.h"
+
 namespace {
 
 namespace asio = boost::asio;
@@ -24,6 +26,7 @@ using nlohmann::json;
 struct Target {
   std::string host = "127.0.0.1";
   uint16_t port = 9180;
+  std::string token_file;  // empty: the one that a node of this machine names
 };
 
 struct Answer {
@@ -31,21 +34,55 @@ struct Answer {
   std::string body;
 };
 
-/// One request. Throws boost::system::system_error when the node does not answer.
-Answer ask(const Target& target, http::verb verb, const std::string& path) {
+std::string url_encoded(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
+  return out;
+}
+
+/// One request, with a token when it is an order. Throws boost::system::system_error when the node
+/// does not answer. `node`: who answered.
+Answer ask_once(const Target& target, http::verb verb, const std::string& path,
+                const std::string& token, asio::ip::tcp::endpoint& node) {
   asio::io_context io;
   beast::tcp_stream stream(io);
   stream.expires_after(std::chrono::minutes(10));
   asio::ip::tcp::resolver resolver(io);
   stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
+  node = stream.socket().remote_endpoint();
+  const std::string address = node.address().to_string();
   http::request<http::empty_body> request(verb, path, 11);
-  request.set(http::field::host, target.host);
+  request.set(http::field::host, node.address().is_v6() ? "[" + address + "]" : address);
+  if (!token.empty()) request.set("X-Tetrad-Token", token);
+  request.prepare_payload();
   http::write(stream, request);
   beast::flat_buffer buffer;
   http::response_parser<http::string_body> parser;
   parser.body_limit(256u << 20);
   http::read(stream, buffer, parser);
   return {parser.get().result_int(), parser.get().body()};
+}
+
+Answer refused(const std::string& why) { return {401, json({{"error", why}}).dump()}; }
+
+/// A node of this machine says where its token is; the others' must be named.
+Answer ask(const Target& target, http::verb verb, const std::string& path) {
+  asio::ip::tcp::endpoint node;
+  tetrad::tools::Token token;
+  if (verb == http::verb::post && !target.token_file.empty()) {
+    token = tetrad::tools::read_token(target.token_file);
+    if (token.text.empty()) return refused(token.problem);
+  }
+  Answer answer = ask_once(target, verb, path, token.text, node);
+  if (answer.status != 401 || verb != http::verb::post) return answer;
+  if (!token.text.empty()) return refused(target.token_file + " is not the token of this node");
+  token = tetrad::tools::read_token_named_by(node, json::parse(answer.body).at("token_file"));
+  if (token.text.empty()) return refused(token.problem);
+  return ask_once(target, verb, path, token.text, node);
 }
 
 std::string cell_text(const json& value) {
@@ -140,7 +177,8 @@ int wait_until_gone(const Target& target, const std::string& host_id) {
 std::optional<std::string> first_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "-h" || word == "--host" || word == "-p" || word == "--port") {
+    if (word == "-h" || word == "--host" || word == "-p" || word == "--port" ||
+        word == "--token-file") {
       ++i;
     } else if (!word.starts_with("-")) {
       return word;
@@ -160,6 +198,9 @@ int main(int argc, char** argv) {
   bool as_json = false;
   app.add_option("-h,--host", target.host, "Address of the node (default 127.0.0.1)");
   app.add_option("-p,--port", target.port, "Its admin port (default 9180)");
+  app.add_option("--token-file", target.token_file,
+                 "The node's admin_token, for orders; of a node of this machine it is found")
+      ->envname("TETRAD_TOKEN_FILE");
   app.add_flag("--json", as_json, "Print JSON");
   app.set_version_flag("--version", std::string("tetractl ") + TETRAD_VERSION);
   app.fallthrough();
@@ -229,20 +270,21 @@ int main(int argc, char** argv) {
   http::verb verb = http::verb::get;
   if (*status) path = "/status";
   if (*ring) path = "/ring";
-  if (*partitions) path = "/partitions?keyspace=" + keyspace + "&table=" + table;
+  if (*partitions)
+    path = "/partitions?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table);
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *remove_node ||
       *decommission) {
     verb = http::verb::post;
-    path = *flush          ? "/flush"
-           : *compact      ? "/compact"
-           : *split        ? "/split?id=" + std::to_string(partition)
-           : *log_level    ? "/log-level?level=" + level
-           : *repair       ? "/repair?keyspace=" + keyspace + "&table=" + table
-           : *remove_node  ? "/remove-node?host=" + host_id
+    path = *flush       ? "/flush"
+           : *compact   ? "/compact"
+           : *split     ? "/split?id=" + std::to_string(partition)
+           : *log_level ? "/log-level?level=" + url_encoded(level)
+           : *repair ? "/repair?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table)
+           : *remove_node  ? "/remove-node?host=" + url_encoded(host_id)
            : *decommission ? "/decommission"
-                           : "/setting?name=" + name + "&value=" + value;
+                           : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
   }
   try {
     const Answer answer = ask(target, verb, path);

@@ -11,9 +11,10 @@ namespace tetrad::server {
 namespace {
 
 HttpResponse ask(tests::AdminNode& node, const std::string& method, const std::string& target) {
-  const auto request = read_http_request(method, target);
+  auto request = read_http_request(method, target);
   INFO(target);
   REQUIRE(request);
+  if (method == "POST") request->token = "secret";
   return node.ask(*request);
 }
 
@@ -59,6 +60,43 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/setting?name=max_logical_partition_mb&value=7").status == 200);
   const auto described = nlohmann::json::parse(ask(node, "GET", "/describe-cluster").body);
   CHECK(described.at("settings").at("max_logical_partition_mb") == "7");
+}
+
+TEST_CASE("admin routes: who may ask what") {
+  using Access = AdminService::Access;
+  tests::AdminNode node;
+  for (const auto& route : AdminService::routes()) {
+    CAPTURE(route.path);
+    CHECK((route.access == Access::kOrder) == (route.method == "POST"));
+    const auto status_of = [&](auto change) {
+      HttpRequest request;
+      request.method = route.method;
+      request.path = route.path;
+      request.host = "127.0.0.1:9180";
+      change(request);
+      return node.ask(request).status;
+    };
+    const bool is_public = route.access == Access::kPublic, is_order = route.method == "POST";
+    CHECK(status_of([](auto& request) { request.outside = true; }) == (is_public ? 200 : 403));
+    CHECK(status_of([](auto& request) {
+            request.host = "evil.example";
+            request.token = "secret";
+          }) == (is_public ? 200 : 403));
+    CHECK(status_of([](auto&) {}) == (is_order ? 401 : 200));
+    if (!is_order) continue;
+    CHECK(status_of([](auto& request) { request.token = "secreT"; }) == 401);
+    CHECK(status_of([](auto& request) { request.token = "secret2"; }) == 401);
+    CHECK(status_of([](auto& request) {
+            request.token = "secret";
+            request.origin = "http://evil.example";
+          }) == 403);
+    CHECK(status_of([](auto& request) {
+            request.token = "secret";
+            request.query["unknown"] = "x";
+          }) == 400);
+  }
+  const auto unasked = read_http_request("POST", "/flush");
+  CHECK(nlohmann::json::parse(node.ask(*unasked).body).at("token_file") == "/data/admin_token");
 }
 
 }  // namespace tetrad::server

@@ -52,6 +52,16 @@ TEST_CASE("an address that is none is refused") {
   }
 }
 
+TEST_CASE("names that no web page can point at this machine") {
+  for (const char* local : {"", "localhost", "localhost:9180", "127.0.0.1", "127.0.0.1:9180",
+                            "172.30.42.11", "[::1]", "[::1]:9180", "[fe80::1]"})
+    CHECK(names_local_host(local));
+  for (const char* other :
+       {"example.com", "example.com:9180", "localhost.example.com", "1.2.3", "::1", "[127.0.0.1]",
+        "[::1", "127.0.0.1:x", "127.0.0.1.nip.io", " ", "[::1]x", "127.0.0.1 "})
+    CHECK_FALSE(names_local_host(other));
+}
+
 TEST_CASE("UTF-8 as RFC 3629 has it") {
   for (const char* good : {"", "a", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
                            "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})

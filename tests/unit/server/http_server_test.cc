@@ -17,7 +17,7 @@ class Port {
  public:
   explicit Port(HttpServer::Handler handler) {
     for (uint16_t port = 20'000; server_ == nullptr && port < 30'000; ++port) {
-      auto server = HttpServer::open(io, "127.0.13.99", port, handler, Logger());
+      auto server = HttpServer::open(io, "127.0.13.99", port, true, handler, Logger());
       if (!server) continue;
       server_ = std::move(*server);
       port_ = port;
@@ -98,6 +98,44 @@ TEST_CASE("the admin port survives what is no request, and what its handler thro
   CHECK(
       port.ask("POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n").starts_with("HTTP/1.1 413 "));
   CHECK(port.ask("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ends_with("GET /a"));
+}
+
+TEST_CASE("the admin port hands on who asks") {
+  Port port([](const HttpRequest& request, HttpServer::Respond respond) {
+    respond(
+        {200, "text/plain",
+         fmt::format("{} {} {} {}", request.host, request.origin, request.token, request.outside)});
+  });
+  CHECK(port.ask("POST / HTTP/1.1\r\nHost: x:1\r\nOrigin: y\r\nX-Tetrad-Token: z\r\n"
+                 "Content-Length: 0\r\nConnection: close\r\n\r\n")
+            .ends_with("\r\n\r\nx:1 y z true"));
+}
+
+TEST_CASE("connections that ask nothing do not shut others out of the admin port") {
+  HttpServer::Respond late;
+  Port port([&](const HttpRequest& request, HttpServer::Respond respond) {
+    if (request.path == "/late") {
+      late = std::move(respond);
+      return;
+    }
+    respond({200, "text/plain", "here"});
+  });
+  tcp::socket waiting = port.connect();
+  port.send(waiting, "GET /late HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  while (!late) port.io.run_one();
+  std::vector<tcp::socket> idle;
+  for (int i = 0; i < 150; ++i) {
+    idle.push_back(port.connect());
+    if (i % 3 == 0) port.send(idle.back(), "GET /half HTTP/1.1\r\nHo");
+    if (i % 3 == 1) {  // kept alive after a request
+      port.send(idle.back(), "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+      CHECK(port.read(idle.back(), "here").ends_with("here"));
+    }
+  }
+  CHECK(port.ask("GET /a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ends_with("here"));
+  CHECK(port.read(idle.front()).empty());  // it has made room
+  late({200, "text/plain", "at last"});    // what is worked on has not
+  CHECK(port.read(waiting).ends_with("at last"));
 }
 
 }  // namespace tetrad::server

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/admin/admin_token.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tetrad::server {
+namespace {
+
+constexpr size_t kDigits = 64;
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int operator*() const { return descriptor_; }
+  bool is_open() const { return descriptor_ >= 0; }
+
+ private:
+  const int descriptor_;
+};
+
+std::unexpected<Error> cannot(const char* what, const std::string& path) {
+  return fail(ErrorCode::kConfig, "cannot {} {}: {}", what, path, std::strerror(errno));
+}
+
+Result<std::string> read_token(const File& file, const std::string& path) {
+  struct stat facts {};
+  if (::fstat(*file, &facts) != 0) return cannot("read", path);
+  if ((facts.st_mode & 077) != 0 && ::fchmod(*file, 0600) != 0) return cannot("protect", path);
+  std::array<char, kDigits + 2> text{};
+  const ssize_t size = ::read(*file, text.data(), text.size());
+  if (size < 0) return cannot("read", path);
+  std::string_view token(text.data(), static_cast<size_t>(size));
+  if (token.ends_with('\n')) token.remove_suffix(1);
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (token.size() != kDigits || !std::ranges::all_of(token, is_digit)) {
+    return fail(ErrorCode::kConfig,
+                "{} is not {} hexadecimal digits; delete it and the node makes a new one", path,
+                kDigits);
+  }
+  return Result<std::string>(std::in_place, token);
+}
+
+Result<void> write_token(const std::string& token, const std::string& path) {
+  const std::string unfinished = path + ".new";
+  ::unlink(unfinished.c_str());
+  const File file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.is_open()) return cannot("make", unfinished);
+  const std::string text = token + "\n";
+  if (::write(*file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(*file) != 0)
+    return cannot("write", unfinished);
+  if (::rename(unfinished.c_str(), path.c_str()) != 0) return cannot("make", path);
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!parent.is_open() || ::fsync(*parent) != 0) return cannot("sync", directory);
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> load_admin_token(const std::string& path,
+                                     const std::function<void(std::span<uint64_t>)>& random) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.is_open()) return read_token(file, path);
+  if (errno != ENOENT) return cannot("read", path);
+  std::array<uint64_t, kDigits / 16> words{};
+  random(words);
+  std::string token;
+  for (const uint64_t word : words) token += fmt::format("{:016x}", word);
+  TETRAD_TRY_VOID(write_token(token, path));
+  return token;
+}
+
+bool is_same_token(std::string_view given, std::string_view expected) {
+  if (given.size() != expected.size() || expected.empty()) return false;
+  uint8_t difference = 0;
+  for (size_t i = 0; i < given.size(); ++i)
+    difference = static_cast<uint8_t>(difference | (given[i] ^ expected[i]));
+  return difference == 0;
+}
+
+}  // namespace tetrad::server
