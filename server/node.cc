@@ -112,6 +112,17 @@ uint64_t request_memory_bytes(const Options& options) {
          static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 10;
 }
 
+ThreadIoPoolOptions pool_options(const Options& options) {
+  constexpr uint64_t kReadersOfACore = 4, kReadersMost = 64, kReadsWaitingOfAReader = 256;
+  const uint64_t readers = options.io_threads != 0
+                               ? options.io_threads
+                               : std::min(kReadersOfACore * usable_cores(), kReadersMost);
+  ThreadIoPoolOptions out;
+  out.reader_threads = static_cast<int>(readers);
+  out.reads_waiting_max = readers * kReadsWaitingOfAReader;
+  return out;
+}
+
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -126,7 +137,7 @@ class NodeImpl final : public Node {
       : options_(options),
         logger_(std::move(logger)),
         disk_(options.data_directory),
-        pool_(static_cast<int>(options.io_threads)) {
+        pool_(pool_options(options)) {
     reactors_.push_back(std::make_unique<AsioReactor>());
   }
 
@@ -302,7 +313,9 @@ Result<void> NodeImpl::open_stores() {
   if (shards_.size() > 1)
     options.write_buffers_total_bytes =
         options.write_buffer_bytes * std::max<uint64_t>(4, 2 * shards_.size());
-  options.background_threads = static_cast<uint32_t>(options_.background_threads);
+  options.background_threads = static_cast<uint32_t>(
+      options_.background_threads != 0 ? options_.background_threads
+                                       : std::max<uint64_t>(2, usable_cores() / 2));
   store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"));
   for (const auto& shard : shards_) {
     const std::string directory =
@@ -457,6 +470,24 @@ void NodeImpl::register_metrics() {
           &storage::StoreStatistics::disk_bytes);
     gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.",
           &storage::StoreStatistics::memtable_bytes);
+    gauge("tetrad_storage_pending_compaction_bytes", "Bytes that compactions have yet to rewrite.",
+          &storage::StoreStatistics::pending_compaction_bytes);
+    gauge("tetrad_storage_level0_files", "Table files that are not sorted into levels yet.",
+          &storage::StoreStatistics::level0_files);
+    gauge("tetrad_storage_delayed_write_bytes_per_second",
+          "Bytes of writes let through while compactions are behind; 0: all.",
+          &storage::StoreStatistics::delayed_write_bytes_per_s);
+    gauge("tetrad_storage_writes_paced_microseconds",
+          "Time during which writes had to wait for the disk.",
+          &storage::StoreStatistics::writes_paced_us);
+    gauge("tetrad_storage_background_errors", "Flushes and compactions that failed.",
+          &storage::StoreStatistics::background_errors);
+    gauge("tetrad_storage_corruptions", "Reads that found damaged data.",
+          &storage::StoreStatistics::corruptions);
+    metrics_.add_gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.", store,
+                       [this, number = shard->number] {
+                         return admin_->statistics(number).writes_stopped ? 1.0 : 0.0;
+                       });
     gauge("tetrad_storage_row_cache_bytes", "Bytes of rows kept in the row cache.",
           &storage::StoreStatistics::row_cache_bytes);
     gauge("tetrad_storage_row_cache_hits", "Slices of partitions found in the row cache.",
@@ -472,6 +503,12 @@ void NodeImpl::register_metrics() {
   };
   gauge("tetrad_replication_metadata_index", "Index of the last metadata command applied.",
         [this] { return node_->meta().snapshot()->applied.value; });
+  gauge("tetrad_io_reads_waiting", "Reads that wait for a thread.",
+        [this] { return pool_.read_figures().waiting; });
+  gauge("tetrad_io_reads_refused", "Reads refused because too many waited for a thread.",
+        [this] { return pool_.read_figures().refused; });
+  gauge("tetrad_io_reads_late", "Reads whose time was over before a thread was free for them.",
+        [this] { return pool_.read_figures().late; });
   const auto raft_gauge = [&](const char* name, const char* help, auto figure) {
     gauge(name, help, [this, figure]() -> double {
       const replication::RaftDriver* driver = node_->meta_group().driver();

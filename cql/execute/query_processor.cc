@@ -141,7 +141,8 @@ Task<Result<StatementPtr>> QueryProcessor::prepare_large(BytesView text, std::st
   job->text = text;
   base::OneShot<bool> parsed;
   options_.parse_pool->run(
-      reactor_, kParseLane, [job] { job->parsed = parse_with_markers(job->text); },
+      reactor_, base::IoDuty::kParse, kParseLane,
+      [job] { job->parsed = parse_with_markers(job->text); },
       [job, setter = parsed.setter()]() mutable { setter.set(true); });
   co_await parsed;
   if (!job->parsed) co_return std::unexpected(std::move(job->parsed.error()));

@@ -194,7 +194,7 @@ Task<Result<storage::ReadResult>> ChangeLogs::read(LogPtr log, storage::ReadComm
                                            found.setter()](Result<storage::ReadResult> result) {
     setter.set(std::move(result));
   };
-  log->store.read(std::move(command), std::move(done));
+  log->store.read(std::move(command), base::kNoDeadline, std::move(done));
   auto result = co_await found;
   co_return result;
 }
@@ -386,8 +386,9 @@ void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback d
     command.row_limit =
         static_cast<uint32_t>(std::min<uint64_t>(kEntriesMax, uint64_t{request.changes_max} + 1));
   command.bytes_limit = std::min(request.bytes_max, kPageBytesMax);
+  const base::Deadline deadline{reactor_.now_us() + options_.longest_deadline_us};
   log->store.read(
-      std::move(command),
+      std::move(command), deadline,
       [alive = std::weak_ptr<char>(alive_), log, request = std::move(request), from, settled, end,
        done = std::move(done)](Result<storage::ReadResult> found) mutable {
         if (alive.expired()) return;

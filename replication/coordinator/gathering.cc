@@ -126,6 +126,7 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
   now.failed_replicas.push_back(replica);
   if (!digest) ++now.data_failed;
   now.timed_out |= error.code == ErrorCode::kTimedOut;
+  now.overloaded |= error.code == ErrorCode::kOverloaded;
   now.stale_schema |= error.code == ErrorCode::kStaleSchema;
   now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
   if (error.code == ErrorCode::kCorruption) now.corruption = error;
@@ -195,6 +196,8 @@ Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel l
                  fmt::format("Operation timed out - received only {} responses.", received),
                  detail);
   }
+  if (gathering.overloaded)
+    return Error(ErrorCode::kOverloaded, "Replicas take no more reads at the moment; try again");
   base::FailureDetail detail{
       level, received, required, {}, base::WriteType::kSimple, !gathering.data.empty()};
   if (gathering.corruption)

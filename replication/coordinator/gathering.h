@@ -35,7 +35,7 @@ struct CoordinatorImpl::Gathering {
   std::vector<storage::ReplicaReply> data;
   std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
-  bool timed_out = false, stale_schema = false, stale_epoch = false;
+  bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   std::optional<Error> corruption;
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;

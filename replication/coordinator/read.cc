@@ -269,6 +269,10 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
     return Error(ErrorCode::kReadTimeout, "Operation timed out while replicas moved.",
                  base::TimeoutDetail{level, 0, 1});
   }
+  if (error.code == ErrorCode::kTimedOut) {
+    return Error(ErrorCode::kReadTimeout, "Operation timed out - received only 0 responses.",
+                 base::TimeoutDetail{level, 0, 1});
+  }
   if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return error;
   logger_.error("a read failed error={}", error.message);
   base::FailureDetail detail{level, 0, 1, {}, base::WriteType::kSimple, false};

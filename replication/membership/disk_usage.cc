@@ -72,7 +72,8 @@ void DiskUsageMonitor::measure() {
   timer_ = 0;
   const auto space = std::make_shared<Result<DiskSpace>>();
   pool_.run(
-      reactor_, 0, [gauge = gauge_, space] { *space = gauge->measure(); },
+      reactor_, base::IoDuty::kMaintenance, 0,
+      [gauge = gauge_, space] { *space = gauge->measure(); },
       [this, alive = std::weak_ptr<char>(alive_), space] {
         if (alive.expired()) return;
         timer_ = reactor_.call_at(reactor_.now_us() + options_.period_us, [this] { measure(); });

@@ -281,7 +281,7 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
   }
   metrics_.reads.add();
   if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
-  stores_[store]->read(std::move(command), std::move(done));
+  stores_[store]->read(std::move(command), deadline, std::move(done));
 }
 
 }  // namespace tetrad::replication

@@ -271,7 +271,7 @@ Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64
     base::OneShot<Page> read;
     const auto setter = read.setter();
     storage::Store::ReadCallback done = [setter](Page answer) { setter.set(std::move(answer)); };
-    measured.store->read(command, std::move(done));
+    measured.store->read(command, base::kNoDeadline, std::move(done));
     Page page = co_await read;
     if (!page) {
       bytes.reset();

@@ -29,8 +29,8 @@ struct Options {
   bool insecure_listen = false;
 
   uint64_t commit_log_sync_period_ms = 100;
-  uint64_t block_cache_mb = 512, row_cache_mb = 64, write_buffer_mb = 64, background_threads = 1,
-           io_threads = 2;
+  uint64_t block_cache_mb = 512, row_cache_mb = 64, write_buffer_mb = 64, background_threads = 0,
+           io_threads = 0;
   uint64_t connections_max = 65'536, requests_in_flight_per_connection_max = 4'096;
   uint64_t request_memory_mb = 0;  // 0: a tenth of the memory
   uint64_t native_frame_mb_max = 16, mutation_mb_max = 16;

@@ -109,7 +109,7 @@ class MemoryStore final : public Store {
     queue(mutation, std::move(done));
   }
 
-  void read(ReadCommand command, ReadCallback done) override {
+  void read(ReadCommand command, base::Deadline, ReadCallback done) override {
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     MapView view(area_.data);
     done(read_partitions(view, command, TableContents{}));
@@ -204,6 +204,9 @@ class MemoryStore final : public Store {
     return statistics;
   }
 
+  const StoreStatus& status() const override { return status_; }
+  void on_status(StatusListener) override {}  // it serves to its end
+
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
     const auto mark = area_.marks.find(bucket_of(incarnation, position));
     return mark == area_.marks.end() ? kNoTimestamp : mark->second;
@@ -284,7 +287,7 @@ class MemoryStore final : public Store {
   /// What the store's I/O pool would do: a later event.
   void later(base::Callback work) {
     pool_.run(
-        reactor_, 0, [] {},
+        reactor_, base::IoDuty::kMaintenance, 0, [] {},
         [alive = alive_, work = std::move(work)]() mutable {
           if (*alive) work();
         });
@@ -377,6 +380,7 @@ class MemoryStore final : public Store {
   std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest mutation
   base::Reactor::TimerId sync_timer_ = 0;
   bool closed_ = false;
+  const StoreStatus status_;
 };
 
 class MemoryStoreFactory final : public StoreFactory {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The local log over a small RocksDB of its own. Writes go through one lane of the I/O pool; what
+// The local log over a small RocksDB of its own. Writes go through a commit thread of its own; what
 // comes while one is on its way becomes one write after it.
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
@@ -156,7 +156,7 @@ class RocksLocalLog final : public LocalLog {
     if (closed_ || in_flight_ != nullptr || waiting_->done.empty()) return;
     in_flight_ = std::exchange(waiting_, std::make_shared<Commit>());
     pool_.run(
-        reactor_, kLane,
+        reactor_, base::IoDuty::kCommit, kLane,
         [database = database_, commit = in_flight_] {
           const RocksDatabase::Visit visit(*database);
           if (!visit || commit->written) return;

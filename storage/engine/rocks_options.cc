@@ -43,7 +43,8 @@ rocksdb::Options common_options() {
 
 }  // namespace
 
-SharedResources make_shared_resources(const StoreOptions& options) {
+SharedResources make_shared_resources(const StoreOptions& options,
+                                      std::shared_ptr<rocksdb::FileSystem> files) {
   SharedResources shared;
   rocksdb::LRUCacheOptions cache;
   cache.capacity = options.block_cache_bytes;
@@ -54,6 +55,7 @@ SharedResources make_shared_resources(const StoreOptions& options) {
         std::make_shared<rocksdb::WriteBufferManager>(options.write_buffers_total_bytes);
   rocksdb::Env* system = rocksdb::Env::Default();
   if (options.in_memory_files) shared.env.reset(rocksdb::NewMemEnv(system));
+  if (files != nullptr) shared.env = rocksdb::NewCompositeEnv(files);
   system->IncBackgroundThreadsIfNeeded(static_cast<int>(options.background_threads),
                                        rocksdb::Env::LOW);
   system->IncBackgroundThreadsIfNeeded(1, rocksdb::Env::HIGH);

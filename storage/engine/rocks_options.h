@@ -24,7 +24,9 @@ struct SharedResources {
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: no common budget
   std::shared_ptr<rocksdb::Env> env;                           // null: the system's files
 };
-SharedResources make_shared_resources(const StoreOptions& options);
+/// `files`: null: as `options` says.
+SharedResources make_shared_resources(const StoreOptions& options,
+                                      std::shared_ptr<rocksdb::FileSystem> files);
 
 rocksdb::Options store_options(const StoreOptions& options, const SharedResources& shared,
                                std::shared_ptr<MergeReport> merges,

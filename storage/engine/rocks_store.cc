@@ -3,7 +3,8 @@
 // partition_reader.cc; here is what holds them together.
 //
 // A read is tried on the loop with what is in memory. If it needs a file, or looks at too much, it
-// is done again on the I/O pool over a snapshot taken at once. Counting a range goes there at once.
+// is done again by a reader of the I/O pool over a snapshot taken at once. Counting a range goes
+// there at once.
 #include <atomic>
 #include <set>
 
@@ -28,6 +29,9 @@ namespace {
 /// A read that looks at more keys goes to the I/O pool: about a third of a millisecond.
 constexpr uint64_t kInlineStepsMax = 2'000;
 constexpr int64_t kFilterClockUs = 500'000;
+/// Compactions of all stores: one after another, so that the other threads of maintenance are free.
+/// What deletes files of a store has a lane after it.
+constexpr uint32_t kCompactionLane = 1;
 
 std::unexpected<Error> retired_error(TableIncarnation incarnation) {
   return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
@@ -74,7 +78,11 @@ class RocksStore final : public Store {
         logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
         turn_(state_.database, reactor, pool, lane, options, state_.marks, state_.tables, logger_),
-        row_cache_(options.row_cache_bytes) {}
+        row_cache_(options.row_cache_bytes) {
+    turn_.on_failure([this](const Error& error) {
+      set_status({StoreState::kFailed, error.message});
+    });
+  }
 
   ~RocksStore() override {
     *alive_ = false;
@@ -88,7 +96,7 @@ class RocksStore final : public Store {
     add(mutation, false, std::move(done));
   }
 
-  void read(ReadCommand command, ReadCallback done) override {
+  void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (closed_) return done(closed_error());
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     const TableContents contents = contents_of(command.incarnation);
@@ -107,8 +115,8 @@ class RocksStore final : public Store {
     }
     if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
     const auto merged = std::make_shared<std::vector<MergedValue>>();
-    in_pool<ReadResult>(
-        0,
+    in_readers(
+        deadline,
         [snapshot = std::move(snapshot), command = std::move(command), contents, merged,
          operands_max = options_.read_operands_max] {
           RocksView files(snapshot->database().db(),
@@ -144,7 +152,7 @@ class RocksStore final : public Store {
   void sample_sizes(TableIncarnation incarnation, const RingRange& range, size_t count,
                     std::move_only_function<void(Result<std::vector<SizeSample>>)> done) override {
     if (closed_) return done(closed_error());
-    in_pool<std::vector<SizeSample>>(
+    in_maintenance<std::vector<SizeSample>>(
         0,
         [database = state_.database, incarnation, range, count] {
           return sample_sizes_of(database->db(), incarnation, range, count);
@@ -171,7 +179,7 @@ class RocksStore final : public Store {
     if (closed_) return done(closed_error());
     if (is_retired(incarnation)) return done(retired_error(incarnation));
     const SchemaVersion version{state_.tables[incarnation.value].schema_version};
-    in_pool<ExportPage>(
+    in_maintenance<ExportPage>(
         0,
         [snapshot = std::make_shared<HeldSnapshot>(state_.database), incarnation, version, range,
          after = std::move(after), bytes_max] {
@@ -191,7 +199,7 @@ class RocksStore final : public Store {
           from.undisturbed && turn_.last_number(bucket_of_key(from.after)) == from.number;
     const uint64_t seen = turn_.written_through();
     const TableIncarnation incarnation = command.incarnation;
-    in_pool<Swept>(
+    in_maintenance<Swept>(
         0,
         [snapshot = std::make_shared<HeldSnapshot>(state_.database), command = std::move(command),
          from = std::move(from)] {
@@ -216,6 +224,7 @@ class RocksStore final : public Store {
 
   void flush(std::move_only_function<void(Result<void>)> done) override {
     maintain(
+        0,
         [](rocksdb::DB& db) -> Result<void> {
           const rocksdb::Status status = db.Flush(rocksdb::FlushOptions());
           if (!status.ok()) return std::unexpected(error_of(status, "flushing"));
@@ -226,6 +235,7 @@ class RocksStore final : public Store {
 
   void compact(std::move_only_function<void(Result<void>)> done) override {
     maintain(
+        kCompactionLane,
         [](rocksdb::DB& db) -> Result<void> {
           rocksdb::CompactRangeOptions everything;
           everything.bottommost_level_compaction =
@@ -253,12 +263,18 @@ class RocksStore final : public Store {
         figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
     statistics.writes_stopped =
         turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
+    statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
+    statistics.level0_files = figure(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0");
+    statistics.background_errors = figure(rocksdb::DB::Properties::kBackgroundErrors);
     statistics.row_cache_bytes = row_cache_.figures().bytes;
     statistics.row_cache_hits = row_cache_.figures().hits;
     statistics.row_cache_misses = row_cache_.figures().misses;
     statistics.values_written_back = turn_.figures().written_back;
     return statistics;
   }
+
+  const StoreStatus& status() const override { return status_; }
+  void on_status(StatusListener changed) override { status_changed_ = std::move(changed); }
 
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
     return state_.marks.mark(bucket_of(incarnation, position));
@@ -278,6 +294,13 @@ class RocksStore final : public Store {
   bool is_retired(TableIncarnation incarnation) const {
     return !state_.retired.empty() && state_.retired.contains(incarnation.value) &&
            !TETRAD_MUTANT(retired_readable);
+  }
+
+  void set_status(StoreStatus status) {
+    status_ = std::move(status);
+    reactor_.post([this, alive = alive_] {
+      if (*alive && status_changed_) status_changed_(status_);
+    });
   }
 
   /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
@@ -349,34 +372,52 @@ class RocksStore final : public Store {
     turn_.add(mutation, may_put, std::move(done));
   }
 
-  /// Runs `work` on the I/O pool unless the store is closed before, then `done` on the loop.
+  /// Runs `work` on a maintenance thread unless the store is closed before, then `done` on the
+  /// loop.
   template <class T>
-  void in_pool(uint32_t lane, std::move_only_function<Result<T>()> work,
-               std::move_only_function<void(Result<T>)> done) {
+  void in_maintenance(uint32_t lane, std::move_only_function<Result<T>()> work,
+                      std::move_only_function<void(Result<T>)> done) {
     auto result = std::make_shared<Result<T>>(closed_error());
-    pool_.run(
-        reactor_, lane,
-        [database = state_.database, result, work = std::move(work)]() mutable {
-          if (const RocksDatabase::Visit visit(*database); visit) *result = work();
-          work = {};  // what it holds goes with this thread, inside the visit's time or after it
-        },
-        [result, done = std::move(done)]() mutable { done(std::move(*result)); });
+    pool_.run(reactor_, base::IoDuty::kMaintenance, lane, visiting(result, std::move(work)),
+              [result, done = std::move(done)]() mutable { done(std::move(*result)); });
   }
 
-  void maintain(Result<void> (*work)(rocksdb::DB&),
+  /// As in_maintenance(), on a reader.
+  void in_readers(base::Deadline deadline, std::move_only_function<Result<ReadResult>()> work,
+                  ReadCallback done) {
+    auto result = std::make_shared<Result<ReadResult>>(closed_error());
+    pool_.read(reactor_, deadline, visiting(result, std::move(work)),
+               [result, done = std::move(done)](Result<void> began) mutable {
+                 if (!began) return done(std::unexpected(std::move(began.error())));
+                 done(std::move(*result));
+               });
+  }
+
+  template <class T>
+  base::Callback visiting(std::shared_ptr<Result<T>> result,
+                          std::move_only_function<Result<T>()> work) {
+    return
+        [database = state_.database, result = std::move(result), work = std::move(work)]() mutable {
+          if (const RocksDatabase::Visit visit(*database); visit) *result = work();
+          work = {};  // what it holds goes with this thread, inside the visit's time or after it
+        };
+  }
+
+  void maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
                 std::move_only_function<void(Result<void>)> done) {
     if (closed_) return done(closed_error());
-    turn_.after_writes([this, alive = alive_, work, done = std::move(done)]() mutable {
+    turn_.after_writes([this, alive = alive_, lane, work, done = std::move(done)]() mutable {
       if (!*alive || closed_) return done(closed_error());
-      in_pool<void>(
-          0, [database = state_.database, work] { return work(database->db()); }, std::move(done));
+      in_maintenance<void>(
+          lane, [database = state_.database, work] { return work(database->db()); },
+          std::move(done));
     });
   }
 
   void delete_files_of(TableIncarnation incarnation) {
     if (closed_) return;
-    in_pool<void>(
-        lane_,
+    in_maintenance<void>(
+        kCompactionLane + lane_,
         [database = state_.database, incarnation]() -> Result<void> {
           const KeyRange keys = keys_of_incarnation(incarnation);
           const rocksdb::Slice start(keys.start), end(keys.end);
@@ -404,6 +445,8 @@ class RocksStore final : public Store {
   base::MonotonicUs filter_due_us_ = 0;  // when the filter is told the time again
   WriteTurn turn_;
   RowCache row_cache_;
+  StoreStatus status_;
+  StatusListener status_changed_;
 };
 
 /// Reads the store's own keys.
@@ -455,8 +498,11 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
 
 class RocksStoreFactory final : public StoreFactory {
  public:
-  RocksStoreFactory(const StoreOptions& options, Logger logger)
-      : options_(options), logger_(std::move(logger)), shared_(make_shared_resources(options)) {}
+  RocksStoreFactory(const StoreOptions& options, Logger logger,
+                    std::shared_ptr<rocksdb::FileSystem> files)
+      : options_(options),
+        logger_(std::move(logger)),
+        shared_(make_shared_resources(options, std::move(files))) {}
 
   Result<std::unique_ptr<Store>> open(const std::string& directory, base::Reactor& reactor,
                                       base::IoPool& pool) override {
@@ -485,8 +531,9 @@ class RocksStoreFactory final : public StoreFactory {
 
 }  // namespace
 
-std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger) {
-  return std::make_unique<RocksStoreFactory>(options, std::move(logger));
+std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger,
+                                                       std::shared_ptr<rocksdb::FileSystem> files) {
+  return std::make_unique<RocksStoreFactory>(options, std::move(logger), std::move(files));
 }
 
 }  // namespace tetrad::storage

@@ -24,6 +24,10 @@
 #include "storage/row/purge.h"
 #include "storage/row/read_command.h"
 
+namespace rocksdb {
+class FileSystem;
+}
+
 namespace tetrad::storage {
 
 /// How many bytes lie at which place: for choosing a split point.
@@ -88,20 +92,42 @@ struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
   bool writes_stopped = false;
+  uint64_t delayed_write_bytes_per_s = 0;  // what is let through while it is behind; 0: all
+  uint64_t level0_files = 0;
+  uint64_t writes_paced_us = 0;  // time during which writes had to wait for the disk
+  uint64_t background_errors = 0, corruptions = 0;
   uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
   uint64_t values_written_back = 0;  // after reads that had to join too many versions (rule 19)
 };
 
+/// What a store can do at the moment. The numbers are in heartbeats: never renumber.
+enum class StoreState : uint8_t {
+  kServing = 0,
+  kFull = 1,     // no room or no file descriptors: writes are refused, reads go on
+  kHung = 2,     // the disk does not come back from a write: further ones are refused
+  kDamaged = 3,  // some of what it holds does not read; it takes writes
+  kFailed = 4,   // the disk may have lost what was written: nothing more is taken or synced
+};
+
+struct StoreStatus {
+  StoreState state = StoreState::kServing;
+  std::string reason;  // why it is not serving
+  bool takes_writes() const {
+    return state == StoreState::kServing || state == StoreState::kDamaged;
+  }
+};
+
 class Store {
  public:
+  using StatusListener = std::function<void(const StoreStatus&)>;
   using ApplyCallback = std::move_only_function<void(Result<void>)>;
   using ReadCallback = std::move_only_function<void(Result<ReadResult>)>;
 
   virtual ~Store() = default;
 
-  /// Errors: kOverloaded when the write queue is full, kIo when the disk failed (the store then
-  /// takes no more writes), kStaleSchema when the incarnation is retired, kCorruption when a record
-  /// does not decode. `done` then runs inside this call.
+  /// Errors: kOverloaded when the write queue is full, kIo when the disk is full, hangs or has
+  /// failed (what was under way then may be stored or not), kStaleSchema when the incarnation is
+  /// retired, kCorruption when a record does not decode. `done` then runs inside this call.
   virtual void apply(const Mutation& mutation, ApplyCallback done) = 0;
   /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
   /// (rule 15).
@@ -109,9 +135,10 @@ class Store {
 
   /// `done` may run inside this call (everything was in memory) or later (the I/O pool read it).
   /// Sees everything acknowledged before the call. A page without rows may be not exhausted.
-  /// Errors: kCorruption, kIo, kStaleSchema when the incarnation is retired, kCancelled when the
-  /// store was closed meanwhile.
-  virtual void read(ReadCommand command, ReadCallback done) = 0;
+  /// Files are not touched after `deadline`. Errors: kCorruption, kIo, kStaleSchema when the
+  /// incarnation is retired, kTimedOut, kOverloaded when too many reads wait for the disk,
+  /// kCancelled when the store was closed meanwhile.
+  virtual void read(ReadCommand command, base::Deadline deadline, ReadCallback done) = 0;
 
   /// As read() of a command that is live_only, at once and without a copy. Unset: it would take
   /// longer than this call may; what the sink got counts for nothing, and read() answers.
@@ -119,7 +146,7 @@ class Store {
 
   /// Bytes on disk and in memory of a range of a table; an estimate, cheap.
   virtual uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) = 0;
-  /// About `count` samples of a range, ascending; runs on the I/O pool.
+  /// About `count` samples of a range, ascending; maintenance of the I/O pool.
   virtual void sample_sizes(
       TableIncarnation incarnation, const RingRange& range, size_t count,
       std::move_only_function<void(Result<std::vector<SizeSample>>)> done) = 0;
@@ -151,6 +178,9 @@ class Store {
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
   virtual StoreStatistics statistics() = 0;
+  virtual const StoreStatus& status() const = 0;
+  /// Runs after each change of status(), in an event of its own. Null: nobody wants to know.
+  virtual void on_status(StatusListener changed) = 0;
   /// The newest timestamp ever applied to the table's bucket of this partition (the bucket mark);
   /// kNoTimestamp if none.
   virtual int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) = 0;
@@ -167,7 +197,7 @@ struct StoreOptions {
   uint64_t row_cache_bytes = 16u << 20;     // of each store
   uint64_t write_buffer_bytes = 64u << 20;  // of rows in memory before they go to a file
   uint64_t write_buffers_total_bytes = 0;   // of all stores of a node; 0: four memtables per store
-  uint32_t background_threads = 1;          // of all stores of a node
+  uint32_t background_threads = 2;          // of all stores of a node
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
   bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
@@ -184,6 +214,9 @@ class StoreFactory {
 };
 
 /// The real engine.
-std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger);
+/// `files`: where the stores are, for tests; null: as `options` says.
+std::unique_ptr<StoreFactory> make_rocks_store_factory(
+    const StoreOptions& options, Logger logger,
+    std::shared_ptr<rocksdb::FileSystem> files = nullptr);
 
 }  // namespace tetrad::storage

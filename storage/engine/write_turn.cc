@@ -302,7 +302,7 @@ void WriteTurn::start_sync() {
   ++figures_.syncs;
   const auto synced = std::make_shared<Result<void>>();
   pool_.run(
-      reactor_, lane_,
+      reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, synced] {
         if (const RocksDatabase::Visit visit(*database); visit) *synced = database->sync_log();
       },
@@ -322,7 +322,7 @@ void WriteTurn::write_group() {
   in_flight_->batch = std::exchange(current_, std::make_unique<Batch>());
   queued_bytes_ += in_flight_->batch->bytes();
   pool_.run(
-      reactor_, lane_,
+      reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, job = in_flight_] {
         const RocksDatabase::Visit visit(*database);
         if (!visit || job->written) return;
@@ -371,6 +371,7 @@ void WriteTurn::take_failure(Error error) {
   if (error.code != ErrorCode::kCorruption) error.code = ErrorCode::kIo;
   logger_.error("store_failed error=\"{}\"", error.message);
   failure_ = std::move(error);
+  if (failed_) failed_(*failure_);
   queued_bytes_ = 0;
   auto parked = std::exchange(parked_, {});
   parked.push_back(std::exchange(current_, std::make_unique<Batch>()));

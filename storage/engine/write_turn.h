@@ -2,10 +2,10 @@
 // Writing: everything applied in one turn of the loop becomes one RocksDB write.
 //
 // Periodic: the write happens on the loop at the turn's end and never waits (no_slowdown). When
-// RocksDB is behind, batches are parked in order and tried again; the log is synced from the I/O
-// pool every sync period while there is something to sync. Group: the write is synced on the I/O
-// pool; what is applied meanwhile becomes the next batch. The first failure of a write or a sync is
-// the last word (fsyncgate): nothing is taken any more.
+// RocksDB is behind, batches are parked in order and tried again; the log is synced by its
+// commit thread every sync period while there is something to sync. Group: the write is synced by
+// the commit thread; what is applied meanwhile becomes the next batch. The first failure of a write
+// or a sync is the last word (fsyncgate): nothing is taken any more.
 #pragma once
 
 #include <deque>
@@ -47,7 +47,7 @@ class WriteTurn {
     uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0, written_back = 0;
   };
 
-  /// All references outlive this. `lane` of the I/O pool is this store's alone.
+  /// All references outlive this. `lane` of the commit threads is this store's alone.
   WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
             uint32_t lane, const StoreOptions& options, BucketMarks& marks, TablesKnown& tables,
             Logger logger);
@@ -75,6 +75,8 @@ class WriteTurn {
   Result<void> finish();
 
   bool behind() const { return !parked_.empty(); }
+  /// Runs once, inside the call that found the disk failed.
+  void on_failure(std::function<void(const Error&)> failed) { failed_ = std::move(failed); }
   const Figures& figures() const { return figures_; }
 
  private:
@@ -115,6 +117,7 @@ class WriteTurn {
   bool unsynced_ = false, syncing_ = false;
   base::Reactor::TimerId sync_timer_ = 0, retry_timer_ = 0;
   std::optional<Error> failure_;
+  std::function<void(const Error&)> failed_;
   Figures figures_;
 
   Bytes key_;                       // scratch

@@ -458,7 +458,7 @@ def register_again_and_again(_):
 def refuses_to_start(node):
     """a second node on the same data, a public address, unknown options, bad values: one line, exit code 2"""
     for arguments, words in (((), "in use"), (("--listen-address", "0.0.0.0"), "listen_address"), (("--listen-address", "192.0.2.1"), "insecure-listen"),
-                             (("--no-such-option", "1"), "no-such-option"), (("--io-threads", "0"), "io_threads"), (("--log-level", "loud"), "log_level"),
+                             (("--no-such-option", "1"), "no-such-option"), (("--io-threads", "1000"), "io_threads"), (("--log-level", "loud"), "log_level"),
                              (("--config", "/no/such/file.yaml"), "/no/such/file.yaml"), (("--native-port", "9042x"), "native_port"),
                              (("--data-directory", f"{node.folder}/none", "--data-disk-usage-max-disk-size", "1000000GiB"), "data_disk_usage_max_disk_size")):
         code, said = node.refused(*arguments)

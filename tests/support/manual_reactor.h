@@ -127,15 +127,23 @@ class ManualReactor final : public base::Reactor {
 /// everything back for a while.
 class InlineIoPool final : public base::IoPool {
  public:
-  void run(base::Reactor& reactor, uint32_t lane, base::Callback work,
+  void run(base::Reactor& reactor, base::IoDuty, uint32_t, base::Callback work,
            base::Callback done) override {
-    (void)lane;
-    ++run_count_;
-    if (held_) {
-      waiting_.push_back({&reactor, std::move(work), std::move(done)});
-      return;
-    }
-    start({&reactor, std::move(work), std::move(done)});
+    take({&reactor, std::move(work), std::move(done)});
+  }
+  void read(base::Reactor& reactor, base::Deadline deadline, base::Callback work,
+            ReadDone done) override {
+    const auto began = std::make_shared<Result<void>>();
+    take({&reactor,
+          [&reactor, deadline, began, work = std::move(work)]() mutable {
+            if (reactor.now_us() < deadline.at_us) {
+              work();
+            } else {
+              *began = fail(ErrorCode::kTimedOut, "too late");
+            }
+            work = nullptr;
+          },
+          [began, done = std::move(done)]() mutable { done(std::move(*began)); }});
   }
   void hold() { held_ = true; }
   void release() {
@@ -151,6 +159,14 @@ class InlineIoPool final : public base::IoPool {
     base::Reactor* reactor;
     base::Callback work, done;
   };
+  void take(Job job) {
+    ++run_count_;
+    if (held_) {
+      waiting_.push_back(std::move(job));
+      return;
+    }
+    start(std::move(job));
+  }
   static void start(Job job) {
     base::Reactor& reactor = *job.reactor;
     reactor.post([work = std::move(job.work), done = std::move(job.done)]() mutable {

@@ -65,10 +65,12 @@ size_t copies_of(SimCluster& cluster, const std::string& key) {
       command.partition_key = key;
       command.position = position;
       bool found = false, done = false;
-      cluster[i].store(member.store).read(command, [&](Result<storage::ReadResult> result) {
-        done = true;
-        found = result && result->live_row_count == 1;
-      });
+      cluster[i]
+          .store(member.store)
+          .read(command, base::kNoDeadline, [&](Result<storage::ReadResult> result) {
+            done = true;
+            found = result && result->live_row_count == 1;
+          });
       cluster.world().run_until([&] { return done; }, 1'000'000);
       copies += found ? 1 : 0;
     }

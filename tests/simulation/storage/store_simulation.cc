@@ -212,7 +212,8 @@ class StoreRun {
     // A read of before it is acknowledged may put back what it has joined, but not over it.
     std::optional<bool> read;
     if (random_.one_in(3))
-      store_->read(command_of(static_cast<int>(which)), [&](const auto&) { read = true; });
+      store_->read(command_of(static_cast<int>(which)), base::kNoDeadline,
+                   [&](const auto&) { read = true; });
     else
       read = true;
     if (const auto result = wait(answer); !result) wrong_ = result.error().message;
@@ -329,7 +330,7 @@ class StoreRun {
     store_->retire(incarnation_);
     ReadCommand command = command_of(0);
     std::optional<bool> refused;
-    store_->read(command, [&](const Result<ReadResult>& result) {
+    store_->read(command, base::kNoDeadline, [&](const Result<ReadResult>& result) {
       refused = !result && result.error().code == ErrorCode::kStaleSchema;
     });
     if (!wait(refused)) wrong_ = "a table that is gone was read";
@@ -354,7 +355,7 @@ class StoreRun {
     ReadCommand command = command_of(which);
     command.live_only = live_only;
     std::optional<bool> answered;
-    store_->read(command, [&](const Result<ReadResult>& result) {
+    store_->read(command, base::kNoDeadline, [&](const Result<ReadResult>& result) {
       answered = true;
       if (!result) {
         wrong_ = result.error().message;

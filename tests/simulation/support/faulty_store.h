@@ -31,10 +31,12 @@ class FaultyStore final : public storage::Store {
     write(mutation, true, std::move(done));
   }
 
-  void read(storage::ReadCommand command, ReadCallback done) override {
+  void read(storage::ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (fails(StoreCall::kRead, done)) return;
-    hold_or_run([this, command = std::move(command), done = std::move(done)]() mutable {
-      inner_->read(std::move(command), std::move(done));
+    hold_or_run([this, deadline, command = std::move(command), done = std::move(done)]() mutable {
+      if (reactor_.now_us() >= deadline.at_us)
+        return done(fail(ErrorCode::kTimedOut, "the read waited until its time was over"));
+      inner_->read(std::move(command), deadline, std::move(done));
     });
   }
   std::optional<Result<storage::ReadEnd>> read_here(const storage::ReadCommand& command,
@@ -95,6 +97,8 @@ class FaultyStore final : public storage::Store {
     statistics.writes_stopped |= !parked_.empty();
     return statistics;
   }
+  const storage::StoreStatus& status() const override { return inner_->status(); }
+  void on_status(StatusListener changed) override { inner_->on_status(std::move(changed)); }
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
     return inner_->high_water_timestamp(incarnation, position);
   }

@@ -173,12 +173,13 @@ class SimNode {
     if (on_rocks) {
       if (!is_up() && !dead_) dead_ = std::make_unique<Dead>(*this);
       (is_up() ? life_->stores.at(number)->inner() : *dead_->stores.at(number))
-          .read(std::move(command), take);
+          .read(std::move(command), base::kNoDeadline, take);
       world_.run_until([&] { return answer.has_value(); }, 1'000'000);
     } else {
       SimReactor reactor(world_, 0);
       SimIoPool pool(world_);
-      open_store(*factory(), number, reactor, pool)->read(std::move(command), take);
+      open_store(*factory(), number, reactor, pool)
+          ->read(std::move(command), base::kNoDeadline, take);
     }
     if (!answer) return fail(ErrorCode::kServerError, "no answer");
     return std::move(*answer);

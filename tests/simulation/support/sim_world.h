@@ -128,23 +128,41 @@ class SimReactor final : public base::Reactor {
   TimerId next_timer_ = 1;
 };
 
-/// A disk's threads: the work runs as a later event, then `done` on the reactor. Lanes keep order
-/// because everything does.
+/// A disk's threads: the work runs as a later event, then `done` on the reactor. Each log, each
+/// lane of maintenance and the readers have a queue of their own; nothing keeps order between them.
 class SimIoPool final : public base::IoPool {
  public:
   explicit SimIoPool(World& world) : world_(world) {}
-  void run(base::Reactor& reactor, uint32_t, base::Callback work, base::Callback done) override {
-    last_us_ =
-        std::max(last_us_, world_.now_us() + 50 + static_cast<int64_t>(world_.random().below(200)));
-    reactor.call_at(last_us_, [work = std::move(work), done = std::move(done)]() mutable {
+  void run(base::Reactor& reactor, base::IoDuty duty, uint32_t lane, base::Callback work,
+           base::Callback done) override {
+    int64_t at_us = some_time_later();
+    if (duty != base::IoDuty::kMaintenance || lane != 0) {
+      int64_t& last_us = last_us_[{duty, lane}];
+      at_us = last_us = std::max(last_us, at_us);
+    }
+    reactor.call_at(at_us, [work = std::move(work), done = std::move(done)]() mutable {
       work();
       done();
     });
   }
+  void read(base::Reactor& reactor, base::Deadline deadline, base::Callback work,
+            ReadDone done) override {
+    reactor.call_at(some_time_later(), [&reactor, deadline, work = std::move(work),
+                                        done = std::move(done)]() mutable {
+      if (reactor.now_us() >= deadline.at_us)
+        return done(fail(ErrorCode::kTimedOut, "the read waited until its time was over"));
+      work();
+      done({});
+    });
+  }
 
  private:
+  int64_t some_time_later() {
+    return world_.now_us() + 50 + static_cast<int64_t>(world_.random().below(200));
+  }
+
   World& world_;
-  base::MonotonicUs last_us_ = 0;
+  std::map<std::pair<base::IoDuty, uint32_t>, base::MonotonicUs> last_us_;
 };
 
 }  // namespace tetrad::simulation

@@ -18,9 +18,11 @@ std::vector<base::Hash128> digests_of(SimCluster& cluster, const replication::Ta
       if (cluster[n].node().self() != member.host) continue;
       auto command = row_read(table.incarnation, key, 1);
       command.live_only = false;
-      cluster[n].store(member.store).read(command, [&](Result<storage::ReadResult> read) {
-        if (read) digests.push_back(storage::digest_of(*read));
-      });
+      cluster[n]
+          .store(member.store)
+          .read(command, base::kNoDeadline, [&](Result<storage::ReadResult> read) {
+            if (read) digests.push_back(storage::digest_of(*read));
+          });
     }
   }
   return digests;

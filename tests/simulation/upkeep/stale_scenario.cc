@@ -21,9 +21,11 @@ bool is_anywhere(SimCluster& cluster, TableIncarnation incarnation) {
       if (cluster[n].node().self() != member.host) continue;
       auto command = row_read(incarnation, kKey, 1);
       command.live_only = false;
-      cluster[n].store(member.store).read(command, [&](Result<storage::ReadResult> read) {
-        found |= !read || !read->partitions.empty();
-      });
+      cluster[n]
+          .store(member.store)
+          .read(command, base::kNoDeadline, [&](Result<storage::ReadResult> read) {
+            found |= !read || !read->partitions.empty();
+          });
     }
   }
   return found;

@@ -176,7 +176,7 @@ struct StoreRig {
   }
   Result<ReadResult> read(const ReadCommand& command) {
     std::optional<Result<ReadResult>> answer;
-    store->read(command, [&](Result<ReadResult> r) { answer = std::move(r); });
+    store->read(command, base::kNoDeadline, [&](Result<ReadResult> r) { answer = std::move(r); });
     REQUIRE(comes([&] { return answer.has_value(); }));
     return std::move(*answer);
   }

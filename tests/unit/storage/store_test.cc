@@ -469,7 +469,7 @@ TEST_CASE("a read that needs a file comes from the pool, over the state at its c
   rig.pool.hold();
   std::optional<Result<ReadResult>> answer;
   ReadCommand c = partition_read(7000, "p7");
-  rig.store->read(c, [&](Result<ReadResult> r) { answer = std::move(r); });
+  rig.store->read(c, base::kNoDeadline, [&](Result<ReadResult> r) { answer = std::move(r); });
   CHECK_FALSE(answer.has_value());
   rig.store->apply(row_mutation(7000, "p7", "zzzz", inserted(9, "later")), [](Result<void>) {});
   rig.reactor.run_turn();
@@ -503,7 +503,7 @@ TEST_CASE("closing while reads and writes are under way answers all of them") {
     fill(rig, 3, 3000);
     rig.pool.hold();
     std::vector<std::string> answers;
-    rig.store->read(range_read(), [&](Result<ReadResult> r) {
+    rig.store->read(range_read(), base::kNoDeadline, [&](Result<ReadResult> r) {
       answers.push_back(r ? "read" : r.error().message);
     });
     rig.store->apply(row_mutation(1, "x", "a", inserted(5, "v")),

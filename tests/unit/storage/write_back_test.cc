@@ -86,7 +86,8 @@ std::string write_then_read_in_one_turn() {
   std::optional<Result<void>> applied;
   rig.store->apply(update("a", 20, "mine"), [&](Result<void> r) { applied = std::move(r); });
   std::optional<Result<ReadResult>> read;
-  rig.store->read(one_row("a"), [&](Result<ReadResult> r) { read = std::move(r); });
+  rig.store->read(one_row("a"), base::kNoDeadline,
+                  [&](Result<ReadResult> r) { read = std::move(r); });
   REQUIRE(read.has_value());
   CHECK(value_of(*read) == "v9");  // not acknowledged yet, so not to be seen
   REQUIRE(rig.comes([&] { return applied.has_value(); }));
@@ -103,7 +104,8 @@ std::string write_while_the_pool_reads() {
   update_often(rig, "b", 9);
   std::optional<Result<ReadResult>> read;
   rig.pool.hold();
-  rig.store->read(partition_read(1, "p"), [&](Result<ReadResult> r) { read = std::move(r); });
+  rig.store->read(partition_read(1, "p"), base::kNoDeadline,
+                  [&](Result<ReadResult> r) { read = std::move(r); });
   REQUIRE(!read.has_value());
   REQUIRE(rig.apply(update("b", 20, "mine")).has_value());
   rig.pool.release();
