@@ -75,6 +75,15 @@ struct DataMutants {
   bool stale_stamp_acked = false;    // rule 28: a replica that has seen a later stamp is not heeded
   bool applied_not_learned = false;  // rule 29: what others have applied is not learned from them
   bool voters_even = false;          // rule 30: two voters
+  bool formats_ungated = false;      // what is written is of the newest format at once
+  bool unread_command_skipped = false;  // a committed command that cannot be read is left out
+
+  // Formation, hints.
+  bool first_seed_founds = false;      // the first seed founds although others say nothing
+  bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal
+  bool wanted_id_ignored = false;      // a node answers for the id that had its address before
+  bool hint_count_per_remove = false;  // hints are counted down as they are removed, page by page
+  bool hint_past_horizon = false;      // a hint from before the horizon is sent and taken
 };
 
 #ifdef TETRAD_DATA_MUTANTS

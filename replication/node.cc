@@ -27,6 +27,7 @@ MetaServiceOptions meta_options(const NodeOptions& options) {
   meta.tick_us = options.raft_tick_us;
   meta.snapshot_every = options.raft_snapshot_every;
   meta.voter_away_us = options.voter_away_us;
+  meta.format = options.format;
   meta.fatal = options.fatal;
   return meta;
 }
@@ -43,6 +44,7 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   formation.self.rack = options.rack;
   formation.self.store_count = options.store_count;
   formation.self.version = options.version;
+  formation.self.format = options.format;
   formation.seeds = options.seeds;
   formation.cluster_name = options.cluster_name;
   formation.retry_us = options.join_retry_us;

@@ -53,6 +53,8 @@ struct NodeOptions {
   std::string data_center = "datacenter1", rack = "rack1";
   std::string cluster_name = "Tetrad";
   std::string version;
+  /// The newest that this node reads; tests make an older program of it.
+  ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;
   uint32_t store_count = 1;
   /// Shards of this node; store s belongs to shard s % shard_count. From shard 0 messages to the

@@ -80,6 +80,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
     }
   };
   const auto repairs = std::make_shared<Repairs>();
+  const ClusterFormat format = meta_.snapshot()->format;
   if (TETRAD_MUTANT(merge_not_written)) merged.repairs.clear();
   for (size_t i = 0; i < merged.repairs.size(); ++i) {
     const StoreAddress replica = gathering->data[i].from;
@@ -100,7 +101,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
                         [finished](Result<void> result) { finished(result.has_value()); });
       } else {
         rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
-                  encode_mutate(epoch, mutation, {}, seen.repaired_us), options.deadline,
+                  encode_mutate(format, epoch, mutation, {}, seen.repaired_us), options.deadline,
                   [finished](Result<Bytes> answer) { finished(answer.has_value()); });
       }
     }

@@ -55,6 +55,7 @@ struct CoordinatorImpl::WriteOperation {
   size_t parts_pending = 0;
   size_t failed_part = 0;
   std::optional<int64_t> server_timestamp_us, mark_us;
+  ClusterFormat format = kFormatFirst;
   bool decided = false;
   TracePtr trace;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
@@ -304,7 +305,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     return;
   }
   if (encoded.empty())
-    encoded = encode_mutate(part.epoch, part.mutation,
+    encoded = encode_mutate(operation->format, part.epoch, part.mutation,
                             operation->server_timestamp_us);  // once for all the others
   rpc_.call(replica.host, replica.store, Verb::kMutate, encoded, deadline,
             [this, alive, operation, index, replica](Result<Bytes> answer) {
@@ -404,6 +405,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
   TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
                 plan_write(mutations, options, *state));
   operation->server_timestamp_us = options.server_timestamp_us;
+  operation->format = state->format;
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;

@@ -104,8 +104,8 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
       }
       rpc_.call(
           replica.host, replica.store, Verb::kMutateMerged,
-          encode_mutate(tablet->epoch, hint.mutation, {}, tablet->repaired_us), deadline,
-          [finished, i](Result<Bytes> answer) {
+          encode_mutate(state->format, tablet->epoch, hint.mutation, {}, tablet->repaired_us),
+          deadline, [finished, i](Result<Bytes> answer) {
             const bool gone = !answer && answer.error().code == ErrorCode::kStaleSchema;
             finished(i, answer ? Outcome::kReplayed : gone ? Outcome::kDropped : Outcome::kKept);
           });

@@ -28,7 +28,7 @@ bool same_but_for_ring(const NodeInfo& known, const NodeInfo& now) {
   return known.address == now.address && known.native_port == now.native_port &&
          known.internode_port == now.internode_port && known.admin_port == now.admin_port &&
          known.data_center == now.data_center && known.rack == now.rack &&
-         known.version == now.version;
+         known.version == now.version && known.format == now.format;
 }
 
 Result<Uuid> uuid_of(BytesView bytes) {
@@ -52,7 +52,7 @@ Result<JoinRequest> decode_join(BytesView body) {
   request.cluster_id = Uuid::from_bytes(cluster);
   TETRAD_TRY(const BytesView name, in.read_bytes());
   request.cluster_name = std::string(name);
-  TETRAD_TRY(request.node, decode_node_info(in));
+  TETRAD_TRY(request.node, decode_node_info(kFormatFirst, in));
   TETRAD_TRY(request.token_seed, in.read_u64());
   return request;
 }
@@ -251,7 +251,7 @@ Bytes Formation::join_request() const {
   writer.bytes(options_.cluster_name);
   NodeInfo node = options_.self;
   node.host = identity_.host;
-  encode_node_info(node, writer);
+  encode_node_info(node, kFormatFirst, writer);
   writer.u64(token_seed_);
   return body;
 }

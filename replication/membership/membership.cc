@@ -9,8 +9,9 @@
 namespace tetrad::replication {
 
 namespace {
+/// Later programs append fields, which earlier ones pass over, and leave the number as it is.
 constexpr uint8_t kHeartbeatFormat = 1;
-}
+}  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
                        MembershipOptions options, Logger logger)

@@ -39,11 +39,18 @@ Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex ind
   node.state = NodeState::kNormal;
   node.tokens = partitioner::choose_tokens({}, partitioner::kTokensPerNode, body.token_seed);
   state.nodes[node.host] = std::move(node);
+  state.find_format();
   return {};
 }
 
 Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
   NodeInfo node = body.node;
+  if (node.format < state.format) {
+    return fail(ErrorCode::kConfig,
+                "the program of host {} is too old for this cluster: it reads format {}, all "
+                "nodes write format {}; start a later one",
+                node.host.to_string(), node.format, state.format);
+  }
   const auto known = state.nodes.find(node.host);
   if (known == state.nodes.end()) {
     std::vector<partitioner::RingNode> others;
@@ -64,6 +71,7 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
     node.store_count = known->second.store_count;
   }
   state.nodes[node.host] = std::move(node);
+  state.find_format();
   return {};
 }
 
@@ -94,6 +102,7 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
   if (body.state == NodeState::kRemoved && is_named(state, body.host))
     return fail(ErrorCode::kConflict, "host {} still has replicas", body.host.to_string());
   now = body.state;
+  state.find_format();
   return {};
 }
 

@@ -2,6 +2,8 @@
 // Bytes of metadata commands.
 #include "replication/meta/meta_command.h"
 
+#include <charconv>
+
 #include "base/ring_position_io.h"
 
 namespace tetrad::replication {
@@ -11,10 +13,12 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kCommandFormat = 3;
+constexpr uint8_t kCommandFormat = 4;
+constexpr uint8_t kCommandFormatFirst = 3;  // written while the cluster's format is the first
 constexpr uint8_t kFormatWithoutChangeLogs = 1;
 constexpr uint8_t kFormatWithoutThroughput = 2;
 constexpr uint64_t kTokensMax = 4096;
+constexpr std::string_view kFormatMark = "+format.";
 
 enum class CommandType : uint8_t {
   kBootstrapCluster = 1,
@@ -80,34 +84,38 @@ Result<std::vector<TableId>> read_table_ids(ByteReader& in) {
   return ids;
 }
 
-CommandType write_body(const BootstrapCluster& body, ByteWriter& out) {
+ClusterFormat cluster_format_of(uint8_t command_format) {
+  return command_format > kCommandFormatFirst ? kFormatNumbered : kFormatFirst;
+}
+
+CommandType write_body(const BootstrapCluster& body, ClusterFormat format, ByteWriter& out) {
   out.raw(body.cluster_id.view());
   out.bytes(body.cluster_name);
   out.bytes(body.secret);
-  encode_node_info(body.node, out);
+  encode_node_info(body.node, format, out);
   out.u64(body.token_seed);
   return CommandType::kBootstrapCluster;
 }
 
-Result<BootstrapCluster> read_bootstrap(ByteReader& in) {
+Result<BootstrapCluster> read_bootstrap(uint8_t format, ByteReader& in) {
   BootstrapCluster body;
   TETRAD_TRY(body.cluster_id, read_uuid(in));
   TETRAD_TRY(body.cluster_name, read_string(in));
   TETRAD_TRY(body.secret, read_string(in));
-  TETRAD_TRY(body.node, decode_node_info(in));
+  TETRAD_TRY(body.node, decode_node_info(cluster_format_of(format), in));
   TETRAD_TRY(body.token_seed, in.read_u64());
   return body;
 }
 
-CommandType write_body(const PutNode& body, ByteWriter& out) {
-  encode_node_info(body.node, out);
+CommandType write_body(const PutNode& body, ClusterFormat format, ByteWriter& out) {
+  encode_node_info(body.node, format, out);
   out.u64(body.token_seed);
   return CommandType::kPutNode;
 }
 
-Result<PutNode> read_put_node(ByteReader& in) {
+Result<PutNode> read_put_node(uint8_t format, ByteReader& in) {
   PutNode body;
-  TETRAD_TRY(body.node, decode_node_info(in));
+  TETRAD_TRY(body.node, decode_node_info(cluster_format_of(format), in));
   TETRAD_TRY(body.token_seed, in.read_u64());
   return body;
 }
@@ -338,11 +346,11 @@ Result<ForgetRetired> read_forget_retired(ByteReader& in) {
 Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCommand& command) {
   switch (type) {
     case CommandType::kBootstrapCluster: {
-      TETRAD_TRY(command.body, read_bootstrap(in));
+      TETRAD_TRY(command.body, read_bootstrap(format, in));
       return {};
     }
     case CommandType::kPutNode: {
-      TETRAD_TRY(command.body, read_put_node(in));
+      TETRAD_TRY(command.body, read_put_node(format, in));
       return {};
     }
     case CommandType::kSetNodeState: {
@@ -383,7 +391,7 @@ Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCom
 
 }  // namespace
 
-void encode_node_info(const NodeInfo& node, ByteWriter& out) {
+void encode_node_info(const NodeInfo& node, ClusterFormat format, ByteWriter& out) {
   out.raw(node.host.value.view());
   out.bytes(node.address);
   out.u16(node.native_port);
@@ -395,10 +403,34 @@ void encode_node_info(const NodeInfo& node, ByteWriter& out) {
   for (const int64_t token : node.tokens) out.i64(token);
   out.varint(node.store_count);
   out.u8(static_cast<uint8_t>(node.state));
-  out.bytes(node.version);
+  if (format >= kFormatNumbered) {
+    out.bytes(node.version);
+    out.varint(node.format);
+  } else if (node.format > kFormatFirst) {
+    out.bytes(fmt::format("{}{}{}", node.version, kFormatMark, node.format));
+  } else {
+    out.bytes(node.version);
+  }
 }
 
-Result<NodeInfo> decode_node_info(ByteReader& in) {
+namespace {
+
+/// Takes the format off a version that carries it.
+void part_version(NodeInfo& node) {
+  const size_t mark = node.version.rfind(kFormatMark);
+  if (mark == std::string::npos) return;
+  const std::string_view digits = std::string_view(node.version).substr(mark + kFormatMark.size());
+  uint32_t format = 0;
+  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), format);
+  if (status != std::errc() || end != digits.data() + digits.size() || format <= kFormatFirst)
+    return;  // not ours
+  node.format = format;
+  node.version.resize(mark);
+}
+
+}  // namespace
+
+Result<NodeInfo> decode_node_info(ClusterFormat format, ByteReader& in) {
   NodeInfo node;
   TETRAD_TRY(node.host.value, read_uuid(in));
   TETRAD_TRY(node.address, read_string(in));
@@ -418,6 +450,12 @@ Result<NodeInfo> decode_node_info(ByteReader& in) {
     return fail(ErrorCode::kCorruption, "{} stores of a node", node.store_count);
   TETRAD_TRY(node.state, read_node_state(in));
   TETRAD_TRY(node.version, read_string(in));
+  if (format >= kFormatNumbered) {
+    TETRAD_TRY(node.format, read_u32(in));
+    if (node.format < kFormatFirst) return fail(ErrorCode::kCorruption, "a node of format 0");
+  } else {
+    part_version(node);
+  }
   return node;
 }
 
@@ -435,14 +473,19 @@ Result<Throughput> decode_throughput(ByteReader& in) {
   return throughput;
 }
 
-Bytes encode_meta_command(const MetaCommand& command) {
+Bytes encode_meta_command(const MetaCommand& command, ClusterFormat format) {
   Bytes body;
   ByteWriter body_writer(body);
-  const CommandType type =
-      std::visit([&](const auto& b) { return write_body(b, body_writer); }, command.body);
+  const auto write = [&](const auto& of_type) {
+    if constexpr (requires { of_type.node; })
+      return write_body(of_type, format, body_writer);
+    else
+      return write_body(of_type, body_writer);
+  };
+  const CommandType type = std::visit(write, command.body);
   Bytes out;
   ByteWriter writer(out);
-  writer.u8(kCommandFormat);
+  writer.u8(format >= kFormatNumbered ? kCommandFormat : kCommandFormatFirst);
   writer.u8(static_cast<uint8_t>(type));
   writer.raw(command.id.view());
   writer.raw(command.origin.value.view());
@@ -450,11 +493,14 @@ Bytes encode_meta_command(const MetaCommand& command) {
   return out;
 }
 
-Result<MetaCommand> decode_meta_command(BytesView encoded) {
+Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format < kFormatWithoutChangeLogs || format > kCommandFormat)
+  if (format < kFormatWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata command format {}", format);
+  if (format > kCommandFormat || cluster_format_of(format) > known)
+    return fail(ErrorCode::kConfig, "a metadata command of a later program (its version {})",
+                format);
   TETRAD_TRY(const uint8_t type, in.read_u8());
   MetaCommand command;
   TETRAD_TRY(command.id, read_uuid(in));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is proposed to the metadata group, and what it does to the state.
 //
-//   command := u8 version (3; 2 has no throughputs, 1 no change logs), u8 type, 16 B command id, 16
-//   B origin host id, body
+//   command := u8 version (4; 3 has no numbers of formats in nodes, 2 no throughputs, 1 no change
+//              logs), u8 type, 16 B command id, 16 B origin host id, body
 // The types are in logs and snapshots: never renumber.
 #pragma once
 
@@ -94,12 +94,15 @@ using MetaCommandBody = decltype(MetaCommand::body);
 /// Longest command that is taken.
 inline constexpr size_t kMetaCommandBytesMax = 16u << 20;
 
-Bytes encode_meta_command(const MetaCommand& command);
-/// Errors: kCorruption.
-Result<MetaCommand> decode_meta_command(BytesView encoded);
+/// `format`: of the state that the proposer knows, which every node reads.
+Bytes encode_meta_command(const MetaCommand& command, ClusterFormat format);
+/// Errors: kCorruption; kConfig: a later program's, of a format above `known`.
+Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known = kFormatNewest);
 
-void encode_node_info(const NodeInfo& node, base::ByteWriter& out);
-Result<NodeInfo> decode_node_info(base::ByteReader& in);
+/// While the cluster's format is the first, a node's own stands behind its version, as older
+/// programs keep and hand on what they take for a version: "0.4.0+format.2".
+void encode_node_info(const NodeInfo& node, ClusterFormat format, base::ByteWriter& out);
+Result<NodeInfo> decode_node_info(ClusterFormat format, base::ByteReader& in);
 
 struct MetaApplied {
   MetaSnapshot state;

@@ -75,7 +75,7 @@ Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) 
   options.tick_us = options_.tick_us;
   options.snapshot_every = options_.snapshot_every;
   RaftDriverHooks hooks;
-  hooks.apply = [this](RaftIndex index, BytesView command) { on_apply(index, command); };
+  hooks.apply = [this](RaftIndex index, BytesView command) { return on_apply(index, command); };
   hooks.applied = [this](RaftIndex index) { on_applied(index); };
   hooks.image = [this] {
     Bytes image;
@@ -106,12 +106,15 @@ void MetaServiceImpl::sync_applied(std::function<void()> done) {
 
 // Applying.
 
-void MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
-  const auto command = decode_meta_command(encoded);
+Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
+  const auto command = decode_meta_command(encoded, options_.format);
+  if (!command && TETRAD_MUTANT(unread_command_skipped)) return {};
   if (!command) {
-    // The same bytes on every node, so every node skips it.
-    logger_.error("metadata command skipped index={} reason={}", index, command.error().message);
-    return;
+    // Nodes with a later program apply it: who left it out would have another state for good.
+    return fail(command.error().code,
+                "the committed metadata command {} cannot be read by this program ({}); start the "
+                "program of the other nodes",
+                index, command.error().message);
   }
   MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
   if (command->origin != self()) to_tell_.emplace_back(MetaIndex{index}, command->origin);
@@ -125,6 +128,7 @@ void MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
         if (!alive.expired()) setter.set(answer);
     });
   }
+  return {};
 }
 
 MetaIndex MetaServiceImpl::applied_by_shards() const {
@@ -171,7 +175,7 @@ void MetaServiceImpl::on_applied(RaftIndex) {
 }
 
 Result<void> MetaServiceImpl::on_install(BytesView image) {
-  TETRAD_TRY(MetaSnapshot state, decode_meta_state(image));
+  TETRAD_TRY(MetaSnapshot state, decode_meta_state(image, options_.format));
   publish(std::move(state));
   return {};
 }
@@ -356,7 +360,8 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose(MetaCommandBody body, base::Dea
   command.origin = self();
   command.body = std::move(body);
   const Uuid id = command.id;
-  const Bytes encoded = encode_meta_command(command);
+  const Bytes encoded = encode_meta_command(
+      command, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format);
   if (encoded.size() > kMetaCommandBytesMax)
     co_return fail(ErrorCode::kLimit, "a metadata command of {} bytes, at most {}", encoded.size(),
                    kMetaCommandBytesMax);
@@ -447,7 +452,13 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
                                            RpcNode::Reply reply) {
   const auto hops = body.empty() ? kHopsMax : static_cast<uint8_t>(body[0]);
   Bytes encoded = body.empty() ? Bytes() : body.substr(1);
-  const auto command = decode_meta_command(encoded);
+  const auto command = decode_meta_command(
+      encoded, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format);
+  if (!command && command.error().code == ErrorCode::kConfig) {
+    // Who proposes it knows sooner than this node that all of them read it.
+    reply.error(Error(ErrorCode::kUnavailable, command.error().message));
+    co_return;
+  }
   if (!command || encoded.size() > kMetaCommandBytesMax) {
     reply.error(Error(ErrorCode::kCorruption, "a metadata command that cannot be read"));
     co_return;

@@ -26,6 +26,7 @@ struct MetaServiceOptions {
   uint64_t snapshot_every = 1000;
   int64_t voter_away_us = 30'000'000;        // a voter silent so long is replaced
   int64_t schema_agreement_us = 10'000'000;  // how long a DDL waits for live nodes
+  ClusterFormat format = kFormatNewest;      // the newest that this node reads
   std::function<void(const Error&)> fatal;   // the process must end
 };
 
@@ -92,7 +93,7 @@ class MetaServiceImpl final : public MetaService {
   Task<Result<Answer>> propose_here(Bytes command, Uuid id, base::Deadline deadline);
   Task<void> serve_proposal(Bytes body, base::Deadline deadline, RpcNode::Reply reply);
   std::optional<HostId> whom_to_ask();
-  void on_apply(RaftIndex index, BytesView command);
+  Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image);
   void on_role_change(const RaftRoleChange& change);

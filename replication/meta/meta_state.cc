@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The metadata state and its bytes.
 //
-//   state := u8 version (3; 2 has no throughputs, 1 no change logs), 16 B cluster id, name, secret,
+//   state := u8 version (4; 3 has no numbers of formats in its nodes, 2 no throughputs, 1 no change
+//            logs), 16 B cluster id, name, secret,
 //            varint applied, varint schema version, schema objects, nodes, tables, retired,
 //            settings, varint next incarnation, varint next tablet id, outcomes
 //   table := 16 B id, keyspace, name, varint incarnation, varint max partition MB,
 //            varint incarnation of the change log (0: none), throughput, tablet map
 // Lists are a varint count and their parts; texts are a varint size and bytes.
 #include "replication/meta/meta_state.h"
+
+#include <algorithm>
 
 #include "base/hash.h"
 #include "replication/meta/meta_command.h"
@@ -19,7 +22,8 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kStateFormat = 3;
+constexpr uint8_t kStateFormat = 4;
+constexpr uint8_t kStateFormatFirst = 3;  // written while the cluster's format is the first
 constexpr uint8_t kFormatWithoutChangeLogs = 1;
 constexpr uint8_t kFormatWithoutThroughput = 2;
 
@@ -132,13 +136,18 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
   return {};
 }
 
+ClusterFormat cluster_format_of(uint8_t state_format) {
+  return state_format > kStateFormatFirst ? kFormatNumbered : kFormatFirst;
+}
+
 Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& state) {
   TETRAD_TRY(const uint64_t nodes, in.read_varint());
   for (uint64_t i = 0; i < nodes; ++i) {
-    TETRAD_TRY(NodeInfo node, decode_node_info(in));
+    TETRAD_TRY(NodeInfo node, decode_node_info(cluster_format_of(format), in));
     const HostId host = node.host;
     state.nodes.emplace(host, std::move(node));
   }
+  state.find_format();
   TETRAD_TRY(const uint64_t tables, in.read_varint());
   std::map<TableId, std::shared_ptr<const TableInfo>> by_id;
   std::map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
@@ -159,6 +168,14 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
 }
 
 }  // namespace
+
+void MetaState::find_format() {
+  std::optional<ClusterFormat> lowest;
+  for (const auto& [host, node] : nodes)
+    if (node.state != NodeState::kRemoved)
+      lowest = std::min(lowest.value_or(node.format), node.format);
+  if (lowest) format = *lowest;
+}
 
 void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
   erase_table(table->id);
@@ -207,7 +224,7 @@ Uuid MetaState::schema_version_uuid() const {
 
 void encode_meta_state(const MetaState& state, Bytes& out) {
   ByteWriter writer(out);
-  writer.u8(kStateFormat);
+  writer.u8(state.format >= kFormatNumbered ? kStateFormat : kStateFormatFirst);
   writer.raw(state.cluster_id.view());
   writer.bytes(state.cluster_name);
   writer.bytes(state.secret);
@@ -215,7 +232,7 @@ void encode_meta_state(const MetaState& state, Bytes& out) {
   writer.varint(state.schema_version.value);
   write_texts(state.schema_objects, writer);
   writer.varint(state.nodes.size());
-  for (const auto& [host, node] : state.nodes) encode_node_info(node, writer);
+  for (const auto& [host, node] : state.nodes) encode_node_info(node, state.format, writer);
   writer.varint(state.tables.size());
   for (const auto& [id, table] : state.tables) write_table(*table, writer);
   writer.varint(state.retired.size());
@@ -226,11 +243,17 @@ void encode_meta_state(const MetaState& state, Bytes& out) {
   write_outcomes(state, writer);
 }
 
-Result<MetaSnapshot> decode_meta_state(BytesView encoded) {
+Result<MetaSnapshot> decode_meta_state(BytesView encoded, ClusterFormat known) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format < kFormatWithoutChangeLogs || format > kStateFormat)
+  if (format < kFormatWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata state format {}", format);
+  if (format > kStateFormat || cluster_format_of(format) > known) {
+    return fail(ErrorCode::kConfig,
+                "the metadata was written by a later program (its version {}): this one does not "
+                "read it; start the later one",
+                format);
+  }
   auto state = std::make_shared<MetaState>();
   TETRAD_TRY(state->cluster_id, read_uuid(in));
   TETRAD_TRY(state->cluster_name, read_string(in));

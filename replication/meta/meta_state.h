@@ -15,6 +15,7 @@
 #include "base/shared_map.h"
 #include "partitioner/placement.h"
 #include "partitioner/tablet_map.h"
+#include "replication/meta/cluster_format.h"
 
 namespace tetrad::replication {
 
@@ -29,6 +30,8 @@ struct NodeInfo {
   uint32_t store_count = 1;
   NodeState state = NodeState::kJoining;
   std::string version;  // of the program
+  /// The newest that its program reads.
+  ClusterFormat format = kFormatFirst;
   bool operator==(const NodeInfo&) const = default;
 };
 
@@ -67,6 +70,8 @@ struct MetaState {
   /// that cql wrote.
   base::SharedMap<std::string, std::string> schema_objects;
   std::map<HostId, NodeInfo> nodes;  // removed ones stay with their state
+  /// In which commands, images and messages are written: the lowest of all nodes but removed ones.
+  ClusterFormat format = kFormatFirst;
   base::SharedMap<TableId, std::shared_ptr<const TableInfo>> tables;
   base::SharedMap<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
   uint64_t limited_tables = 0;  // how many have a throughput
@@ -87,6 +92,8 @@ struct MetaState {
   };
   std::vector<Outcome> recent_outcomes;
 
+  /// To be called when `nodes` has changed.
+  void find_format();
   /// In place of the table of the same id, if there is one.
   void put_table(std::shared_ptr<const TableInfo> table);
   void erase_table(TableId id);
@@ -127,8 +134,9 @@ struct SchemaChange {
   std::vector<TableId> dropped_tables, truncated_tables;
 };
 
-/// The whole state as bytes, for snapshots of the metadata group. Errors: kCorruption.
+/// The whole state as bytes, for snapshots of the metadata group, in the state's own format.
 void encode_meta_state(const MetaState& state, Bytes& out);
-Result<MetaSnapshot> decode_meta_state(BytesView encoded);
+/// Errors: kCorruption; kConfig: a later program's, of a format above `known`.
+Result<MetaSnapshot> decode_meta_state(BytesView encoded, ClusterFormat known = kFormatNewest);
 
 }  // namespace tetrad::replication

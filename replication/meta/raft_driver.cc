@@ -284,17 +284,22 @@ void RaftDriver::write_batch(std::vector<Operation> batch, bool sync, std::funct
 void RaftDriver::fail_fatally(const Error& error) {
   if (failed_) return;
   failed_ = true;
-  logger_.error("metadata log failed: {}", error.message);
+  logger_.error("the metadata group cannot go on here: {}", error.message);
   hooks_.fatal(error);
 }
 
 void RaftDriver::apply(std::vector<RaftEntry> entries) {
   const std::weak_ptr<Alive> alive = alive_;
   for (const RaftEntry& entry : entries) {
-    applied_ = entry.index;
+    const RaftIndex before = std::exchange(applied_, entry.index);
     if (entry.kind != RaftEntryKind::kCommand) continue;
-    hooks_.apply(entry.index, entry.data);
+    const Result<void> applied = hooks_.apply(entry.index, entry.data);
     if (alive.expired()) return;
+    if (!applied) {
+      applied_ = before;
+      fail_fatally(applied.error());
+      return;
+    }
   }
   std::vector<Operation> batch;
   batch.push_back(put_applied(applied_));

@@ -32,7 +32,9 @@ struct RaftDriverOptions {
 
 /// What the driver calls. All of them run outside of the core.
 struct RaftDriverHooks {
-  std::function<void(RaftIndex, BytesView command)> apply;
+  /// An error ends the process: a node that left a committed command out would go on with another
+  /// state than the others.
+  std::function<Result<void>(RaftIndex, BytesView command)> apply;
   /// After a batch of apply() calls, or entries that carry no command.
   std::function<void(RaftIndex applied)> applied;
   std::function<Bytes()> image;  // of the state as of the last apply()

@@ -210,7 +210,8 @@ Task<Result<void>> RepairRunner::repair(Target target) {
   SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
   MetaCommandBody body(std::move(repaired));
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
-  Result<void> noted = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
+  Result<void> noted =
+      co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
   (noted ? metrics_.tablets : metrics_.failed).add();
   if (noted)
     logger_.debug("tablet repaired tablet={} epoch={} members={}", tablet.id.value,

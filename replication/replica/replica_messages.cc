@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/replica/replica_messages.h"
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::replication {
 namespace {
 
 constexpr uint8_t kReadVersion = 1;
-constexpr uint8_t kMutateVersion = 3;
+constexpr uint8_t kMutateVersion = 4;
+constexpr uint8_t kMutateVersionFirst = 3;
 
 void put_head(base::ByteWriter& writer, uint8_t version, SetEpoch epoch) {
   writer.u8(version);
@@ -22,20 +24,36 @@ Result<SetEpoch> take_head(base::ByteReader& reader, uint8_t known) {
   return SetEpoch{epoch};
 }
 
+Result<void> read_mutate_head(base::ByteReader& reader, MutateRequest& out) {
+  TETRAD_TRY(out.epoch.value, reader.read_varint());
+  TETRAD_TRY(const int64_t server_timestamp_us, reader.read_zigzag());
+  if (server_timestamp_us != 0) out.server_timestamp_us = server_timestamp_us;
+  TETRAD_TRY(out.repaired_us, reader.read_zigzag());
+  return {};
+}
+
 BytesView rest_of(const base::ByteReader& reader) {
   return {reader.position(), reader.remaining()};
 }
 
 }  // namespace
 
-Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
+Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
                     std::optional<int64_t> server_timestamp_us, int64_t repaired_us) {
   Bytes out;
   out.reserve(mutation.size_bytes() + 64);
   base::ByteWriter writer(out);
-  put_head(writer, kMutateVersion, epoch);
+  const bool has_sized_head = format >= kFormatNumbered;
+  writer.u8(has_sized_head ? kMutateVersion : kMutateVersionFirst);
+  if (has_sized_head) writer.u8(0);
+  const size_t head = out.size();
+  writer.varint(epoch.value);
   writer.zigzag(server_timestamp_us.value_or(0));
   writer.zigzag(repaired_us);
+  if (has_sized_head) {
+    TETRAD_ASSERT(out.size() - head <= 0xff);
+    out[head - 1] = static_cast<char>(out.size() - head);
+  }
   storage::encode_mutation(mutation, out);
   return out;
 }
@@ -43,10 +61,18 @@ Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
 Result<MutateRequest> decode_mutate(BytesView body) {
   base::ByteReader reader(body);
   MutateRequest out;
-  TETRAD_TRY(out.epoch, take_head(reader, kMutateVersion));
-  TETRAD_TRY(const int64_t server_timestamp_us, reader.read_zigzag());
-  if (server_timestamp_us != 0) out.server_timestamp_us = server_timestamp_us;
-  TETRAD_TRY(out.repaired_us, reader.read_zigzag());
+  TETRAD_TRY(const uint8_t version, reader.read_u8());
+  if (version == kMutateVersionFirst) {
+    TETRAD_TRY_VOID(read_mutate_head(reader, out));
+  } else if (version == kMutateVersion) {
+    TETRAD_TRY(const uint8_t size, reader.read_u8());
+    TETRAD_TRY(const BytesView head, reader.read_raw(size));
+    base::ByteReader head_reader(head);
+    TETRAD_TRY_VOID(read_mutate_head(head_reader, out));
+  } else {
+    return fail(ErrorCode::kCorruption, "a mutation of version {}, known are {} to {}", version,
+                kMutateVersionFirst, kMutateVersion);
+  }
   TETRAD_TRY(out.mutation, storage::decode_mutation(rest_of(reader)));
   return out;
 }

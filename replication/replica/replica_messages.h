@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What coordinators and replicas say to each other.
 //
-//   mutate      := u8 version (3), varint set epoch, zigzag server timestamp (0: the client's own),
-//                  zigzag start of the tablet's last repair as the sender knows it (merged only,
-//                  else 0), mutation to the end    answer: nothing, or the i64 mark that is not
-//                  below it
+//   mutate      := u8 version (4), u8 size of the head, head, mutation to the end
+//                                                  answer: nothing, or the i64 mark that is not
+//                                                  below it
+//   head        := varint set epoch, zigzag server timestamp (0: the client's own), zigzag start of
+//                  the tablet's last repair as the sender knows it (merged only, else 0); what a
+//                  later program appends is passed over
+//   Version 3, of the cluster's first format, has no size of the head.
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
 //   read digest := as read                                                     answer: u8 settled,
 //   16 bytes
@@ -15,6 +18,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/result.h"
+#include "replication/meta/cluster_format.h"
 #include "storage/row/mutation.h"
 #include "storage/row/read_command.h"
 
@@ -29,7 +33,8 @@ struct MutateRequest {
   int64_t repaired_us = 0;
   storage::Mutation mutation;
 };
-Bytes encode_mutate(SetEpoch epoch, const storage::Mutation& mutation,
+/// `format`: of the metadata that the sender knows.
+Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
                     std::optional<int64_t> server_timestamp_us = {}, int64_t repaired_us = 0);
 /// Errors: kCorruption.
 Result<MutateRequest> decode_mutate(BytesView body);

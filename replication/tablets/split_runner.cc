@@ -84,15 +84,15 @@ std::string size_text(uint64_t bytes) {
   return gib != 0 ? fmt::format("{} GB", gib) : fmt::format("{} MB", bytes >> 20);
 }
 
-Task<Result<void>> propose_through_main(RpcNode& rpc, base::Random& random, MetaCommandBody body,
-                                        base::Deadline deadline) {
+Task<Result<void>> propose_through_main(RpcNode& rpc, MetaService& meta, base::Random& random,
+                                        MetaCommandBody body, base::Deadline deadline) {
   MetaCommand command;
   command.id = base::make_random_uuid(random);
   command.origin = rpc.self();
   command.body = std::move(body);
   Bytes request;
   request.push_back(0);
-  request.append(encode_meta_command(command));
+  request.append(encode_meta_command(command, meta.snapshot()->format));
   Result<Bytes> reply =
       co_await rpc.ask(rpc.self(), 0, Verb::kPropose, std::move(request), deadline);
   if (!reply) co_return std::unexpected<Error>(reply.error());
@@ -201,7 +201,8 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
   MetaCommandBody body(
       SplitTablet{measured.table->incarnation, id, measured.tablet.range, *at, wanted});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
-  Result<void> proposed = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
+  Result<void> proposed =
+      co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
   if (proposed) {
     metrics_.splits.add();
     logger_.info("tablet split for its table's throughput table={}.{} tablet={} at_token={}",
@@ -345,7 +346,8 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
   under_way_.insert(id);
   MetaCommandBody body(SplitTablet{measured.table->incarnation, id, measured.tablet.range, *at});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
-  Result<void> proposed = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
+  Result<void> proposed =
+      co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
   under_way_.erase(id);
   if (!proposed) {
     metrics_.refused.add();
@@ -363,7 +365,8 @@ Task<void> SplitRunner::set_full(MeasuredTablet measured, bool full) {
   under_way_.insert(id);
   MetaCommandBody body(SetTabletFull{measured.table->incarnation, id, full});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
-  Result<void> proposed = co_await propose_through_main(rpc_, random_, std::move(body), deadline);
+  Result<void> proposed =
+      co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
   under_way_.erase(id);
   if (proposed)
     logger_.info("tablet {} table={}.{} tablet={} bytes={}", full ? "full" : "no longer full",

@@ -40,8 +40,8 @@ uint32_t tablets_wanted(const MetaState& state, const Throughput& throughput);
 std::string size_text(uint64_t bytes);
 
 /// Proposes through shard 0 of this node; from any shard.
-Task<Result<void>> propose_through_main(RpcNode& rpc, base::Random& random, MetaCommandBody body,
-                                        base::Deadline deadline);
+Task<Result<void>> propose_through_main(RpcNode& rpc, MetaService& meta, base::Random& random,
+                                        MetaCommandBody body, base::Deadline deadline);
 
 class SplitRunner {
  public:

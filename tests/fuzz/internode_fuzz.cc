@@ -39,7 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   (void)decode_error(input);
   if (const auto command = decode_meta_command(input)) {
-    if (!decode_meta_command(encode_meta_command(*command))) __builtin_trap();
+    for (const ClusterFormat format : {kFormatFirst, kFormatNewest})
+      if (!decode_meta_command(encode_meta_command(*command, format), format)) __builtin_trap();
   }
   (void)decode_meta_state(input);
   (void)decode_raft_message(input);

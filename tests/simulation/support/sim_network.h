@@ -77,6 +77,9 @@ class SimNetwork {
       mute_.erase(node);
     }
   }
+  /// Sees each message that is sent.
+  using Watch = std::function<void(const replication::Endpoint& to, BytesView message)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
   /// Messages of a verb to a node stay on their way until they are released.
   void hold(replication::Verb verb, const replication::Endpoint& to) { holding_ = {{verb, to}}; }
   void hold_no_more() { holding_.reset(); }
@@ -105,6 +108,7 @@ class SimNetwork {
   }
   void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
     base::Random& random = world_.random();
+    if (watch_) watch_(to, message);
     if (is_cut(from, to) || is_lost(from, to, message)) return;
     if (is_held(to, message)) {
       held_.push_back({from, to, std::move(message)});
@@ -148,6 +152,7 @@ class SimNetwork {
   std::set<replication::Endpoint> deaf_, mute_;
   std::optional<std::pair<replication::Verb, replication::Endpoint>> holding_;
   std::vector<Held> held_;
+  Watch watch_;
   std::map<replication::Endpoint, Listening> listening_;
   uint64_t delivered_ = 0;
 };

@@ -51,6 +51,9 @@ ScenarioResult run_source(uint64_t seed);
 /// A node returns to tablets after a change of members that was given up (rule 11).
 ScenarioResult run_return(uint64_t seed);
 
+/// Nodes of two programs side by side, and the last step to the new one.
+ScenarioResult run_formats(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

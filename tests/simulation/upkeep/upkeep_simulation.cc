@@ -149,7 +149,8 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"divergence", run_divergence},
                                    {"late", run_late},
                                    {"source", run_source},
-                                   {"return", run_return}};
+                                   {"return", run_return},
+                                   {"formats", run_formats}};
 
 struct Mutant {
   const char* name;
@@ -174,6 +175,8 @@ constexpr Mutant kMutants[] = {
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
     {"source_not_closed", &DataMutants::source_not_closed, run_source},
     {"cleanup_skipped", &DataMutants::cleanup_skipped, run_return},
+    {"formats_ungated", &DataMutants::formats_ungated, run_formats},
+    {"unread_command_skipped", &DataMutants::unread_command_skipped, run_formats},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {

@@ -47,7 +47,7 @@ struct Group {
     command.id = base::make_random_uuid(random);
     command.origin = host_number(1);
     command.body = std::move(body);
-    return apply_bytes(encode_meta_command(command));
+    return apply_bytes(encode_meta_command(command, kFormatNewest));
   }
   Result<void> apply_bytes(const Bytes& bytes) {
     const auto decoded = decode_meta_command(bytes);
@@ -305,6 +305,52 @@ TEST_CASE("a throughput is kept with its table, and tables with one are counted"
   CHECK(group.state->limited_tables == 1);
 }
 
+TEST_CASE("the cluster's format is the lowest of its nodes', and rises with the last of them") {
+  Group group;
+  group.form(2);
+  CHECK(group.state->format == kFormatFirst);
+  NodeInfo node = node_number(3);
+  node.format = kFormatNumbered;
+  REQUIRE(group.apply(PutNode{node, 3}));
+  node = node_number(1);
+  node.format = kFormatNumbered;
+  REQUIRE(group.apply(PutNode{node, 1}));
+  CHECK(group.state->format == kFormatFirst);
+  // What older programs write and hand on keeps it, and the version is the program's again.
+  Bytes image;
+  encode_meta_state(*group.state, image);
+  auto decoded = decode_meta_state(image, kFormatFirst);
+  REQUIRE(decoded);
+  CHECK((*decoded)->node(host_number(1))->format == kFormatNumbered);
+  CHECK((*decoded)->node(host_number(1))->version == "0.1");
+  CHECK((*decoded)->node(host_number(2))->format == kFormatFirst);
+  // The last old one is taken out.
+  REQUIRE(group.apply(SetNodeState{host_number(2), NodeState::kRemoved}));
+  CHECK(group.state->format == kFormatNumbered);
+  image.clear();
+  encode_meta_state(*group.state, image);
+  CHECK(decode_meta_state(image, kFormatFirst).error().code == ErrorCode::kConfig);
+  decoded = decode_meta_state(image);
+  REQUIRE(decoded);
+  CHECK((*decoded)->format == kFormatNumbered);
+  CHECK((*decoded)->nodes == group.state->nodes);
+  // From now on the old program is refused, new or known.
+  CHECK(group.apply(PutNode{node_number(1), 1}).error().code == ErrorCode::kConfig);
+  CHECK(group.apply(PutNode{node_number(4), 1}).error().code == ErrorCode::kConfig);
+  CHECK(group.state->format == kFormatNumbered);
+}
+
+TEST_CASE("a command of a later format than is known is refused as such") {
+  MetaCommand command;
+  command.body = PutNode{node_number(1), 1};
+  CHECK(decode_meta_command(encode_meta_command(command, kFormatFirst), kFormatFirst));
+  const Bytes later = encode_meta_command(command, kFormatNumbered);
+  CHECK(decode_meta_command(later, kFormatFirst).error().code == ErrorCode::kConfig);
+  Bytes unknown = later;
+  unknown[0] = 99;
+  CHECK(decode_meta_command(unknown).error().code == ErrorCode::kConfig);
+}
+
 TEST_CASE("commands and states of earlier formats are read as they were meant") {
   Group group;
   group.form(1);
@@ -313,7 +359,7 @@ TEST_CASE("commands and states of earlier formats are read as they were meant") 
   SchemaChange schema = group.change();
   schema.new_tables.push_back({table_number(1), "ks", "t1", 7, 1});
   command.body = schema;
-  Bytes bytes = encode_meta_command(command);
+  Bytes bytes = encode_meta_command(command, kFormatNewest);
   constexpr size_t kThroughputFromEnd = 5;  // two bytes, before three empty lists
   constexpr size_t kChangeLogFromEnd = 4;   // without it
   Bytes of_what = bytes;
@@ -388,7 +434,7 @@ TEST_CASE("a split that is for a number of tablets is refused when there are as 
 
   MetaCommand command;
   command.body = SplitTablet{group.table(1).incarnation, TabletId{1}, {}, {5, 5}, 100};
-  Bytes bytes = encode_meta_command(command);
+  Bytes bytes = encode_meta_command(command, kFormatNewest);
   CHECK(std::get<SplitTablet>(decode_meta_command(bytes)->body).tablets_max == 100);
   bytes.pop_back();
   CHECK(!decode_meta_command(bytes));
@@ -443,7 +489,7 @@ TEST_CASE("a command that comes twice is applied once and answered alike") {
   SchemaChange change = group.change();
   change.objects.emplace_back("keyspace/a", "1");
   command.body = change;
-  const Bytes bytes = encode_meta_command(command);
+  const Bytes bytes = encode_meta_command(command, kFormatNewest);
   REQUIRE(group.apply_bytes(bytes));
   const MetaSnapshot once = group.state;
   REQUIRE(group.apply_bytes(bytes));
@@ -493,7 +539,7 @@ TEST_CASE("the state comes back from its bytes, and broken bytes are refused") {
   }
   MetaCommand command;
   command.body = group.change();
-  const Bytes encoded = encode_meta_command(command);
+  const Bytes encoded = encode_meta_command(command, kFormatNewest);
   for (size_t size = 0; size < encoded.size(); ++size)
     CHECK_FALSE(decode_meta_command(BytesView(encoded).substr(0, size)));
   for (int i = 0; i < 3000; ++i) {

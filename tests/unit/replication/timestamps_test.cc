@@ -64,11 +64,27 @@ TEST_CASE("restamping changes what carries the server timestamp and nothing else
 TEST_CASE("a mutation's message carries the server timestamp, its answer the mark") {
   storage::Mutation mutation;
   mutation.partition_key = "k";
-  const auto with = decode_mutate(encode_mutate(SetEpoch{3}, mutation, 77));
+  const auto older = decode_mutate(encode_mutate(kFormatFirst, SetEpoch{3}, mutation, 77, 5));
+  REQUIRE(older);
+  CHECK(older->epoch == SetEpoch{3});
+  CHECK(older->server_timestamp_us == 77);
+  CHECK(older->repaired_us == 5);
+  // What a later program appends to the head is passed over.
+  Bytes later = encode_mutate(kFormatNewest, SetEpoch{3}, mutation, 77, 5);
+  const auto head_size = static_cast<size_t>(later[1]);
+  later[1] = static_cast<char>(head_size + 4);
+  later.insert(2 + head_size, "more");
+  const auto passed_over = decode_mutate(later);
+  REQUIRE(passed_over);
+  CHECK(passed_over->repaired_us == 5);
+  CHECK(passed_over->mutation.partition_key == mutation.partition_key);
+  later[0] = 9;
+  CHECK_FALSE(decode_mutate(later));
+  const auto with = decode_mutate(encode_mutate(kFormatNewest, SetEpoch{3}, mutation, 77));
   REQUIRE(with);
   CHECK(with->server_timestamp_us == 77);
   CHECK(with->epoch == SetEpoch{3});
-  const auto without = decode_mutate(encode_mutate(SetEpoch{3}, mutation));
+  const auto without = decode_mutate(encode_mutate(kFormatNewest, SetEpoch{3}, mutation));
   REQUIRE(without);
   CHECK_FALSE(without->server_timestamp_us);
   CHECK(decode_mutate_answer(encode_mutate_answer(99)).value() == 99);

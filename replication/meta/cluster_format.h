@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The format of metadata commands, of the metadata's image and of messages between nodes, as one
+// number, so that a cluster can be given a new program one node at a time. Each node says with its
+// NodeInfo up to which format its program reads; what is written is of the format that all nodes
+// read (MetaState::format), which rises by itself when the last of them has been given the new
+// program, and never falls: a program that does not read it is refused.
+//
+//   format  metadata command, image  mutate  what is new
+//   1       3, 3                     3       the first that was told apart
+//   2       4, 4                     4       a node's format stands in its NodeInfo as a number;
+//   the
+//                                            head of a mutation says its size, so that what a later
+//                                            program appends to it is passed over
+// A new kind of command, and whatever an older program would refuse or misread, needs a new number
+// here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
+// a mutation.
+#pragma once
+
+#include <cstdint>
+
+namespace tetrad::replication {
+
+using ClusterFormat = uint32_t;
+
+inline constexpr ClusterFormat kFormatFirst = 1;
+inline constexpr ClusterFormat kFormatNumbered = 2;
+/// What this program reads and, once all nodes do, writes.
+inline constexpr ClusterFormat kFormatNewest = kFormatNumbered;
+
+}  // namespace tetrad::replication
