@@ -33,7 +33,7 @@ MetaServiceOptions meta_options(const NodeOptions& options) {
 }
 
 FormationOptions formation_options(const NodeOptions& options, HostId host,
-                                   std::function<void()> member) {
+                                   std::function<void()> member, std::function<void()> removed) {
   FormationOptions formation;
   formation.self.host = host;
   formation.self.address = options.address;
@@ -46,10 +46,12 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   formation.self.version = options.version;
   formation.self.format = options.format;
   formation.seeds = options.seeds;
+  formation.found = options.found;
   formation.cluster_name = options.cluster_name;
   formation.retry_us = options.join_retry_us;
   formation.fatal = options.fatal;
   formation.member = std::move(member);
+  formation.removed = std::move(removed);
   return formation;
 }
 
@@ -84,11 +86,13 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
-                 formation_options(options_, identity.host,
-                                   [this] {
-                                     member_ = true;
-                                     on_state(meta_.snapshot());
-                                   }),
+                 formation_options(
+                     options_, identity.host,
+                     [this] {
+                       member_ = true;
+                       on_state(meta_.snapshot());
+                     },
+                     [this] { be_removed(); }),
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
   register_metrics();
@@ -132,15 +136,16 @@ void ReplicationNode::start() {
 
 void ReplicationNode::on_state(const MetaSnapshot& now) {
   const NodeInfo* own = now->node(self());
-  if (own != nullptr && own->state == NodeState::kRemoved) {
-    ready_ = false;
-    if (!std::exchange(removed_, true) && options_.removed) options_.removed();
-    return;
-  }
-  if (!ready_ && member_ && own != nullptr) {
+  if (own != nullptr && own->state == NodeState::kRemoved) return be_removed();
+  if (!ready_ && member_ && !removed_ && own != nullptr) {
     ready_ = true;
     if (options_.ready) options_.ready();
   }
+}
+
+void ReplicationNode::be_removed() {
+  ready_ = false;
+  if (!std::exchange(removed_, true) && options_.removed) options_.removed();
 }
 
 /// From this node's shards, to be told on; or from another node.

@@ -56,6 +56,8 @@ struct NodeOptions {
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;
+  /// By the operator's word a new node founds a cluster although not all seeds answer.
+  bool found = false;
   uint32_t store_count = 1;
   /// Shards of this node; store s belongs to shard s % shard_count. From shard 0 messages to the
   /// others go by `forward`.
@@ -77,7 +79,8 @@ struct NodeOptions {
   /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
   /// was away asks first whether it still is.
   std::function<void()> ready;
-  /// Once, when this node has been taken out of its cluster: it serves nobody any more.
+  /// Once, when this node has been taken out of its cluster: it serves nobody any more, and its
+  /// data belongs to nobody.
   std::function<void()> removed;
 };
 
@@ -93,6 +96,11 @@ class ReplicationNode {
   /// Founds a cluster, joins one or goes on with the one this node is in.
   void start();
   bool is_ready() const { return ready_; }
+  /// To be called before the node is told to leave: it then knows, when it is out, that it was not
+  /// taken out for being away. `done` when that is on disk.
+  void note_decommission(storage::LocalLog::DoneCallback done) {
+    replication::note_decommission(environment_.log, std::move(done));
+  }
 
   HostId self() const { return rpc_.self(); }
   MetaService& meta() { return meta_; }
@@ -110,6 +118,7 @@ class ReplicationNode {
  private:
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity);
   void on_state(const MetaSnapshot& now);
+  void be_removed();
   void on_load(const RpcContext& context, BytesView body);
   void register_metrics();
 

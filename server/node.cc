@@ -229,6 +229,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.cluster_name = options_.cluster_name;
   out.version = kProgramVersion;
   out.seeds = parse_seeds(options_);
+  out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
   out.shard_count = out.store_count = static_cast<uint32_t>(shards_.size());
   out.forward = forward_from(0);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
 #include "base/sleep.h"
 
 namespace tetrad::replication {
@@ -14,6 +15,7 @@ constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
 constexpr BytesView kStoresKey = "node/s";
 constexpr BytesView kNameKey = "node/n";
+constexpr BytesView kDecommissionedKey = "node/d";
 constexpr uint8_t kJoinFormat = 1;
 constexpr int64_t kAskUs = 300'000;  // a seed that is not up yet says nothing
 constexpr int64_t kAnswerUs = 100'000;
@@ -21,6 +23,10 @@ constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
 constexpr int64_t kLookAgainUs = 5'000'000;
+constexpr int64_t kFirstLogUs = 1'500'000;
+constexpr int64_t kLogAgainUs = 10'000'000;
+constexpr int64_t kLeaveAloneUs = 10'000'000;
+constexpr int64_t kSayAgainUs = 60'000'000;
 constexpr size_t kSecretBytes = 32;
 constexpr uint64_t kMembersMax = 65536;
 
@@ -100,6 +106,17 @@ Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random)
   return identity;
 }
 
+Result<bool> is_decommissioned(storage::LocalLog& log) {
+  TETRAD_TRY(const auto noted, log.get(kDecommissionedKey));
+  return noted.has_value();
+}
+
+void note_decommission(storage::LocalLog& log, storage::LocalLog::DoneCallback done) {
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({Bytes(kDecommissionedKey), Bytes()});
+  log.write(std::move(batch), true, std::move(done));
+}
+
 Formation::Formation(base::Reactor& reactor, base::Random& random, storage::LocalLog& log,
                      RpcNode& rpc, MetaServiceImpl& meta, NodeIdentity identity,
                      FormationOptions options, Logger logger)
@@ -118,20 +135,24 @@ Formation::Formation(base::Reactor& reactor, base::Random& random, storage::Loca
         tasks_.spawn(serve_join(Bytes(body), context, std::move(reply)));
       },
       true);
+  rpc_.handle(
+      Verb::kIdentify,
+      [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+        serve_identify(context, body, std::move(reply));
+      },
+      true);
 }
 
-Formation::~Formation() { rpc_.handle(Verb::kJoin, nullptr); }
+Formation::~Formation() {
+  rpc_.handle(Verb::kJoin, nullptr);
+  rpc_.handle(Verb::kIdentify, nullptr);
+}
 
 std::vector<Endpoint> Formation::other_seeds() const {
   std::vector<Endpoint> others = options_.seeds;
   std::erase(others, rpc_.self_endpoint());
   std::erase_if(others, [this](const Endpoint& seed) { return own_seeds_.contains(seed); });
   return others;
-}
-
-bool Formation::is_first_seed() const {
-  return !options_.seeds.empty() && (options_.seeds.front() == rpc_.self_endpoint() ||
-                                     own_seeds_.contains(options_.seeds.front()));
 }
 
 Task<void> Formation::run() {
@@ -141,67 +162,81 @@ Task<void> Formation::run() {
     co_return;
   }
   Result<void> begun;
-  if (*stored && !identity_.cluster_id.is_nil()) {
-    begun = meta_.start(identity_.cluster_id, std::move(**stored));
-    const auto& members = meta_.driver()->core().configuration();
-    // The process ended between founding and the first command.
-    if (begun && meta_.snapshot()->cluster_id.is_nil() && members.voters.size() == 1 &&
-        members.is_voter(identity_.host)) {
-      Result<void> founded = co_await found();
-      begun = std::move(founded);
-    }
-  } else if (other_seeds().empty()) {
-    Result<void> founded = co_await found();
-    begun = std::move(founded);
-  } else {
-    // On its way to the disk before anybody is told: a node that ends while it joins comes back as
-    // the same one. A failure is met again when the cluster's id is stored.
-    if (!identity_.stored) {
-      std::vector<storage::LocalLog::Operation> batch;
-      batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
-      log_.write(std::move(batch), true, [](const Result<void>&) {});
-    }
-    const base::MonotonicUs found_at_us = reactor_.now_us() + options_.look_for_others_us;
-    while (!meta_.started()) {
-      Result<bool> taken_in = co_await ask_seeds(true);
-      if (!taken_in) {
-        options_.fatal(taken_in.error());
-        co_return;
-      }
-      if (*taken_in) break;
-      if (other_seeds().empty() ||
-          (is_first_seed() && !cluster_seen_ && reactor_.now_us() >= found_at_us)) {
-        Result<void> founded = co_await found();
-        begun = std::move(founded);
-        break;
-      }
-      co_await base::sleep_for(reactor_, options_.retry_us);
-    }
+  const bool has_group = *stored && !identity_.cluster_id.is_nil();
+  if (has_group) begun = meta_.start(identity_.cluster_id, std::move(**stored));
+  if (begun) {
+    Result<void> member = co_await become_member(has_group);
+    begun = std::move(member);
   }
   if (begun) begun = check_state();
   if (!begun) {
     options_.fatal(begun.error());
     co_return;
   }
-  if (!*stored) confirm();
+  if (removed_) co_return;
+  if (!has_group) confirm();
   Task<void> known = keep_known();
   co_await std::move(known);
 }
 
-Task<Result<void>> Formation::store_identity() {
-  std::vector<storage::LocalLog::Operation> batch;
-  batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
-  batch.push_back({Bytes(kClusterKey), Bytes(identity_.cluster_id.view())});
+Task<Result<void>> Formation::become_member(bool has_group) {
+  if (has_group) {
+    host_stored_ = true;
+    const auto& members = meta_.driver()->core().configuration();
+    const bool is_founded = !meta_.snapshot()->cluster_id.is_nil() || members.voters.size() != 1 ||
+                            !members.is_voter(identity_.host);
+    if (is_founded) co_return Result<void>();
+    // The process ended between founding and the first command.
+    Result<void> founded = co_await found();
+    co_return founded;
+  }
+  Result<void> host = co_await store_host();
+  TETRAD_CO_TRY_VOID(std::move(host));
+  if (options_.seeds.empty()) {
+    Result<void> founded = co_await found();
+    co_return founded;
+  }
+  while (!meta_.started() && !removed_) {
+    Result<bool> done = co_await join_or_found();
+    if (!done) co_return std::unexpected<Error>(done.error());
+    if (!*done && !removed_) co_await base::sleep_for(reactor_, options_.retry_us);
+  }
+  waiting_since_us_ = 0;
+  co_return Result<void>();
+}
+
+/// Before anybody is told: who founds is decided by the least host id, and a node that ends while
+/// it joins comes back as the same one.
+Task<Result<void>> Formation::store_host() {
+  if (!identity_.stored) {
+    std::vector<storage::LocalLog::Operation> batch;
+    batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
+    base::OneShot<Result<void>> written;
+    const auto setter = written.setter();
+    storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
+      setter.set(std::move(result));
+    };
+    log_.write(std::move(batch), true, std::move(done));
+    Result<void> result = co_await written;
+    TETRAD_CO_TRY_VOID(std::move(result));
+  }
+  host_stored_ = true;
+  co_return Result<void>();
+}
+
+Task<Result<void>> Formation::write_identity(std::vector<storage::LocalLog::Operation> with) {
+  with.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
+  with.push_back({Bytes(kClusterKey), Bytes(identity_.cluster_id.view())});
   Bytes stores;
   base::ByteWriter(stores).u32(options_.self.store_count);
-  batch.push_back({Bytes(kStoresKey), std::move(stores)});
-  batch.push_back({Bytes(kNameKey), Bytes(options_.cluster_name)});
+  with.push_back({Bytes(kStoresKey), std::move(stores)});
+  with.push_back({Bytes(kNameKey), Bytes(options_.cluster_name)});
   base::OneShot<Result<void>> written;
   const auto setter = written.setter();
   storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
     setter.set(std::move(result));
   };
-  log_.write(std::move(batch), true, std::move(done));
+  log_.write(std::move(with), true, std::move(done));
   Result<void> result = co_await written;
   co_return result;
 }
@@ -209,18 +244,11 @@ Task<Result<void>> Formation::store_identity() {
 Task<Result<void>> Formation::found() {
   if (!meta_.started()) {
     if (identity_.cluster_id.is_nil()) identity_.cluster_id = base::make_random_uuid(random_);
-    Result<void> stored = co_await store_identity();
-    TETRAD_CO_TRY_VOID(std::move(stored));
     RaftConfiguration configuration;
     configuration.voters.push_back(identity_.host);
-    base::OneShot<Result<void>> written;
-    const auto setter = written.setter();
-    storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
-      setter.set(std::move(result));
-    };
-    RaftDriver::found(log_, configuration, std::move(done));
-    Result<void> result = co_await written;
-    TETRAD_CO_TRY_VOID(std::move(result));
+    std::vector<storage::LocalLog::Operation> first = RaftDriver::founding_state(configuration);
+    Result<void> stored = co_await write_identity(std::move(first));
+    TETRAD_CO_TRY_VOID(std::move(stored));
     TETRAD_CO_TRY(auto raft, RaftDriver::load(log_));
     TETRAD_CO_TRY_VOID(meta_.start(identity_.cluster_id, std::move(*raft)));
   }
@@ -243,6 +271,167 @@ Task<Result<void>> Formation::found() {
   co_return Result<void>();
 }
 
+// A node that has no cluster yet.
+
+Task<Result<Bytes>> Formation::ask(Endpoint seed, Verb verb, Bytes body) {
+  base::OneShot<Result<Bytes>> answered;
+  const auto setter = answered.setter();
+  RpcNode::ReplyCallback done = [setter](Result<Bytes> result) { setter.set(std::move(result)); };
+  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  rpc_.call_endpoint(seed, verb, body, deadline, std::move(done));
+  Result<Bytes> answer = co_await answered;
+  co_return answer;
+}
+
+Task<SeedAnswer> Formation::identify(Endpoint seed) {
+  SeedAnswer answer;
+  answer.seed = seed;
+  Bytes body = encode_introduction(introduction(HostId()));
+  Result<Bytes> said = co_await ask(seed, Verb::kIdentify, std::move(body));
+  if (said) {
+    auto introduced = decode_introduction(*said);
+    if (introduced) answer.said = std::move(*introduced);
+  } else {
+    answer.is_older = said.error().code == ErrorCode::kProtocol;
+  }
+  if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(seed);
+  co_return answer;
+}
+
+/// All at once: what one says counts beside what the others say at the same time.
+Task<std::vector<SeedAnswer>> Formation::identify_seeds() {
+  struct Round {
+    std::vector<SeedAnswer> answers;
+    size_t left = 0;
+    base::OneShot<bool> done;
+  };
+  const auto round = std::make_shared<Round>();
+  round->answers.resize(options_.seeds.size());
+  round->left = options_.seeds.size() + 1;
+  const Bytes body = encode_introduction(introduction(HostId()));
+  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  for (size_t i = 0; i < options_.seeds.size(); ++i) {
+    SeedAnswer& answer = round->answers[i];
+    answer.seed = options_.seeds[i];
+    if (answer.seed == rpc_.self_endpoint()) {
+      answer.said = introduction(identity_.host);
+      --round->left;
+      continue;
+    }
+    rpc_.call_endpoint(answer.seed, Verb::kIdentify, body, deadline,
+                       [round, &answer](const Result<Bytes>& said) {
+                         if (said) {
+                           auto introduced = decode_introduction(*said);
+                           if (introduced) answer.said = std::move(*introduced);
+                         } else {
+                           answer.is_older = said.error().code == ErrorCode::kProtocol;
+                         }
+                         if (--round->left == 0) round->done.setter().set(true);
+                       });
+  }
+  if (--round->left != 0) co_await round->done;
+  for (const SeedAnswer& answer : round->answers)
+    if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(answer.seed);
+  co_return std::move(round->answers);
+}
+
+/// One round. True when it is over: this node has founded a cluster or was taken into one.
+Task<Result<bool>> Formation::join_or_found() {
+  std::vector<SeedAnswer> answers = co_await identify_seeds();
+  bool all_answered = true;
+  for (const SeedAnswer& answer : answers) {
+    all_answered &= answer.said || answer.is_older;
+    // Known there by the host id that it stored before its end: only a new one can come in.
+    if (answer.said && answer.said->standing == Standing::kRemoved) {
+      be_removed(answer.seed);
+      co_return true;
+    }
+  }
+  FormationStep step = next_formation_step(introduction(HostId()), answers);
+  if (step.kind == FormationStep::Kind::kFound) {
+    Result<void> founded = co_await found();
+    if (!founded) co_return std::unexpected<Error>(founded.error());
+    co_return true;
+  }
+  if (step.kind == FormationStep::Kind::kWait) {
+    log_waiting(step.waits_for);
+    co_return false;
+  }
+  Result<bool> joined = co_await join_through(std::move(step.members), all_answered);
+  co_return joined;
+}
+
+/// Refusals are final only when there is no other seed left that may take this node in.
+Task<Result<bool>> Formation::join_through(std::vector<Endpoint> members, bool all_answered) {
+  std::optional<Error> refused;
+  std::string why;
+  for (const Endpoint& seed : members) {
+    Bytes request = join_request();
+    Result<Bytes> answer = co_await ask(seed, Verb::kJoin, std::move(request));
+    if (!answer) {
+      if (answer.error().code == ErrorCode::kConfig)
+        refused = Error(ErrorCode::kConfig,
+                        fmt::format("seed {} refuses this node: {}", seed, answer.error().message));
+      why = fmt::format("seed {} has a cluster: {}", seed, answer.error().message);
+      continue;
+    }
+    const auto cluster_id = uuid_of(BytesView(*answer).substr(0, 16));
+    if (!cluster_id || cluster_id->is_nil()) continue;
+    Result<void> begun = co_await begin_joined(*cluster_id);
+    TETRAD_CO_TRY_VOID(std::move(begun));
+    logger_.info("taken into a cluster id={} by={}", cluster_id->to_string(), seed);
+    TETRAD_CO_TRY_VOID(learn_members(*answer));
+    co_return true;
+  }
+  if (refused && all_answered && identity_.cluster_id.is_nil())
+    co_return std::unexpected<Error>(*refused);
+  log_waiting(why);
+  co_return false;
+}
+
+Task<Result<void>> Formation::begin_joined(Uuid cluster_id) {
+  identity_.cluster_id = cluster_id;
+  std::vector<storage::LocalLog::Operation> nothing_more;
+  Result<void> stored = co_await write_identity(std::move(nothing_more));
+  TETRAD_CO_TRY_VOID(std::move(stored));
+  RaftDriver::Stored nothing;
+  nothing.raft = RaftStored::joining();
+  TETRAD_CO_TRY_VOID(meta_.start(cluster_id, std::move(nothing)));
+  co_return Result<void>();
+}
+
+void Formation::log_waiting(const std::string& what_for) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (waiting_since_us_ == 0) {
+    waiting_since_us_ = now_us;
+    next_log_us_ = now_us + kFirstLogUs;
+  }
+  if (now_us < next_log_us_) return;
+  next_log_us_ = now_us + kLogAgainUs;
+  const bool may_found =
+      identity_.cluster_id.is_nil() && what_for.find("does not answer") != std::string::npos;
+  logger_.warn("still waiting for a cluster: {}{}", what_for,
+               may_found ? " (if none of the seeds has one, and some are gone for good: start one "
+                           "node with --found)"
+                         : "");
+}
+
+void Formation::leave_alone(const Endpoint& seed, const std::string& why) {
+  LeftAlone& alone = left_alone_[seed];
+  const base::MonotonicUs now_us = reactor_.now_us();
+  alone.until_us = now_us + kLeaveAloneUs;
+  if (alone.said_us != 0 && now_us < alone.said_us + kSayAgainUs) return;
+  alone.said_us = now_us;
+  logger_.warn("{} is not asked for a while: {}", seed, why);
+}
+
+void Formation::be_removed(const std::string& by) {
+  if (std::exchange(removed_, true)) return;
+  logger_.warn("this node was taken out of its cluster while it was away host={} says={}",
+               identity_.host.to_string(), by);
+  if (options_.removed) options_.removed();
+}
+
 Bytes Formation::join_request() const {
   Bytes body;
   base::ByteWriter writer(body);
@@ -256,54 +445,64 @@ Bytes Formation::join_request() const {
   return body;
 }
 
-/// True when one took this node in; an error is final.
-Task<Result<bool>> Formation::ask_seeds(bool join) {
-  std::vector<Endpoint> seeds = other_seeds();
-  if (!join) {
-    for (const auto& [host, node] : meta_.snapshot()->nodes) {
-      if (host == identity_.host || node.state == NodeState::kRemoved) continue;
-      seeds.push_back(make_endpoint(node.address, node.internode_port));
-    }
-    std::sort(seeds.begin(), seeds.end());
-    seeds.erase(std::unique(seeds.begin(), seeds.end()), seeds.end());
+// A node that has a cluster.
+
+/// Asks members, and seeds, to hand on where this node is now, and whether it still is one of them.
+Task<Formation::Asked> Formation::ask_to_be_known() {
+  std::vector<Endpoint> places = other_seeds();
+  for (const auto& [host, node] : meta_.snapshot()->nodes) {
+    if (host == identity_.host || node.state == NodeState::kRemoved) continue;
+    places.push_back(make_endpoint(node.address, node.internode_port));
   }
-  for (const Endpoint& seed : seeds) {
-    if (!join && known_to_leader()) co_return true;
-    base::OneShot<Result<Bytes>> answered;
-    const auto setter = answered.setter();
-    RpcNode::ReplyCallback done = [setter](Result<Bytes> result) { setter.set(std::move(result)); };
-    const base::Deadline deadline{reactor_.now_us() + kAskUs};
-    rpc_.call_endpoint(seed, Verb::kJoin, join_request(), deadline, std::move(done));
-    Result<Bytes> answer = co_await answered;
-    if (!answer) {
-      if (answer.error().code == ErrorCode::kAlreadyExists) own_seeds_.insert(seed);
-      if (answer.error().code == ErrorCode::kUnavailable) cluster_seen_ = true;
-      if (answer.error().code == ErrorCode::kConfig)
-        co_return fail(ErrorCode::kConfig, "seed {} refuses this node: {}", seed,
-                       answer.error().message);
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  std::string silent;
+  for (const Endpoint& place : places) {
+    if (known_to_leader()) co_return Asked::kTakenIn;
+    const auto alone = left_alone_.find(place);
+    if (alone != left_alone_.end() && reactor_.now_us() < alone->second.until_us) continue;
+    SeedAnswer answer = co_await identify(place);
+    if (!answer.said && !answer.is_older) silent += (silent.empty() ? "" : ", ") + place;
+    if (answer.said) {
+      const Introduction& said = *answer.said;
+      if (said.host == identity_.host || !said.has_cluster()) continue;
+      if (said.cluster_id != identity_.cluster_id) {
+        if (TETRAD_MUTANT(foreign_is_fatal))
+          options_.fatal(Error(ErrorCode::kConfig, "refused by another cluster"));
+        leave_alone(place, fmt::format("it is of another cluster, '{}' {}; this node is of {}",
+                                       said.cluster_name, said.cluster_id.to_string(),
+                                       identity_.cluster_id.to_string()));
+        continue;
+      }
+      // A member that knows less than this node may not have heard that it is one.
+      if (said.standing == Standing::kRemoved && meta_.snapshot()->applied < said.applied) {
+        be_removed(place);
+        co_return Asked::kRemoved;
+      }
+    } else if (!answer.is_older) {
       continue;
     }
-    const auto cluster_id = uuid_of(BytesView(*answer).substr(0, 16));
-    if (!cluster_id) continue;
-    if (join) {
-      identity_.cluster_id = *cluster_id;
-      Result<void> stored = co_await store_identity();
-      TETRAD_CO_TRY_VOID(std::move(stored));
-      RaftDriver::Stored nothing;
-      nothing.raft = RaftStored::joining();
-      TETRAD_CO_TRY_VOID(meta_.start(*cluster_id, std::move(nothing)));
-      logger_.info("taken into a cluster id={} by={}", cluster_id->to_string(), seed);
+    Bytes request = join_request();
+    Result<Bytes> known = co_await ask(place, Verb::kJoin, std::move(request));
+    if (known) {
+      const Result<void> learned = learn_members(*known);
+      if (learned) co_return Asked::kTakenIn;
+    } else if (known.error().code == ErrorCode::kConfig) {
+      leave_alone(place, known.error().message);
     }
-    TETRAD_CO_TRY_VOID(begin(std::move(*answer)));
-    co_return true;
   }
-  co_return false;
+  if (!known_to_leader())
+    log_waiting(fmt::format("no leader of the metadata group is known here{}{}",
+                            silent.empty() ? "" : "; no answer from ", silent));
+  co_return Asked::kNot;
 }
 
 /// Learns where the members are.
-Result<void> Formation::begin(Bytes answer) {
+Result<void> Formation::learn_members(BytesView answer) {
   base::ByteReader in(answer);
-  TETRAD_TRY_VOID(in.read_raw(16));
+  TETRAD_TRY(const BytesView cluster_id, in.read_raw(16));
+  if (Uuid::from_bytes(cluster_id) != identity_.cluster_id)
+    return fail(ErrorCode::kConfig, "members of another cluster");
   TETRAD_TRY(const uint64_t count, in.read_varint());
   for (uint64_t i = 0; i < std::min(count, kMembersMax); ++i) {
     TETRAD_TRY(const BytesView host, in.read_raw(16));
@@ -342,15 +541,13 @@ Task<void> Formation::keep_known() {
       co_return;
     }
     if (known_to_leader()) {
+      waiting_since_us_ = 0;
       confirm();
       co_await base::sleep_for(reactor_, kLookAgainUs);
       continue;
     }
-    Result<bool> asked = co_await ask_seeds(false);
-    if (!asked) {
-      options_.fatal(asked.error());
-      co_return;
-    }
+    const Asked asked = co_await ask_to_be_known();
+    if (asked == Asked::kRemoved) co_return;
     confirm();
     if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
       PutNode command{options_.self, token_seed_};
@@ -359,7 +556,9 @@ Task<void> Formation::keep_known() {
       const base::Deadline deadline{reactor_.now_us() + kTellUs};
       Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
       if (!proposed && proposed.error().code == ErrorCode::kConfig) {
-        options_.fatal(proposed.error());
+        const NodeInfo* own = meta_.snapshot()->node(identity_.host);
+        const bool is_out = own != nullptr && own->state == NodeState::kRemoved;
+        if (!is_out) options_.fatal(proposed.error());  // else who applies it says so
         co_return;
       }
     }
@@ -383,6 +582,30 @@ Bytes Formation::join_answer() const {
     writer.bytes(endpoint);
   }
   return body;
+}
+
+Introduction Formation::introduction(HostId to) const {
+  Introduction own;
+  own.host = identity_.host;
+  own.cluster_id = identity_.cluster_id;
+  own.cluster_name = options_.cluster_name;
+  own.found_ordered = options_.found;
+  const MetaSnapshot state = meta_.snapshot();
+  own.applied = state->applied;
+  if (const NodeInfo* node = state->node(to))
+    own.standing = node->state == NodeState::kRemoved ? Standing::kRemoved : Standing::kMember;
+  own.seeds = options_.seeds;
+  std::sort(own.seeds.begin(), own.seeds.end());
+  own.seeds.erase(std::unique(own.seeds.begin(), own.seeds.end()), own.seeds.end());
+  return own;
+}
+
+void Formation::serve_identify(const RpcContext&, BytesView body, RpcNode::Reply reply) const {
+  const auto who = decode_introduction(body);
+  if (!who) return reply.error(who.error());
+  // Until its host id is on disk it may come back as another.
+  if (!host_stored_) return reply.error(Error(ErrorCode::kBootstrapping, "this node starts"));
+  reply.ok(encode_introduction(introduction(who->host)));
 }
 
 Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply reply) {

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a node comes to its cluster: it founds one, asks seeds to be taken in, or goes on with what
-// its local log holds.
+// its local log holds. What it has is one cluster's: no answer of another, and none that is older
+// than what it knows itself, ends it or makes it another's.
 //
 //   "node/h"  16 B host id, made at the first start
 //   "node/c"  16 B cluster id, once the node has one
 //   "node/s"  u32 stores of the node, written with the other two; absent in older logs: 1
 //   "node/n"  cluster name, written with them; absent in older logs
+//   "node/d"  the operator has told this node to leave for good
 //
 //   join   := u8 version (1), 16 B cluster id (nil: none yet), cluster name, node, u64 token seed
 //   answer := 16 B cluster id, varint count, (16 B host, endpoint)*
-// A node without seeds, or whose only seed is itself, founds a cluster at once. One that is the
-// first of several seeds does so when none of the others has a cluster. Everyone else asks its
-// seeds until one takes it in.
+// A node without seeds founds a cluster at once. One with seeds asks all of them at once who they
+// are (Verb::kIdentify), until one is of a cluster that takes it in, or next_formation_step() lets
+// it found one. A seed that stays silent is waited for, and named in the log. The founder stores
+// what it is and the first state of its group in one synced batch before anybody hears of it.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +26,7 @@
 
 #include "base/log.h"
 #include "base/task_group.h"
+#include "replication/membership/introduction.h"
 #include "replication/meta/meta_service_impl.h"
 
 namespace tetrad::replication {
@@ -36,6 +41,10 @@ struct NodeIdentity {
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);
 /// What a node has is one cluster's, whose name does not change. Errors: kConfig, kIo.
 Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured);
+/// Whether the operator has told this node to leave for good.
+Result<bool> is_decommissioned(storage::LocalLog& log);
+/// `done` when it is on disk.
+void note_decommission(storage::LocalLog& log, storage::LocalLog::DoneCallback done);
 /// Errors: kIo, kCorruption.
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
 
@@ -43,13 +52,15 @@ struct FormationOptions {
   NodeInfo self;
   std::vector<Endpoint> seeds;
   std::string cluster_name;
+  /// The operator's word that no seed has a cluster, also those that are silent.
+  bool found = false;
   int64_t retry_us = 50'000;
-  /// How long the first of several seeds looks for a cluster of the others.
-  int64_t look_for_others_us = 3'000'000;
   std::function<void(const Error&)> fatal;
   /// Once, when this node is a member as far as it can know: it has founded or joined the cluster,
   /// or is back and nobody it could ask has refused it. Not from the constructor.
   std::function<void()> member;
+  /// Its own cluster has taken this node out while it was away. Not from the constructor.
+  std::function<void()> removed;
 };
 
 class Formation {
@@ -61,20 +72,37 @@ class Formation {
   void start() { tasks_.spawn(run()); }
 
  private:
+  /// How asking to be taken in, or to be known again, has ended.
+  enum class Asked : uint8_t { kNot, kTakenIn, kRemoved };
+
   Task<void> run();
+  Task<Result<void>> become_member(bool has_group);
+  Task<Result<void>> store_host();
   Task<Result<void>> found();
-  Task<Result<bool>> ask_seeds(bool join);
-  Task<Result<void>> store_identity();
+  Task<Result<bool>> join_or_found();
+  Task<std::vector<SeedAnswer>> identify_seeds();
+  Task<SeedAnswer> identify(Endpoint seed);
+  Task<Result<Bytes>> ask(Endpoint seed, Verb verb, Bytes body);
+  Task<Result<bool>> join_through(std::vector<Endpoint> members, bool all_answered);
+  Task<Result<void>> begin_joined(Uuid cluster_id);
+  Task<Asked> ask_to_be_known();
+  Task<Result<void>> write_identity(std::vector<storage::LocalLog::Operation> with);
   Task<void> keep_known();
   Task<void> serve_join(Bytes body, RpcContext context, RpcNode::Reply reply);
-  Result<void> begin(Bytes answer);
+  void serve_identify(const RpcContext& context, BytesView body, RpcNode::Reply reply) const;
+  Introduction introduction(HostId to) const;
+  Result<void> learn_members(BytesView answer);
   void confirm();
+  void be_removed(const std::string& by);
+  /// Within two seconds, then every ten.
+  void log_waiting(const std::string& what_for);
+  /// A seed that is of no use now is left alone for a while; says why once a minute.
+  void leave_alone(const Endpoint& seed, const std::string& why);
   Bytes join_request() const;
   Bytes join_answer() const;
   Result<void> check_state() const;
   bool known_as_is() const;
   bool known_to_leader() const;
-  bool is_first_seed() const;
   std::vector<Endpoint> other_seeds() const;
 
   base::Reactor& reactor_;
@@ -87,8 +115,13 @@ class Formation {
   const Logger logger_;
   const uint64_t token_seed_;
   std::set<Endpoint> own_seeds_;  // seeds that turned out to be this node, by name perhaps
-  bool cluster_seen_ = false;     // a seed has one, even if it could not take this node in yet
-  bool confirmed_ = false;
+  struct LeftAlone {
+    base::MonotonicUs until_us = 0, said_us = 0;
+  };
+  std::map<Endpoint, LeftAlone> left_alone_;
+  base::MonotonicUs waiting_since_us_ = 0, next_log_us_ = 0;  // 0: it waits for nobody
+  bool host_stored_ = false;
+  bool confirmed_ = false, removed_ = false;
   base::TaskGroup tasks_;
 };
 

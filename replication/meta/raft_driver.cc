@@ -92,13 +92,12 @@ Result<std::optional<RaftDriver::Stored>> RaftDriver::load(storage::LocalLog& lo
   return std::optional<Stored>(std::move(stored));
 }
 
-void RaftDriver::found(storage::LocalLog& log, const RaftConfiguration& configuration,
-                       storage::LocalLog::DoneCallback done) {
+std::vector<Operation> RaftDriver::founding_state(const RaftConfiguration& configuration) {
   const RaftStored stored = RaftStored::founding(configuration);
   std::vector<Operation> batch;
   batch.push_back(put_hard_state(stored.hard_state));
   batch.push_back({Bytes(kSnapshotKey), encode_image(stored.snapshot, {})});
-  log.write(std::move(batch), true, std::move(done));
+  return batch;
 }
 
 RaftDriver::RaftDriver(base::Reactor& reactor, storage::LocalLog& log, RpcNode& rpc,

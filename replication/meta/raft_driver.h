@@ -53,9 +53,9 @@ class RaftDriver {
   };
   static Result<std::optional<Stored>> load(storage::LocalLog& log);
 
-  /// Writes the first state of a new group; `done` when it is durable.
-  static void found(storage::LocalLog& log, const RaftConfiguration& configuration,
-                    storage::LocalLog::DoneCallback done);
+  /// What the local log of a new group's first member holds.
+  static std::vector<storage::LocalLog::Operation> founding_state(
+      const RaftConfiguration& configuration);
 
   /// Everything handed in outlives it. start() follows.
   RaftDriver(base::Reactor& reactor, storage::LocalLog& log, RpcNode& rpc,

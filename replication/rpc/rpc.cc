@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/data_mutants.h"
 #include "replication/rpc/timeout_wheel.h"
 
 namespace tetrad::replication {
@@ -13,6 +14,8 @@ namespace {
 constexpr uint32_t kSlotBits = 24;
 constexpr uint64_t kSlotMask = (uint64_t{1} << kSlotBits) - 1;
 constexpr int64_t kLogPeriodUs = 10'000'000;
+constexpr int64_t kStrangerLogPeriodUs = 60'000'000;
+constexpr size_t kStrangersKept = 64;
 }  // namespace
 
 void RpcMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
@@ -26,6 +29,9 @@ void RpcMetrics::register_in(base::MetricsRegistry& registry, const std::string&
                "Calls refused because too much was in flight.", labels, refused_overload);
   registry.add("tetrad_replication_messages_foreign_total",
                "Messages refused because they came from another cluster.", labels, refused_foreign);
+  registry.add("tetrad_replication_messages_misdirected_total",
+               "Messages refused because they were for the host that was here before.", labels,
+               refused_wanted);
   registry.add("tetrad_replication_messages_malformed_total", "Messages that could not be read.",
                labels, refused_malformed);
 }
@@ -66,6 +72,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   base::Reactor::TimerId timer = 0;
   base::MonotonicUs timer_at_us = 0;
   base::MonotonicUs next_log_us = 0;
+  std::unordered_map<Endpoint, base::MonotonicUs> strangers;  // when one was last logged
 
   Core(base::Reactor& r, base::Random& random, Transport& t, HostId host, RpcOptions o, Logger l)
       : reactor(r),
@@ -80,6 +87,21 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   bool may_log() {
     if (reactor.now_us() < next_log_us) return false;
     next_log_us = reactor.now_us() + kLogPeriodUs;
+    return true;
+  }
+
+  /// Once a minute for each endpoint.
+  bool may_log_stranger(const Endpoint& endpoint) {
+    const base::MonotonicUs now_us = reactor.now_us();
+    if (strangers.size() >= kStrangersKept && !strangers.contains(endpoint)) {
+      std::erase_if(strangers, [&](const auto& entry) {
+        return entry.second + kStrangerLogPeriodUs <= now_us;
+      });
+      if (strangers.size() >= kStrangersKept) return false;
+    }
+    const auto [known, is_new] = strangers.try_emplace(endpoint, now_us);
+    if (!is_new && now_us < known->second + kStrangerLogPeriodUs) return false;
+    known->second = now_us;
     return true;
   }
 
@@ -294,7 +316,13 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         envelope.kind == MessageKind::kReply || envelope.kind == MessageKind::kErrorReply;
     const uint32_t shard =
         is_reply ? envelope.target_store % options.shard_count : shard_of(envelope.target_store);
-    if (!envelope.target.value.is_nil() && envelope.target != self) {
+    if (!envelope.target.value.is_nil() && envelope.target != self &&
+        !TETRAD_MUTANT(wanted_id_ignored)) {
+      metrics.refused_wanted.add();
+      if (!is_reply && may_log_stranger(envelope.sender_endpoint)) {
+        logger.warn("message for another host refused from={} wanted={} this={}",
+                    envelope.sender_endpoint, envelope.target.to_string(), self.to_string());
+      }
       if (envelope.kind == MessageKind::kRequest) {
         refuse(envelope,
                Error(ErrorCode::kNotFound, fmt::format("host {} is not at {}; this is host {}",
@@ -335,7 +363,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     if (!member && envelope.sender != self && !registered.open_to_strangers) {
       if (!cluster_id.is_nil() && !envelope.cluster_id.is_nil()) {
         metrics.refused_foreign.add();
-        if (may_log()) {
+        if (may_log_stranger(envelope.sender_endpoint)) {
           logger.warn("message of another cluster refused from={} theirs={} ours={}",
                       envelope.sender_endpoint, envelope.cluster_id.to_string(),
                       cluster_id.to_string());

@@ -42,7 +42,8 @@ struct RpcOptions {
 };
 
 struct RpcMetrics {
-  base::Counter sent, received, timed_out, refused_overload, refused_foreign, refused_malformed;
+  base::Counter sent, received, timed_out, refused_overload, refused_foreign, refused_wanted,
+      refused_malformed;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 

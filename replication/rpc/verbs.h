@@ -23,6 +23,7 @@ enum class Verb : uint8_t {
   kSettleTablet = 13,  // to a store: read a tablet at the quorums of both its sets, or tell how far
                        // that is
   kBorrowThroughput = 14,  // a slice of a bucket of request units
+  kIdentify = 15,          // what are you, and what am I to you: also between strangers
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

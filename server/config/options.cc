@@ -92,9 +92,18 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "Addresses of nodes to join, separated by commas, each with :port if its internode port is "
-       "another; empty or "
-       "only this node: a cluster of its own."},
+       "Addresses of nodes of the cluster, separated by commas, each with :port if its internode "
+       "port is another; the same for all nodes. A new node joins the cluster of one of them; when "
+       "none has one, and all answer, one of them founds it. Empty or only this node: a cluster of "
+       "its own."},
+      {"found",
+       &Options::found,
+       0,
+       0,
+       {},
+       "Found a cluster although not all seeds answer; for one new node, once. Without effect "
+       "where "
+       "a seed that answers has a cluster, or the node has one."},
       {"cluster_name",
        &Options::cluster_name,
        0,

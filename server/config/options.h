@@ -22,6 +22,7 @@ struct Options {
   uint64_t shards = 0;        // 0: what it was first started with, 1
   uint64_t native_port = 9042, internode_port = 7000, admin_port = 9180;
   std::string seeds;  // comma separated addresses, each with an optional :port
+  bool found = false;
   std::string cluster_name = "tetrad";
   std::string datacenter = "datacenter1", rack = "rack1";
   std::string log_level = "info";

@@ -86,6 +86,7 @@ TEST_CASE("replica sets grow from one to four members while writes go on, and lo
     const uint32_t shards = 1 + seed / 4 % 2;
     SimCluster cluster(seed, 4, 2, shards);
     base::Random& random = cluster.world().random();
+    cluster[0].options().found = true;
     cluster[0].start();
     REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
     bool created = false;
@@ -133,6 +134,7 @@ TEST_CASE("replica sets grow from one to four members while writes go on, and lo
 TEST_CASE("a growth whose new member stays away is given up") {
   SimCluster cluster(7, 2);
   for (size_t i = 0; i < 2; ++i) cluster[i].options().moves.stalled_us = 5'000'000;
+  cluster[0].options().found = true;
   cluster[0].start();
   REQUIRE(cluster.world().run_until([&] { return cluster[0].is_ready(); }, 1'000'000));
   bool created = false;

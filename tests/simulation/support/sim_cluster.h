@@ -3,6 +3,7 @@
 // disk stays and is given to its next life.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -309,11 +310,14 @@ class SimNode {
   std::unique_ptr<Life> life_;
 };
 
-/// Nodes 127.0.0.1, .2 and so on; the first is everybody's seed.
+/// Nodes 127.0.0.1, .2 and so on. All have the same seeds, as tools/up gives them: those of the
+/// first nodes that are there at once, four at most.
 class SimCluster {
  public:
   explicit SimCluster(uint64_t seed, size_t nodes = 0, uint32_t stores = 1, uint32_t shards = 1)
       : world_(seed), network_(world_) {
+    for (size_t i = 1; i <= std::clamp<size_t>(nodes, 1, 4); ++i)
+      seeds_.push_back(replication::make_endpoint("127.0.0." + std::to_string(i), 7000));
     for (size_t i = 0; i < nodes; ++i) add(stores, shards);
   }
 
@@ -329,7 +333,7 @@ class SimCluster {
     options.rack = "rack" + std::to_string(number);
     options.store_count = stores;
     options.shard_count = shards;
-    options.seeds = {replication::make_endpoint("127.0.0.1", 7000)};
+    options.seeds = seeds_;
     nodes_.push_back(std::make_unique<SimNode>(world_, network_, std::move(options)));
     return *nodes_.back();
   }
@@ -373,6 +377,7 @@ class SimCluster {
  private:
   World world_;
   SimNetwork network_;
+  std::vector<replication::Endpoint> seeds_;
   std::vector<std::unique_ptr<SimNode>> nodes_;
 };
 

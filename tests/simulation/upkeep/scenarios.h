@@ -54,6 +54,10 @@ ScenarioResult run_return(uint64_t seed);
 /// Nodes of two programs side by side, and the last step to the new one.
 ScenarioResult run_formats(uint64_t seed);
 
+/// Nodes killed while they form a cluster, wiped seeds, two clusters that meet, the address of
+/// another.
+ScenarioResult run_formation(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

@@ -150,7 +150,8 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"late", run_late},
                                    {"source", run_source},
                                    {"return", run_return},
-                                   {"formats", run_formats}};
+                                   {"formats", run_formats},
+                                   {"formation", run_formation}};
 
 struct Mutant {
   const char* name;
@@ -175,6 +176,9 @@ constexpr Mutant kMutants[] = {
     {"merge_uncut", &DataMutants::merge_uncut, run_divergence},
     {"source_not_closed", &DataMutants::source_not_closed, run_source},
     {"cleanup_skipped", &DataMutants::cleanup_skipped, run_return},
+    {"first_seed_founds", &DataMutants::first_seed_founds, run_formation},
+    {"foreign_is_fatal", &DataMutants::foreign_is_fatal, run_formation},
+    {"wanted_id_ignored", &DataMutants::wanted_id_ignored, run_formation},
     {"formats_ungated", &DataMutants::formats_ungated, run_formats},
     {"unread_command_skipped", &DataMutants::unread_command_skipped, run_formats},
 };
