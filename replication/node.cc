@@ -143,6 +143,20 @@ void ReplicationNode::on_state(const MetaSnapshot& now) {
   }
 }
 
+Task<Result<void>> ReplicationNode::decommission(base::Deadline deadline) {
+  Result<void> noted = co_await note_decommission(environment_.log, true);
+  TETRAD_CO_TRY_VOID(std::move(noted));
+  MetaCommandBody body(SetNodeState{self(), NodeState::kLeaving});
+  Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  if (proposed) co_return Result<void>();
+  // Whether it was refused or is still on its way nobody knows after a timeout.
+  if (proposed.error().code != ErrorCode::kTimedOut) {
+    Result<void> taken_back = co_await note_decommission(environment_.log, false);
+    TETRAD_CO_TRY_VOID(std::move(taken_back));
+  }
+  co_return std::unexpected<Error>(proposed.error());
+}
+
 void ReplicationNode::be_removed() {
   ready_ = false;
   if (!std::exchange(removed_, true) && options_.removed) options_.removed();

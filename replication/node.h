@@ -96,11 +96,9 @@ class ReplicationNode {
   /// Founds a cluster, joins one or goes on with the one this node is in.
   void start();
   bool is_ready() const { return ready_; }
-  /// To be called before the node is told to leave: it then knows, when it is out, that it was not
-  /// taken out for being away. `done` when that is on disk.
-  void note_decommission(storage::LocalLog::DoneCallback done) {
-    replication::note_decommission(environment_.log, std::move(done));
-  }
+  /// Begins to leave for good. It is noted on disk first: when the node is out, it knows that it
+  /// was not taken out for being away. Errors: as MetaServiceImpl::propose().
+  Task<Result<void>> decommission(base::Deadline deadline);
 
   HostId self() const { return rpc_.self(); }
   MetaService& meta() { return meta_; }

@@ -5,6 +5,7 @@
 
 #include "server/config/options.h"
 #include "server/node.h"
+#include "server/runtime/data_folder.h"
 
 namespace {
 
@@ -44,8 +45,16 @@ int main(int argc, char** argv) {
   }
   const Logger logger(base::make_stderr_sink(server::log_level_named(line->options.log_level)),
                       "node");
-  auto node = server::Node::open(line->options, logger);
-  if (!node) return ended_by(node.error());
-  const auto ended = (*node)->run();
-  return ended ? 0 : ended_by(ended.error());
+  const std::string& data_directory = line->options.data_directory;
+  if (const auto mark = server::decommission_mark(data_directory)) {
+    logger.warn("not started: {}; delete {} to join as a new node", *mark, data_directory);
+    return 0;
+  }
+  while (true) {
+    auto node = server::Node::open(line->options, logger);
+    if (!node) return ended_by(node.error());
+    const auto ended = (*node)->run();
+    if (!ended) return ended_by(ended.error());
+    if (*ended == server::NodeEnd::kStopped) return 0;
+  }
 }

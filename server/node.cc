@@ -19,6 +19,7 @@
 #include "server/connection/listener.h"
 #include "server/runtime/cores.h"
 #include "server/runtime/data_disk.h"
+#include "server/runtime/data_folder.h"
 #include "server/runtime/directory_lock.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/thread_io_pool.h"
@@ -152,7 +153,7 @@ class NodeImpl final : public Node {
   }
 
   Result<void> open();
-  Result<void> run() override;
+  Result<NodeEnd> run() override;
 
  private:
   Result<uint32_t> choose_shards();
@@ -167,6 +168,7 @@ class NodeImpl final : public Node {
   void shard_is_ready();
   void serve();
   void leave();
+  Result<NodeEnd> end_out_of_cluster();
   void stop(const std::string& reason);
   void finish_stop();
   void join_shards();
@@ -198,6 +200,7 @@ class NodeImpl final : public Node {
   bool serving_ = false, stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
   std::optional<Error> fatal_error_;
+  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
 };
 
 /// As many as the node was first started with.
@@ -563,16 +566,30 @@ void NodeImpl::serve() {
 
 /// Out of the cluster: by the operator's order, or while it was away.
 void NodeImpl::leave() {
-  if (!serving_) {
-    fatal(Error(ErrorCode::kConfig,
-                fmt::format("host {} was removed from the cluster; wipe its data to join as a new "
-                            "node",
-                            node_->self().to_string())));
-    return;
+  is_out_ = true;
+  stop("out of the cluster");
+}
+
+/// Everything is closed. One that was told to leave stays away; one that was replaced while it was
+/// away comes back as a new node.
+Result<NodeEnd> NodeImpl::end_out_of_cluster() {
+  const std::string host = node_->self().to_string();
+  const int64_t now_us = reactors_[0]->wall_time_us();
+  if (was_decommissioned_) {
+    TETRAD_TRY_VOID(mark_decommissioned(options_.data_directory, node_->self(), now_us));
+    logger_.warn(
+        "this node was decommissioned and stays stopped; its data is of no more use "
+        "host_id={} data_directory={}",
+        host, options_.data_directory);
+    return NodeEnd::kStopped;
   }
-  logger_.warn("this node has left its cluster; its data is of no more use host_id={}",
-               node_->self().to_string());
-  stop("decommissioned");
+  TETRAD_TRY(const std::string aside,
+             set_data_aside(options_.data_directory, node_->self(), now_us));
+  logger_.warn(
+      "this node was taken out of its cluster while it was away and starts again as a new "
+      "one; delete its old data when nothing is missing host_id={} set_aside={}",
+      host, aside);
+  return NodeEnd::kTakenOut;
 }
 
 void NodeImpl::fatal(const Error& error) {
@@ -619,7 +636,7 @@ void NodeImpl::join_shards() {
     if (shard->thread.joinable()) shard->thread.join();
 }
 
-Result<void> NodeImpl::run() {
+Result<NodeEnd> NodeImpl::run() {
   AsioReactor& reactor = *reactors_[0];
   signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
   signals_->async_wait([this](const boost::system::error_code& error, int signal) {
@@ -639,11 +656,14 @@ Result<void> NodeImpl::run() {
     if (auto closed = shard->store->close(); !closed)
       logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
   }
+  if (is_out_) {
+    TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
+  }
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);
   logger_.info("stopped after_ms={}", (reactor.now_us() - stop_began_us_) / 1000);
-  return {};
+  return is_out_ ? end_out_of_cluster() : NodeEnd::kStopped;
 }
 
 }  // namespace

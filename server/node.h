@@ -12,14 +12,21 @@ namespace tetrad::server {
 
 inline constexpr const char* kProgramVersion = TETRAD_VERSION;
 
+/// Why a node ended that has not failed.
+enum class NodeEnd : uint8_t {
+  kStopped,   // by a signal, or for good by its operator's order (runtime/data_folder.h)
+  kTakenOut,  // its cluster took it out while it was away: its data has been set aside
+};
+
 class Node {
  public:
   /// Opens files and sockets; nothing is served yet. Errors: kConfig, kIo, kCorruption, each one
   /// line for the operator.
   static Result<std::unique_ptr<Node>> open(const Options& options, Logger logger);
   virtual ~Node() = default;
-  /// Serves until SIGTERM or SIGINT, then drains and stops. Errors: what made it stop otherwise.
-  virtual Result<void> run() = 0;
+  /// Serves until SIGTERM or SIGINT, or until it is no member any more, then drains and stops.
+  /// Errors: what made it stop otherwise.
+  virtual Result<NodeEnd> run() = 0;
 };
 
 }  // namespace tetrad::server

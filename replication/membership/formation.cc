@@ -63,6 +63,18 @@ Result<JoinRequest> decode_join(BytesView body) {
   return request;
 }
 
+Task<Result<void>> write_synced(storage::LocalLog& log,
+                                std::vector<storage::LocalLog::Operation> batch) {
+  base::OneShot<Result<void>> written;
+  const auto setter = written.setter();
+  storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
+    setter.set(std::move(result));
+  };
+  log.write(std::move(batch), true, std::move(done));
+  Result<void> result = co_await written;
+  co_return result;
+}
+
 Result<void> check_name(std::string_view saved, std::string_view configured) {
   if (saved == configured) return {};
   return fail(ErrorCode::kConfig,
@@ -111,10 +123,13 @@ Result<bool> is_decommissioned(storage::LocalLog& log) {
   return noted.has_value();
 }
 
-void note_decommission(storage::LocalLog& log, storage::LocalLog::DoneCallback done) {
+Task<Result<void>> note_decommission(storage::LocalLog& log, bool leaves) {
   std::vector<storage::LocalLog::Operation> batch;
-  batch.push_back({Bytes(kDecommissionedKey), Bytes()});
-  log.write(std::move(batch), true, std::move(done));
+  std::optional<Bytes> mark;
+  if (leaves) mark.emplace();
+  batch.push_back({Bytes(kDecommissionedKey), std::move(mark)});
+  Result<void> written = co_await write_synced(log, std::move(batch));
+  co_return written;
 }
 
 Formation::Formation(base::Reactor& reactor, base::Random& random, storage::LocalLog& log,
@@ -211,14 +226,8 @@ Task<Result<void>> Formation::store_host() {
   if (!identity_.stored) {
     std::vector<storage::LocalLog::Operation> batch;
     batch.push_back({Bytes(kHostKey), Bytes(identity_.host.value.view())});
-    base::OneShot<Result<void>> written;
-    const auto setter = written.setter();
-    storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
-      setter.set(std::move(result));
-    };
-    log_.write(std::move(batch), true, std::move(done));
-    Result<void> result = co_await written;
-    TETRAD_CO_TRY_VOID(std::move(result));
+    Result<void> written = co_await write_synced(log_, std::move(batch));
+    TETRAD_CO_TRY_VOID(std::move(written));
   }
   host_stored_ = true;
   co_return Result<void>();
@@ -231,14 +240,8 @@ Task<Result<void>> Formation::write_identity(std::vector<storage::LocalLog::Oper
   base::ByteWriter(stores).u32(options_.self.store_count);
   with.push_back({Bytes(kStoresKey), std::move(stores)});
   with.push_back({Bytes(kNameKey), Bytes(options_.cluster_name)});
-  base::OneShot<Result<void>> written;
-  const auto setter = written.setter();
-  storage::LocalLog::DoneCallback done = [setter](Result<void> result) {
-    setter.set(std::move(result));
-  };
-  log_.write(std::move(with), true, std::move(done));
-  Result<void> result = co_await written;
-  co_return result;
+  Result<void> written = co_await write_synced(log_, std::move(with));
+  co_return written;
 }
 
 Task<Result<void>> Formation::found() {

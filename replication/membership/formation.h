@@ -43,8 +43,8 @@ Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);
 Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured);
 /// Whether the operator has told this node to leave for good.
 Result<bool> is_decommissioned(storage::LocalLog& log);
-/// `done` when it is on disk.
-void note_decommission(storage::LocalLog& log, storage::LocalLog::DoneCallback done);
+/// Until it is on disk. Errors: kIo.
+Task<Result<void>> note_decommission(storage::LocalLog& log, bool leaves);
 /// Errors: kIo, kCorruption.
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
 

@@ -271,8 +271,11 @@ void AdminService::leave(HostId host, bool dead, Respond respond) {
   const auto may = replication::check_leaving(
       *state, host, dead, [this](HostId node) { return parts_.node.meta().is_live(node); });
   if (!may) return respond(http_error(409, may.error().message));
-  spawn(propose(this, replication::SetNodeState{host, replication::NodeState::kLeaving}),
-        std::move(respond));
+  if (dead)
+    spawn(propose(this, replication::SetNodeState{host, replication::NodeState::kLeaving}),
+          std::move(respond));
+  else
+    spawn(decommission(this), std::move(respond));
 }
 
 void AdminService::order_setting(const HttpRequest& request, Respond respond) {
@@ -310,6 +313,12 @@ Task<void> AdminService::run(AdminService* self, Task<HttpResponse> task, Respon
 Task<HttpResponse> AdminService::propose(AdminService* self, replication::MetaCommandBody body) {
   const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
   auto result = co_await self->parts_.node.meta_group().propose(std::move(body), deadline);
+  co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
+}
+
+Task<HttpResponse> AdminService::decommission(AdminService* self) {
+  const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
+  auto result = co_await self->parts_.node.decommission(deadline);
   co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
 }
 

@@ -109,6 +109,7 @@ class AdminService {
   void spawn(Task<HttpResponse> task, Respond respond);
   static Task<void> run(AdminService* self, Task<HttpResponse> task, Respond respond);
   static Task<HttpResponse> propose(AdminService* self, replication::MetaCommandBody body);
+  static Task<HttpResponse> decommission(AdminService* self);
   static Task<HttpResponse> split(AdminService* self, uint64_t tablet_id);
 
   Parts parts_;

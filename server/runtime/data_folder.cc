@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/runtime/data_folder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace tetrad::server {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLogFolder = "log";
+constexpr const char* kMark = "decommissioned";
+
+std::string utc_text(int64_t wall_us) {
+  const auto seconds = static_cast<std::time_t>(wall_us / 1'000'000);
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[32];
+  const size_t size = std::strftime(text, sizeof(text), "%Y%m%dT%H%M%SZ", &parts);
+  return std::string(text, size);
+}
+
+/// What is in it stays there when the power goes.
+Result<void> sync_folder(const std::string& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = folder >= 0 && ::fsync(folder) == 0;
+  if (folder >= 0) ::close(folder);
+  if (!synced) return fail(ErrorCode::kIo, "cannot sync the folder {}", path);
+  return {};
+}
+
+bool is_of_node(const std::string& name) {
+  return name == kLogFolder || name == "hints" || name.starts_with("store-");
+}
+
+Result<void> move_into(const std::string& from, const std::string& name, const std::string& to) {
+  std::error_code error;
+  fs::rename(from + "/" + name, to + "/" + name, error);
+  if (error)
+    return fail(ErrorCode::kIo, "cannot move {}/{} to {}: {}", from, name, to, error.message());
+  return {};
+}
+
+}  // namespace
+
+Result<std::string> set_data_aside(const std::string& data_directory, HostId host,
+                                   int64_t wall_us) {
+  const std::string aside =
+      fmt::format("{}/set-aside-{}-{}", data_directory, host.to_string(), utc_text(wall_us));
+  std::error_code error;
+  fs::create_directory(aside, error);
+  if (error) return fail(ErrorCode::kIo, "cannot make {}: {}", aside, error.message());
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(data_directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_of_node(name) && name != kLogFolder) names.push_back(name);
+  }
+  if (error) return fail(ErrorCode::kIo, "cannot read {}: {}", data_directory, error.message());
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) TETRAD_TRY_VOID(move_into(data_directory, name, aside));
+  TETRAD_TRY_VOID(sync_folder(aside));
+  TETRAD_TRY_VOID(sync_folder(data_directory));
+  if (fs::exists(data_directory + "/" + kLogFolder, error))
+    TETRAD_TRY_VOID(move_into(data_directory, kLogFolder, aside));
+  TETRAD_TRY_VOID(sync_folder(aside));
+  TETRAD_TRY_VOID(sync_folder(data_directory));
+  return aside;
+}
+
+Result<void> mark_decommissioned(const std::string& data_directory, HostId host, int64_t wall_us) {
+  const std::string path = data_directory + "/" + kMark;
+  const std::string text =
+      fmt::format("host {} has left its cluster at {}", host.to_string(), utc_text(wall_us));
+  std::FILE* const file = std::fopen(path.c_str(), "we");
+  bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  written = written && std::fflush(file) == 0 && ::fsync(::fileno(file)) == 0;
+  if (file != nullptr) written = std::fclose(file) == 0 && written;
+  if (!written) return fail(ErrorCode::kIo, "cannot write {}", path);
+  return sync_folder(data_directory);
+}
+
+std::optional<std::string> decommission_mark(const std::string& data_directory) {
+  std::ifstream file(data_directory + "/" + kMark);
+  if (!file) return std::nullopt;
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a data directory whose node is no member of its cluster any more.
+//
+//   <data directory>/set-aside-<host id>-<UTC time>/   what a node held that was taken out while it
+//                                                      was away: it starts again as a new node
+//   <data directory>/decommissioned                    the node has left by its operator's order:
+//                                                      it does not start again
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/ids.h"
+#include "base/result.h"
+
+namespace tetrad::server {
+
+/// Moves log, stores and hints into a new folder beside them, whose path is answered. The log goes
+/// last: killed before, the node comes back as the one it was and hears again that it is out.
+/// Errors: kIo.
+Result<std::string> set_data_aside(const std::string& data_directory, HostId host, int64_t wall_us);
+
+/// Errors: kIo.
+Result<void> mark_decommissioned(const std::string& data_directory, HostId host, int64_t wall_us);
+/// The text of the mark; unset: there is none.
+std::optional<std::string> decommission_mark(const std::string& data_directory);
+
+}  // namespace tetrad::server
