@@ -267,7 +267,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
         std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);
     out.prepared_bytes_max = std::max(out.prepared_bytes_max / shards_.size(), kPreparedBytesLeast);
   }
-  out.parse_pool = &pool_;
+  out.work_pool = &pool_;
   return out;
 }
 

@@ -8,6 +8,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   virtual_tables = cql::make_system_tables(meta, serving.facts);
   cql::QueryProcessorOptions query = serving.query;
   query.throughput = &data->throughput();
+  query.work_lane += number;
   processor = std::make_unique<cql::QueryProcessor>(reactor, random, data->coordinator(), meta,
                                                     *virtual_tables, std::move(query), logger);
   events = std::make_unique<EventHub>(meta);

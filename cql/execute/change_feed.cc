@@ -110,9 +110,7 @@ class ChangeFeedRun final : private SelectRun {
 
   /// The row that `evaluation` stands on.
   Result<void> put(const RowPlace& place, Evaluation& evaluation);
-  bool turn_is_over() const {
-    return context_.scripts.steps_used() - turn_began_ >= kScriptStepsOfATurn;
-  }
+  bool turn_is_over() const { return context_.work.turn_is_over(); }
   Task<Result<void>> end_turn();
 
   Task<void> hold_back() const;
@@ -126,7 +124,6 @@ class ChangeFeedRun final : private SelectRun {
   bool scanned_ = false;  // for this page
   uint32_t changes_max_ = kChangesAtOnce;
   uint64_t partitions_read_ = 0;
-  uint64_t turn_began_ = 0;
 };
 
 Result<void> ChangeFeedRun::begin() {
@@ -329,7 +326,7 @@ Task<Result<void>> ChangeFeedRun::deliver(const Changed* changed) {
   Evaluation evaluation(*this);
   RowMaterializer& rows = evaluation.rows;
   const PartitionData* started = nullptr;
-  turn_began_ = context_.scripts.steps_used();
+  context_.work.begin_turn();
   for (size_t i = 0; i < changed->changes.size(); ++i) {
     const Change& change = changed->changes[i];
     const PartitionRows& read = changed->partitions[changed->partition_of[i]];
@@ -401,7 +398,7 @@ storage::ReadCommand ChangeFeedRun::scan_command() const {
 Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
   Evaluation evaluation(*this);
   RowMaterializer& rows = evaluation.rows;
-  turn_began_ = context_.scripts.steps_used();
+  context_.work.begin_turn();
   for (const PartitionData& partition : chunk->partitions) {
     TETRAD_CO_TRY_VOID(rows.start_partition(partition));
     const auto end_at = [&](BytesView clustering_key) {
@@ -445,14 +442,16 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
 
 Result<void> ChangeFeedRun::put(const RowPlace& place, Evaluation& evaluation) {
   note_row(place);
+  TETRAD_TRY_VOID(context_.work.spend(read_ns(place.bytes)));
   TETRAD_TRY_VOID(write(evaluation.context));
+  evaluation.end_row();
   --page_left_;
   return check_size(result_.cells.size());
 }
 
 Task<Result<void>> ChangeFeedRun::end_turn() {
   co_await next_turn(context_.reactor);
-  turn_began_ = context_.scripts.steps_used();
+  context_.work.begin_turn();
   co_return check_time();
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "cql/execute/disk_guard.h"
+#include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
@@ -105,6 +106,19 @@ struct Part {
   std::span<const BoundValue> values;
 };
 
+/// Estimated: a part that is neither large nor calls a function.
+constexpr uint64_t kPartNs = 1'000;
+constexpr size_t kJoinedOnLoopMax = 256;
+
+bool may_be_long_batch(const ExecuteContext& context, std::span<const Part> parts) {
+  if (context.off_loop == nullptr) return false;
+  const ListContents none;
+  return parts.size() > kJoinedOnLoopMax || std::ranges::any_of(parts, [&](const Part& part) {
+           return part.statement->needs_read() ||
+                  part.statement->is_long_to_make(context, part.values, &none);
+         });
+}
+
 Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::vector<Part> parts,
                                         std::optional<int64_t> batch_timestamp_us,
@@ -117,22 +131,24 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   const ValueGuard guard{guardrails, context.warnings};
   base::Arena arena;
   const int64_t now_us = context.coordinator.next_timestamp_us();
-  const FunctionEnvironment functions = make_function_environment(context);
+  FunctionEnvironment functions = make_function_environment(context);
   const base::Deadline deadline{context.reactor.now_us() + timeout_us};
   const int64_t timestamp_us =
       batch_timestamp_us.value_or(context.options.timestamp_us.value_or(now_us));
-  ListCellIds ids(context.random, now_us);
+  set_work_limit(context, timeout_us);
+  WorkMeter& work = context.work;
+  const bool may_be_long = may_be_long_batch(context, parts);
+  base::Random own_random(may_be_long ? context.random.next() : 0);
+  ListCellIds ids(may_be_long ? own_random : context.random, now_us);
   std::vector<Mutation> mutations;
-  uint64_t steps_before_turn = context.scripts.steps_used();
+  work.begin_turn();
   for (const Part& part : parts) {
-    if (context.scripts.steps_used() - steps_before_turn >= kScriptStepsOfATurn) {
+    if (work.turn_is_over()) {
       co_await next_turn(context.reactor);
-      steps_before_turn = context.scripts.steps_used();
-      if (context.reactor.now_us() > deadline.at_us) {
-        co_return fail(ErrorCode::kFunctionFailure,
-                       "the functions of the batch took longer than a write may take");
-      }
+      work.begin_turn();
+      if (context.reactor.now_us() > deadline.at_us) co_return std::unexpected(work.timed_out());
     }
+    TETRAD_CO_TRY_VOID(work.spend(kPartNs + bind_ns(*part.statement, part.values)));
     EvalContext evaluation{part.values, arena, functions, context.now_s, nullptr, {}};
     WriteMoment moment;
     moment.now_s = context.now_s;
@@ -150,10 +166,29 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
       if (!read) co_return std::unexpected(std::move(read).error());
       lists = std::move(*read);
     }
-    TETRAD_CO_TRY_VOID(part.statement->add_mutations(
-        evaluation, moment, ids, &lists, context.settings.in_cartesian_product_max, mutations));
+    const uint32_t product_max = context.settings.in_cartesian_product_max;
+    Result<void> added;
+    if (may_be_long && part.statement->is_long_to_make(context, part.values, &lists)) {
+      const std::function<void()> add = [&] {
+        added =
+            part.statement->add_mutations(evaluation, moment, ids, &lists, product_max, mutations);
+      };
+      co_await evaluate_off_loop(context, functions, add);
+    } else {
+      added =
+          part.statement->add_mutations(evaluation, moment, ids, &lists, product_max, mutations);
+    }
+    TETRAD_CO_TRY_VOID(std::move(added));
   }
-  TETRAD_CO_TRY(mutations, by_partition(std::move(mutations)));
+  Result<std::vector<Mutation>> joined;
+  const std::function<void()> join_all = [&] { joined = by_partition(std::move(mutations)); };
+  if (may_be_long && mutations.size() > kJoinedOnLoopMax) {
+    co_await evaluate_off_loop(context, functions, join_all);
+    if (context.reactor.now_us() > deadline.at_us) co_return std::unexpected(work.timed_out());
+  } else {
+    join_all();
+  }
+  TETRAD_CO_TRY(mutations, std::move(joined));
   if (mutations.empty()) co_return StatementResult();
   if (type == BatchType::kLogged && mutations.size() > 1) {
     co_return fail(ErrorCode::kInvalid,

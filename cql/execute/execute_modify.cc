@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "cql/execute/cell_maker.h"
 #include "cql/execute/disk_guard.h"
+#include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
@@ -440,11 +441,24 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
   co_return lists;
 }
 
+bool ModifyStatement::is_long_to_make(const ExecuteContext& context,
+                                      std::span<const BoundValue> values,
+                                      const ListContents* lists) const {
+  if (context.off_loop == nullptr) return false;
+  if (is_long_to_bind(context, *this, values)) return true;
+  constexpr uint64_t kJsonNsPerByte = 30;
+  if (json_ && kJsonNsPerByte * context.request_bytes > WorkMeter::kPieceNs) return true;
+  constexpr size_t kElementsOnLoop = 4096;
+  size_t elements = 0;
+  for (const ListContents::Entry& entry : lists->entries) elements += entry.elements.size();
+  return elements > kElementsOnLoop;
+}
+
 Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                                        std::span<const BoundValue> values) const {
   base::Arena arena;
   const int64_t now_us = context.coordinator.next_timestamp_us();
-  const FunctionEnvironment functions = make_function_environment(context);
+  FunctionEnvironment functions = make_function_environment(context);
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
   WriteMoment moment;
   moment.now_s = context.now_s;
@@ -472,7 +486,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   TETRAD_CO_TRY(const int64_t timeout_us, evaluate_timeout_us(attributes_.timeout, evaluation,
                                                               context.settings.write_timeout_us));
   const base::Deadline deadline{context.reactor.now_us() + timeout_us};
-  ListCellIds ids(context.random, now_us);
+  set_work_limit(context, timeout_us);
   ListContents lists;
   if (needs_read_) {
     TETRAD_CO_TRY_VOID(check_list_reads(guardrails));
@@ -480,9 +494,23 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     if (!read) co_return std::unexpected(std::move(read).error());
     lists = std::move(*read);
   }
+  const bool is_long = is_long_to_make(context, values, &lists);
+  base::Random own_random(is_long ? context.random.next() : 0);
+  ListCellIds ids(is_long ? own_random : context.random, now_us);
   std::vector<storage::Mutation> mutations;
-  TETRAD_CO_TRY_VOID(add_mutations(evaluation, moment, ids, &lists,
-                                   context.settings.in_cartesian_product_max, mutations));
+  const uint32_t product_max = context.settings.in_cartesian_product_max;
+  Result<void> added;
+  if (is_long) {
+    const std::function<void()> add = [&] {
+      added = add_mutations(evaluation, moment, ids, &lists, product_max, mutations);
+    };
+    co_await evaluate_off_loop(context, functions, add);
+    if (context.reactor.now_us() > deadline.at_us)
+      co_return std::unexpected(context.work.timed_out());
+  } else {
+    added = add_mutations(evaluation, moment, ids, &lists, product_max, mutations);
+  }
+  TETRAD_CO_TRY_VOID(std::move(added));
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
   TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));

@@ -7,6 +7,7 @@
 
 #include "cql/execute/aggregate_fold.h"
 #include "cql/execute/change_feed.h"
+#include "cql/execute/off_loop.h"
 #include "cql/execute/select_run.h"
 #include "cql/execute/throughput.h"
 #include "cql/system/virtual_tables.h"
@@ -27,6 +28,8 @@ constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
 constexpr uint64_t kChunkGrowth = 16;
 constexpr size_t kPartitionsAtOnce = 32;
+/// Then other requests come in, and the clock is looked at.
+constexpr uint64_t kTurnOffLoopNs = 20'000'000;
 /// What is read without asking for room.
 constexpr size_t kAnsweredHereBytes = 256u << 10;
 /// What one answer may hold; more needs paging.
@@ -52,7 +55,7 @@ class SelectRun::Stream final : public storage::RowSink {
         run_.partition_has_rows_)
       return {};
     rows.clear_row();
-    return run_.take_row(place_, evaluation_.context);
+    return put(rows.static_bytes());
   }
 
   Result<void> take_row(BytesView clustering_key, const storage::RowRecord& row) override {
@@ -62,10 +65,25 @@ class SelectRun::Stream final : public storage::RowSink {
     run_.partition_has_rows_ = true;
     place_.clustering_key = &clustering_key;
     place_.bytes = evaluation_.rows.row_bytes();
-    return run_.take_row(place_, evaluation_.context);
+    return put(place_.bytes);
   }
 
+  /// It is more work than a turn has room for: what was taken does not count.
+  bool gave_up() const { return gave_up_; }
+
  private:
+  Result<void> put(uint64_t bytes) {
+    WorkMeter& work = run_.context_.work;
+    const uint64_t expected_ns = run_.row_ns_max(bytes);
+    gave_up_ = expected_ns > WorkMeter::kPieceNs || work.turn_is_over();
+    if (gave_up_) return fail(ErrorCode::kCancelled, "not in this turn");
+    work.charge(run_.read_ns(bytes));
+    TETRAD_TRY_VOID(run_.take_row(place_, evaluation_.context));
+    evaluation_.end_row();
+    return {};
+  }
+
+  bool gave_up_ = false;
   SelectRun& run_;
   Evaluation evaluation_;
   RowPlace place_{};
@@ -77,12 +95,47 @@ Result<int64_t> SelectRun::set_deadline() {
   TETRAD_TRY(const int64_t timeout_us,
              evaluate_timeout_us(statement_.timeout_, evaluation_, usual_us));
   deadline_.at_us = context_.reactor.now_us() + timeout_us;
+  context_.work.set_limit(kWorkNsPerUs * static_cast<uint64_t>(timeout_us),
+                          context_.options.consistency, false);
   return timeout_us;
 }
 
+void SelectRun::estimate_rows() {
+  const SelectStatement& s = statement_;
+  const bool has_cells = std::ranges::any_of(s.layout_.is_multi_cell, std::identity());
+  row_factor_ = has_cells ? 6 : 1;
+  if (s.is_json_) row_factor_ += 20;
+  if (s.is_aggregate_) row_factor_ += aggregators_.size();
+  for (const BoundFilter& filter : filters_) row_factor_ += filter.test_count();
+  if (!s.plain_slots_.empty()) return;
+  // Every token may be something that looks at all of the row.
+  functions_ns_per_byte_ = s.token_count();
+  functions_ns_ = 20 * s.token_count();
+  if (s.user_calls() > kUserCallsOnLoopMax) {
+    functions_ns_ +=
+        s.user_calls() * WorkMeter::kScriptStepNs * context_.settings.script_limits.steps_max;
+  }
+}
+
 Task<Result<StatementResult>> SelectRun::run() {
-  TETRAD_CO_TRY_VOID(bind());
-  TETRAD_CO_TRY_VOID(set_deadline());
+  if (is_long_to_bind(context_, statement_, evaluation_.bound)) {
+    // The limit of the work comes first: the time that the user gives is bound, too.
+    context_.work.set_limit(
+        kWorkNsPerUs * static_cast<uint64_t>(context_.settings.range_timeout_us),
+        context_.options.consistency, false);
+    const base::MonotonicUs began_us = context_.reactor.now_us();
+    Result<void> bound;
+    const std::function<void()> bind_all = [this, &bound] { bound = bind(); };
+    co_await evaluate_off_loop(context_, functions_, bind_all);
+    TETRAD_CO_TRY_VOID(std::move(bound));
+    TETRAD_CO_TRY(const int64_t timeout_us, set_deadline());
+    deadline_.at_us = began_us + timeout_us;
+    TETRAD_CO_TRY_VOID(check_time());
+  } else {
+    TETRAD_CO_TRY_VOID(bind());
+    TETRAD_CO_TRY_VOID(set_deadline());
+  }
+  estimate_rows();
   if (nothing_) co_return finish();
   if (is_limited(context_, statement_.table_->incarnation)) {
     auto admitted = co_await admit();
@@ -348,9 +401,10 @@ std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
   const SelectProgress before = *this;
   const size_t cells_before = result_.cells.size();
   const uint32_t rows_before = result_.row_count;
+  context_.work.begin_turn();
   Stream stream(*this);
   auto end = context_.coordinator.read_here(command, read_options(), stream);
-  if (end) return end;
+  if (end && !stream.gave_up()) return end;
   static_cast<SelectProgress&>(*this) = before;
   result_.cells.resize(cells_before);
   result_.row_count = rows_before;
@@ -393,10 +447,19 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
 Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
   if (statement_.counts_only_ && store_counts()) co_return count(*chunk);
   ChunkRows rows(*this, *chunk);
+  Result<bool> all = false;
   while (true) {
-    TETRAD_CO_TRY(const bool all, take_rows(rows));
-    if (all) co_return Result<void>();
-    co_await next_turn(context_.reactor);
+    if (rows.off_loop) {
+      context_.work.begin_turn(kTurnOffLoopNs);
+      const std::function<void()> take_some = [this, &rows, &all] { all = take_rows(rows); };
+      co_await evaluate_off_loop(context_, functions_, take_some);
+    } else {
+      context_.work.begin_turn();
+      all = take_rows(rows);
+      if (all && !*all) co_await next_turn(context_.reactor);
+    }
+    if (!all) co_return std::unexpected(std::move(all).error());
+    if (*all) co_return Result<void>();
     TETRAD_CO_TRY_VOID(check_time());
   }
 }
@@ -404,23 +467,30 @@ Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
 Result<bool> SelectRun::take_rows(ChunkRows& from) {
   const ReadResult& chunk = from.chunk;
   RowMaterializer& rows = from.evaluation.rows;
-  const uint64_t steps_at_start = context_.scripts.steps_used();
-  const auto turn_is_over = [&] {
-    return context_.scripts.steps_used() - steps_at_start >= kScriptStepsOfATurn;
+  WorkMeter& work = context_.work;
+  const auto turn_is_over = [&](size_t bytes_of_next) {
+    if (!from.off_loop && row_ns_max(bytes_of_next) > WorkMeter::kPieceNs) {
+      from.off_loop = true;  // and the rest of the chunk
+      return true;
+    }
+    return work.turn_is_over();
   };
   for (; from.partition < chunk.partitions.size(); from.next_partition()) {
     const PartitionData& partition = chunk.partitions[from.partition];
-    if (turn_is_over()) return false;
+    if (turn_is_over(partition.header.size())) return false;
     if (!from.started) {
       from.started = true;
+      work.charge(read_ns(partition.header.size()));
       begin_partition(partition.partition_key, !partition.rows.empty());
       TETRAD_TRY_VOID(rows.start_partition(partition));
       note_static(rows);
     }
     last_chunk_partition_ = from.partition + 1 == chunk.partitions.size();
     while (from.row < partition.rows.size()) {
-      if (turn_is_over()) return false;
+      const size_t bytes = partition.rows[from.row].record.size();
+      if (turn_is_over(bytes)) return false;
       const size_t r = from.row++;
+      TETRAD_TRY_VOID(work.spend(read_ns(bytes)));
       TETRAD_TRY(const bool live, rows.read_row(partition.rows[r]));
       if (!live) continue;
       partition_has_rows_ = true;
@@ -429,6 +499,7 @@ Result<bool> SelectRun::take_rows(ChunkRows& from) {
       TETRAD_TRY_VOID(take_row({partition.position, partition.partition_key,
                                 &partition.rows[r].clustering_key, rows.row_bytes()},
                                from.evaluation.context));
+      from.evaluation.end_row();
       if (done_) return true;
       if (statement_.distinct_) break;
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "cql/execute/statement_environment.h"
 #include "cql/grammar/parser.h"
 #include "cql/prepare/throughput_properties.h"
 #include "cql/protocol/paging_state.h"
@@ -14,6 +15,10 @@ namespace {
 
 /// Large texts are parsed one after another: what a text is parsed to may be much larger than it.
 constexpr uint32_t kParseLane = 0x50415253;
+/// Estimates of what a batch costs before it is run.
+constexpr uint64_t kBatchEntryNs = 500, kParseNsPerByte = 100;
+
+constexpr size_t kTracedBytesMax = 10'000;  // of a text, in a trace
 
 /// Equal on all nodes: drivers refuse another id when they prepare again.
 Bytes statement_id(const std::string& keyspace, BytesView text) {
@@ -94,6 +99,8 @@ QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
     : reactor_(reactor),
       random_(random),
       scripts_(options.settings.script_limits),
+      off_loop_(reactor, options.work_pool, options.work_lane, options.settings.script_limits,
+                random.next()),
       answers_(reactor, options.answer_bytes_max),
       coordinator_(coordinator),
       meta_(meta),
@@ -122,32 +129,22 @@ void QueryProcessor::take_schema(const replication::MetaSnapshot& snapshot) {
   if (schema_listener_) schema_listener_(before.get(), *schema_);
 }
 
-Result<StatementPtr> QueryProcessor::prepare_text(BytesView text,
-                                                  const std::string& keyspace) const {
+Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,
+                                                  const SchemaPtr& schema) const {
   TETRAD_TRY(const ParsedStatement parsed, parse_with_markers(text));
-  const PrepareContext context{schema_, keyspace, options_.settings, parsed.marker_names};
+  const PrepareContext context{schema, keyspace, options_.settings, parsed.marker_names,
+                               parsed.token_count};
   return prepare_statement(parsed.statement, context);
 }
 
-Task<Result<StatementPtr>> QueryProcessor::prepare_large(BytesView text, std::string keyspace,
-                                                         FramePin pin) {
-  struct Job {
-    FramePin pin;
-    BytesView text;
-    Result<ParsedStatement> parsed = fail(ErrorCode::kServerError, "not parsed");
-  };
-  const auto job = std::make_shared<Job>();
-  job->pin = std::move(pin);
-  job->text = text;
-  base::OneShot<bool> parsed;
-  options_.parse_pool->run(
-      reactor_, base::IoDuty::kParse, kParseLane,
-      [job] { job->parsed = parse_with_markers(job->text); },
-      [job, setter = parsed.setter()]() mutable { setter.set(true); });
-  co_await parsed;
-  if (!job->parsed) co_return std::unexpected(std::move(job->parsed.error()));
-  const PrepareContext context{schema_, keyspace, options_.settings, job->parsed->marker_names};
-  co_return prepare_statement(job->parsed->statement, context);
+Task<Result<StatementPtr>> QueryProcessor::prepare(BytesView text, const std::string& keyspace) {
+  if (!is_large(text)) co_return prepare_text(text, keyspace, schema_);
+  Result<StatementPtr> prepared = StatementPtr();
+  const SchemaPtr schema = schema_;
+  const std::function<void()> read_text = [&] { prepared = prepare_text(text, keyspace, schema); };
+  co_await off_loop_.run(kParseLane, read_text);
+  if (prepared) prepared = off_loop_.freed_off_loop(std::move(*prepared));
+  co_return prepared;
 }
 
 QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspace, BytesView text,
@@ -184,48 +181,51 @@ void QueryProcessor::forget(Prepared& prepared) {
   prepared_.erase(id);
 }
 
-QueryProcessor::Prepared* QueryProcessor::take_over(BytesView id) {
-  if (options_.prepared_texts == nullptr) return nullptr;
-  auto known = options_.prepared_texts->find(id);
-  if (!known) return nullptr;
-  auto statement = prepare_text(known->text, known->keyspace);
-  if (!statement) return nullptr;
-  Prepared& entry =
-      remember(Bytes(id), std::move(known->keyspace), known->text, std::move(*statement));
-  entry.announced_metadata = known->announced;
-  return &entry;
-}
-
-Result<QueryProcessor::Prepared*> QueryProcessor::find_prepared(BytesView id) {
+QueryProcessor::Prepared* QueryProcessor::find_current(BytesView id) {
   const auto found = prepared_.find(Bytes(id));
-  const auto unprepared = [this, id] {
-    metrics_.unprepared.add();
-    return std::unexpected(Error(
-        ErrorCode::kUnprepared,
-        fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
-                    "this host (maybe the host has been restarted?) or you have prepared too "
-                    "many queries and it has been evicted from the internal cache)",
-                    base::to_hex(id)),
-        base::UnpreparedDetail{std::string(id)}));
-  };
-  if (found == prepared_.end()) {
-    if (Prepared* const taken = take_over(id)) return taken;
-    return unprepared();
-  }
+  if (found == prepared_.end()) return nullptr;
   Prepared& entry = *found->second;
   if (entry.checked_at != schema_->version()) {
-    if (!entry.statement->is_current(*schema_)) {
-      auto again = prepare_text(entry.text, entry.keyspace);
-      if (!again) {  // the driver prepares again and gets the reason
-        forget(entry);
-        return unprepared();
-      }
-      entry.statement = std::move(*again);
-    }
+    if (!entry.statement->is_current(*schema_)) return nullptr;
     entry.checked_at = schema_->version();
   }
   if (entry.used != by_use_.begin()) by_use_.splice(by_use_.begin(), by_use_, entry.used);
   return &entry;
+}
+
+Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id) {
+  // What is kept may be dropped meanwhile.
+  PreparedTexts::Entry known;
+  bool is_known = false;
+  if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end()) {
+    const Prepared& entry = *found->second;
+    known = {entry.keyspace, entry.text, entry.announced_metadata};
+    is_known = true;
+  } else if (options_.prepared_texts != nullptr) {
+    if (auto of_others = options_.prepared_texts->find(id)) {
+      known = std::move(*of_others);
+      is_known = true;
+    }
+  }
+  if (is_known) {
+    auto again = co_await prepare(known.text, known.keyspace);
+    if (again) {
+      Prepared& entry = remember(Bytes(id), known.keyspace, known.text, std::move(*again));
+      entry.announced_metadata = known.announced;
+      co_return &entry;
+    }
+    // The driver prepares again and gets the reason.
+    if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end())
+      forget(*found->second);
+  }
+  metrics_.unprepared.add();
+  co_return std::unexpected(
+      Error(ErrorCode::kUnprepared,
+            fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
+                        "this host (maybe the host has been restarted?) or you have prepared too "
+                        "many queries and it has been evicted from the internal cache)",
+                        base::to_hex(id)),
+            base::UnpreparedDetail{std::string(id)}));
 }
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
@@ -243,6 +243,8 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
     context.options.now_in_seconds = static_cast<int32_t>(*parameters.now_in_seconds);
   context.options.protocol_version = version;
   context.options.throughput_payload = notes.throughput_payload;
+  context.off_loop = &off_loop_;
+  context.request_bytes = notes.request_bytes;
   context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
                                             : reactor_.wall_time_us() / 1'000'000;
   return context;
@@ -292,13 +294,9 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
                                                                   ClientState& client,
                                                                   Notes& notes) {
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
-  if (notes.trace != nullptr) notes.trace->add(fmt::format("Parsing {}", request.text));
-  Result<StatementPtr> prepared = StatementPtr();
-  if (is_large(request.text)) {
-    prepared = co_await prepare_large(request.text, keyspace, envelope.pin);
-  } else {
-    prepared = prepare_text(request.text, keyspace);
-  }
+  if (notes.trace != nullptr)
+    notes.trace->add(fmt::format("Parsing {}", request.text.substr(0, kTracedBytesMax)));
+  auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
   notes.warnings = statement->warnings();
@@ -309,17 +307,12 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
 }
 
 Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const PrepareRequest& request,
-                                                                    const Envelope& envelope,
                                                                     ClientState& client,
                                                                     Notes& notes) {
   const std::string keyspace = keyspace_of(request.keyspace, client);
-  if (notes.trace != nullptr) notes.trace->add(fmt::format("Parsing {}", request.text));
-  Result<StatementPtr> prepared = StatementPtr();
-  if (is_large(request.text)) {
-    prepared = co_await prepare_large(request.text, keyspace, envelope.pin);
-  } else {
-    prepared = prepare_text(request.text, keyspace);
-  }
+  if (notes.trace != nullptr)
+    notes.trace->add(fmt::format("Parsing {}", request.text.substr(0, kTracedBytesMax)));
+  auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
   notes.warnings = statement->warnings();
@@ -338,7 +331,11 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
                                                                     const Envelope& envelope,
                                                                     ClientState& client,
                                                                     Notes& notes) {
-  TETRAD_CO_TRY(Prepared* const entry, find_prepared(request.id));
+  Prepared* entry = find_current(request.id);
+  if (entry == nullptr) {
+    auto again = co_await find_again(request.id);
+    TETRAD_CO_TRY(entry, std::move(again));
+  }
   const StatementPtr statement = entry->statement;
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
@@ -372,18 +369,24 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
   std::vector<BatchEntry> entries;
   entries.reserve(request.statements.size());
+  WorkMeter work;
   for (const BatchRequest::Statement& part : request.statements) {
+    work.charge(kBatchEntryNs);
+    if (work.turn_is_over()) {
+      co_await next_turn(reactor_);
+      work.begin_turn();
+    }
     BatchEntry entry;
     if (part.prepared) {
-      TETRAD_CO_TRY(Prepared* const prepared, find_prepared(part.text_or_id));
+      const Prepared* prepared = find_current(part.text_or_id);
+      if (prepared == nullptr) {
+        auto again = co_await find_again(part.text_or_id);
+        TETRAD_CO_TRY(prepared, std::move(again));
+      }
       entry.statement = prepared->statement;
     } else {
-      Result<StatementPtr> statement = StatementPtr();
-      if (is_large(part.text_or_id)) {
-        statement = co_await prepare_large(part.text_or_id, keyspace, envelope.pin);
-      } else {
-        statement = prepare_text(part.text_or_id, keyspace);
-      }
+      work.charge(kParseNsPerByte * part.text_or_id.size());
+      auto statement = co_await prepare(part.text_or_id, keyspace);
       TETRAD_CO_TRY(entry.statement, std::move(statement));
     }
     const auto values = request.values_of(part);
@@ -423,7 +426,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer(const Envelope& enve
   }
   const auto* prepare = std::get_if<PrepareRequest>(&request.message);
   TETRAD_ASSERT(prepare != nullptr);
-  auto result = co_await answer_prepare(*prepare, envelope, client, notes);
+  auto result = co_await answer_prepare(*prepare, client, notes);
   co_return result;
 }
 
@@ -467,6 +470,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
                                    Bytes& out) {
   Notes notes;
   notes.throughput_payload = payload_throughput(request);
+  notes.request_bytes = envelope.body.size();
   Uuid tracing_id;
   if (envelope.tracing()) {
     notes.trace = co_await traces_.begin();

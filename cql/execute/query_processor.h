@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/reactor.h"
 #include "base/task.h"
+#include "cql/execute/off_loop.h"
 #include "cql/execute/prepared_texts.h"
 #include "cql/execute/trace_store.h"
 #include "cql/prepare/prepared_statement.h"
@@ -36,11 +37,13 @@ struct QueryProcessorOptions {
   uint64_t answer_bytes_max = 32u << 20;
   /// What other shards of the node have prepared; null: there are none.
   std::shared_ptr<PreparedTexts> prepared_texts;
-  /// Reads texts above this size off the loop, one at a time; null: there is no such place.
-  base::IoPool* parse_pool = nullptr;
+  /// Does what would hold up the loop: texts above a size, one at a time, and long evaluations, in
+  /// the shard's lane. Null: there is no such place.
+  base::IoPool* work_pool = nullptr;
+  uint32_t work_lane = 0x574F524B;
   replication::ThroughputGate* throughput = nullptr;  // outlives it; null: nothing is limited
   bool tells_charge = false;                          // to all clients; otherwise to those that ask
-  size_t parsed_on_loop_bytes_max = 64u << 10;
+  size_t parsed_on_loop_bytes_max = 16u << 10;
 };
 
 struct QueryMetrics {
@@ -91,14 +94,15 @@ class QueryProcessor {
     replication::TracePtr trace;        // null: it asked for none
     RequestCharge charge;
     std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
+    size_t request_bytes = 0;
   };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
                               Notes& notes);
   Task<Result<Answer>> answer_query(const QueryRequest& request, const Envelope& envelope,
                                     ClientState& client, Notes& notes);
-  Task<Result<Answer>> answer_prepare(const PrepareRequest& request, const Envelope& envelope,
-                                      ClientState& client, Notes& notes);
+  Task<Result<Answer>> answer_prepare(const PrepareRequest& request, ClientState& client,
+                                      Notes& notes);
   Task<Result<Answer>> answer_execute(const ExecuteRequest& request, const Envelope& envelope,
                                       ClientState& client, Notes& notes);
   Task<Result<Answer>> answer_batch(const BatchRequest& request, const Envelope& envelope,
@@ -112,15 +116,16 @@ class QueryProcessor {
   /// For a trace.
   TraceSession describe(const Request& request) const;
   bool tells_charge(const Request& request) const;
-  Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace) const;
-  bool is_large(BytesView text) const {
-    return text.size() > options_.parsed_on_loop_bytes_max && options_.parse_pool != nullptr;
-  }
-  /// prepare_text() whose parsing holds up nobody. `pin` keeps the text.
-  Task<Result<StatementPtr>> prepare_large(BytesView text, std::string keyspace, FramePin pin);
-  Result<Prepared*> find_prepared(BytesView id);
-  /// One that another shard has prepared. Null: none has, or it does not prepare any more.
-  Prepared* take_over(BytesView id);
+  Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
+                                    const SchemaPtr& schema) const;
+  bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
+  /// prepare_text() that holds up nobody when the text is large. `text` outlives the task.
+  Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace);
+  /// Null: it is not known, or means something else by now.
+  Prepared* find_current(BytesView id);
+  /// One that find_current() has not found: prepared once more from its text, or from that of
+  /// another shard. Errors: kUnprepared. Good until the next suspension.
+  Task<Result<Prepared*>> find_again(BytesView id);
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
   void forget(Prepared& prepared);
   void take_schema(const replication::MetaSnapshot& snapshot);
@@ -128,6 +133,7 @@ class QueryProcessor {
   base::Reactor& reactor_;
   base::Random& random_;
   ScriptEngine scripts_;
+  OffLoop off_loop_;
   AnswerBudget answers_;
   DiskGuard disk_guard_;
   replication::Coordinator& coordinator_;

@@ -127,12 +127,17 @@ class SelectRun : protected SelectProgress {
   struct Evaluation {
     explicit Evaluation(SelectRun& run)
         : rows(run.statement_.layout_, arena, run.context_.now_s), context{run.evaluation_.bound,
-                                                                           arena,
+                                                                           made,
                                                                            run.functions_,
                                                                            run.context_.now_s,
                                                                            &rows.row(),
                                                                            {}} {}
-    base::Arena arena;
+    /// Nothing that was made of a row is needed any more.
+    void end_row() {
+      if (made.allocated_bytes() != 0) made = base::Arena();
+    }
+    base::Arena arena;  // of the rows
+    base::Arena made;   // by expressions, of one row
     RowMaterializer rows;
     EvalContext context;
   };
@@ -147,13 +152,22 @@ class SelectRun : protected SelectProgress {
     const ReadResult& chunk;
     Evaluation evaluation;
     size_t partition = 0, row = 0;
-    bool started = false;  // in that partition
+    bool started = false;   // in that partition
+    bool off_loop = false;  // the row that comes next is too long for the loop
   };
-  /// The rows of a chunk, with user-defined functions in several turns of the loop.
+  /// The rows of a chunk, in several turns of the loop where they are much work.
   Task<Result<void>> take(const ReadResult* chunk);
   /// One turn; false: there is more.
   Result<bool> take_rows(ChunkRows& from);
   Result<void> check_time() const;
+  /// What a row costs, estimated: to read it, to test it, and to make of it what is not charged by
+  /// functions.
+  uint64_t read_ns(uint64_t bytes) const { return (kRowNs + bytes) * row_factor_; }
+  /// What it may cost with the functions.
+  uint64_t row_ns_max(uint64_t bytes) const {
+    return read_ns(bytes) + functions_ns_ + functions_ns_per_byte_ * bytes;
+  }
+  void estimate_rows();
   class Stream;
 
   /// count(*): nobody looks into the rows.
@@ -235,7 +249,7 @@ class SelectRun : protected SelectProgress {
   uint64_t chunk_limit_ = 0, chunk_max_ = 0;
   uint64_t largest_chunk_ = 0;
   bool has_read_ = false;
-  const FunctionEnvironment functions_;
+  FunctionEnvironment functions_;
   EvalContext evaluation_;
   BoundPartitions partitions_;
   BoundClustering clustering_;
@@ -264,6 +278,8 @@ class SelectRun : protected SelectProgress {
   std::vector<SortedRow> sorted_;
   size_t sorted_bytes_ = 0;
   uint64_t kept_bytes_ = 0;  // of chunks that wait for others
+  static constexpr uint64_t kRowNs = 150;
+  uint64_t row_factor_ = 1, functions_ns_ = 0, functions_ns_per_byte_ = 0;
   RowsResult result_;
 };
 

@@ -7,9 +7,14 @@
 namespace tetrad::cql {
 
 FunctionEnvironment make_function_environment(ExecuteContext& context) {
-  return {context.random, context.reactor.wall_time_us() / 1000,
+  return {&context.random, context.reactor.wall_time_us() / 1000,
           [&coordinator = context.coordinator] { return coordinator.next_timestamp_us(); },
-          &context.scripts};
+          &context.scripts, &context.work};
+}
+
+void set_work_limit(ExecuteContext& context, int64_t timeout_us) {
+  context.work.set_limit(kWorkNsPerUs * static_cast<uint64_t>(timeout_us),
+                         context.options.consistency, true);
 }
 
 Task<void> next_turn(base::Reactor& reactor) {

@@ -10,11 +10,15 @@
 
 namespace tetrad::cql {
 
+/// What may be estimated of a request for each microsecond that it has: estimates err.
+constexpr uint64_t kWorkNsPerUs = 4'000;
+
 /// `context` outlives the result.
 FunctionEnvironment make_function_environment(ExecuteContext& context);
 
-/// What user-defined functions may do until other requests get their turn.
-constexpr uint64_t kScriptStepsOfATurn = 500'000;
+/// Of a write, for what is estimated.
+void set_work_limit(ExecuteContext& context, int64_t timeout_us);
+
 /// Ends when the loop has let the others in.
 Task<void> next_turn(base::Reactor& reactor);
 

@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "base/result.h"
+#include "cql/functions/work_meter.h"
 #include "cql/types/data_type.h"
 #include "cql/types/value.h"
 
@@ -23,10 +24,11 @@ struct AggregateFunction;
 
 /// What a function may ask of the running statement.
 struct FunctionEnvironment {
-  base::Random& random;
+  base::Random* random = nullptr;
   int64_t now_ms = 0;                               // of the statement: current_timestamp()
   std::function<int64_t()> next_timestamp_us = {};  // strictly rising: now()
   ScriptEngine* scripts = nullptr;                  // for user-defined functions
+  WorkMeter* work = nullptr;                        // null: nobody counts
 };
 
 using FunctionArguments = std::span<const OptionalView>;

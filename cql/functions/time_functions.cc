@@ -178,7 +178,7 @@ void add_floor(FunctionTable& table) {
 }  // namespace
 
 Uuid next_time_uuid(const FunctionEnvironment& environment) {
-  const uint64_t noise = environment.random.next();
+  const uint64_t noise = environment.random->next();
   return base::make_time_uuid(base::uuid_ticks_of_unix_us(environment.next_timestamp_us()),
                               static_cast<uint16_t>(noise >> 48) & 0x3fff,
                               (noise & 0xffff'ffff'ffffULL) | 0x0100'0000'0000ULL);
@@ -193,7 +193,7 @@ void add_time_functions(FunctionTable& table) {
   table.add({"uuid"}, impure(uuid_type(),
                              [](const FunctionEnvironment& environment,
                                 FunctionArguments) -> Result<OptionalBytes> {
-                               return make_uuid(base::make_random_uuid(environment.random));
+                               return make_uuid(base::make_random_uuid(*environment.random));
                              }));
   table.add({"currenttimestamp", "current_timestamp"},
             impure(timestamp_type(),

@@ -85,7 +85,13 @@ ScalarFunctionPtr make_user_function(const FunctionSchema& function) {
                    const FunctionEnvironment& environment,
                    FunctionArguments arguments) -> Result<OptionalBytes> {
     TETRAD_ASSERT(environment.scripts != nullptr);
-    return environment.scripts->call(*script, arguments);
+    const uint64_t steps_before = environment.scripts->steps_used();
+    auto result = environment.scripts->call(*script, arguments);
+    if (environment.work != nullptr) {
+      environment.work->charge(WorkMeter::kScriptStepNs *
+                               (environment.scripts->steps_used() - steps_before));
+    }
+    return result;
   };
   return made;
 }

@@ -26,6 +26,7 @@ struct ParseLimits {
 struct ParsedStatement {
   ast::Statement statement;
   std::vector<std::optional<std::string>> marker_names;
+  size_t token_count = 0;
 };
 
 /// Reads exactly one statement; one `;` may end it. Errors: kSyntax, "line L:C …" with lines

@@ -273,7 +273,7 @@ Result<ParsedStatement> parse_with_markers(std::string_view text, const ParseLim
   Parser parser(text, limits);
   ast::Statement statement = parser.whole_statement();
   if (parser.failed()) return std::unexpected(syntax_error(parser));
-  return ParsedStatement{std::move(statement), parser.take_marker_names()};
+  return ParsedStatement{std::move(statement), parser.take_marker_names(), parser.token_count()};
 }
 
 Result<ast::Statement> parse_statement(std::string_view text, const ParseLimits& limits) {

@@ -33,6 +33,7 @@ class Parser {
 
   bool failed() const { return failed_; }
   std::string take_error() { return std::move(error_); }
+  size_t token_count() const { return tokens_.size(); }
   std::vector<std::optional<std::string>> take_marker_names() { return std::move(marker_names_); }
 
  private:

@@ -216,6 +216,11 @@ class Call final : public Expression {
       if (value.is_null() && !function_->called_on_null) return BoundValue::null();
       values.push_back(optional_view(value));
     }
+    if (WorkMeter* const work = context.functions.work) {
+      uint64_t bytes = 0;
+      for (const OptionalView& value : values) bytes += value ? value->size() : 0;
+      TETRAD_TRY_VOID(work->spend(WorkMeter::kCallNs + WorkMeter::kCallNsPerByte * bytes));
+    }
     auto result = function_->body(context.functions, values);
     if (!result) {
       Error error = std::move(result).error();

@@ -151,7 +151,7 @@ Result<std::optional<Bytes>> initial_condition(const std::optional<ast::Term>& t
   ExpressionBuilder builder(context, no_table, markers);
   TETRAD_TRY(const ExpressionPtr value, builder.term(*term, {"(dummy)", state_type, nullptr}));
   base::Arena arena;
-  const FunctionEnvironment environment{input.random, input.now_us / 1000, {}, nullptr};
+  const FunctionEnvironment environment{&input.random, input.now_us / 1000, {}, nullptr};
   EvalContext evaluation{{}, arena, environment, 0, nullptr, {}};
   TETRAD_TRY(const BoundValue bound, value->evaluate(evaluation));
   if (!bound.has_bytes()) return std::nullopt;

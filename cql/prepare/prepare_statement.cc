@@ -7,8 +7,10 @@
 
 namespace tetrad::cql {
 
-Result<StatementPtr> prepare_statement(const ast::Statement& statement,
-                                       const PrepareContext& context) {
+namespace {
+
+Result<StatementPtr> prepare_by_kind(const ast::Statement& statement,
+                                     const PrepareContext& context) {
   if (const auto* select = std::get_if<ast::Select>(&statement)) {
     return prepare_select(*select, context);
   }
@@ -28,6 +30,16 @@ Result<StatementPtr> prepare_statement(const ast::Statement& statement,
     return prepare_batch(*batch, context);
   }
   return prepare_schema_statement(statement, context);
+}
+
+}  // namespace
+
+Result<StatementPtr> prepare_statement(const ast::Statement& statement,
+                                       const PrepareContext& context) {
+  TETRAD_TRY(StatementPtr prepared, prepare_by_kind(statement, context));
+  // Nobody else has it yet.
+  const_cast<Statement&>(*prepared).set_token_count(context.token_count);
+  return prepared;
 }
 
 bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {

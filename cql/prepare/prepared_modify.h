@@ -104,6 +104,9 @@ class ModifyStatement final : public Statement {
   bool has_timestamp() const { return attributes_.timestamp != nullptr; }
   bool has_timeout() const { return attributes_.timeout != nullptr; }
   bool needs_read() const { return needs_read_; }
+  /// Whether add_mutations() may take longer than a piece of work on the loop.
+  bool is_long_to_make(const ExecuteContext& context, std::span<const BoundValue> values,
+                       const ListContents* lists) const;
   /// The guardrail on operations on lists that read.
   Result<void> check_list_reads(const Guardrails& guardrails) const;
   /// The timestamp of USING, or `otherwise`. Errors: kInvalid.

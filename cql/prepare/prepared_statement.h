@@ -16,6 +16,7 @@
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
+#include "cql/functions/work_meter.h"
 #include "cql/grammar/ast.h"
 #include "cql/prepare/answer_budget.h"
 #include "cql/prepare/guardrails.h"
@@ -35,6 +36,7 @@ class ThroughputGate;  // throughput/throughput_gate.h
 namespace tetrad::cql {
 
 class VirtualTables;  // system/virtual_tables.h
+class OffLoop;        // execute/off_loop.h
 
 /// A column of a result, or a bind marker.
 struct ColumnSpec {
@@ -117,6 +119,9 @@ struct ExecuteContext {
   RequestCharge charge = {};
   replication::ThroughputGate* throughput = nullptr;  // the shard's; null: nothing is limited
   DiskGuard* disk_guard = nullptr;  // the shard's; null: the server's own writes, never refused
+  OffLoop* off_loop = nullptr;      // the shard's; null: all is done on the loop
+  size_t request_bytes = 0;         // of its body; 0: not known, and little
+  WorkMeter work = {};
 };
 
 struct RowsResult {
@@ -137,6 +142,8 @@ class UsedFunctions {
   void add(FunctionPtr function) { functions_.push_back(std::move(function)); }
   void add(AggregatePtr aggregate) { aggregates_.push_back(std::move(aggregate)); }
   bool is_empty() const { return functions_.empty() && aggregates_.empty(); }
+  /// How many calls of functions the statement has.
+  size_t call_count() const { return functions_.size() + aggregates_.size(); }
   /// Whether all of them are in the snapshot as they were.
   bool are_current(const SchemaSnapshot& schema) const;
 
@@ -158,6 +165,11 @@ class Statement {
   const ResultMetadataPtr& result_metadata() const { return result_metadata_; }
   /// Sentences to be sent when the statement is prepared or run unprepared.
   const std::vector<std::string>& warnings() const { return warnings_; }
+  /// How long the text was: bounds what the statement is made of.
+  size_t token_count() const { return token_count_; }
+  void set_token_count(size_t count) { token_count_ = count; }
+  /// Calls of user-defined functions.
+  size_t user_calls() const { return used_functions_.call_count(); }
   /// Whether its meaning still holds in this snapshot (its tables, types and functions are
   /// unchanged). If not it is prepared anew from its text.
   virtual bool is_current(const SchemaSnapshot& schema) const = 0;
@@ -173,6 +185,9 @@ class Statement {
   ResultMetadataPtr result_metadata_;
   std::vector<std::string> warnings_;
   UsedFunctions used_functions_;
+
+ private:
+  size_t token_count_ = 0;
 };
 using StatementPtr = std::shared_ptr<const Statement>;
 
@@ -181,6 +196,7 @@ struct PrepareContext {
   std::string keyspace;  // in effect: of USE or of the request
   const QuerySettings& settings;
   const std::vector<std::optional<std::string>>& marker_names;  // by marker index; unset for `?`
+  size_t token_count = 0;                                       // of the text
 };
 
 /// Checks a parsed statement. Errors: kInvalid, kConfig, kAlreadyExists, kUnauthorized with

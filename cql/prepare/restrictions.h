@@ -94,6 +94,10 @@ class BoundFilter {
  public:
   /// Whether the row passes.
   bool matches(const RowView& row) const;
+  /// How often the values of a row are looked at, at most.
+  size_t test_count() const {
+    return 1 + contains_.size() + contains_key_.size() + entries_.size();
+  }
 
  private:
   friend class Restrictions;
