@@ -57,6 +57,10 @@ struct DataMutants {
   bool purge_over_horizon = false;     // rule 18: what was deleted goes whatever the horizon
   bool purge_hides_nothing = false;    // rule 17: a tombstone goes before what it hides
   bool purge_ignores_newer = false;    // rule 17: what was written since is not looked for
+  bool purge_ignores_late = false;     // rule 17: a tombstone goes though what it hides came since
+  bool reach_forgotten = false;        // rule 17: a read overlooks tombstones that begin before it
+  bool dead_run_kept = false;          // rule 19: rows known as dead stay so when one is written
+  bool marks_not_inherited = false;    // rule 14: a table's marks begin anew when they grow finer
   bool late_repair_taken = false;      // rule 18: rows read before the horizon rose are taken
 
   // The change feed.

@@ -6,6 +6,7 @@
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "storage/engine/tombstone_filter.h"
+#include "storage/row/storage_key.h"
 
 namespace tetrad::replication {
 
@@ -23,6 +24,24 @@ constexpr int64_t kExpiredExtra_s = kClockSkewMaxUs / kSecondUs * 2;
 /// A tablet whose size is what it was is asked for it no more often.
 constexpr int64_t kSizeEveryUs = 60 * kSecondUs;
 constexpr uint64_t kLargeLoggedMax = 100;  // in a sweep
+constexpr int kRefusalsMax = 60;           // of a page by a store that cannot keep up, one a second
+constexpr size_t kPartsLeftMax = 64;
+
+RingPosition position_before(RingPosition p) {
+  if (p.hash-- == 0 && p.token != std::numeric_limits<int64_t>::min()) --p.token;
+  return p;
+}
+
+/// What a page that was begun at `from` has looked at of `part`.
+RingRange range_of_page(const RingRange& part, const storage::SweepPlace& from,
+                        const storage::SweepPage& page) {
+  RingRange range = part;
+  const auto first = storage::decode_storage_key(from.after);
+  if (first) range.start = from.inside ? position_before(first->position) : first->position;
+  const auto last = storage::decode_storage_key(page.next.after);
+  if (last && !page.exhausted) range.end = last->position;
+  return range;
+}
 
 uint64_t lower(uint64_t warn, uint64_t fails) {
   return warn == 0 || fails == 0 ? std::max(warn, fails) : std::min(warn, fails);
@@ -121,7 +140,7 @@ storage::PurgeBound PurgeRunner::bound_of(const Target& target) const {
   return bound;
 }
 
-bool PurgeRunner::is_due(const Target& target) {
+bool PurgeRunner::is_due(Target& target) {
   const uint64_t dead_seen = stores_[target.store]->dead_seen(target.table->incarnation);
   const Place place{target.tablet.id, target.store};
   auto known = known_.find(place);
@@ -145,7 +164,9 @@ bool PurgeRunner::is_due(const Target& target) {
   const storage::PurgeBound bound = bound_of(target);
   if (bound.horizon_s != storage::PurgeBound::kNothing && oldest_s < bound.deleted_before_s)
     return true;
-  return has_changed_size(target, now);
+  if (has_changed_size(target, now)) return true;
+  target.parts = now.left;
+  return !target.parts.empty();
 }
 
 /// For partitions that grow in tables where nothing is deleted.
@@ -225,28 +246,55 @@ bool PurgeRunner::is_as_it_was(const Target& target) const {
 }
 
 Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
-  storage::SweepCommand command;
-  command.incarnation = target.table->incarnation;
-  command.range = target.tablet.range;
-  command.bound = bound_of(target);
-  command.keys_max = options_.keys_max;
-  command.told_beyond = options_.partitions.lowest();
+  const Place where{target.tablet.id, target.store};
+  const TableIncarnation incarnation = target.table->incarnation;
   Known known;
   known.epoch = target.tablet.epoch;
   known.range = target.tablet.range;
-  known.oldest_left_s = std::numeric_limits<int64_t>::max();
-  known.dead_seen = stores_[target.store]->dead_seen(command.incarnation);
-  known.began_s = reactor_.wall_time_us() / kSecondUs;
+  if (target.parts.empty()) {
+    known.oldest_left_s = std::numeric_limits<int64_t>::max();
+    known.dead_seen = stores_[target.store]->dead_seen(incarnation);
+    known.began_s = reactor_.wall_time_us() / kSecondUs;
+    const storage::PartitionExtent told_beyond = options_.partitions.lowest();
+    if (told_beyond.bytes != 0 || told_beyond.tombstones != 0)
+      known.bytes = stores_[target.store]->approximate_bytes(incarnation, target.tablet.range);
+  } else if (const auto before = known_.find(where); before != known_.end()) {
+    known = before->second;
+    known.left.clear();
+  }
   known.not_before_us = reactor_.now_us() + options_.period_us;
-  if (command.told_beyond.bytes != 0 || command.told_beyond.tombstones != 0)
-    known.bytes = stores_[target.store]->approximate_bytes(command.incarnation, command.range);
-  const Place where{target.tablet.id, target.store};
   // A restart must not forget the horizon: it tells what comes too late.
   const base::Deadline deadline{reactor_.now_us() + kSyncUs};
   Result<Bytes> synced = co_await rpc_.ask(rpc_.self(), 0, Verb::kSyncApplied, "", deadline);
   if (!synced) co_return std::unexpected<Error>(synced.error());
+  std::vector<RingRange> parts = target.parts;
+  if (parts.empty()) parts.push_back(target.tablet.range);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Result<void> swept = co_await sweep_part(target, parts[i], pause_us, known);
+    if (!swept) {
+      if (swept.error().code != ErrorCode::kStaleEpoch) {
+        known.oldest_left_s = std::numeric_limits<int64_t>::min();
+        known_[where] = known;
+      }
+      co_return std::unexpected<Error>(swept.error());
+    }
+  }
+  known_[where] = known;
+  metrics_.tablets.add();
+  co_return Result<void>();
+}
+
+Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part, int64_t pause_us,
+                                           Known& known) {
+  storage::SweepCommand command;
+  command.incarnation = target.table->incarnation;
+  command.range = part;
+  command.bound = bound_of(target);
+  command.keys_max = options_.keys_max;
+  command.told_beyond = options_.partitions.lowest();
   storage::SweepPlace place;
   uint64_t erased = 0, tombstones = 0, large = 0;
+  int refusals = 0;
   while (true) {
     if (!is_as_it_was(target))
       co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed",
@@ -255,13 +303,13 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
     const auto setter = swept.setter();
     std::move_only_function<void(Result<storage::SweepPage>)> done =
         [setter](Result<storage::SweepPage> page) { setter.set(std::move(page)); };
-    stores_[target.store]->sweep(command, std::move(place), std::move(done));
+    stores_[target.store]->sweep(command, place, std::move(done));
     Result<storage::SweepPage> page = co_await swept;
-    if (!page) {
-      known.oldest_left_s = std::numeric_limits<int64_t>::min();
-      known_[where] = known;
-      co_return std::unexpected<Error>(page.error());
+    if (!page && page.error().code == ErrorCode::kOverloaded && ++refusals <= kRefusalsMax) {
+      co_await base::sleep_for(reactor_, kSecondUs);
+      continue;  // what has been read is not read again
     }
+    if (!page) co_return std::unexpected<Error>(page.error());
     metrics_.keys.add(page->keys);
     metrics_.skipped.add(page->skipped);
     metrics_.rows_erased.add(page->erased);
@@ -269,15 +317,18 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
     metrics_.bytes.add(page->bytes);
     erased += page->erased;
     tombstones += page->tombstones;
-    known.oldest_left_s = std::min(known.oldest_left_s, page->oldest_left_s);
-    if (page->skipped != 0) known.oldest_left_s = std::numeric_limits<int64_t>::min();
+    if (page->skipped == 0) {
+      known.oldest_left_s = std::min(known.oldest_left_s, page->oldest_left_s);
+    } else if (known.left.size() < kPartsLeftMax) {
+      known.left.push_back(range_of_page(part, place, *page));
+    } else {
+      known.oldest_left_s = std::numeric_limits<int64_t>::min();
+    }
     log_large(*target.table, *page, large);
     if (page->exhausted) break;
     place = std::move(page->next);
     co_await base::sleep_for(reactor_, pause_us);
   }
-  known_[where] = known;
-  metrics_.tablets.add();
   if (large > kLargeLoggedMax)
     logger_.warn("partitions beyond the thresholds are not all logged table={}.{} tablet={} of={}",
                  target.table->keyspace, target.table->name, target.tablet.id.value, large);

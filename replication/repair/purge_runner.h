@@ -78,6 +78,7 @@ class PurgeRunner {
     std::shared_ptr<const TableInfo> table;
     partitioner::Tablet tablet;
     uint32_t store = 0;
+    std::vector<RingRange> parts = {};  // of it that are to be swept; none: all of it
   };
   /// What the last sweep of a tablet has left.
   struct Known {
@@ -86,6 +87,9 @@ class PurgeRunner {
     int64_t oldest_left_s = 0;
     uint64_t dead_seen = 0;  // by the store when it began
     int64_t began_s = 0;
+    /// Of pages in which something had to stay that could have gone: they are read again, not the
+    /// whole tablet.
+    std::vector<RingRange> left;
     uint64_t bytes = 0;  // of the tablet when it began; where partitions are measured
     base::MonotonicUs not_before_us = 0, size_not_before_us = 0;
     bool seen = true;  // in this look
@@ -94,7 +98,8 @@ class PurgeRunner {
   void look();
   std::vector<Target> own_tablets() const;
   storage::PurgeBound bound_of(const Target& target) const;
-  bool is_due(const Target& target);
+  /// Says which parts are.
+  bool is_due(Target& target);
   bool has_changed_size(const Target& target, Known& known);
   /// The number of partitions that were logged before in this sweep: it rises.
   void log_large(const TableInfo& table, const storage::SweepPage& page, uint64_t& logged) const;
@@ -102,6 +107,9 @@ class PurgeRunner {
   Task<void> run_due(Target target);
   Task<void> run_all(std::vector<Target> targets, std::function<void()> done);
   Task<Result<void>> sweep(Target target, int64_t pause_us);
+  /// Sweeps one range of it; what it finds is added to `known`.
+  Task<Result<void>> sweep_part(const Target& target, RingRange part, int64_t pause_us,
+                                Known& known);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;

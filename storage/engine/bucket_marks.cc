@@ -35,15 +35,17 @@ Result<RecordFacts> facts_of(BytesView record) {
   if (facts.has_deletion) ++facts.dead;
   if (marker.ttl_s > 0) ++facts.dead;
   facts.latest_us = std::max(marker.timestamp_us, reader.deletion().timestamp_us);
-  int64_t floor = marker.timestamp_us;
+  if (marker.present()) facts.oldest_us = marker.timestamp_us;
   Cell cell;
   while (reader.next(cell)) {
     facts.latest_us = std::max(facts.latest_us, cell.timestamp_us);
     if (cell.kind != CellKind::kValue || cell.ttl_s > 0) ++facts.dead;
-    floor = std::min(floor, cell.timestamp_us);
+    facts.oldest_us = std::min(facts.oldest_us, cell.timestamp_us);
   }
   TETRAD_TRY_VOID(reader.status());
-  if (marker.present()) facts.floor_us = floor;
+  if (marker.present()) facts.floor_us = facts.oldest_us;
+  if (facts.has_deletion)
+    facts.oldest_us = std::min(facts.oldest_us, reader.deletion().timestamp_us);
   return facts;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct RecordFacts {
   /// The oldest of everything in it: a complete record overwrites all that is older. kNoTimestamp
   /// if it has no row marker.
   int64_t floor_us = kNoTimestamp;
+  int64_t oldest_us = std::numeric_limits<int64_t>::max();  // of everything in it
   bool has_deletion = false;  // a row tombstone; in a header the partition's
   uint32_t dead = 0;          // tombstones of all kinds, and what has a TTL
 };

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "storage/engine/bucket_marks.h"
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/sweep.h"
@@ -165,21 +167,23 @@ class MemoryStore final : public Store {
   void sweep(SweepCommand command, SweepPlace from,
              std::move_only_function<void(Result<SweepPage>)> done) override {
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    const bool is_watched = from.inside && watches_.begin_page(from.watch);
+    if (!is_watched) {
+      from.watch = watches_.open(watched_below_us(command.bound));
+      from.undisturbed = false;
+    }
     // Read in one event, written in a later one, as RocksStore's.
     later([this, command = std::move(command), from = std::move(from),
            done = std::move(done)]() mutable {
-      if (from.inside)
-        from.undisturbed =
-            from.undisturbed && last_number(bucket_of_key(from.after)) == from.number;
-      const uint64_t seen = committed_;
+      commit();
       MapView view(area_.data);
       auto swept = std::make_shared<Result<Swept>>(sweep_page(view, command, from));
-      later(
-          [this, swept, seen, incarnation = command.incarnation, done = std::move(done)]() mutable {
-            if (!*swept) return done(std::unexpected(swept->error()));
-            if (is_retired(incarnation)) return done(retired_error(incarnation));
-            done(write_swept(std::move(**swept), seen));
-          });
+      later([this, swept, command = std::move(command), watch = from.watch,
+             done = std::move(done)]() mutable {
+        Result<SweepPage> page = write_swept(*swept, command, watch);
+        if (!page || page->next.watch == 0) watches_.close(watch);
+        done(std::move(page));
+      });
     });
   }
 
@@ -225,37 +229,32 @@ class MemoryStore final : public Store {
     ApplyCallback done;
   };
 
-  static uint16_t bucket_of_key(BytesView key) {
-    const auto place = decode_storage_key(key);
-    return place ? bucket_of(place->incarnation, place->position) : 0;
-  }
-  uint64_t last_number(uint16_t bucket) const {
-    const auto found = last_number_.find(bucket);
-    return found == last_number_.end() ? 0 : found->second;
-  }
-
-  Result<SweepPage> write_swept(Swept swept, uint64_t seen) {
+  Result<SweepPage> write_swept(Result<Swept>& swept, const SweepCommand& command,
+                                SweepWatches::Id watch) {
+    if (!swept) return std::unexpected(swept.error());
+    if (is_retired(command.incarnation)) return retired_error(command.incarnation);
     if (closed_) return fail(ErrorCode::kCancelled, "the store is closed");
     commit();
-    SweepPage page = std::move(swept.page);
-    SweepPlace& next = page.next;
-    const uint16_t bucket = next.inside ? bucket_of_key(next.after) : 0;
-    next.undisturbed = next.undisturbed && last_number(bucket) <= seen;
-    std::set<uint16_t> written;
-    std::vector<MemoryArea::Operation> batch;
-    for (SweptKey& change : swept.changes) {
-      const uint16_t of = bucket_of_key(change.key);
-      if (last_number(of) > seen && !TETRAD_MUTANT(purge_ignores_newer)) {
-        ++page.skipped;
-        continue;
+    const auto read_now = [this](ValuesNow& values) -> Result<void> {
+      for (auto& [key, value] : values) {
+        value.emplace();
+        if (const auto found = area_.data.find(key); found != area_.data.end())
+          value->emplace(found->second);
       }
-      written.insert(of);
+      return {};
+    };
+    TETRAD_TRY(const auto cold, settle_page(*swept, command, watches_, watch, read_now, true));
+    TETRAD_ASSERT(cold.empty());
+    bool uncovers = false;
+    std::vector<MemoryArea::Operation> batch;
+    for (SweptKey& change : swept->changes) {
+      uncovers |= change.uncovers_us != kNoTimestamp;
+      watches_.note_key(change.key);
       batch.emplace_back(std::move(change.key), std::move(change.value));
     }
-    for (const uint16_t of : written) last_number_[of] = ++next_number_;
-    committed_ = next_number_;
-    next.undisturbed = next.undisturbed && page.skipped == 0;
-    next.number = last_number(bucket);
+    if (uncovers) watches_.note_covers_gone(watch);
+    SweepPage page = std::move(swept->page);
+    page.next.watch = page.next.inside && !page.exhausted ? watch : 0;
     if (!batch.empty()) {
       area_.write(std::move(batch));
       arm_sync();
@@ -275,13 +274,31 @@ class MemoryStore final : public Store {
       return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                        queued_bytes_, options_.write_queue_max_bytes));
     raise_mark(mutation);
-    last_number_[bucket_of(mutation.incarnation, mutation.position)] = ++next_number_;
+    if (watches_.any()) note(mutation);
     queued_bytes_ += mutation.size_bytes();
     waiting_.push_back({mutation, std::move(done)});
     if (waiting_.size() > 1) return;
     reactor_.at_turn_end([this, alive = alive_] {
       if (*alive) commit();
     });
+  }
+
+  void note(const Mutation& m) {
+    int64_t oldest_us = std::numeric_limits<int64_t>::max();
+    const auto see = [&](KeyKind kind, BytesView clustering_key, int64_t of_us) {
+      oldest_us = std::min(oldest_us, of_us);
+      Bytes key;
+      append_storage_key(key, m.incarnation, m.position, m.partition_key, kind, clustering_key);
+      watches_.note_key(key);
+    };
+    if (!m.header.empty()) see(KeyKind::kHeader, {}, facts_of(m.header)->oldest_us);
+    for (const auto& [start, set] : tombstone_values(m))
+      see(KeyKind::kRangeTombstone, start, oldest_us);
+    for (const RangeTombstone& t : m.range_tombstones)
+      oldest_us = std::min(oldest_us, t.deletion.timestamp_us);
+    for (const RowChange& row : m.rows)
+      see(KeyKind::kRow, row.clustering_key, facts_of(row.record)->oldest_us);
+    watches_.note(bucket_of(m.incarnation, m.position), oldest_us);
   }
 
   /// What the store's I/O pool would do: a later event.
@@ -319,7 +336,6 @@ class MemoryStore final : public Store {
 
   void commit() {
     if (waiting_.empty()) return;
-    committed_ = next_number_;
     std::map<Bytes, Bytes> changed;  // of the turn, joined with what is stored
     for (const Waiting& waiting : waiting_) {
       const Mutation& m = waiting.mutation;
@@ -375,9 +391,8 @@ class MemoryStore final : public Store {
   std::set<uint32_t> retired_;
   std::vector<Waiting> waiting_;
   uint64_t queued_bytes_ = 0;
-  uint64_t dead_seen_ = 1;                              // who knows what was written before
-  uint64_t next_number_ = 0, committed_ = 0;            // of mutations
-  std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest mutation
+  uint64_t dead_seen_ = 1;  // who knows what was written before
+  SweepWatches watches_;
   base::Reactor::TimerId sync_timer_ = 0;
   bool closed_ = false;
   const StoreStatus status_;

@@ -32,6 +32,7 @@ constexpr int64_t kFilterClockUs = 500'000;
 /// Compactions of all stores: one after another, so that the other threads of maintenance are free.
 /// What deletes files of a store has a lane after it.
 constexpr uint32_t kCompactionLane = 1;
+constexpr int kSweepTries = 3;  // to have in memory what was written since a page was read
 
 std::unexpected<Error> retired_error(TableIncarnation incarnation) {
   return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
@@ -194,26 +195,19 @@ class RocksStore final : public Store {
              std::move_only_function<void(Result<SweepPage>)> done) override {
     if (closed_) return done(closed_error());
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
-    if (from.inside)
-      from.undisturbed =
-          from.undisturbed && turn_.last_number(bucket_of_key(from.after)) == from.number;
-    const uint64_t seen = turn_.written_through();
-    const TableIncarnation incarnation = command.incarnation;
-    in_maintenance<Swept>(
-        0,
-        [snapshot = std::make_shared<HeldSnapshot>(state_.database), command = std::move(command),
-         from = std::move(from)] {
-          RocksView view(snapshot->database().db(),
-                         {.snapshot = snapshot->get(), .fill_cache = false});
-          return sweep_page(view, command, from);
-        },
-        [this, alive = alive_, seen, incarnation,
-         done = std::move(done)](Result<Swept> swept) mutable {
-          if (!swept) return done(std::unexpected(swept.error()));
-          if (!*alive || closed_) return done(closed_error());
-          if (is_retired(incarnation)) return done(retired_error(incarnation));
-          write_swept(std::move(*swept), seen, std::move(done));
-        });
+    SweepWatches& watches = turn_.watches();
+    const bool is_watched = from.inside && watches.begin_page(from.watch);
+    if (!is_watched) {
+      from.watch = watches.open(watched_below_us(command.bound));
+      from.undisturbed = false;  // of a partition that it is inside of
+    }
+    const auto job = std::make_shared<SweepJob>(
+        SweepJob{std::move(command), from.watch, is_watched, {}, 0, std::move(done)});
+    // What the page does not see is written after this: the watch sees it.
+    turn_.when_written([this, alive = alive_, job, from = std::move(from)]() mutable {
+      if (!*alive || closed_) return job->done(closed_error());
+      read_page(job, std::move(from));
+    });
   }
 
   uint64_t dead_seen(TableIncarnation incarnation) override {
@@ -313,25 +307,102 @@ class RocksStore final : public Store {
     turn_.write_back(values, seen);
   }
 
-  static uint16_t bucket_of_key(BytesView key) {
-    const auto place = decode_storage_key(key);
-    return place ? bucket_of(place->incarnation, place->position) : 0;
+  struct SweepJob {
+    SweepCommand command;
+    SweepWatches::Id watch;
+    bool goes_on;  // in a partition that was begun before
+    Swept swept;
+    int tries;
+    std::move_only_function<void(Result<SweepPage>)> done;
+  };
+  using SweepJobPtr = std::shared_ptr<SweepJob>;
+
+  void read_page(const SweepJobPtr& job, SweepPlace from) {
+    in_maintenance<Swept>(
+        0,
+        [snapshot = std::make_shared<HeldSnapshot>(state_.database), job, from = std::move(from)] {
+          RocksView view(snapshot->database().db(),
+                         {.snapshot = snapshot->get(), .fill_cache = false});
+          return sweep_page(view, job->command, from);
+        },
+        [this, alive = alive_, job](Result<Swept> swept) {
+          if (!*alive || closed_) return job->done(closed_error());
+          if (!swept) return end_sweep(job, swept.error());
+          job->swept = std::move(*swept);
+          write_swept(job);
+        });
   }
 
-  void write_swept(Swept swept, uint64_t seen,
-                   std::move_only_function<void(Result<SweepPage>)> done) {
-    SweepPage page = std::move(swept.page);
-    SweepPlace& next = page.next;
-    const uint16_t bucket = next.inside ? bucket_of_key(next.after) : 0;
-    next.undisturbed = next.undisturbed && turn_.last_number(bucket) <= seen;
-    page.skipped = turn_.replace(swept.changes, seen);
-    next.undisturbed = next.undisturbed && page.skipped == 0;
-    next.number = turn_.last_number(bucket);
-    if (page.skipped == swept.changes.size()) return done(std::move(page));
-    turn_.after_writes(
-        [this, alive = alive_, page = std::move(page), done = std::move(done)]() mutable {
-          if (!*alive || closed_) return done(closed_error());
-          done(std::move(page));
+  void end_sweep(const SweepJobPtr& job, Error error) {
+    turn_.watches().close(job->watch);
+    job->done(std::unexpected(std::move(error)));
+  }
+
+  void write_swept(const SweepJobPtr& job) {
+    turn_.when_settled([this, alive = alive_, job] {
+      if (!*alive || closed_) return job->done(closed_error());
+      if (is_retired(job->command.incarnation))
+        return end_sweep(job, retired_error(job->command.incarnation).error());
+      if (turn_.failure() != nullptr) return end_sweep(job, *turn_.failure());
+      if (turn_.full()) {  // the same page again: its partition's watch goes on
+        const Error overloaded(ErrorCode::kOverloaded, "too many writes wait for the disk");
+        return job->goes_on ? job->done(std::unexpected(overloaded)) : end_sweep(job, overloaded);
+      }
+      settle_swept(job);
+    });
+  }
+
+  /// Nothing is on its way to RocksDB.
+  void settle_swept(const SweepJobPtr& job) {
+    SweepWatches& watches = turn_.watches();
+    const bool last_try = ++job->tries == kSweepTries;
+    const auto read_now = [this](ValuesNow& values) { return read_values_now(values); };
+    const auto cold =
+        settle_page(job->swept, job->command, watches, job->watch, read_now, last_try);
+    if (!cold) return end_sweep(job, cold.error());
+    if (!cold->empty()) return warm_up(job, *cold);
+    turn_.replace(job->swept.changes);
+    const bool uncovers = std::ranges::any_of(job->swept.changes, [](const SweptKey& change) {
+      return change.uncovers_us != kNoTimestamp;
+    });
+    if (uncovers) watches.note_covers_gone(job->watch);
+    SweepPage& page = job->swept.page;
+    const bool goes_on = page.next.inside && !page.exhausted;
+    if (!goes_on) watches.close(job->watch);
+    page.next.watch = goes_on ? job->watch : 0;
+    if (job->swept.changes.empty()) return job->done(std::move(page));
+    turn_.after_writes([this, alive = alive_, job] {
+      if (!*alive || closed_) return job->done(closed_error());
+      job->done(std::move(job->swept.page));
+    });
+  }
+
+  Result<void> read_values_now(ValuesNow& values) {
+    RocksView view(db(), {.memory_only = true});
+    for (auto& [key, value] : values) {
+      const auto stored = view.get(key);
+      if (view.take_gave_up()) continue;
+      if (!stored) return std::unexpected(stored.error());
+      value.emplace();
+      if (*stored) value->emplace(**stored);
+    }
+    turn_.add_pending(values);
+    return {};
+  }
+
+  /// Reads keys so that they are in memory.
+  void warm_up(const SweepJobPtr& job, std::vector<Bytes> keys) {
+    in_maintenance<void>(
+        0,
+        [database = state_.database, keys = std::move(keys)]() -> Result<void> {
+          RocksView view(database->db(), {});
+          for (const Bytes& key : keys) TETRAD_TRY_VOID(view.get(key));
+          return {};
+        },
+        [this, alive = alive_, job](const Result<void>& read) {
+          if (!*alive || closed_) return job->done(closed_error());
+          if (!read) return end_sweep(job, read.error());
+          write_swept(job);
         });
   }
 

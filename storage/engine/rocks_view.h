@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "storage/engine/partition_reader.h"
@@ -43,6 +44,8 @@ class RocksView final : public KeyView {
   std::unique_ptr<KeyIterator> iterate(Bounds bounds) override;
   /// The view gave up: read again with memory_only off, on the I/O pool.
   bool gave_up() const { return gave_up_; }
+  /// As gave_up(), which it makes false: the next key is another matter.
+  bool take_gave_up() { return std::exchange(gave_up_, false); }
   /// What of the values read took too many operands to join (rule 19); at most so much as may be
   /// written beside the turn's work.
   std::vector<MergedValue> take_merged() { return std::move(merged_); }

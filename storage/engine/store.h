@@ -67,8 +67,8 @@ struct SweepCommand {
 struct SweepPlace {
   Bytes after;              // "": at the range's start
   bool inside = false;      // a partition, of which
-  bool undisturbed = true;  // nothing but the sweep has written since it began
-  uint64_t number = 0;      // was the last mutation
+  bool undisturbed = true;  // all that could go of it behind this place went
+  uint64_t watch = 0;       // sees what is written meanwhile
   PartitionExtent extent;   // of what is behind it in that partition
 };
 
@@ -78,7 +78,7 @@ struct SweepPage {
   uint64_t keys = 0;        // looked at
   uint64_t changed = 0;     // keys with a smaller value
   uint64_t erased = 0;      // keys that are gone
-  uint64_t skipped = 0;     // of both: left as they were, for something was written meanwhile
+  uint64_t skipped = 0;     // of both: left as they were, for what was written meanwhile needs them
   uint64_t tombstones = 0;  // and expired parts among what went
   uint64_t bytes = 0;       // that went
   /// Something of what is left may go once `deleted_before_s` is past this; max(): nothing will.
@@ -167,9 +167,9 @@ class Store {
                             std::move_only_function<void(Result<ExportPage>)> done) = 0;
 
   /// Drops a page's part of what `command` allows (design, rules 17 and 18). Data is read off the
-  /// loop; what was written meanwhile, or is hidden by what must stay, stays as it is. Once done
-  /// has run the page is on disk like a mutation. Errors: kCorruption, kIo, kStaleSchema,
-  /// kCancelled.
+  /// loop; what was written meanwhile is heeded, so that a partition may be written all the time.
+  /// Once done has run the page is on disk like a mutation. Errors: kCorruption, kIo, kStaleSchema,
+  /// kCancelled; kOverloaded: nothing was dropped, the same page may be asked for again.
   virtual void sweep(SweepCommand command, SweepPlace from,
                      std::move_only_function<void(Result<SweepPage>)> done) = 0;
   /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One page of a sweep. Rows lose what is hidden, and what of the dead the bound takes. Partition
 // and range tombstones hide other keys: they are looked at when all rows of their partition were,
-// and go only if nothing was written to the partition since its first row was looked at, so that
-// what they hide is gone before them or with them.
+// and go only if nothing that they hide was written to the partition since its first row was looked
+// at, so that what they hide is gone before them or with them. What is newer than they are may come
+// all the time.
 #include "storage/engine/sweep.h"
 
 #include <algorithm>
@@ -19,6 +20,52 @@ namespace {
 /// Since when something may have been dropped.
 int64_t dead_since_s(int64_t timestamp_us, int64_t deletion_time_s) {
   return std::max(deletion_time_s, timestamp_us / 1'000'000);
+}
+
+bool hides_nothing() { return TETRAD_MUTANT(purge_hides_nothing); }
+
+/// The oldest of what the bound takes; max(): nothing.
+int64_t oldest_dead_s(const RowRecord& record, const PurgeBound& bound) {
+  int64_t oldest_s = std::numeric_limits<int64_t>::max();
+  const auto see = [&](int64_t since_s) { oldest_s = std::min(oldest_s, since_s); };
+  if (record.deletion.present() && bound.takes(record.deletion))
+    see(dead_since_s(record.deletion.timestamp_us, record.deletion.deletion_time_s));
+  if (record.liveness.present() && bound.takes(record.liveness)) see(record.liveness.expiry_s);
+  for (const Cell& cell : record.cells)
+    if (bound.takes(cell)) see(cell.expiry_s);
+  return oldest_s;
+}
+
+/// What becomes of a row. Returns how many parts the bound took.
+size_t sweep_row(RowRecord& row, const Deletion& header, const Deletion& range,
+                 const PurgeBound& bound) {
+  drop_hidden(row);
+  if (!hides_nothing()) {
+    hide(row, header);
+    hide(row, range);
+  }
+  return purge(row, bound);
+}
+
+struct SetLoss {
+  size_t dropped = 0;
+  int64_t uncovers_us =
+      kNoTimestamp;  // the latest that went and that the partition's does not hide
+  int64_t oldest_s = std::numeric_limits<int64_t>::max();
+};
+
+/// What becomes of the range tombstones of one start.
+SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const PurgeBound& bound) {
+  SetLoss loss;
+  loss.dropped = std::erase_if(set, [&](const TombstoneEnd& e) {
+    const bool is_hidden = header.hides(e.deletion.timestamp_us);
+    if (!is_hidden && !bound.takes(e.deletion)) return false;
+    if (!is_hidden) loss.uncovers_us = std::max(loss.uncovers_us, e.deletion.timestamp_us);
+    loss.oldest_s =
+        std::min(loss.oldest_s, dead_since_s(e.deletion.timestamp_us, e.deletion.deletion_time_s));
+    return true;
+  });
+  return loss;
 }
 
 /// How much there is in a record. Sweeping only takes away.
@@ -96,13 +143,13 @@ class Sweeper {
     ++page().keys;
     page().next.after.assign(key);
   }
-  void put(BytesView key, Bytes value) {
+  SweptKey& put(BytesView key, Bytes value) {
     ++page().changed;
-    swept_.changes.push_back({Bytes(key), std::move(value)});
+    return swept_.changes.emplace_back(SweptKey{Bytes(key), std::move(value)});
   }
-  void erase(BytesView key) {
+  SweptKey& erase(BytesView key) {
     ++page().erased;
-    swept_.changes.push_back({Bytes(key), std::nullopt});
+    return swept_.changes.emplace_back(SweptKey{Bytes(key), std::nullopt});
   }
   void see_left(int64_t since_s) { page().oldest_left_s = std::min(page().oldest_left_s, since_s); }
   /// So much longer than a tombstone stays what has expired.
@@ -174,14 +221,15 @@ class Sweeper {
     const BytesView clustering_key = it.key().substr(prefix_.size() + 1);
     TETRAD_TRY_VOID(decode_row_record_into(it.value(), row_));
     const Extent before(row_);
-    drop_hidden(row_);
-    if (!TETRAD_MUTANT(purge_hides_nothing)) {
-      hide(row_, header_.deletion);
-      if (!steps_.empty()) hide(row_, deletion_at(steps_, clustering_key));
-    }
-    page().tombstones += purge(row_, command_.bound);
+    const int64_t dead_s = oldest_dead_s(row_, command_.bound);
+    const Deletion range = steps_.empty() ? Deletion{} : deletion_at(steps_, clustering_key);
+    page().tombstones += sweep_row(row_, header_.deletion, range, command_.bound);
     size_t left_bytes = it.value().size();
-    if (Extent(row_) != before) left_bytes = replace(it.key(), left_bytes);
+    if (Extent(row_) != before) {
+      left_bytes = replace(it.key(), left_bytes);
+      swept_.changes.back().cover = later_of(header_.deletion, range);
+      swept_.changes.back().oldest_dead_s = dead_s;
+    }
     see_left(row_);
     measure(it.key(), left_bytes);
     return {};
@@ -227,24 +275,26 @@ class Sweeper {
   void see_left(const RowRecord& record) {
     see_left(record.deletion);
     if (record.liveness.present() && record.liveness.ttl_s > 0)
-      see_left(record.liveness.expiry_s + expired_later_s());
+      see_left(
+          dead_since_s(record.liveness.timestamp_us, record.liveness.expiry_s + expired_later_s()));
     for (const Cell& cell : record.cells) {
       if (cell.kind != CellKind::kValue) {
         see_left(dead_since_s(cell.timestamp_us, cell.expiry_s));
       } else if (cell.ttl_s > 0) {
-        see_left(cell.expiry_s + expired_later_s());
+        see_left(dead_since_s(cell.timestamp_us, cell.expiry_s + expired_later_s()));
       }
     }
   }
 
   /// All rows have been looked at.
   Result<void> end_partition() {
-    const bool covers_go = undisturbed_ || TETRAD_MUTANT(purge_hides_nothing);
+    const bool covers_go = undisturbed_ || hides_nothing();
     for (const Tombstones& stored : tombstones_)
       TETRAD_TRY_VOID(take_tombstones(stored, covers_go));
     if (!header_stored_.empty()) {
       row_ = header_;
       const Extent before(row_);
+      const int64_t dead_s = oldest_dead_s(row_, command_.bound);
       drop_hidden(row_);
       const size_t dropped = purge(row_, command_.bound);
       page().tombstones += dropped;
@@ -254,7 +304,12 @@ class Sweeper {
       }
       size_t left_bytes = header_stored_.size();
       const BytesView key = key_of(KeyKind::kHeader, {});
-      if (Extent(row_) != before) left_bytes = replace(key, left_bytes);
+      if (Extent(row_) != before) {
+        left_bytes = replace(key, left_bytes);
+        SweptKey& change = swept_.changes.back();
+        change.oldest_dead_s = dead_s;
+        if (!row_.deletion.present()) change.uncovers_us = header_.deletion.timestamp_us;
+      }
       see_left(row_);
       measure(key, left_bytes);
     }
@@ -268,25 +323,26 @@ class Sweeper {
   Result<void> take_tombstones(const Tombstones& stored, bool covers_go) {
     std::vector<TombstoneEnd> set;
     TETRAD_TRY_VOID(decode_tombstone_set(stored.set, set));
-    const size_t dropped = std::erase_if(set, [&](const TombstoneEnd& e) {
-      return covers_go &&
-             (header_.deletion.hides(e.deletion.timestamp_us) || command_.bound.takes(e.deletion));
-    });
+    const SetLoss loss = covers_go ? sweep_set(set, header_.deletion, command_.bound) : SetLoss{};
     for (const TombstoneEnd& e : set) see_left(e.deletion);
     const BytesView key = key_of(KeyKind::kRangeTombstone, stored.start);
     extent_.tombstones += set.size();
     if (!set.empty()) extent_.bytes += key.size() + stored.set.size();
-    if (dropped == 0) return {};
-    page().tombstones += dropped;
+    if (loss.dropped == 0) return {};
+    page().tombstones += loss.dropped;
+    SweptKey* change = nullptr;
     if (set.empty()) {
       page().bytes += key.size() + stored.set.size();
-      erase(key);
-      return {};
+      change = &erase(key);
+    } else {
+      Bytes value;
+      encode_tombstone_set(set, value);
+      page().bytes += stored.set.size() - std::min(stored.set.size(), value.size());
+      change = &put(key, std::move(value));
     }
-    Bytes value;
-    encode_tombstone_set(set, value);
-    page().bytes += stored.set.size() - std::min(stored.set.size(), value.size());
-    put(key, std::move(value));
+    change->cover = header_.deletion;
+    change->uncovers_us = loss.uncovers_us;
+    change->oldest_dead_s = loss.oldest_s;
     return {};
   }
 
@@ -309,7 +365,112 @@ class Sweeper {
   RowRecord row_;  // scratch
 };
 
+/// The change of a key that has another value now; unset: there is none to make.
+Result<std::optional<SweptKey>> sweep_again(const SweptKey& before,
+                                            const std::optional<Bytes>& stored,
+                                            const PurgeBound& bound) {
+  const auto place = decode_storage_key(before.key);
+  if (!stored || !place) return std::optional<SweptKey>();
+  SweptKey again{before.key, std::nullopt, before.cover};
+  if (place->kind == KeyKind::kRangeTombstone) {
+    std::vector<TombstoneEnd> set;
+    TETRAD_TRY_VOID(decode_tombstone_set(*stored, set));
+    const SetLoss loss = sweep_set(set, before.cover, bound);
+    if (loss.dropped == 0) return std::optional<SweptKey>();
+    again.uncovers_us = loss.uncovers_us;
+    again.oldest_dead_s = loss.oldest_s;
+    if (!set.empty()) encode_tombstone_set(set, again.value.emplace());
+    return again;
+  }
+  TETRAD_TRY(RowRecord record, decode_row_record(*stored));
+  const Extent extent(record);
+  const Deletion deletion = record.deletion;
+  again.oldest_dead_s = oldest_dead_s(record, bound);
+  sweep_row(record, before.cover, {}, bound);
+  if (place->kind == KeyKind::kHeader && deletion.present()) {
+    const bool went_before = before.uncovers_us != kNoTimestamp;
+    if (!went_before) record.deletion = deletion;  // for now: its partition was not looked through
+    if (!record.deletion.present()) again.uncovers_us = deletion.timestamp_us;
+  }
+  if (Extent(record) == extent) return std::optional<SweptKey>();
+  if (!record.empty()) encode_row_record(record, again.value.emplace());
+  return again;
+}
+
+BytesView partition_of(BytesView key) {
+  const auto place = decode_storage_key(key);
+  return place ? place->partition_prefix : BytesView();
+}
+
 }  // namespace
+
+int64_t watched_below_us(const PurgeBound& bound) {
+  constexpr int64_t kSecond = 1'000'000, kEnd_s = std::numeric_limits<int64_t>::max() / kSecond - 1;
+  if (bound.horizon_s == PurgeBound::kNothing) return kNoTimestamp;
+  return (std::clamp(bound.horizon_s, -kEnd_s, kEnd_s) + 1) * kSecond;
+}
+
+Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command,
+                                       SweepWatches& watches, SweepWatches::Id watch,
+                                       ReadValuesNow read_now, bool last_try) {
+  std::vector<Bytes> cold;
+  std::vector<SweptKey> settled;
+  settled.reserve(swept.changes.size());
+  SweepPage page = swept.page;
+  Bytes kept_in;  // the partition of which something that should go stays
+  const bool is_void = watches.is_void(watch);
+  ValuesNow values;
+  if (!is_void && !command.everything && !TETRAD_MUTANT(purge_ignores_newer)) {
+    for (const SweptKey& change : swept.changes)
+      if (watches.wrote(watch, change.key)) values.try_emplace(change.key);
+    if (!values.empty()) TETRAD_TRY_VOID(read_now(values));
+  }
+  const auto keep = [&](const SweptKey& change) {
+    ++page.skipped;
+    page.oldest_left_s = std::min(page.oldest_left_s, change.oldest_dead_s);
+    if (change.uncovers_us == kNoTimestamp) kept_in.assign(partition_of(change.key));
+  };
+  for (const SweptKey& change : swept.changes) {
+    const auto place = decode_storage_key(change.key);
+    if (!place || is_void) {
+      keep(change);
+      continue;
+    }
+    if (command.everything && watches.wrote(watch, change.key)) {  // it is of a later stay
+      keep(change);
+      continue;
+    }
+    SweptKey next = change;
+    if (const auto found = values.find(change.key); found != values.end()) {
+      const auto& stored = found->second;
+      if (!stored) {
+        if (!last_try) cold.push_back(change.key);
+        keep(change);
+        continue;
+      }
+      TETRAD_TRY(auto again, sweep_again(change, *stored, command.bound));
+      if (!again) continue;
+      next = std::move(*again);
+    }
+    const bool uncovers = next.uncovers_us != kNoTimestamp && !command.everything;
+    const bool hides_something =
+        uncovers &&
+        (kept_in == place->partition_prefix ||
+         watches.wrote_hidden(watch, bucket_of(place->incarnation, place->position),
+                              next.uncovers_us)) &&
+        !TETRAD_MUTANT(purge_ignores_late) && !hides_nothing();
+    if (hides_something) {
+      keep(next);
+      continue;
+    }
+    settled.push_back(std::move(next));
+  }
+  if (!cold.empty()) return cold;
+  if (page.next.inside && kept_in == partition_of(page.next.after)) page.next.undisturbed = false;
+  swept.page = std::move(page);
+  swept.changes = std::move(settled);
+  return cold;
+}
 
 Result<Swept> sweep_page(KeyView& view, const SweepCommand& command, const SweepPlace& from) {
   return Sweeper(view, command, from).run();

@@ -4,6 +4,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/engine/rocks_status.h"
@@ -32,6 +33,40 @@ bool strictly_ascending(const std::vector<RowChange>& rows) {
     if (rows[i].clustering_key <= rows[i - 1].clustering_key) return false;
   return true;
 }
+
+/// Plays a batch over values of some keys, as the merge operator would.
+class PendingValues final : public rocksdb::WriteBatch::Handler {
+ public:
+  explicit PendingValues(ValuesNow& values) : values_(values) {}
+  rocksdb::Status PutCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& v) override {
+    if (auto* value = known(key)) *value = v.ToString();
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteCF(uint32_t, const rocksdb::Slice& key) override {
+    if (auto* value = known(key)) value->reset();
+    return rocksdb::Status::OK();
+  }
+  rocksdb::Status MergeCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& v) override {
+    auto* value = known(key);
+    if (value == nullptr) return rocksdb::Status::OK();
+    const auto place = decode_storage_key({key.data(), key.size()});
+    std::vector<BytesView> versions;
+    if (*value) versions.push_back(**value);
+    versions.emplace_back(v.data(), v.size());
+    Bytes joined;
+    merge_values(place ? place->kind : KeyKind::kRow, versions, joined);
+    *value = std::move(joined);
+    return rocksdb::Status::OK();
+  }
+
+ private:
+  std::optional<Bytes>* known(const rocksdb::Slice& key) {
+    const auto found = values_.find(key.ToString());
+    return found == values_.end() || !found->second ? nullptr : &*found->second;
+  }
+
+  ValuesNow& values_;
+};
 
 }  // namespace
 
@@ -81,6 +116,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   RecordFacts all;
   const auto join = [&](const RecordFacts& facts) {
     all.latest_us = std::max(all.latest_us, facts.latest_us);
+    all.oldest_us = std::min(all.oldest_us, facts.oldest_us);
     all.dead += facts.dead;
   };
   facts_.clear();
@@ -98,6 +134,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
     if (!tombstone.deletion.present())
       return fail(ErrorCode::kCorruption, "range tombstone without a timestamp");
     all.latest_us = std::max(all.latest_us, tombstone.deletion.timestamp_us);
+    all.oldest_us = std::min(all.oldest_us, tombstone.deletion.timestamp_us);
     ++all.dead;
   }
   return all;
@@ -105,7 +142,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
 
 void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback done) {
   if (failure_) return done(std::unexpected(*failure_));
-  if (queued_bytes_ + current_->bytes() > options_.write_queue_max_bytes)
+  if (full())
     return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                      queued_bytes_ + current_->bytes(), options_.write_queue_max_bytes));
   if (mutation.incarnation == kStoreIncarnation ||
@@ -134,10 +171,13 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
   key_.clear();
   append_partition_prefix(key_, mutation.incarnation, mutation.position, mutation.partition_key);
   const size_t prefix_bytes = key_.size();
+  const bool watched = watches_.any();
   const auto key_of = [&](KeyKind kind, BytesView clustering_key) {
     key_.resize(prefix_bytes);
     key_.push_back(static_cast<char>(kind));
     key_.append(clustering_key);
+    if (watched) [[unlikely]]
+      watches_.note_key(key_);
     return slice_of(key_);
   };
   if (!mutation.header.empty()) {
@@ -163,6 +203,8 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
       ++figures_.merges;
     }
   }
+  if (watched) [[unlikely]]
+    watches_.note(bucket, facts->oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
   if (!merged || !TETRAD_MUTANT(ingest_keeps_marks)) marks_.raise(bucket, facts->latest_us);
   if (facts->has_deletion) marks_.see_row_tombstone(bucket);
@@ -186,31 +228,50 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
   if (any) begin_turn();
 }
 
-size_t WriteTurn::replace(const std::vector<SweptKey>& keys, uint64_t seen) {
-  const bool full = queued_bytes_ + current_->bytes() > options_.write_queue_max_bytes;
-  if (failure_ || behind() || full) return keys.size();
-  // All of a bucket's or nothing: a tombstone goes together with what it hides.
-  std::vector<std::optional<uint16_t>> buckets(keys.size());
-  size_t skipped = 0;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const auto place = decode_storage_key(keys[i].key);
-    if (place) buckets[i] = bucket_of(place->incarnation, place->position);
-    const bool written_since = !place || last_number_[*buckets[i]] > seen;
-    if (!written_since || TETRAD_MUTANT(purge_ignores_newer)) continue;
-    buckets[i].reset();
-    ++skipped;
-  }
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!buckets[i]) continue;
-    if (keys[i].value) {
-      current_->writes.Put(slice_of(keys[i].key), slice_of(*keys[i].value));
+void WriteTurn::replace(const std::vector<SweptKey>& keys) {
+  TETRAD_ASSERT(!failure_ && parked_.empty() && in_flight_ == nullptr);
+  for (const SweptKey& swept : keys) {
+    const auto place = decode_storage_key(swept.key);
+    TETRAD_ASSERT(place.has_value());
+    if (swept.value) {
+      current_->writes.Put(slice_of(swept.key), slice_of(*swept.value));
     } else {
-      current_->writes.Delete(slice_of(keys[i].key));
+      current_->writes.Delete(slice_of(swept.key));
     }
-    current_->last_number = last_number_[*buckets[i]] = next_number_++;
+    if (watches_.any()) watches_.note_key(swept.key);
+    current_->last_number = last_number_[bucket_of(place->incarnation, place->position)] =
+        next_number_++;
   }
-  if (skipped < keys.size()) begin_turn();
-  return skipped;
+  if (!keys.empty()) begin_turn();
+}
+
+bool WriteTurn::full() const {
+  return queued_bytes_ + current_->bytes() > options_.write_queue_max_bytes;
+}
+
+void WriteTurn::when_written(base::Callback then) {
+  if (written_through_ + 1 == next_number_) return then();
+  after_writes(std::move(then));
+}
+
+void WriteTurn::when_settled(base::Callback then) {
+  if (failure_ || (parked_.empty() && in_flight_ == nullptr)) return then();
+  settled_.push_back(std::move(then));
+}
+
+void WriteTurn::run_settled() {
+  const std::shared_ptr<bool> alive = alive_;
+  for (base::Callback& then : std::exchange(settled_, {})) {
+    then();
+    if (!*alive) return;
+  }
+}
+
+void WriteTurn::add_pending(ValuesNow& values) const {
+  TETRAD_ASSERT(parked_.empty() && in_flight_ == nullptr);
+  PendingValues pending(values);
+  const rocksdb::Status status = current_->writes.Iterate(&pending);
+  TETRAD_ASSERT(status.ok());  // it is our own batch
 }
 
 void WriteTurn::see_written(const Batch& batch) {
@@ -279,6 +340,8 @@ void WriteTurn::write_parked() {
     unsynced_ = true;
     arm_sync();
     const std::shared_ptr<bool> alive = alive_;
+    if (parked_.empty() && !settled_.empty()) run_settled();
+    if (!*alive) return;
     complete(*written, {});
     if (!*alive) return;
     if (parked_.empty() && current_->empty() && written->bytes() <= kBatchBytesKept) {
@@ -347,6 +410,8 @@ void WriteTurn::group_written(const std::shared_ptr<GroupJob>& job) {
   }
   see_written(*job->batch);
   const std::shared_ptr<bool> alive = alive_;
+  if (!settled_.empty()) run_settled();
+  if (!*alive) return;
   complete(*job->batch, {});
   if (*alive) write_group();
 }
@@ -376,6 +441,7 @@ void WriteTurn::take_failure(Error error) {
   auto parked = std::exchange(parked_, {});
   parked.push_back(std::exchange(current_, std::make_unique<Batch>()));
   for (const auto& batch : parked) complete(*batch, {});
+  run_settled();
 }
 
 Result<void> WriteTurn::finish() {
@@ -404,6 +470,7 @@ Result<void> WriteTurn::finish() {
     complete(*batch, {});
   }
   queued_bytes_ = 0;
+  run_settled();
   if (failure_) return std::unexpected(*failure_);
   failure_ = Error(ErrorCode::kCancelled, "the store is closed");
   return {};

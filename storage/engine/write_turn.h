@@ -64,10 +64,21 @@ class WriteTurn {
   void write_back(const std::vector<MergedValue>& values, uint64_t seen);
   /// The newest mutation of a bucket, as written_through() numbers them.
   uint64_t last_number(uint16_t bucket) const { return last_number_[bucket]; }
-  /// Puts and erases what a sweep has found of what was written up to `seen`; not where a write
-  /// came since. A write itself: what was read before it is not put back. Returns how many keys
-  /// stay as they were.
-  size_t replace(const std::vector<SweptKey>& keys, uint64_t seen);
+  /// Puts and erases what a sweep has found and settle_page() has left, inside when_settled(). A
+  /// write itself: what was read before it is not put back.
+  void replace(const std::vector<SweptKey>& keys);
+  SweepWatches& watches() { return watches_; }
+  /// Runs `then`, perhaps at once, when everything added so far is in RocksDB.
+  void when_written(base::Callback then);
+  /// Runs `then`, perhaps at once, when nothing is on its way to RocksDB: what is not there is in
+  /// the batch of this turn.
+  void when_settled(base::Callback then);
+  /// `values` are as they are in RocksDB: adds what this turn's batch does to those that are known.
+  /// Inside when_settled().
+  void add_pending(ValuesNow& values) const;
+  /// Why nothing is taken any more; null: it is.
+  const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
+  bool full() const;
   void add_retired(TableIncarnation incarnation);
   /// Runs `then` when everything added so far has been written (or has failed).
   void after_writes(base::Callback then);
@@ -92,6 +103,7 @@ class WriteTurn {
   void start_sync();
   void complete(Batch& batch, const Result<void>& result);
   void take_failure(Error error);
+  void run_settled();
   /// The batch is in RocksDB: reads see it.
   void see_written(const Batch& batch);
   Result<RecordFacts> look_at(const Mutation& mutation);
@@ -109,6 +121,8 @@ class WriteTurn {
   std::unique_ptr<Batch> current_;
   std::deque<std::unique_ptr<Batch>> parked_;
   std::shared_ptr<GroupJob> in_flight_;
+  std::vector<base::Callback> settled_;  // of when_settled(), that wait
+  SweepWatches watches_;
   uint64_t next_number_ = 1;           // of a mutation, in the order of add()
   uint64_t written_through_ = 0;       // reads see all mutations up to this one
   std::vector<uint64_t> last_number_;  // by bucket: of its newest mutation

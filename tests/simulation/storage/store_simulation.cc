@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/data_mutants.h"
 #include "base/random.h"
@@ -16,6 +19,7 @@
 #include "storage/engine/store.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
+#include "storage/row/storage_key.h"
 #include "tests/support/manual_reactor.h"
 
 namespace tetrad::simulation {
@@ -107,6 +111,7 @@ class StoreRun {
     options.block_cache_bytes = 1 << 20;
     options.write_buffer_bytes = 1 << 20;
     options.read_operands_max = 2;
+    if (again_.one_in(3)) options.sync = CommitLogSync::kGroup;
     factory_ = rocks_ ? make_rocks_store_factory(options, Logger())
                       : make_memory_store_factory(std::make_shared<MemoryDisk>(), options);
   }
@@ -169,7 +174,7 @@ class StoreRun {
     Cell cell;
     cell.column_id = column;
     cell.timestamp_us = at;
-    if (expiry_s == 0 && random_.one_in(4)) {
+    if (expiry_s == 0 && !only_live_ && random_.one_in(4)) {
       cell.kind = CellKind::kTombstone;
       cell.expiry_s = 5 + static_cast<int64_t>(random_.below(3));
     } else {
@@ -292,30 +297,66 @@ class StoreRun {
     }
   }
 
-  /// Everything deleted goes; now and then something newer is written while the first page is on
-  /// its way. What it disturbs is left to a second sweep.
+  /// Everything deleted goes, also of partitions that are written to all the time: what comes while
+  /// pages are read and between them is newer, and live. Now and then something older comes late:
+  /// what hides it must stay then, until another sweep.
   void purge() {
-    const bool disturbed = random_.one_in(2);
-    if (disturbed) {
-      std::optional<Result<SweepPage>> page;
-      SweepCommand command = sweep_command();
-      command.keys_max = 100;
-      store_->sweep(command, {}, [&](auto swept) { page = std::move(swept); });
-      newest_ = true;
-      write();
-      newest_ = false;
-      if (const auto swept = wait(page); !swept) wrong_ = swept.error().message;
-    }
+    hot_ = random_.one_in(2);
+    const bool late = random_.one_in(3);
+    if (sweep_all(late) && !late) forget_deletions();
+    hot_ = false;
+    if (!late) return;
+    (void)sweep_all(false);
+    forget_deletions();
+  }
+  void forget_deletions() {
+    for (Partition& partition : partitions_) partition.purge();
+  }
+
+  bool sweep_all(bool late) {
     SweepPlace from;
     while (wrong_.empty()) {
       std::optional<Result<SweepPage>> page;
-      store_->sweep(sweep_command(), from, [&](auto swept) { page = std::move(swept); });
+      const SweepCommand command = sweep_command();
+      const auto place = from.inside ? decode_storage_key(from.after) : std::nullopt;
+      store_->sweep(command, from, [&](auto swept) { page = std::move(swept); });
+      // To a partition that no page has ended yet; nothing has run since.
+      const uint64_t inside = place ? place->position.hash : 0;
+      const bool may_be_late = place.has_value() || from.after.empty();
+      if (late && may_be_late && random_.one_in(2))
+        write_live(inside + random_.below(kPartitions - inside), false);
+      if (hot_ && !random_.one_in(4)) write_live(random_.below(kPartitions), true);
       const auto swept = wait(page);
       if (!swept) wrong_ = swept.error().message;
       if (!swept || swept->exhausted) break;
       from = swept->next;
+      if (hot_ && random_.one_in(2)) write_live(random_.below(kPartitions), true);
     }
-    for (Partition& partition : partitions_) partition.purge();
+    for (const auto& answer : std::exchange(flying_, {})) (void)wait(*answer);
+    return wrong_.empty();
+  }
+
+  /// INSERT of a row, newer than everything or with any timestamp; this one not of a row that has
+  /// lost deletions of its own already.
+  void write_live(uint64_t which, bool newest) {
+    Partition& model = partitions_[which];
+    const int row = static_cast<int>(random_.below(kRows));
+    const Partition::Row& stored = model.rows[static_cast<size_t>(row)];
+    const bool is_deleted = stored.deletion.present() ||
+                            std::ranges::any_of(stored.cells, [](const std::optional<Cell>& cell) {
+                              return cell && cell->kind != CellKind::kValue;
+                            });
+    if (is_deleted && !newest) return;
+    Mutation mutation = mutation_of(which);
+    mutation.schema_version = {2};
+    newest_ = newest;
+    only_live_ = true;
+    ++clock_;
+    add_row(mutation, model, row, 5, true);
+    newest_ = only_live_ = false;
+    const auto answer = std::make_shared<std::optional<Result<void>>>();
+    store_->apply(mutation, [answer](Result<void> result) { *answer = std::move(result); });
+    random_.one_in(2) ? (void)wait(*answer) : flying_.push_back(answer);
   }
   SweepCommand sweep_command() {
     SweepCommand command;
@@ -408,7 +449,10 @@ class StoreRun {
   TableIncarnation incarnation_{7};
   std::array<Partition, kPartitions> partitions_;
   uint64_t clock_ = 0;
+  std::vector<std::shared_ptr<std::optional<Result<void>>>> flying_;  // live writes
   bool newest_ = false;  // the next timestamps are newer than all before
+  bool only_live_ = false;
+  bool hot_ = false;  // there are writes while a sweep is under way
   std::string wrong_;
 };
 
@@ -426,6 +470,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(retired_readable),
     TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(purge_ignores_newer),
     TETRAD_MUTANT_ROW(row_cache_never_stale), TETRAD_MUTANT_ROW(writes_back_blindly),
+    TETRAD_MUTANT_ROW(purge_ignores_late),
 };
 #undef TETRAD_MUTANT_ROW
 
@@ -465,7 +510,7 @@ int main(int argc, char** argv) {
   using namespace tetrad::simulation;
   unsigned long long first = 1, last = 100;
   if (argc >= 2 && std::strcmp(argv[1], "--mutants") == 0)
-    return run_mutants(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 400);
+    return run_mutants(argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000);
   const bool good = argc == 1 || (argc == 3 && std::strcmp(argv[1], "--seeds") == 0 &&
                                   std::sscanf(argv[2], "%llu..%llu", &first, &last) == 2);
   if (!good) {

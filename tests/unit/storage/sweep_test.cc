@@ -239,6 +239,115 @@ TEST_CASE("a partition that is written during the sweep keeps its tombstones") {
   }
 }
 
+TEST_CASE("a partition that is written all the time loses its tombstones all the same") {
+  StoreOptions group = small_options();
+  group.sync = CommitLogSync::kGroup;
+  for (const auto& factory : {rocks_factory(), rocks_factory(group), memory_factory()}) {
+    for (const uint64_t keys_max : {1, 3, 100}) {
+      StoreRig rig(factory, fmt::format("/tetrad/{}", keys_max));
+      for (int i = 0; i < 10; ++i)
+        apply(rig, row_mutation(1, "p", std::to_string(i), inserted(10, "v"), true));
+      apply(rig, range_deletion("p", "0", "5", {20, kOld_s}));
+      apply(rig, partition_deletion("p", {15, kOld_s}));
+      apply(rig, row_deletion("p", "7", {20, kOld_s}));
+      apply(rig, row_mutation(1, "p", "8", encoded(record_of({tombstone_cell(1, 20, kOld_s)}))));
+      int64_t now = 30;
+      SweepPlace from;
+      while (true) {
+        std::optional<Result<SweepPage>> answer;
+        rig.store->sweep(sweep_command(keys_max), from,
+                         [&](Result<SweepPage> page) { answer = std::move(page); });
+        size_t written = 0;
+        for (const char* row : {"3", "7", "8"}) {  // what is swept, too
+          ++now;
+          rig.store->apply(row_mutation(1, "p", row, inserted(now, "new"), now % 2 == 0),
+                           [&](const Result<void>& result) { written += result.has_value(); });
+        }
+        REQUIRE(rig.comes([&] { return answer.has_value() && written == 3; }));
+        REQUIRE(answer->has_value());
+        CHECK((*answer)->skipped == 0);
+        apply(rig, row_mutation(1, "p", "9", inserted(now, "new")));
+        if ((*answer)->exhausted) break;
+        from = (*answer)->next;
+      }
+      CHECK(stored(rig) == "p: 3 7 8 9; ");
+      ReadCommand command = partition_read(1, "p");
+      command.live_only = false;
+      const auto left = rig.read(command);
+      REQUIRE(left.has_value());
+      for (const PartitionData& p : left->partitions)
+        for (const RowData& row : p.rows) {
+          const auto record = decode_row_record(row.record);
+          REQUIRE(record.has_value());
+          CHECK(!record->deletion.present());
+          CHECK(is_live(*record, kNow_s));
+        }
+    }
+  }
+}
+
+TEST_CASE(
+    "a tombstone stays while something that it hides has come since its partition was begun") {
+  for (const auto& factory : kFactories) {
+    for (const uint64_t keys_max : {2, 100}) {
+      StoreRig rig(factory());
+      for (const char* row : {"a", "b", "c", "d", "e"})
+        apply(rig, row_mutation(1, "p", row, inserted(10, "v"), true));
+      apply(rig, range_deletion("p", "a", "d", {20, kOld_s}));
+      SweepPlace from;
+      SweepPage page;
+      do {
+        std::optional<Result<SweepPage>> answer;
+        rig.store->sweep(sweep_command(keys_max), from,
+                         [&](Result<SweepPage> result) { answer = std::move(result); });
+        apply(rig, row_mutation(1, "p", "a", inserted(19, "late")));
+        REQUIRE(rig.comes([&] { return answer.has_value(); }));
+        REQUIRE(answer->has_value());
+        page = **answer;
+        from = page.next;
+        CHECK(rig.read_keys(range_read()) == "p/d p/e");
+      } while (!page.exhausted);
+      CHECK(page.skipped == 1);
+      CHECK(page.oldest_left_s <= kOld_s);
+      CHECK(stored(rig).starts_with("p: [a,d) "));
+      sweep(rig);
+      CHECK(stored(rig) == "p: d e; ");
+    }
+  }
+}
+
+TEST_CASE("what two sweeps do at a time is what one does after the other") {
+  for (const auto& factory : kFactories) {
+    StoreRig rig(factory());
+    for (const char* row : {"a", "b", "c", "d", "e"})
+      apply(rig, row_mutation(1, "p", row, inserted(10, "v"), true));
+    apply(rig, range_deletion("p", "a", "d", {20, kOld_s}));
+    std::optional<Result<SweepPage>> first, second;
+    rig.store->sweep(sweep_command(3), {},
+                     [&](Result<SweepPage> page) { first = std::move(page); });
+    rig.store->sweep(sweep_command(), {},
+                     [&](Result<SweepPage> page) { second = std::move(page); });
+    REQUIRE(rig.comes([&] { return first && second; }));
+    REQUIRE((first->has_value() && second->has_value()));
+    // The first one has to begin again where the second has taken the tombstone away.
+    SweepPage page = **first;
+    while (!page.exhausted) page = sweep_one(rig, sweep_command(3), page.next);
+    sweep(rig);
+    CHECK(stored(rig) == "p: d e; ");
+  }
+}
+
+TEST_CASE("what ends long ago by a timestamp of the future is not called due for ever") {
+  StoreRig rig(memory_factory());
+  const int64_t future_us = (kNow_s + 1000) * 1'000'000;
+  apply(rig, row_mutation(1, "p", "a",
+                          encoded(record_of({value_cell(1, future_us, "v", 100, kOld_s - 9000)},
+                                            {future_us, 100, kOld_s - 9000}))));
+  const SweepPage page = sweep(rig);
+  CHECK(page.erased == 0);
+  CHECK(page.oldest_left_s >= kNow_s + 1000);
+}
+
 TEST_CASE("what is written between the reading of a page and its writing stays") {
   for (const auto& factory : kFactories) {
     StoreRig rig(factory());
