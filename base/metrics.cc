@@ -53,6 +53,13 @@ void MetricsRegistry::add_gauge(std::string name, std::string help, std::string 
       {std::move(name), std::move(help), std::move(labels), nullptr, 1, nullptr, std::move(read)});
 }
 
+void MetricsRegistry::add_counter(std::string name, std::string help, std::string labels,
+                                  std::function<double()> read) {
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({std::move(name), std::move(help), std::move(labels), nullptr, 1, nullptr,
+                      std::move(read), "counter"});
+}
+
 std::string MetricsRegistry::export_text() const {
   const std::lock_guard lock(mutex_);
   std::vector<const Entry*> sorted;  // the format wants all lines of one name together
@@ -63,7 +70,7 @@ std::string MetricsRegistry::export_text() const {
   const std::string* last = nullptr;
   for (const Entry* entry : sorted) {
     if (last == nullptr || *last != entry->name) {
-      const char* type = entry->counter ? "counter" : entry->histogram ? "histogram" : "gauge";
+      const char* type = entry->counter ? "counter" : entry->histogram ? "histogram" : entry->type;
       out +=
           fmt::format("# HELP {} {}\n# TYPE {} {}\n", entry->name, entry->help, entry->name, type);
     }
@@ -77,7 +84,7 @@ std::string MetricsRegistry::export_text() const {
     } else if (entry->histogram) {
       export_histogram(out, entry->name, entry->labels, *entry->histogram);
     } else {
-      out += fmt::format("{}{} {}\n", entry->name, braces(entry->labels), entry->gauge());
+      out += fmt::format("{}{} {}\n", entry->name, braces(entry->labels), entry->read());
     }
   }
   return out;

@@ -59,6 +59,9 @@ class MetricsRegistry {
            const LatencyHistogram& histogram);
   void add_gauge(std::string name, std::string help, std::string labels,
                  std::function<double()> read);
+  /// Of what only rises and is counted elsewhere.
+  void add_counter(std::string name, std::string help, std::string labels,
+                   std::function<double()> read);
   /// Prometheus text format 0.0.4.
   std::string export_text() const;
 
@@ -68,7 +71,8 @@ class MetricsRegistry {
     const Counter* counter = nullptr;
     uint64_t parts = 1;
     const LatencyHistogram* histogram = nullptr;
-    std::function<double()> gauge;
+    std::function<double()> read;
+    const char* type = "gauge";  // of what is read
   };
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;

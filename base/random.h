@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded randomness (xoshiro256**, seeded by splitmix64). Every jitter and id of a node comes from
-// one of these.
+// Randomness: every jitter, id and secret of a node comes from one of these. Seeded (xoshiro256**,
+// seeded by splitmix64) it runs the same way again, for simulations; a server's comes from a source
+// whose words nobody can foresee, since clients see ids and pages that are signed with secrets.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace tetrad::base {
 
 class Random {
  public:
+  /// Fills all the words. Thread-safe.
+  using Source = void (*)(std::span<uint64_t> words);
+
+  explicit Random(Source source) : state_{}, source_(source) {}
   explicit Random(uint64_t seed) {
     for (auto& word : state_) {
       seed += 0x9E3779B97F4A7C15ULL;
@@ -20,6 +28,7 @@ class Random {
   }
 
   uint64_t next() {
+    if (source_ != nullptr) return next_of_source();
     const uint64_t result = rotate(state_[1] * 5, 7) * 9;
     const uint64_t t = state_[1] << 17;
     state_[2] ^= state_[0];
@@ -41,7 +50,21 @@ class Random {
 
  private:
   static uint64_t rotate(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+  uint64_t next_of_source() {
+    if (drawn_left_ == 0) {
+      source_(drawn_);
+      drawn_left_ = drawn_.size();
+    }
+    uint64_t& word = drawn_[--drawn_left_];
+    const uint64_t result = word;
+    word = 0;  // what was given out is not in memory any more
+    return result;
+  }
+
   uint64_t state_[4];
+  Source source_ = nullptr;
+  size_t drawn_left_ = 0;
+  std::array<uint64_t, 32> drawn_{};  // a call of the kernel for 32 words
 };
 
 }  // namespace tetrad::base

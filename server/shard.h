@@ -14,6 +14,7 @@
 #include "replication/shard.h"
 #include "server/connection/connection.h"
 #include "server/runtime/asio_reactor.h"
+#include "server/runtime/os_random.h"
 #include "storage/engine/local_log.h"
 #include "storage/engine/store.h"
 
@@ -28,8 +29,8 @@ struct ShardServing {
 };
 
 struct Shard {
-  Shard(uint32_t number_of_it, AsioReactor& its_reactor, uint64_t seed)
-      : number(number_of_it), reactor(its_reactor), random(seed) {}
+  Shard(uint32_t number_of_it, AsioReactor& its_reactor)
+      : number(number_of_it), reactor(its_reactor), random(os_random) {}
   ~Shard() { stop_serving(); }
 
   /// Needs `data`. `meta` is the shard's own.

@@ -15,11 +15,13 @@ TEST_CASE("counters and gauges of one name stand together under one header") {
   writes.add();
   registry.add("tetrad_b_total", "Requests.", "verb=\"read\"", reads);
   registry.add_gauge("tetrad_a_bytes", "Bytes.", "", [] { return 2.5; });
+  registry.add_counter("tetrad_c_total", "Hits.", "", [] { return 3.0; });
   registry.add("tetrad_b_total", "Requests.", "verb=\"write\"", writes);
   CHECK(registry.export_text() ==
         "# HELP tetrad_a_bytes Bytes.\n# TYPE tetrad_a_bytes gauge\ntetrad_a_bytes 2.5\n"
         "# HELP tetrad_b_total Requests.\n# TYPE tetrad_b_total counter\n"
-        "tetrad_b_total{verb=\"read\"} 1\ntetrad_b_total{verb=\"write\"} 42\n");
+        "tetrad_b_total{verb=\"read\"} 1\ntetrad_b_total{verb=\"write\"} 42\n"
+        "# HELP tetrad_c_total Hits.\n# TYPE tetrad_c_total counter\ntetrad_c_total 3\n");
   CHECK(MetricsRegistry().export_text().empty());
 }
 
