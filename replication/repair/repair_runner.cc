@@ -34,6 +34,31 @@ bool is_as_it_was(const MetaState& state, TableIncarnation incarnation, const Ta
   return now != nullptr && now->epoch == tablet.epoch && now->range == tablet.range;
 }
 
+/// What is in a range now; nothing if the table is gone.
+std::vector<Tablet> tablets_in(const MetaState& state, TableIncarnation incarnation,
+                               const RingRange& range) {
+  std::vector<Tablet> out;
+  for (const auto& [id, table] : state.tables) {
+    if (table->incarnation != incarnation) continue;
+    for (const Tablet& tablet : table->tablets.tablets())
+      if (tablet.range.start < range.end && range.start < tablet.range.end) out.push_back(tablet);
+  }
+  return out;
+}
+
+/// "; away: 127.0.0.3", or nothing when all members are live.
+std::string away_text(const MetaService& meta, const Tablet& tablet) {
+  std::string out;
+  const MetaSnapshot state = meta.snapshot();
+  for (const StoreAddress& member : tablet.replicas) {
+    if (member.host == meta.self() || meta.is_live(member.host)) continue;
+    const NodeInfo* node = state->node(member.host);
+    out += (out.empty() ? "; away: " : ", ") +
+           (node == nullptr ? member.host.to_string() : node->address);
+  }
+  return out;
+}
+
 }  // namespace
 
 RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
@@ -121,12 +146,29 @@ void RepairRunner::repair_now(std::string keyspace, std::string table, Done done
   tasks_.spawn(run_all(std::move(targets), std::move(done)));
 }
 
+/// A tablet that splits, moves or grows meanwhile is repaired as what it has become.
 Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
+  constexpr int kTriesMax = 20;
+  constexpr int64_t kTryAgainUs = 500'000;
   Summary summary;
+  std::vector<int> tries(targets.size(), 1);
   for (size_t i = 0; i < targets.size(); ++i) {
     Result<void> repaired = co_await repair(targets[i]);
+    const bool changed = !repaired && (repaired.error().code == ErrorCode::kStaleEpoch ||
+                                       repaired.error().code == ErrorCode::kConflict);
+    if (changed && tries[i] < kTriesMax) {
+      co_await base::sleep_for(reactor_, kTryAgainUs);
+      const MetaSnapshot state = meta_.snapshot();
+      const Target was = targets[i];
+      for (const Tablet& now : tablets_in(*state, was.incarnation, was.tablet.range)) {
+        targets.push_back({was.incarnation, now});
+        tries.push_back(tries[i] + 1);
+      }
+      continue;
+    }
     ++(repaired ? summary.repaired : summary.failed);
-    if (!repaired && summary.first_error.empty()) summary.first_error = repaired.error().message;
+    if (!repaired && summary.first_error.empty())
+      summary.first_error = repaired.error().message + away_text(meta_, targets[i].tablet);
   }
   done(std::move(summary));
 }
