@@ -3,7 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
-#include <sys/resource.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -16,10 +16,13 @@
 #include "server/admin/admin_token.h"
 #include "server/admin/http_server.h"
 #include "server/config/guardrails.h"
+#include "server/config/memory_plan.h"
+#include "server/config/seeds.h"
 #include "server/connection/listener.h"
-#include "server/runtime/cores.h"
+#include "server/runtime/control_group.h"
 #include "server/runtime/data_disk.h"
 #include "server/runtime/data_folder.h"
+#include "server/runtime/descriptors.h"
 #include "server/runtime/directory_lock.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/thread_io_pool.h"
@@ -29,14 +32,9 @@
 namespace tetrad::server {
 namespace {
 
-constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard
+constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
-
-uint64_t random_seed() {
-  uint64_t seed = 0;
-  os_random({&seed, 1});
-  return seed;
-}
+constexpr uint64_t kFewArenasBelowBytes = uint64_t{2} << 30;
 
 Result<boost::asio::ip::address> address_option(const char* option, const std::string& text) {
   boost::system::error_code error;
@@ -88,31 +86,6 @@ Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
               asked_bytes, options.data_directory, capacity_bytes);
 }
 
-std::vector<replication::Endpoint> parse_seeds(const Options& options) {
-  std::vector<replication::Endpoint> out;
-  std::string_view left = options.seeds;
-  while (!left.empty()) {
-    const size_t comma = left.find(',');
-    std::string_view one = left.substr(0, comma);
-    left = comma == std::string_view::npos ? std::string_view() : left.substr(comma + 1);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    while (one.ends_with(' ')) one.remove_suffix(1);
-    if (one.empty()) continue;
-    const size_t colon = one.rfind(':');
-    const bool has_port = colon != std::string_view::npos && one.find(':') == colon;
-    out.push_back(has_port ? std::string(one)
-                           : replication::make_endpoint(
-                                 std::string(one), static_cast<uint16_t>(options.internode_port)));
-  }
-  return out;
-}
-
-uint64_t request_memory_bytes(const Options& options) {
-  if (options.request_memory_mb != 0) return options.request_memory_mb << 20;
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) / 10;
-}
-
 ThreadIoPoolOptions pool_options(const Options& options) {
   constexpr uint64_t kReadersOfACore = 4, kReadersMost = 64, kReadsWaitingOfAReader = 256;
   const uint64_t readers = options.io_threads != 0
@@ -122,14 +95,6 @@ ThreadIoPoolOptions pool_options(const Options& options) {
   out.reader_threads = static_cast<int>(readers);
   out.reads_waiting_max = readers * kReadsWaitingOfAReader;
   return out;
-}
-
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-  }
 }
 
 class NodeImpl final : public Node {
@@ -157,6 +122,7 @@ class NodeImpl final : public Node {
 
  private:
   Result<uint32_t> choose_shards();
+  Result<void> share_out(uint32_t shards);
   Result<void> open_stores();
   Result<void> open_transports();
   Result<void> open_replication();
@@ -182,6 +148,9 @@ class NodeImpl final : public Node {
 
   const Options options_;
   Logger logger_;
+  std::vector<replication::Endpoint> seeds_;
+  MemoryPlan memory_;
+  DescriptorPlan descriptors_;
   DirectoryLock lock_;
   base::MetricsRegistry metrics_;
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
@@ -221,6 +190,23 @@ Result<uint32_t> NodeImpl::choose_shards() {
   return *known;
 }
 
+/// Memory and descriptors, between the stores, the clients and the other nodes.
+Result<void> NodeImpl::share_out(uint32_t shards) {
+  const uint64_t memory_bytes = usable_memory_bytes();
+  memory_ = plan_memory(options_, memory_bytes, shards);
+  // Each thread that allocates gets an arena of its own, which keeps what it has freed.
+  if (memory_bytes < kFewArenasBelowBytes) ::mallopt(M_ARENA_MAX, 2);
+  const uint64_t limit = raise_descriptor_limit();
+  TETRAD_TRY(descriptors_, plan_descriptors(limit, shards, options_.connections_max));
+  constexpr uint64_t kMiB = 1 << 20;
+  logger_.info(
+      "memory_mb={} cores={} block_cache_mb={} row_cache_mb={} write_buffer_mb={} "
+      "request_memory_mb={} open_files_max={} connections_max={}",
+      memory_bytes / kMiB, usable_cores(), memory_.block_cache / kMiB, memory_.row_cache / kMiB,
+      memory_.write_buffer / kMiB, memory_.requests / kMiB, limit, descriptors_.clients);
+  return {};
+}
+
 replication::NodeOptions NodeImpl::node_options() {
   replication::NodeOptions out;
   out.address = options_.listen_address;
@@ -231,7 +217,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.rack = options_.rack;
   out.cluster_name = options_.cluster_name;
   out.version = kProgramVersion;
-  out.seeds = parse_seeds(options_);
+  out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
   out.shard_count = out.store_count = static_cast<uint32_t>(shards_.size());
@@ -261,11 +247,14 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;
   out.prepared_statements_max = options_.prepared_statements_max;
   out.tells_charge = options_.request_charge;
-  out.answer_bytes_max = std::max(out.answer_bytes_max / shards_.size(), kAnswerBytesLeast);
+  out.answer_bytes_max =
+      std::max(memory_.answers / shards_.size(), std::min(memory_.answers, kAnswerBytesLeast));
+  out.prepared_bytes_max = memory_.prepared;
   if (shards_.size() > 1) {
     out.prepared_texts =
         std::make_shared<cql::PreparedTexts>(out.prepared_statements_max, out.prepared_bytes_max);
-    out.prepared_bytes_max = std::max(out.prepared_bytes_max / shards_.size(), kPreparedBytesLeast);
+    out.prepared_bytes_max = std::max(memory_.prepared / shards_.size(),
+                                      std::min(memory_.prepared, kPreparedBytesLeast));
   }
   out.work_pool = &pool_;
   return out;
@@ -276,7 +265,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
 ConnectionLimits NodeImpl::connection_limits() const {
   ConnectionLimits out;
   out.frame.body_bytes_max = static_cast<uint32_t>(options_.native_frame_mb_max << 20);
-  const uint64_t request_bytes = request_memory_bytes(options_);
+  const uint64_t request_bytes = memory_.requests;
   out.shard_request_bytes_max = std::max(
       request_bytes / shards_.size(), std::min<uint64_t>(request_bytes, out.frame.body_bytes_max));
   out.requests_in_flight_max =
@@ -310,9 +299,11 @@ Result<void> NodeImpl::open_stores() {
   options.sync = options_.commit_log_sync == "group" ? storage::CommitLogSync::kGroup
                                                      : storage::CommitLogSync::kPeriodic;
   options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
-  options.block_cache_bytes = options_.block_cache_mb << 20;
-  options.row_cache_bytes = (options_.row_cache_mb << 20) / shards_.size();
-  options.write_buffer_bytes = options_.write_buffer_mb << 20;
+  options.block_cache_bytes = memory_.block_cache;
+  options.row_cache_bytes = memory_.row_cache / shards_.size();
+  options.write_buffer_bytes = memory_.write_buffer;
+  options.write_queue_max_bytes = memory_.write_queue;
+  options.open_files_max = descriptors_.store_files;
   // One store alone is bounded by its number of memtables.
   if (shards_.size() > 1)
     options.write_buffers_total_bytes =
@@ -340,6 +331,8 @@ Result<void> NodeImpl::open_transports() {
     options.listen_port = static_cast<uint16_t>(options_.internode_port);
     options.listen = shard->number == 0;
     options.shard_count = static_cast<uint32_t>(shards_.size());
+    options.queue_bytes_max = memory_.peer_queue;
+    options.accepted_connections_max = descriptors_.peers;
     options.hand_over = [this](uint32_t to, int socket) {
       Shard& other = *shards_[to];
       other.reactor.post_from_any_thread(
@@ -441,7 +434,7 @@ Result<void> NodeImpl::open_admin() {
 Result<void> NodeImpl::open() {
   TETRAD_TRY_VOID(check_listen_address(options_));
   TETRAD_TRY_VOID(admin_address_of(options_));
-  raise_descriptor_limit();
+  TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
@@ -449,9 +442,10 @@ Result<void> NodeImpl::open() {
              storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
   TETRAD_TRY(const uint32_t shards, choose_shards());
+  TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {
     if (i != 0) reactors_.push_back(std::make_unique<AsioReactor>());
-    shards_.push_back(std::make_unique<Shard>(i, *reactors_[i], random_seed()));
+    shards_.push_back(std::make_unique<Shard>(i, *reactors_[i]));
   }
   TETRAD_TRY_VOID(open_stores());
   TETRAD_TRY_VOID(open_transports());
@@ -550,8 +544,8 @@ void NodeImpl::serve() {
   for (const auto& shard : shards_)
     places.push_back({shard->reactor.context(), *shard->connections});
   auto listener = Listener::open(std::move(places), options_.listen_address,
-                                 static_cast<uint16_t>(options_.native_port),
-                                 static_cast<uint32_t>(options_.connections_max));
+                                 static_cast<uint16_t>(options_.native_port), descriptors_.clients,
+                                 logger_.named("listener"));
   if (!listener) {
     fatal(listener.error());
     return;

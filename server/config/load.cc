@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <yaml-cpp/yaml.h>
 
+#include "base/closest_name.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -43,6 +44,10 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
     options.** flag = value == "true";
     return {};
   }
+  if (may_be_automatic(entry) && value == "auto") {
+    options.*std::get<uint64_t Options::*>(entry.target) = kAutomatic;
+    return {};
+  }
   uint64_t number = 0;
   const char* const last = value.data() + value.size();
   const auto [end, error] = std::from_chars(value.data(), last, number);
@@ -54,6 +59,18 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
   }
   options.*std::get<uint64_t Options::*>(entry.target) = number * factor;
   return {};
+}
+
+/// "; did you mean ...?" or nothing.
+std::string suggestion(const std::string& word, bool on_command_line) {
+  std::vector<std::string> names;
+  for (const OptionEntry& entry : option_table())
+    names.push_back(on_command_line ? command_line_name(entry) : entry.name);
+  if (on_command_line) names.insert(names.end(), {"--config", "--help", "--version"});
+  std::string spelled = word.substr(0, word.find('='));
+  if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
+  const std::string found = base::closest_name(spelled, names);
+  return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
 Result<void> read_file(const std::string& path, Options& options) {
@@ -68,7 +85,8 @@ Result<void> read_file(const std::string& path, Options& options) {
       const auto entry =
           std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
       if (entry == table.end())
-        return fail(ErrorCode::kConfig, "{}: there is no option '{}'", path, name);
+        return fail(ErrorCode::kConfig, "{}: there is no option '{}'{}", path, name,
+                    suggestion(name, false));
       std::string value;
       if (pair.second.IsSequence() &&
           std::holds_alternative<std::string Options::*>(entry->target)) {
@@ -95,6 +113,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   CommandLine line;
   CLI::App app;
   app.set_help_flag();
+  app.allow_extras();
   std::string config_path;
   std::map<std::string_view, std::string> values;
   app.add_flag("--help", line.show_help);
@@ -113,6 +132,10 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
     std::string message = e.what();
     std::replace(message.begin(), message.end(), '\n', ' ');
     return fail(ErrorCode::kConfig, "{}", message);
+  }
+  if (const auto unknown = app.remaining(); !unknown.empty()) {
+    return fail(ErrorCode::kConfig, "there is no option '{}'{}", unknown.front(),
+                suggestion(unknown.front(), true));
   }
   if (!config_path.empty()) TETRAD_TRY_VOID(read_file(config_path, line.options));
   for (const OptionEntry& entry : option_table()) {

@@ -13,21 +13,15 @@ namespace {
 constexpr uint64_t kRequestTimeoutMax_ms =
     static_cast<uint64_t>(replication::HorizonSlack().longest_deadline_us) / 1000;
 
-std::string default_text(const OptionEntry& entry) {
-  const Options defaults;
-  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return defaults.**text;
-  if (const auto* number = std::get_if<uint64_t Options::*>(&entry.target)) {
-    return std::to_string(defaults.**number);
-  }
-  return defaults.*std::get<bool Options::*>(entry.target) ? "true" : "false";
-}
+std::string default_text(const OptionEntry& entry) { return option_text(Options(), entry); }
 
 std::string allowed_text(const OptionEntry& entry) {
   if (std::holds_alternative<uint64_t Options::*>(entry.target)) {
     const char* const units = entry.unit == OptionUnit::kBytes     ? "; B, KiB, MiB, GiB"
                               : entry.unit == OptionUnit::kSeconds ? "; s, m, h, d"
                                                                    : "";
-    return fmt::format("{} to {}{}", entry.least, entry.most, units);
+    return fmt::format("{} to {}{}{}", entry.least, entry.most, units,
+                       may_be_automatic(entry) ? "; auto" : "");
   }
   if (std::holds_alternative<bool Options::*>(entry.target)) return "true or false";
   std::string out;
@@ -46,6 +40,18 @@ std::string command_line_name(const OptionEntry& entry) {
   std::string out = "--" + std::string(entry.name);
   std::replace(out.begin(), out.end(), '_', '-');
   return out;
+}
+
+bool may_be_automatic(const OptionEntry& entry) {
+  const auto* number = std::get_if<uint64_t Options::*>(&entry.target);
+  return number != nullptr && Options().**number == kAutomatic;
+}
+
+std::string option_text(const Options& options, const OptionEntry& entry) {
+  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return options.**text;
+  if (const auto* number = std::get_if<uint64_t Options::*>(&entry.target))
+    return options.**number == kAutomatic ? "auto" : std::to_string(options.**number);
+  return options.*std::get<bool Options::*>(entry.target) ? "true" : "false";
 }
 
 const std::vector<OptionEntry>& option_table() {
@@ -149,20 +155,24 @@ const std::vector<OptionEntry>& option_table() {
        8,
        1 << 20,
        {},
-       "Memory for blocks read from disk, in MiB."},
+       "Memory for blocks read from disk, in MiB; auto: an eighth of the memory, 512 at most."},
       {"row_cache_mb",
        &Options::row_cache_mb,
        0,
        1 << 20,
        {},
-       "Memory for rows of partitions that are read again and again, in MiB; 0: none is used."},
+       "Memory for rows of partitions that are read again and again, in MiB; 0: none is used; "
+       "auto: "
+       "a 64th of the memory, 64 at most."},
       {"write_buffer_mb",
        &Options::write_buffer_mb,
        1,
        4'096,
        {},
        "MiB of rows that a store holds in memory before they go to a file; all stores of the node "
-       "together have room for four such, or for two each if there are more than two."},
+       "together have room for four such, or for two each if there are more than two; auto: "
+       "together "
+       "an eighth of the memory, 64 each at most."},
       {"background_threads",
        &Options::background_threads,
        0,
@@ -180,7 +190,7 @@ const std::vector<OptionEntry>& option_table() {
        1,
        1 << 20,
        {},
-       "Client connections at a time; more are closed."},
+       "Client connections at a time; more are closed. Fewer if the limit of open files is low."},
       {"requests_in_flight_per_connection_max",
        &Options::requests_in_flight_per_connection_max,
        1,
@@ -192,7 +202,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        1 << 20,
        {},
-       "MiB of requests in flight, beyond which clients get OVERLOADED; 0: a tenth of the memory."},
+       "MiB of requests in flight, beyond which clients get OVERLOADED; 0: a tenth of the "
+       "memory."},
       {"native_frame_mb_max",
        &Options::native_frame_mb_max,
        1,

@@ -15,6 +15,9 @@
 
 namespace tetrad::server {
 
+/// Of a number: the node chooses, by the memory it may use.
+inline constexpr uint64_t kAutomatic = UINT64_MAX;
+
 struct Options {
   std::string data_directory = "data";
   std::string listen_address = "127.0.0.1";
@@ -30,8 +33,8 @@ struct Options {
   bool insecure_listen = false;
 
   uint64_t commit_log_sync_period_ms = 100;
-  uint64_t block_cache_mb = 512, row_cache_mb = 64, write_buffer_mb = 64, background_threads = 0,
-           io_threads = 0;
+  uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;
+  uint64_t background_threads = 0, io_threads = 0;
   uint64_t connections_max = 65'536, requests_in_flight_per_connection_max = 4'096;
   uint64_t request_memory_mb = 0;  // 0: a tenth of the memory
   uint64_t native_frame_mb_max = 16, mutation_mb_max = 16;
@@ -99,6 +102,10 @@ struct OptionEntry {
 };
 
 const std::vector<OptionEntry>& option_table();
+/// As it is written in the file.
+std::string option_text(const Options& options, const OptionEntry& entry);
+/// A number of which the node may choose the value itself: its default is kAutomatic.
+bool may_be_automatic(const OptionEntry& entry);
 /// "--listen-address".
 std::string command_line_name(const OptionEntry& entry);
 

@@ -24,16 +24,17 @@ void adopt(const Listener::Shard& shard, const asio::ip::tcp& protocol, int nati
 
 }  // namespace
 
-Listener::Listener(std::vector<Shard> shards, uint32_t connections_max)
+Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger logger)
     : shards_(std::move(shards)),
       given_(shards_.size()),
       acceptor_(shards_.front().io),
-      connections_max_(connections_max) {}
+      connections_max_(connections_max),
+      logger_(std::move(logger)) {}
 
 Result<std::unique_ptr<Listener>> Listener::open(std::vector<Shard> shards,
                                                  const std::string& address, uint16_t port,
-                                                 uint32_t connections_max) {
-  auto listener = std::make_unique<Listener>(std::move(shards), connections_max);
+                                                 uint32_t connections_max, Logger logger) {
+  auto listener = std::make_unique<Listener>(std::move(shards), connections_max, std::move(logger));
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);
@@ -57,7 +58,7 @@ void Listener::accept() {
         if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
         ConnectionContext& own = shards_.front().context;
         if (error) {  // out of descriptors and the like: go on when some are free again
-          own.metrics.refused.add();
+          refused(error.message());
           own.reactor.call_at(own.reactor.now_us() + 100'000, [this] {
             if (acceptor_.is_open()) accept();
           });
@@ -81,7 +82,7 @@ void Listener::place(asio::ip::tcp::socket socket) {
   }
   boost::system::error_code ignored;
   if (open >= connections_max_) {
-    shards_.front().context.metrics.refused.add();
+    refused(fmt::format("{} are open, as many as may be", open));
     socket.close(ignored);
     return;
   }
@@ -95,6 +96,19 @@ void Listener::place(asio::ip::tcp::socket socket) {
   const int native = socket.release(ignored);
   shard.context.reactor.post_from_any_thread(
       [shard, protocol, native] { adopt(shard, protocol, native); });
+}
+
+void Listener::refused(const std::string& why) {
+  constexpr int64_t kSayAgainUs = 10'000'000;
+  ConnectionContext& own = shards_.front().context;
+  own.metrics.refused.add();
+  ++refused_unsaid_;
+  const base::MonotonicUs now_us = own.reactor.now_us();
+  if (refused_said_us_ && now_us < *refused_said_us_ + kSayAgainUs) return;
+  logger_.warn("client connections refused count={} connections_max={} reason={}", refused_unsaid_,
+               connections_max_, why);
+  refused_said_us_ = now_us;
+  refused_unsaid_ = 0;
 }
 
 void Listener::stop() {

@@ -3,11 +3,13 @@
 // a connection is, it stays.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "base/log.h"
 #include "base/result.h"
 #include "server/connection/connection.h"
 
@@ -25,8 +27,8 @@ class Listener {
   /// address and the reason (in use, not of this machine).
   static Result<std::unique_ptr<Listener>> open(std::vector<Shard> shards,
                                                 const std::string& address, uint16_t port,
-                                                uint32_t connections_max);
-  Listener(std::vector<Shard> shards, uint32_t connections_max);
+                                                uint32_t connections_max, Logger logger);
+  Listener(std::vector<Shard> shards, uint32_t connections_max, Logger logger);
   void stop();
 
  private:
@@ -34,11 +36,16 @@ class Listener {
   uint64_t open_at(size_t shard) const;
   void accept();
   void place(boost::asio::ip::tcp::socket socket);
+  /// Counts it, and says so at most every ten seconds.
+  void refused(const std::string& why);
 
   const std::vector<Shard> shards_;
   std::vector<uint64_t> given_;  // by shard
   boost::asio::ip::tcp::acceptor acceptor_;
   const uint32_t connections_max_;
+  const Logger logger_;
+  uint64_t refused_unsaid_ = 0;
+  std::optional<base::MonotonicUs> refused_said_us_;
 };
 
 }  // namespace tetrad::server

@@ -67,6 +67,7 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
                                std::shared_ptr<FilterState> filter) {
   rocksdb::Options o = common_options();
   if (shared.env != nullptr) o.env = shared.env.get();
+  o.max_open_files = static_cast<int>(options.open_files_max);
   o.max_background_jobs = static_cast<int>(options.background_threads) + 1;
 
   // An insert into a skip list of 64 MB misses the processor's caches at every step: four small

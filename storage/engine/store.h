@@ -199,6 +199,7 @@ struct StoreOptions {
   uint64_t write_buffers_total_bytes = 0;   // of all stores of a node; 0: four memtables per store
   uint32_t background_threads = 2;          // of all stores of a node
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
+  uint32_t open_files_max = 1024;              // of each store
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
   bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
 };

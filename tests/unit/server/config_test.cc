@@ -29,10 +29,7 @@ std::string flag(const OptionEntry& entry) {
 }
 
 std::string value_text(const Options& options, const OptionEntry& entry) {
-  if (const auto* text = std::get_if<std::string Options::*>(&entry.target)) return options.**text;
-  if (const auto* number = std::get_if<uint64_t Options::*>(&entry.target))
-    return std::to_string(options.**number);
-  return options.*std::get<bool Options::*>(entry.target) ? "true" : "false";
+  return option_text(options, entry);
 }
 
 /// A file that goes with its test.
@@ -192,7 +189,24 @@ TEST_CASE("texts and switches") {
   CHECK(log_level_named("error") == base::LogLevel::kError);
 }
 
+TEST_CASE("numbers that the node may choose itself") {
+  for (const OptionEntry& entry : option_table()) {
+    if (!std::holds_alternative<uint64_t Options::*>(entry.target)) continue;
+    CAPTURE(entry.name);
+    const auto line = read({flag(entry), "auto"});
+    CHECK(line.has_value() == may_be_automatic(entry));
+    if (line) CHECK(option_text(line->options, entry) == "auto");
+  }
+  CHECK(option_text(Options(), *std::ranges::find(option_table(), "block_cache_mb",
+                                                  &OptionEntry::name)) == "auto");
+}
+
 TEST_CASE("what no option is called is refused by name") {
+  CHECK(refusal(read({"--listen-adress", "127.0.0.1", "--x"})) ==
+        "there is no option '--listen-adress'; did you mean --listen-address?");
+  CHECK(refusal(read({"--seed=127.0.0.1"})) ==
+        "there is no option '--seed=127.0.0.1'; did you mean --seeds?");
+  CHECK(refusal(read({"--zzz"})) == "there is no option '--zzz'");
   CHECK(has(refusal(read({"--no-such-option", "1"})), "--no-such-option"));
   CHECK(has(refusal(read({"--native_port", "1"})), "--native_port"));
   CHECK(has(refusal(read({"stray"})), "stray"));
@@ -222,6 +236,7 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
     return out;
   };
   CHECK(has(said("no_such_option: 1\n"), "there is no option 'no_such_option'"));
+  CHECK(has(said("native_prot: 1\n"), "'native_prot'; did you mean native_port?"));
   CHECK(has(said("native_port: 99999\n"), "native_port: '99999' is no whole number"));
   CHECK(has(said("native_port: [1, 2]\n"), "native_port: not a single value"));
   CHECK(has(said("native_port:\n"), "native_port"));

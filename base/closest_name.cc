@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/closest_name.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tetrad::base {
+namespace {
+
+/// Letters put in, taken out or changed (Levenshtein), row by row.
+size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string closest_name(std::string_view word, std::span<const std::string> names) {
+  constexpr size_t kWordMax = 100;
+  if (word.size() > kWordMax) return "";
+  std::string best;
+  size_t fewest = word.size() / 3 + 1;
+  for (const std::string& name : names) {
+    const size_t edits = edits_between(word, name);
+    if (edits >= fewest) continue;
+    fewest = edits;
+    best = name;
+  }
+  return best;
+}
+
+}  // namespace tetrad::base

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Did you mean ...?"
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tetrad::base {
+
+/// The name that fewest edits make of `word`, if they are no more than a third of its letters;
+/// otherwise empty. Of several the first.
+std::string closest_name(std::string_view word, std::span<const std::string> names);
+
+}  // namespace tetrad::base

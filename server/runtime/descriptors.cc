@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/runtime/descriptors.h"
+
+#include <algorithm>
+#include <sys/resource.h>
+
+namespace tetrad::server {
+namespace {
+
+constexpr uint64_t kOwn = 384;        // logs, the local log, the admin port, what is short-lived
+constexpr uint64_t kOwnOfStore = 16;  // its write-ahead log, its manifest, files being written
+constexpr uint64_t kStoreFilesMost = 1024, kStoreFilesLeast = 64;
+constexpr uint64_t kPeersMost = 1024, kPeersLeast = 32;
+constexpr uint64_t kClientsLeast = 64;
+
+}  // namespace
+
+Result<DescriptorPlan> plan_descriptors(uint64_t limit, uint32_t stores, uint64_t connections_max) {
+  const uint64_t count = std::max<uint32_t>(stores, 1);
+  const uint64_t least =
+      kOwn + count * (kOwnOfStore + kStoreFilesLeast + kPeersLeast) + kClientsLeast;
+  if (limit < least) {
+    return fail(ErrorCode::kConfig,
+                "the limit of open files is {}, a node of {} shards needs {} at least; raise it "
+                "(ulimit -n, or LimitNOFILE= of systemd)",
+                limit, count, least);
+  }
+  const uint64_t free = limit - kOwn - count * kOwnOfStore;
+  const auto part = [](uint64_t share, uint64_t least_of_it, uint64_t most) {
+    return static_cast<uint32_t>(std::clamp(share, least_of_it, most));
+  };
+  DescriptorPlan out;
+  out.store_files = part(free / 2 / count, kStoreFilesLeast, kStoreFilesMost);
+  out.peers = part(free / 8 / count, kPeersLeast, kPeersMost);
+  out.clients = static_cast<uint32_t>(
+      std::min(free - count * (out.store_files + out.peers), connections_max));
+  return out;
+}
+
+uint64_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) ::getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return limit.rlim_cur;
+}
+
+}  // namespace tetrad::server
