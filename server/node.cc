@@ -25,6 +25,7 @@
 #include "server/runtime/descriptors.h"
 #include "server/runtime/directory_lock.h"
 #include "server/runtime/os_random.h"
+#include "server/runtime/process_facts.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
 #include "storage/engine/local_log_front.h"
@@ -142,6 +143,9 @@ class NodeImpl final : public Node {
   uint64_t connections_open() const;
   std::string health() const;
   void register_metrics();
+  void register_store_metrics();
+  void register_cluster_metrics();
+  void register_process_metrics();
   replication::NodeOptions node_options();
   cql::QueryProcessorOptions query_options();
   ConnectionLimits connection_limits() const;
@@ -175,12 +179,7 @@ class NodeImpl final : public Node {
 /// As many as the node was first started with.
 Result<uint32_t> NodeImpl::choose_shards() {
   TETRAD_TRY(const auto known, replication::load_store_count(*log_));
-  if (!known) {
-    if (options_.shards == 0 && usable_cores() > 1)
-      logger_.info("one shard serves; the option shards lets more of the cores={} do so",
-                   usable_cores());
-    return static_cast<uint32_t>(std::max<uint64_t>(options_.shards, 1));
-  }
+  if (!known) return static_cast<uint32_t>(std::max<uint64_t>(options_.shards, 1));
   if (options_.shards != 0 && options_.shards != *known) {
     return fail(ErrorCode::kConfig,
                 "shards: {} is asked for, but this node was first started with {} and keeps that "
@@ -456,13 +455,26 @@ Result<void> NodeImpl::open() {
 }
 
 void NodeImpl::register_metrics() {
+  register_store_metrics();
+  register_cluster_metrics();
+  register_process_metrics();
+}
+
+void NodeImpl::register_store_metrics() {
   for (const auto& shard : shards_) {
     const std::string store = fmt::format("store=\"{}\"", shard->number);
-    const auto gauge = [&](const char* name, const char* help,
-                           uint64_t storage::StoreStatistics::*figure) {
-      metrics_.add_gauge(name, help, store, [this, number = shard->number, figure] {
+    const auto figure_of = [&](auto storage::StoreStatistics::*figure) {
+      return [this, number = shard->number, figure] {
         return static_cast<double>(admin_->statistics(number).*figure);
-      });
+      };
+    };
+    const auto gauge = [&](const char* name, const char* help,
+                           auto storage::StoreStatistics::*figure) {
+      metrics_.add_gauge(name, help, store, figure_of(figure));
+    };
+    const auto counter = [&](const char* name, const char* help,
+                             uint64_t storage::StoreStatistics::*figure) {
+      metrics_.add_counter(name, help, store, figure_of(figure));
     };
     gauge("tetrad_storage_disk_bytes", "Bytes of table files.",
           &storage::StoreStatistics::disk_bytes);
@@ -488,14 +500,24 @@ void NodeImpl::register_metrics() {
                        });
     gauge("tetrad_storage_row_cache_bytes", "Bytes of rows kept in the row cache.",
           &storage::StoreStatistics::row_cache_bytes);
-    gauge("tetrad_storage_row_cache_hits", "Slices of partitions found in the row cache.",
-          &storage::StoreStatistics::row_cache_hits);
-    gauge("tetrad_storage_row_cache_misses", "Slices of partitions not found in the row cache.",
-          &storage::StoreStatistics::row_cache_misses);
-    gauge("tetrad_storage_values_written_back",
-          "Values stored as one after reads that had to join too many versions.",
-          &storage::StoreStatistics::values_written_back);
+    counter("tetrad_storage_row_cache_hits_total", "Slices of partitions found in the row cache.",
+            &storage::StoreStatistics::row_cache_hits);
+    counter("tetrad_storage_row_cache_misses_total",
+            "Slices of partitions not found in the row cache.",
+            &storage::StoreStatistics::row_cache_misses);
+    counter("tetrad_storage_values_written_back_total",
+            "Values stored as one after reads that had to join too many versions.",
+            &storage::StoreStatistics::values_written_back);
+    gauge("tetrad_storage_block_cache_bytes", "Bytes of blocks in the cache, which stores share.",
+          &storage::StoreStatistics::cache_bytes);
+    gauge("tetrad_storage_pending_compaction_bytes", "Bytes that compactions have yet to rewrite.",
+          &storage::StoreStatistics::pending_compaction_bytes);
+    gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.",
+          &storage::StoreStatistics::writes_stopped);
   }
+}
+
+void NodeImpl::register_cluster_metrics() {
   const auto gauge = [&](const char* name, const char* help, auto read) {
     metrics_.add_gauge(name, help, "", [read] { return static_cast<double>(read()); });
   };
@@ -527,6 +549,39 @@ void NodeImpl::register_metrics() {
         for (const auto& replica : tablet.replicas) count += replica.host == node_->self();
     return count;
   });
+  gauge("tetrad_replication_nodes_live", "Nodes of the cluster that are live, this one among them.",
+        [this] { return admin_->readiness().nodes - admin_->readiness().away.size(); });
+  gauge("tetrad_replication_nodes_away", "Nodes of the cluster that are not live.",
+        [this] { return admin_->readiness().away.size(); });
+  gauge("tetrad_replication_partitions_under_replicated",
+        "Physical partitions of the cluster with a member that is away.",
+        [this] { return admin_->readiness().partial; });
+  gauge("tetrad_replication_partitions_unavailable",
+        "Physical partitions of the cluster with too few live members for QUORUM.",
+        [this] { return admin_->readiness().unavailable; });
+  gauge("tetrad_server_data_disk_free_bytes", "What is left on the disk of the data directory.",
+        [this] { return disk_.usable_bytes().value_or(0); });
+  gauge("tetrad_server_data_disk_bytes", "Size of the disk of the data directory.",
+        [this] { return disk_.capacity_bytes().value_or(0); });
+}
+
+/// Under the names that Prometheus's own clients use.
+void NodeImpl::register_process_metrics() {
+  const auto gauge = [&](const char* name, const char* help, auto ProcessFacts::*fact) {
+    metrics_.add_gauge(name, help, "",
+                       [fact] { return static_cast<double>(read_process_facts().*fact); });
+  };
+  metrics_.add_gauge("tetrad_build_info", "1; the label is the version.",
+                     fmt::format("version=\"{}\"", kProgramVersion), [] { return 1.0; });
+  metrics_.add_counter("process_cpu_seconds_total", "CPU time of the process.", "",
+                       [] { return read_process_facts().cpu_seconds; });
+  gauge("process_start_time_seconds", "When the process was started, since the epoch.",
+        &ProcessFacts::start_time_seconds);
+  gauge("process_resident_memory_bytes", "Memory of the process.", &ProcessFacts::resident_bytes);
+  gauge("process_virtual_memory_bytes", "Address space of the process.",
+        &ProcessFacts::virtual_bytes);
+  gauge("process_open_fds", "Open file descriptors.", &ProcessFacts::open_files);
+  gauge("process_max_fds", "How many may be open.", &ProcessFacts::open_files_max);
 }
 
 std::string NodeImpl::health() const {
@@ -556,6 +611,10 @@ void NodeImpl::serve() {
       "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
       options_.listen_address, options_.native_port, options_.admin_port, shards_.size(),
       node_->self().to_string(), options_.data_directory);
+  if (options_.shards == 0 && shards_.size() == 1 && usable_cores() > 1)
+    logger_.info("one of {} cores serves; --shards N lets N, said when a node is first started",
+                 usable_cores());
+  logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
 }
 
 /// Out of the cluster: by the operator's order, or while it was away.

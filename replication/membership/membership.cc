@@ -93,7 +93,8 @@ void Membership::tick() {
     down.push_back(host);
   }
   for (const HostId host : down) {
-    logger_.warn("node is down host={}", host.to_string());
+    logger_.warn("node is down host={} endpoint={}", host.to_string(),
+                 rpc_.peer(host).value_or("unknown"));
     if (liveness_) liveness_(host, false);
   }
 }

@@ -50,7 +50,9 @@ HttpResponse made_by(const Logger& logger, Make make) {
 const std::vector<AdminService::Route>& AdminService::routes() {
   using Self = AdminService;
   static const std::vector<Route> table = {
+      {Access::kFact, "GET", "/", &Self::answer_page},
       {Access::kPublic, "GET", "/health", &Self::answer_health},
+      {Access::kPublic, "GET", "/ready", &Self::answer_ready},
       {Access::kPublic, "GET", "/metrics", &Self::answer_metrics},
       {Access::kFact, "GET", "/status", &Self::answer_status},
       {Access::kFact, "GET", "/ring", &Self::answer_ring},
@@ -112,14 +114,52 @@ std::optional<HttpResponse> AdminService::refusal(const Route& route,
 
 // --- facts -------------------------------------------------------------------------------------
 
+void AdminService::answer_page(const HttpRequest&, Respond respond) {
+  respond({200, "text/html; charset=utf-8", page()});
+}
+
+/// Alive: restarting this node would not help.
 void AdminService::answer_health(const HttpRequest&, Respond respond) {
-  const std::string health = parts_.health();
-  respond({health == "serving" ? 200 : 503, "text/plain", health + "\n"});
+  const std::string text = health();
+  respond({text.starts_with("serving") ? 200 : 503, "text/plain", text + "\n"});
+}
+
+/// Useful: what clients ask of this node can be done.
+void AdminService::answer_ready(const HttpRequest&, Respond respond) {
+  const std::string own = parts_.health();
+  std::string text;
+  if (!own.starts_with("serving")) {
+    text = own + "\n";
+  } else {
+    for (const std::string& line : measure().obstacles()) text += line + "\n";
+  }
+  const bool ready = text.empty();
+  respond({ready ? 200 : 503, "text/plain", ready ? "ready\n" : text});
+}
+
+std::string AdminService::health() const {
+  const std::string own = parts_.health();
+  return own != "serving" || measure().has_quorum() ? own : "serving, no quorum";
+}
+
+Readiness AdminService::measure() const {
+  const auto state = parts_.node.meta().snapshot();
+  const replication::RaftDriver* driver = parts_.node.meta_group().driver();
+  std::vector<HostId> voters;
+  bool leader_known = false;
+  if (driver != nullptr) {
+    for (const HostId host : driver->core().configuration().voters) voters.push_back(host);
+    leader_known = driver->core().leader().has_value();
+  }
+  return measure_readiness(*state, voters, leader_known, [this](HostId host) {
+    return host == parts_.node.self() || parts_.node.meta().is_live(host);
+  });
 }
 
 void AdminService::answer_metrics(const HttpRequest&, Respond respond) {
   with_figures(false, std::move(respond), [this](const AllFigures& figures) {
     for (size_t i = 0; i < figures.size(); ++i) statistics_[i] = figures[i].statistics;
+    readiness_ = measure();
     return HttpResponse{200, "text/plain; version=0.0.4", parts_.metrics.export_text()};
   });
 }

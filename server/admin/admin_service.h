@@ -16,6 +16,7 @@
 #include "replication/data_plane.h"
 #include "replication/node.h"
 #include "server/admin/http_server.h"
+#include "server/admin/readiness.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::server {
@@ -61,6 +62,8 @@ class AdminService {
   void handle(const HttpRequest& request, Respond respond);
   /// Of a shard's store, as of the last request for metrics.
   const storage::StoreStatistics& statistics(size_t shard) const { return statistics_[shard]; }
+  /// As of then, too.
+  const Readiness& readiness() const { return readiness_; }
 
  private:
   struct StoreFigures {
@@ -72,7 +75,9 @@ class AdminService {
   std::optional<HttpResponse> refusal(const Route& route, const HttpRequest& request) const;
 
   // Routes.
+  void answer_page(const HttpRequest& request, Respond respond);
   void answer_health(const HttpRequest& request, Respond respond);
+  void answer_ready(const HttpRequest& request, Respond respond);
   void answer_metrics(const HttpRequest& request, Respond respond);
   void answer_status(const HttpRequest& request, Respond respond);
   void answer_ring(const HttpRequest& request, Respond respond);
@@ -87,6 +92,12 @@ class AdminService {
   void order_remove_node(const HttpRequest& request, Respond respond);
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
+
+  /// "serving", "serving, no quorum", or what the node does instead.
+  std::string health() const;
+  Readiness measure() const;
+  /// A small page for a browser.
+  std::string page() const;
 
   // Facts, as JSON.
   std::string status() const;
@@ -114,6 +125,7 @@ class AdminService {
 
   Parts parts_;
   std::vector<storage::StoreStatistics> statistics_;  // by shard
+  Readiness readiness_;
   base::TaskGroup tasks_;
 };
 

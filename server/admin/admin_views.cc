@@ -11,6 +11,60 @@ namespace tetrad::server {
 
 using nlohmann::json;
 
+namespace {
+
+std::string html_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out.push_back(c);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string AdminService::page() const {
+  const auto state = parts_.node.meta().snapshot();
+  std::string rows, warnings, links;
+  for (const auto& [host, node] : state->nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    const bool self = host == parts_.node.self();
+    const bool live = self || parts_.node.meta().is_live(host);
+    rows += fmt::format("<tr><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        html_text(node.address), self ? " (this node)" : "",
+                        live ? "live" : "<b>away</b>", replication::name_of(node.state),
+                        html_text(node.data_center), html_text(node.rack));
+  }
+  for (const std::string& line : measure().warnings())
+    warnings += fmt::format("<p><b>{}</b></p>\n", html_text(line));
+  for (const Route& route : routes()) {
+    if (route.method == "GET" && route.path != "/")
+      links += fmt::format("<a href=\"{0}\">{0}</a> ", route.path);
+  }
+  return fmt::format(
+      "<!DOCTYPE html>\n<html><head><title>Tetrad {0}</title></head><body>\n<h1>Tetrad {0}</h1>\n"
+      "<p>Cluster {1}: {2}, {3} tables.</p>\n{4}<table cellpadding=\"4\">\n<tr><th>node</th>"
+      "<th></th><th>state</th><th>data centre</th><th>rack</th></tr>\n{5}</table>\n<p>{6}</p>\n"
+      "<p>Orders are given by <code>tetractl</code>.</p>\n</body></html>\n",
+      html_text(parts_.version), html_text(state->cluster_name), html_text(health()),
+      state->tables.size(), warnings, rows, links);
+}
+
 std::string AdminService::status() const {
   const auto state = parts_.node.meta().snapshot();
   json nodes = json::array();
@@ -39,7 +93,8 @@ std::string AdminService::status() const {
   }
   json out = {{"cluster", state->cluster_name},
               {"self", parts_.node.self().to_string()},
-              {"health", parts_.health()},
+              {"health", health()},
+              {"warnings", measure().warnings()},
               {"nodes", nodes}};
   return json_text(out);
 }
@@ -112,7 +167,11 @@ std::string AdminService::describe_cluster() const {
               {"partitioner", "org.apache.cassandra.dht.Murmur3Partitioner"},
               {"schema_version", state->schema_version_uuid().to_string()},
               {"metadata_index", state->applied.value},
-              {"nodes", state->nodes.size()},
+              {"nodes", std::ranges::count_if(state->nodes,
+                                              [](const auto& entry) {
+                                                return entry.second.state !=
+                                                       replication::NodeState::kRemoved;
+                                              })},
               {"tables", state->tables.size()},
               {"settings", settings},
               {"version", parts_.version}};

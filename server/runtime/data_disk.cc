@@ -49,4 +49,9 @@ Result<uint64_t> DataDisk::capacity_bytes() const {
   return space.capacity;
 }
 
+Result<uint64_t> DataDisk::usable_bytes() const {
+  TETRAD_TRY(const fs::space_info space, space_of(directory_));
+  return space.available;
+}
+
 }  // namespace tetrad::server

@@ -17,6 +17,8 @@ class DataDisk final : public replication::DiskGauge {
   Result<replication::DiskSpace> measure() override;
   /// Of the whole file system. Errors: kIo.
   Result<uint64_t> capacity_bytes() const;
+  /// What is left on it for others than the superuser. Errors: kIo.
+  Result<uint64_t> usable_bytes() const;
 
  private:
   const std::string directory_;

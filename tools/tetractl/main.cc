@@ -299,6 +299,8 @@ int main(int argc, char** argv) {
     } else if (*status) {
       fmt::print("cluster: {}   this node: {}\n", body.at("cluster").get<std::string>(),
                  body.at("health").get<std::string>());
+      for (const auto& line : body.at("warnings"))
+        fmt::print("WARNING: {}\n", line.get<std::string>());
       print_table(body.at("nodes"), {"address", "live", "state", "data_center", "rack",
                                      "partitions", "bytes", "host_id", "version"});
     } else if (*ring) {
@@ -317,7 +319,7 @@ int main(int argc, char** argv) {
     } else {
       print_object(body);
     }
-    return *status && body.at("health") != "serving" ? 1 : 0;
+    return *status && !body.at("health").get<std::string>().starts_with("serving") ? 1 : 0;
   } catch (const boost::system::system_error& e) {
     fmt::print(stderr, "tetractl: {}:{} does not answer: {}\n", target.host, target.port,
                e.code().message());

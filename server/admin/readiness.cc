@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/admin/readiness.h"
+
+#include <algorithm>
+
+#include "replication/consistency.h"
+
+namespace tetrad::server {
+
+std::vector<std::string> Readiness::obstacles() const {
+  std::vector<std::string> out;
+  if (!has_quorum()) {
+    out.push_back(fmt::format(
+        "no quorum: {} of {} voters of the metadata group are live; schema changes, joins and "
+        "repairs wait",
+        voters_live, voters));
+  } else if (!leader_known) {
+    out.push_back("the metadata group is choosing a leader");
+  }
+  if (unavailable != 0) {
+    out.push_back(
+        fmt::format("{} of {} physical partitions have too few live members for QUORUM and writes",
+                    unavailable, partitions));
+  }
+  return out;
+}
+
+std::vector<std::string> Readiness::warnings() const {
+  std::vector<std::string> out = obstacles();
+  if (!away.empty()) {
+    std::string line = fmt::format("{} of {} nodes away:", away.size(), nodes);
+    for (const std::string& address : away) line += " " + address;
+    line += fmt::format("; {} of {} physical partitions lack a member", partial, partitions);
+    out.push_back(std::move(line));
+  }
+  return out;
+}
+
+Readiness measure_readiness(const replication::MetaState& state, const std::vector<HostId>& voters,
+                            bool leader_known, const std::function<bool(HostId)>& is_live) {
+  Readiness out;
+  out.leader_known = leader_known;
+  out.voters = voters.size();
+  out.voters_live = static_cast<size_t>(std::ranges::count_if(voters, is_live));
+  std::vector<HostId> dead;
+  for (const auto& [host, node] : state.nodes) {
+    if (node.state == replication::NodeState::kRemoved) continue;
+    ++out.nodes;
+    if (is_live(host)) continue;
+    dead.push_back(host);
+    out.away.push_back(node.address);
+  }
+  for (const auto& [id, table] : state.tables) {
+    const auto& tablets = table->tablets.tablets();
+    out.partitions += tablets.size();
+    if (dead.empty()) continue;
+    for (const auto& tablet : tablets) {
+      const auto lacking = std::ranges::count_if(tablet.replicas, [&](const auto& replica) {
+        return std::ranges::find(dead, replica.host) != dead.end();
+      });
+      if (lacking == 0) continue;
+      ++out.partial;
+      const int members = static_cast<int>(tablet.replicas.size());
+      if (members - lacking < replication::write_quorum(members)) ++out.unavailable;
+    }
+  }
+  return out;
+}
+
+}  // namespace tetrad::server

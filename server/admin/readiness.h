@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a cluster can serve, as one node sees it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "replication/meta/meta_state.h"
+
+namespace tetrad::server {
+
+struct Readiness {
+  size_t nodes = 0;               // members of the cluster
+  std::vector<std::string> away;  // addresses of those that are not live
+  size_t voters = 0, voters_live = 0;
+  bool leader_known = false;
+  size_t partitions = 0;   // physical ones
+  size_t partial = 0;      // of them, with a member away
+  size_t unavailable = 0;  // of those, with too few for QUORUM
+
+  /// Enough voters of the metadata group are live; without them no table is made and nobody joins.
+  bool has_quorum() const { return voters_live * 2 > voters; }
+  /// Why not everything is served, a line each; empty: everything is.
+  std::vector<std::string> obstacles() const;
+  /// As obstacles(), and what does not stop anything: nodes that are away.
+  std::vector<std::string> warnings() const;
+};
+
+/// `voters`: of the metadata group. Pure; looks at the tablets only when a node is away.
+Readiness measure_readiness(const replication::MetaState& state, const std::vector<HostId>& voters,
+                            bool leader_known, const std::function<bool(HostId)>& is_live);
+
+}  // namespace tetrad::server

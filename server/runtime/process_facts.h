@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel knows of this process, as Prometheus's clients export it (process_*).
+#pragma once
+
+#include <cstdint>
+
+namespace tetrad::server {
+
+/// What cannot be read is 0.
+struct ProcessFacts {
+  double cpu_seconds = 0;         // user and system
+  double start_time_seconds = 0;  // since the epoch
+  uint64_t resident_bytes = 0, virtual_bytes = 0;
+  uint64_t open_files = 0, open_files_max = 0;
+};
+
+ProcessFacts read_process_facts();
+
+}  // namespace tetrad::server

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Health, readiness and warnings of a cluster that loses nodes.
+#include "server/admin/readiness.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/admin_node.h"
+
+namespace tetrad::server {
+namespace {
+
+HttpResponse get(tests::AdminNode& node, const std::string& path) {
+  return node.ask(*read_http_request("GET", path));
+}
+
+}  // namespace
+
+TEST_CASE("a cluster that loses nodes says what it cannot do any more") {
+  tests::AdminNode node(4);
+  node.cluster.world().run_for(60'000'000);  // the table's replicas find their places
+  CHECK(get(node, "/health").body == "serving\n");
+  CHECK(get(node, "/ready").body == "ready\n");
+  const auto warnings = [&] {
+    return nlohmann::json::parse(get(node, "/status").body).at("warnings");
+  };
+  CHECK(warnings().empty());
+
+  node.cluster[3].kill();
+  node.cluster.world().run_for(30'000'000);
+  CHECK(get(node, "/ready").status == 200);
+  REQUIRE(warnings().size() == 1);
+  CHECK(warnings().at(0) ==
+        "1 of 4 nodes away: 127.0.0.4; 1 of 1 physical partitions lack a member");
+  CHECK(get(node, "/").body.find("<b>away</b>") != std::string::npos);
+
+  node.cluster[2].kill();
+  node.cluster[1].kill();
+  node.cluster.world().run_for(30'000'000);
+  CHECK(get(node, "/health").status == 200);
+  CHECK(get(node, "/health").body == "serving, no quorum\n");
+  const auto ready = get(node, "/ready");
+  CHECK(ready.status == 503);
+  CHECK(ready.body.find("no quorum: 1 of ") != std::string::npos);
+  CHECK(ready.body.find("1 of 1 physical partitions have too few live members") !=
+        std::string::npos);
+
+  node.health = "starting";
+  CHECK(get(node, "/health").status == 503);
+  CHECK(get(node, "/ready").body == "starting\n");
+}
+
+TEST_CASE("readiness: members that are away are counted by what they are needed for") {
+  replication::MetaState state;
+  std::vector<HostId> hosts;
+  for (uint8_t i = 1; i <= 3; ++i) {
+    HostId host;
+    host.value.octets[0] = i;
+    replication::NodeInfo node;
+    node.host = host;
+    node.address = fmt::format("10.0.0.{}", i);
+    node.state = replication::NodeState::kNormal;
+    state.nodes[host] = node;
+    hosts.push_back(host);
+  }
+  const auto live_but = [&](std::vector<HostId> away) {
+    return measure_readiness(state, hosts, true, [away](HostId host) {
+      return std::ranges::find(away, host) == away.end();
+    });
+  };
+  CHECK(live_but({}).warnings().empty());
+  CHECK(live_but({hosts[0]}).obstacles().empty());
+  CHECK(live_but({hosts[0]}).away == std::vector<std::string>{"10.0.0.1"});
+  CHECK_FALSE(live_but({hosts[0], hosts[1]}).has_quorum());
+  CHECK(live_but({hosts[0], hosts[1]}).obstacles().size() == 1);
+  state.nodes[hosts[0]].state = replication::NodeState::kRemoved;
+  CHECK(live_but({hosts[0]}).nodes == 2);
+  CHECK(live_but({hosts[0]}).away.empty());
+  CHECK(measure_readiness(state, hosts, false, [](HostId) { return true; }).obstacles() ==
+        std::vector<std::string>{"the metadata group is choosing a leader"});
+}
+
+}  // namespace tetrad::server
