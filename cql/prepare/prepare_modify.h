@@ -16,5 +16,7 @@ Result<StatementPtr> prepare_batch(const ast::Batch& statement, const PrepareCon
 /// The table of a name. Errors: kInvalid "keyspace ks does not exist", "table t does not exist",
 /// "No keyspace has been specified. …".
 Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext& context);
+/// `tetrad` is what system_tetrad was called, and means it where no keyspace has that name.
+std::string keyspace_named(const SchemaSnapshot& schema, const std::string& name);
 
 }  // namespace tetrad::cql

@@ -132,10 +132,11 @@ Result<StatementPtr> prepare_schema_statement(const ast::Statement& statement,
       [&](const auto& node) -> Result<StatementPtr> {
         using T = std::decay_t<decltype(node)>;
         if constexpr (std::is_same_v<T, ast::Use>) {
-          if (context.schema->keyspace(node.keyspace.text) == nullptr) {
+          const std::string keyspace = keyspace_named(*context.schema, node.keyspace.text);
+          if (context.schema->keyspace(keyspace) == nullptr) {
             return fail(ErrorCode::kInvalid, "Keyspace '{}' does not exist", node.keyspace.text);
           }
-          return std::make_shared<UseStatement>(node.keyspace.text);
+          return std::make_shared<UseStatement>(keyspace);
         } else if constexpr (std::is_same_v<T, ast::Describe>) {
           return prepare_describe(node, context);
         } else if constexpr (Planned<T>) {

@@ -60,8 +60,13 @@ bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {
   return true;
 }
 
+std::string keyspace_named(const SchemaSnapshot& schema, const std::string& name) {
+  return name == "tetrad" && schema.keyspace(name) == nullptr ? "system_tetrad" : name;
+}
+
 Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext& context) {
-  const std::string& keyspace = name.keyspace ? name.keyspace->text : context.keyspace;
+  const std::string keyspace =
+      keyspace_named(*context.schema, name.keyspace ? name.keyspace->text : context.keyspace);
   if (keyspace.empty()) {
     return fail(ErrorCode::kInvalid,
                 "No keyspace has been specified. USE a keyspace, or explicitly specify "

@@ -235,7 +235,7 @@ class SystemTables final : public VirtualTables {
         std::string(kTracesKeyspace),
         {{"class", "org.apache.cassandra.locator.SimpleStrategy"}, {"replication_factor", "2"}});
     tables_.define(
-        "tetrad", "partitions",
+        "system_tetrad", "partitions",
         {{"keyspace_name", "text", "pk"},
          {"table_name", "text", "ck"},
          {"id", "bigint", "ck"},
@@ -269,7 +269,7 @@ class SystemTables final : public VirtualTables {
           return rows;
         });
     tables_.define(
-        "tetrad", "nodes",
+        "system_tetrad", "nodes",
         {{"host_id", "uuid", "pk"},
          {"address", "text"},
          {"data_center", "text"},

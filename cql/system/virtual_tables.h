@@ -37,7 +37,7 @@ class VirtualTables {
 /// The computed keyspaces that clients are told of as virtual (system_virtual_schema); the others
 /// pass for Cassandra's own system keyspaces.
 inline bool is_listed_as_virtual(std::string_view keyspace) {
-  return keyspace == "system_virtual_schema" || keyspace == "tetrad";
+  return keyspace == "system_virtual_schema" || keyspace == "system_tetrad";
 }
 
 /// What system.local and others say of this node beside the metadata.

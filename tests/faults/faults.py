@@ -197,7 +197,7 @@ def remove_nodes(acked):
     repaired = tetractl("repair", "faults")
     check("tetractl repair compares all replicas", repaired.returncode == 0, repaired.stdout + repaired.stderr)
     cluster, session = connect(HOSTS)
-    times = [row.repaired_at for row in session.execute("SELECT repaired_at FROM tetrad.partitions WHERE keyspace_name = 'faults'")]
+    times = [row.repaired_at for row in session.execute("SELECT repaired_at FROM system_tetrad.partitions WHERE keyspace_name = 'faults'")]
     check("and the time is told", len(times) > 0 and None not in times, str(times))
     cluster.shutdown()
     # It leaves while it lives.

@@ -83,7 +83,7 @@ def session(module_connector):
 @pytest.fixture(scope="module")
 def tetrad(session):
     """The session, where the server is Tetrad."""
-    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'tetrad'").all()
+    known = session.execute("SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_tetrad'").all()
     if not known:
         pytest.skip("Tetrad only")
     return session

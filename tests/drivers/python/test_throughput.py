@@ -9,7 +9,7 @@ KEY = "cosmosdb_provisioned_throughput"
 
 def ranges(session, table):
     """The ends of its physical partitions."""
-    rows = session.execute("SELECT table_name, range_start, range_end FROM tetrad.partitions WHERE keyspace_name = %s", (session.keyspace,))
+    rows = session.execute("SELECT table_name, range_start, range_end FROM system_tetrad.partitions WHERE keyspace_name = %s", (session.keyspace,))
     return sorted((row.range_start, row.range_end) for row in rows if row.table_name == table)
 
 
