@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cql/prepare/compact_storage.h"
+#include "cql/prepare/option_effects.h"
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
@@ -216,6 +217,8 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
                   "afterwards physical partitions split by themselves");
     }
     TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
+    if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
+      input.warnings.push_back(std::move(*warning));
     TETRAD_TRY_VOID(check_compressed(table.options, input));
     if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
     if (!options->clustering_order.empty()) {

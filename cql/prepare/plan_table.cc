@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cql/prepare/compact_storage.h"
+#include "cql/prepare/option_effects.h"
 #include "cql/prepare/table_checks.h"
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
@@ -165,18 +166,6 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
   return columns;
 }
 
-TableOptions default_options() {
-  TableOptions options;
-  options.caching = {{"keys", "ALL"}, {"rows_per_partition", "NONE"}};
-  options.compaction = {
-      {"class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"},
-      {"max_threshold", "32"},
-      {"min_threshold", "4"}};
-  options.compression = {{"chunk_length_in_kb", "16"},
-                         {"class", "org.apache.cassandra.io.compress.LZ4Compressor"}};
-  return options;
-}
-
 Result<void> check_table_count(const std::string& name, const PlanInput& input) {
   size_t tables = 1;
   for (const auto& [keyspace_name, keyspace] : input.schema.keyspaces()) {
@@ -269,9 +258,11 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   table.keyspace = keyspace_name;
   table.name = name;
   table.version = SchemaVersion{1};
-  table.options = default_options();
+  table.options = default_table_options();
   std::optional<Uuid> id;
   TETRAD_TRY_VOID(apply_table_properties(properties, table.options, id));
+  if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
+    input.warnings.push_back(std::move(*warning));
   TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, *keyspace));
   if (statement.options.compact_storage) {
     TETRAD_TRY_VOID(make_compact(columns));

@@ -71,6 +71,18 @@ Result<int32_t> integer_at_least(const ast::Property& property, int32_t least) {
 
 }  // namespace
 
+TableOptions default_table_options() {
+  TableOptions options;
+  options.caching = {{"keys", "ALL"}, {"rows_per_partition", "NONE"}};
+  options.compaction = {
+      {"class", "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy"},
+      {"max_threshold", "32"},
+      {"min_threshold", "4"}};
+  options.compression = {{"chunk_length_in_kb", "16"},
+                         {"class", "org.apache.cassandra.io.compress.LZ4Compressor"}};
+  return options;
+}
+
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,
                                     std::optional<Uuid>& id) {
   for (const ast::Property& property : properties) {

@@ -14,6 +14,9 @@
 
 namespace tetrad::cql {
 
+/// Of a new table, as Cassandra has them.
+TableOptions default_table_options();
+
 /// Changes `options` as the properties say. `id` gets the value of the property id, which is no
 /// option. Errors: kSyntax ("Unknown property 'x'"), kConfig, kInvalid.
 Result<void> apply_table_properties(const ast::Properties& properties, TableOptions& options,

@@ -87,8 +87,10 @@ SIGNATURES = re.compile(r"(?<=signatures: )(.*)(?=\))")
 JSON = re.compile(r"(?<=Could not decode JSON string as a map: ).*")
 
 
-# The one warning that Cassandra does not have; tests/drivers/python and tests/unit/cql assert that it comes.
-OWN_WARNING = re.compile(r"warning: ALLOW FILTERING read \d+ rows, returned \d+ and cost \d+\.\d\d request units\.")
+# The warnings that Cassandra does not have; tests/drivers/python and tests/unit/cql assert that they come.
+OWN_WARNING = re.compile(
+    r"warning: (ALLOW FILTERING read \d+ rows, returned \d+ and cost \d+\.\d\d request units\.|[a-z_, ]+ (has|have) no effect in Tetrad: .*)"
+)
 
 
 def without_own_warning(lines):
