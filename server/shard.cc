@@ -3,6 +3,76 @@
 
 namespace tetrad::server {
 
+namespace {
+
+const char* error_label(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kServerError:
+      return "server_error";
+    case ErrorCode::kProtocol:
+      return "protocol";
+    case ErrorCode::kBadCredentials:
+      return "bad_credentials";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
+    case ErrorCode::kOverloaded:
+      return "overloaded";
+    case ErrorCode::kBootstrapping:
+      return "bootstrapping";
+    case ErrorCode::kTruncate:
+      return "truncate";
+    case ErrorCode::kWriteTimeout:
+      return "write_timeout";
+    case ErrorCode::kReadTimeout:
+      return "read_timeout";
+    case ErrorCode::kReadFailure:
+      return "read_failure";
+    case ErrorCode::kFunctionFailure:
+      return "function_failure";
+    case ErrorCode::kWriteFailure:
+      return "write_failure";
+    case ErrorCode::kCasWriteUnknown:
+      return "cas_write_unknown";
+    case ErrorCode::kSyntax:
+      return "syntax";
+    case ErrorCode::kUnauthorized:
+      return "unauthorized";
+    case ErrorCode::kInvalid:
+      return "invalid";
+    case ErrorCode::kConfig:
+      return "config";
+    case ErrorCode::kAlreadyExists:
+      return "already_exists";
+    case ErrorCode::kUnprepared:
+      return "unprepared";
+    case ErrorCode::kCorruption:
+      return "corruption";
+    case ErrorCode::kIo:
+      return "io";
+    case ErrorCode::kCancelled:
+      return "cancelled";
+    case ErrorCode::kTimedOut:
+      return "timed_out";
+    case ErrorCode::kNotFound:
+      return "not_found";
+    case ErrorCode::kStaleSchema:
+      return "stale_schema";
+    case ErrorCode::kStaleEpoch:
+      return "stale_epoch";
+    case ErrorCode::kBehind:
+      return "behind";
+    case ErrorCode::kConflict:
+      return "conflict";
+    case ErrorCode::kNotLeader:
+      return "not_leader";
+    case ErrorCode::kLimit:
+      return "limit";
+  }
+  return "other";
+}
+
+}  // namespace
+
 void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& serving,
                             const Logger& logger, base::MetricsRegistry& metrics) {
   virtual_tables = cql::make_system_tables(meta, serving.facts);
@@ -61,6 +131,11 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
   of_verb("prepare", q.prepare);
   of_verb("execute", q.execute);
   of_verb("batch", q.batch);
+  for (size_t code = 0; code < cql::QueryMetrics::kErrorCodes; ++code) {
+    metrics.add("tetrad_cql_errors_by_code_total", "Requests answered with an error, by its kind.",
+                fmt::format("{},code=\"{}\"", shard, error_label(static_cast<ErrorCode>(code))),
+                q.errors_of[code]);
+  }
   metrics.add("tetrad_cql_request_units_total", "Request units of answered requests.", shard,
               q.charged, storage::kWeightOfUnit);
   metrics.add("tetrad_cql_traces_dropped_total", "Traces that were asked for and not kept.", shard,

@@ -505,6 +505,10 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
 
   if (!result) {
     verb.errors.add();
+    metrics_
+        .errors_of[std::min(static_cast<size_t>(result.error().code),
+                            QueryMetrics::kErrorCodes - 1)]
+        .add();
     // As Cassandra: what a guardrail refuses it warns of as well.
     if (is_guardrail_text(result.error().message)) {
       notes.warnings.push_back(result.error().message);

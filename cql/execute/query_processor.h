@@ -4,6 +4,7 @@
 // opens and seals paging states, and answers in the client's version.
 #pragma once
 
+#include <array>
 #include <list>
 #include <memory>
 #include <string>
@@ -52,6 +53,8 @@ struct QueryMetrics {
     base::Counter errors;
   };
   Verb query, prepare, execute, batch;
+  static constexpr size_t kErrorCodes = static_cast<size_t>(ErrorCode::kLimit) + 1;
+  std::array<base::Counter, kErrorCodes> errors_of;  // by the number of the code; the last: others
   base::Counter prepared_evicted, unprepared;
   base::Counter charged;  // of answered requests, in parts of a request unit
 };
