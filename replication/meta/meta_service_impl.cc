@@ -383,8 +383,13 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose(MetaCommandBody body, base::Dea
     if (!may_retry(last.code)) co_return std::unexpected<Error>(last);
     co_await base::sleep_for(reactor_, kRetryPauseUs);
   }
-  co_return fail(ErrorCode::kTimedOut, "the metadata group did not answer in time: {}",
-                 last.message);
+  const auto& voters = driver_->core().configuration().voters;
+  const auto live = std::count_if(voters.begin(), voters.end(),
+                                  [this](HostId host) { return is_live(host); });
+  const bool has_reason = last.code != ErrorCode::kTimedOut;
+  co_return fail(ErrorCode::kTimedOut,
+                 "the metadata group did not answer in time: {} of its {} voters are live{}{}",
+                 live, voters.size(), has_reason ? "; " : "", has_reason ? last.message : "");
 }
 
 std::optional<HostId> MetaServiceImpl::whom_to_ask() {
