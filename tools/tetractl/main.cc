@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/closest_name.h"
 #include "tools/tetractl/token.h"
 
 namespace {
@@ -187,6 +188,14 @@ std::optional<std::string> first_word(int argc, char** argv) {
   return std::nullopt;
 }
 
+std::string unknown_command(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  const std::string close = tetrad::base::closest_name(word, names);
+  return fmt::format("there is no command '{}'{}", word,
+                     close.empty() ? "" : "; did you mean " + close + "?");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -260,7 +269,7 @@ int main(int argc, char** argv) {
     std::string said = e.what();
     if (e.get_name() == "RequiredError" && app.get_subcommands().empty()) {
       const auto word = first_word(argc, argv);
-      said = word ? fmt::format("there is no command '{}'", *word) : "a command is missing";
+      said = word ? unknown_command(app, *word) : "a command is missing";
     }
     fmt::print(stderr, "tetractl: {} (tetractl --help lists the commands)\n", said);
     return 2;
