@@ -5,6 +5,7 @@
 
 #include "server/config/options.h"
 #include "server/node.h"
+#include "server/runtime/control_group.h"
 #include "server/runtime/data_folder.h"
 
 namespace {
@@ -13,6 +14,9 @@ namespace {
 /// bound stays: glibc raises its own to the largest buffer it has seen, up to 32 MiB, and then
 /// keeps what a burst of large requests took.
 constexpr int kMappedApart_bytes = 1 << 20;
+
+/// Below it few arenas: each thread that allocates gets one of its own, which keeps what it freed.
+constexpr uint64_t kFewArenasBelow_bytes = uint64_t{2} << 30;
 
 /// Says why the program ends, on one line. 2: as it is configured it cannot run.
 int ended_by(const tetrad::Error& error) {
@@ -25,6 +29,7 @@ int ended_by(const tetrad::Error& error) {
 int main(int argc, char** argv) {
   using namespace tetrad;
   ::mallopt(M_MMAP_THRESHOLD, kMappedApart_bytes);
+  if (server::usable_memory_bytes() < kFewArenasBelow_bytes) ::mallopt(M_ARENA_MAX, 2);
   const auto line = server::read_command_line(argc, argv);
   if (!line) {
     std::fprintf(stderr, "tetrad: %s (tetrad --help lists the options)\n",

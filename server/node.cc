@@ -3,7 +3,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <malloc.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -35,7 +34,6 @@ namespace {
 
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
-constexpr uint64_t kFewArenasBelowBytes = uint64_t{2} << 30;
 
 Result<boost::asio::ip::address> address_option(const char* option, const std::string& text) {
   boost::system::error_code error;
@@ -193,8 +191,6 @@ Result<uint32_t> NodeImpl::choose_shards() {
 Result<void> NodeImpl::share_out(uint32_t shards) {
   const uint64_t memory_bytes = usable_memory_bytes();
   memory_ = plan_memory(options_, memory_bytes, shards);
-  // Each thread that allocates gets an arena of its own, which keeps what it has freed.
-  if (memory_bytes < kFewArenasBelowBytes) ::mallopt(M_ARENA_MAX, 2);
   const uint64_t limit = raise_descriptor_limit();
   TETRAD_TRY(descriptors_, plan_descriptors(limit, shards, options_.connections_max));
   constexpr uint64_t kMiB = 1 << 20;
