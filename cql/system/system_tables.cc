@@ -25,6 +25,7 @@ class SystemTables final : public VirtualTables {
     define_system();
     define_schema_tables(tables_);
     define_others();
+    define_empty_tables(tables_);
     keyspaces_ = tables_.keyspaces();
   }
 

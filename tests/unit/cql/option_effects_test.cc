@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of tables that change nothing, and the old name of a keyspace.
+// Options of tables that change nothing, the old name of a keyspace, tables without rows.
 #include <catch2/catch.hpp>
 
 #include "tests/support/local_cluster.h"
@@ -54,6 +54,20 @@ TEST_CASE_METHOD(Fixture, "system_tetrad is found by its old name, unless a keys
   CHECK(rows("SELECT * FROM tetrad.t").empty());
   CHECK(error("SELECT * FROM tetrad.nodes") == "error: table nodes does not exist");
   CHECK(rows("SELECT address, state FROM system_tetrad.nodes") == nodes);
+}
+
+TEST_CASE_METHOD(Fixture, "tables of Cassandra's about what is not here are there, and empty") {
+  for (const char* table :
+       {"system.\"IndexInfo\"", "system.available_ranges", "system.batches", "system.built_views",
+        "system.compaction_history", "system.paxos", "system.peer_events_v2",
+        "system.prepared_statements", "system.repairs", "system.sstable_activity_v2",
+        "system.view_builds_in_progress", "system_auth.role_members",
+        "system_auth.role_permissions", "system_distributed.repair_history",
+        "system_distributed.view_build_status"}) {
+    CAPTURE(table);
+    CHECK(rows(std::string("SELECT * FROM ") + table).empty());
+  }
+  CHECK(error("INSERT INTO system.batches (id) VALUES (now())").starts_with("error: "));
 }
 
 }  // namespace tetrad::tests
