@@ -384,8 +384,8 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose(MetaCommandBody body, base::Dea
     co_await base::sleep_for(reactor_, kRetryPauseUs);
   }
   const auto& voters = driver_->core().configuration().voters;
-  const auto live = std::count_if(voters.begin(), voters.end(),
-                                  [this](HostId host) { return is_live(host); });
+  const auto live =
+      std::count_if(voters.begin(), voters.end(), [this](HostId host) { return is_live(host); });
   const bool has_reason = last.code != ErrorCode::kTimedOut;
   co_return fail(ErrorCode::kTimedOut,
                  "the metadata group did not answer in time: {} of its {} voters are live{}{}",
