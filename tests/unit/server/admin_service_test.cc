@@ -99,4 +99,31 @@ TEST_CASE("admin routes: who may ask what") {
   CHECK(nlohmann::json::parse(node.ask(*unasked).body).at("token_file") == "/data/admin_token");
 }
 
+TEST_CASE("a repair by hand follows a table whose replica set grows meanwhile") {
+  tests::AdminNode node(3);
+  node.cluster.add();
+  node.cluster[3].start();
+  const auto members = [&] {
+    return node.cluster[0]
+        .state()
+        ->tables.begin()
+        ->second->tablets.tablets()
+        .front()
+        .replicas.size();
+  };
+  CHECK(members() == 3);
+  int repairs = 0;
+  while (members() < 4) {
+    REQUIRE(++repairs < 10'000);
+    const auto answer = ask(node, "POST", "/repair?keyspace=ks");
+    INFO(answer.body);
+    REQUIRE(answer.status == 200);
+  }
+  node.cluster[3].kill();
+  node.cluster.world().run_for(30'000'000);
+  const auto answer = ask(node, "POST", "/repair?keyspace=ks&table=t");
+  CHECK(answer.status == 500);
+  CHECK(error_of(answer).ends_with("; away: 127.0.0.4"));
+}
+
 }  // namespace tetrad::server
