@@ -3,6 +3,7 @@
 
 #include "base/sleep.h"
 #include "cql/prepare/describe.h"
+#include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/system/virtual_tables.h"
 
