@@ -5,11 +5,22 @@ namespace tetrad::replication {
 
 namespace {
 
+constexpr uint64_t kDiskPartOfHints = 20;        // a twentieth of it at most
+constexpr uint64_t kHintBytesLeast = 16u << 20;  // but so much
+
 /// The room for hints is the node's: each shard has its part.
-HintOptions hint_options(const DataPlaneOptions& options) {
+HintOptions hint_options(const NodeEnvironment& environment, const DataPlaneOptions& options) {
   HintOptions hints = options.hints;
   hints.shard = options.shard;
+  if (environment.disk != nullptr) {
+    const auto space = environment.disk->measure();
+    if (space) {
+      const uint64_t share = (space->used_bytes + space->usable_bytes) / kDiskPartOfHints;
+      hints.bytes_max = std::min(hints.bytes_max, std::max(share, kHintBytesLeast));
+    }
+  }
   hints.bytes_per_replica_max /= options.shard_count;
+  hints.bytes_max /= options.shard_count;
   return hints;
 }
 
@@ -32,7 +43,8 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
                      const DataPlaneOptions& options)
     : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup, changes,
                 environment.read_fold, environment.logger.named("replica")),
-      hints_(environment.log, hint_options(options)),
+      hints_(environment.hint_log != nullptr ? *environment.hint_log : environment.log,
+             hint_options(environment, options)),
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
                    coordinator_options(options), environment.logger.named("coordinator")),
       dispatcher_(environment.reactor, hints_, rpc, meta, dispatch_options(options),

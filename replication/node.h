@@ -45,6 +45,8 @@ struct NodeEnvironment {
   storage::FoldReader read_fold = nullptr;
   /// Of the disk that the stores are on; null: nothing is measured. Outlives the pool.
   DiskGauge* disk = nullptr;
+  /// For hints alone; null: they are kept in `log`.
+  storage::LocalLog* hint_log = nullptr;
 };
 
 struct NodeOptions {

@@ -160,7 +160,7 @@ class NodeImpl final : public Node {
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
-  std::unique_ptr<storage::LocalLog> log_;
+  std::unique_ptr<storage::LocalLog> log_, hint_log_;
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
@@ -286,7 +286,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           logger_,
           metrics_,
           cql::read_aggregate_fold,
-          &disk_};
+          &disk_,
+          shard.number == 0 ? hint_log_.get() : shard.hint_log.get()};
 }
 
 Result<void> NodeImpl::open_stores() {
@@ -311,8 +312,10 @@ Result<void> NodeImpl::open_stores() {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);
     TETRAD_TRY(shard->store, store_factory_->open(directory, shard->reactor, pool_));
-    if (shard->number != 0)
+    if (shard->number != 0) {
       shard->log = storage::make_local_log_front(*log_, *reactors_[0], shard->reactor);
+      shard->hint_log = storage::make_local_log_front(*hint_log_, *reactors_[0], shard->reactor);
+    }
   }
   return {};
 }
@@ -435,6 +438,9 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY(log_,
              storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
+  // Apart, so that a storm of hints holds up nothing of the metadata group.
+  TETRAD_TRY(hint_log_, storage::open_rocks_local_log(options_.data_directory + "/hints",
+                                                      *reactors_[0], pool_, 1));
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
@@ -708,6 +714,8 @@ Result<NodeEnd> NodeImpl::run() {
   if (is_out_) {
     TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
   }
+  if (auto closed = hint_log_->close(); !closed)
+    logger_.error("log of hints did not close error={}", closed.error().message);
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);

@@ -46,7 +46,7 @@ struct Shard {
   const uint32_t number;
   AsioReactor& reactor;
   base::Random random;
-  std::unique_ptr<storage::LocalLog> log;  // the first shard's is the log itself
+  std::unique_ptr<storage::LocalLog> log, hint_log;  // the first shard's are the logs themselves
   std::unique_ptr<storage::Store> store;
   std::unique_ptr<replication::TcpTransport> transport;
   std::unique_ptr<replication::ReplicationShard> replication;  // null: the first shard

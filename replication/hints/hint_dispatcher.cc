@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/replica/replica_messages.h"
 #include "replication/tablets/tablet_move.h"
@@ -18,39 +19,28 @@ HintDispatcher::HintDispatcher(base::Reactor& reactor, HintStore& store, RpcNode
       options_(options),
       logger_(std::move(logger)) {}
 
+namespace {
+constexpr int64_t kBackOffMaxUs = 10'000'000;
+}
+
 HintDispatcher::~HintDispatcher() { reactor_.cancel(timer_); }
 
 void HintDispatcher::start() { look(); }
-
-namespace {
-
-/// What became of a hint.
-enum class Outcome { kKept, kReplayed, kDropped };
-
-/// A page of hints for a node that never comes back.
-void drop_hints(HintStore& store, const StoreAddress& replica) {
-  constexpr size_t kPage = 1'000;
-  const auto page = store.oldest(replica, kPage);
-  if (!page) return;
-  for (const HintStore::Hint& hint : *page) {
-    store.metrics().dropped.add();
-    store.remove(replica, hint);
-  }
-}
-
-}  // namespace
 
 void HintDispatcher::look() {
   const MetaSnapshot state = meta_.snapshot();
   for (const StoreAddress& replica : store_.replicas()) {
     const NodeInfo* node = state->node(replica.host);
     if (node != nullptr && node->state == NodeState::kRemoved) {
-      drop_hints(store_, replica);
+      store_.drop_all(replica);
       continue;
     }
-    if (meta_.is_live(replica.host) && under_way_.insert(replica).second)
+    const auto pace = paces_.find(replica);
+    const bool is_due = pace == paces_.end() || reactor_.now_us() >= pace->second.not_before_us;
+    if (meta_.is_live(replica.host) && is_due && under_way_.insert(replica).second)
       tasks_.spawn(replay(replica));
   }
+  store_.save_places();
   timer_ = reactor_.call_at(reactor_.now_us() + options_.look_every_us, [this] { look(); });
 }
 
@@ -64,7 +54,8 @@ const partitioner::Tablet* tablet_of(const MetaState& state, const HintStore::Hi
   const TableInfo* table = state.table(hint.mutation.incarnation);
   if (table == nullptr) return nullptr;
   const partitioner::Tablet& tablet = table->tablets.find(hint.mutation.position);
-  if (hint.created_us < hint_horizon_us(tablet, slack)) return nullptr;
+  if (!TETRAD_MUTANT(hint_past_horizon) && hint.created_us < hint_horizon_us(tablet, slack))
+    return nullptr;
   const std::vector<StoreAddress> members = all_members(tablet);
   return std::find(members.begin(), members.end(), replica) != members.end() ? &tablet : nullptr;
 }
@@ -73,62 +64,80 @@ const partitioner::Tablet* tablet_of(const MetaState& state, const HintStore::Hi
 
 Task<void> HintDispatcher::replay(StoreAddress replica) {
   uint64_t sent = 0;
-  bool go_on = true;
-  while (go_on && meta_.is_live(replica.host)) {
-    auto page = store_.oldest(replica, options_.page_hints);
+  while (meta_.is_live(replica.host)) {
+    base::OneShot<Result<HintStore::Page>> read;
+    const auto setter = read.setter();
+    HintStore::PageCallback take = [setter](Result<HintStore::Page> page) {
+      setter.set(std::move(page));
+    };
+    store_.read_page(replica, pace_of(replica).page_hints, std::move(take));
+    Result<HintStore::Page> page = co_await read;
     if (!page) {
       logger_.error("hints do not read host={} error={}", replica.host.to_string(),
                     page.error().message);
+      slow_down(replica, false);
       break;
     }
-    if (page->empty()) break;
-    const MetaSnapshot state = meta_.snapshot();
-    struct Progress {
-      explicit Progress(size_t n) : left(n), outcomes(n, Outcome::kKept) {}
-      size_t left;
-      std::vector<Outcome> outcomes;
-      base::OneShot<bool> done;
-    };
-    const auto progress = std::make_shared<Progress>(page->size());
-    const auto finished = [progress](size_t index, Outcome outcome) {
-      progress->outcomes[index] = outcome;
-      if (--progress->left == 0) progress->done.setter().set(true);
-    };
-    const base::Deadline deadline{reactor_.now_us() + options_.timeout_us};
-    for (size_t i = 0; i < page->size(); ++i) {
-      const HintStore::Hint& hint = (*page)[i];
-      const partitioner::Tablet* const tablet = tablet_of(*state, hint, replica, options_.horizon);
-      if (tablet == nullptr || store_.is_expired(hint, reactor_.wall_time_us())) {
-        finished(i, Outcome::kDropped);
-        continue;
-      }
-      rpc_.call(
-          replica.host, replica.store, Verb::kMutateMerged,
-          encode_mutate(state->format, tablet->epoch, hint.mutation, {}, tablet->repaired_us),
-          deadline, [finished, i](Result<Bytes> answer) {
-            const bool gone = !answer && answer.error().code == ErrorCode::kStaleSchema;
-            finished(i, answer ? Outcome::kReplayed : gone ? Outcome::kDropped : Outcome::kKept);
-          });
+    if (page->hints.empty()) break;
+    const auto sending = send_page(replica, *page);
+    co_await sending->done;
+    std::vector<const HintStore::Hint*> kept;
+    for (size_t i = 0; i < page->hints.size(); ++i)
+      if (sending->outcomes[i] == Outcome::kKept) kept.push_back(&page->hints[i]);
+    sent += sending->replayed;
+    store_.metrics().replayed.add(sending->replayed);
+    store_.metrics().dropped.add(page->hints.size() - kept.size() - sending->replayed);
+    const bool none_taken = kept.size() == page->hints.size();
+    store_.finish_page(replica, *page, std::move(kept));
+    if (sending->timed_out || none_taken) {
+      slow_down(replica, sending->timed_out);
+      break;
     }
-    co_await progress->done;
-    for (size_t i = 0; i < page->size(); ++i) {
-      const Outcome outcome = progress->outcomes[i];
-      if (outcome == Outcome::kKept) {
-        go_on = false;
-        continue;
-      }
-      if (outcome == Outcome::kReplayed) {
-        ++sent;
-        store_.metrics().replayed.add();
-      } else {
-        store_.metrics().dropped.add();
-      }
-      store_.remove(replica, (*page)[i]);
-    }
+    Pace& pace = pace_of(replica);
+    pace.back_off_us = 0;
+    pace.page_hints = std::min(pace.page_hints * 2, options_.page_hints);
     co_await base::sleep_for(reactor_, options_.pause_between_pages_us);
   }
   if (sent != 0) logger_.info("hints replayed host={} count={}", replica.host.to_string(), sent);
   under_way_.erase(replica);
+}
+
+/// A replica that does not answer in time gets fewer at once, and later.
+void HintDispatcher::slow_down(const StoreAddress& replica, bool timed_out) {
+  Pace& pace = pace_of(replica);
+  if (timed_out) pace.page_hints = std::max<size_t>(pace.page_hints / 2, 1);
+  pace.back_off_us =
+      std::max(std::min(pace.back_off_us * 2, kBackOffMaxUs), options_.look_every_us);
+  pace.not_before_us = reactor_.now_us() + pace.back_off_us;
+}
+
+std::shared_ptr<HintDispatcher::Sending> HintDispatcher::send_page(const StoreAddress& replica,
+                                                                   const HintStore::Page& page) {
+  const auto sending = std::make_shared<Sending>(page.hints.size());
+  const auto finished = [sending](size_t index, Outcome outcome) {
+    sending->outcomes[index] = outcome;
+    if (outcome == Outcome::kReplayed) ++sending->replayed;
+    if (--sending->left == 0) sending->done.setter().set(true);
+  };
+  const MetaSnapshot state = meta_.snapshot();
+  const base::Deadline deadline{reactor_.now_us() + options_.timeout_us};
+  for (size_t i = 0; i < page.hints.size(); ++i) {
+    const HintStore::Hint& hint = page.hints[i];
+    const partitioner::Tablet* const tablet = tablet_of(*state, hint, replica, options_.horizon);
+    if (tablet == nullptr || store_.is_expired(hint, reactor_.wall_time_us())) {
+      finished(i, Outcome::kDropped);
+      continue;
+    }
+    rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
+              encode_mutate(state->format, tablet->epoch, hint.mutation, {}, tablet->repaired_us),
+              deadline, [sending, finished, i](const Result<Bytes>& answer) {
+                if (answer) return finished(i, Outcome::kReplayed);
+                const ErrorCode code = answer.error().code;
+                sending->timed_out |= code == ErrorCode::kTimedOut;
+                finished(i, code == ErrorCode::kStaleSchema ? Outcome::kDropped : Outcome::kKept);
+              });
+  }
+  return sending;
 }
 
 }  // namespace tetrad::replication

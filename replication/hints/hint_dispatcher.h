@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Brings hints to the replicas that missed them, oldest first, at a limited rate, once they are
-// live again.
+// live again. What a replica refuses waits at the end of its queue, behind the others; one that
+// does not answer in time is sent less at once, and later.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <set>
+#include <vector>
 
 #include "base/log.h"
 #include "base/task_group.h"
@@ -33,8 +37,28 @@ class HintDispatcher {
   void start();
 
  private:
+  /// What became of a hint.
+  enum class Outcome : uint8_t { kKept, kReplayed, kDropped };
+  struct Sending {
+    explicit Sending(size_t hints) : left(hints), outcomes(hints, Outcome::kKept) {}
+    size_t left, replayed = 0;
+    std::vector<Outcome> outcomes;
+    bool timed_out = false;
+    base::OneShot<bool> done;
+  };
+  struct Pace {
+    explicit Pace(size_t hints) : page_hints(hints) {}
+    size_t page_hints;
+    int64_t back_off_us = 0;
+    base::MonotonicUs not_before_us = 0;
+  };
   void look();
   Task<void> replay(StoreAddress replica);
+  std::shared_ptr<Sending> send_page(const StoreAddress& replica, const HintStore::Page& page);
+  Pace& pace_of(const StoreAddress& replica) {
+    return paces_.try_emplace(replica, options_.page_hints).first->second;
+  }
+  void slow_down(const StoreAddress& replica, bool timed_out);
 
   base::Reactor& reactor_;
   HintStore& store_;
@@ -43,6 +67,7 @@ class HintDispatcher {
   const HintDispatchOptions options_;
   Logger logger_;
   std::set<StoreAddress> under_way_;
+  std::map<StoreAddress, Pace> paces_;
   base::Reactor::TimerId timer_ = 0;
   base::TaskGroup tasks_;  // last: goes first
 };

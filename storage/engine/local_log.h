@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The local log: a small ordered map of bytes, one per node, whose batches are synced before they
-// are acknowledged. It holds Raft state, hints, the batch log and the node's own state, so that a
+// are acknowledged. It holds Raft state, the batch log and the node's own state, so that a
 // synced write never stalls a data store.
 #pragma once
 
@@ -25,6 +25,8 @@ class LocalLog {
     std::optional<Bytes> value;  // unset: erase
   };
   using DoneCallback = std::move_only_function<void(Result<void>)>;
+  using Pairs = std::vector<std::pair<Bytes, Bytes>>;
+  using PairsCallback = std::move_only_function<void(Result<Pairs>)>;
 
   virtual ~LocalLog() = default;
   /// One atomic batch. Batches are written in the order of the calls; `done` runs on the reactor
@@ -37,13 +39,19 @@ class LocalLog {
   /// Up to `limit` pairs with start <= key < end, ascending.
   virtual Result<std::vector<std::pair<Bytes, Bytes>>> scan(BytesView start, BytesView end,
                                                             size_t limit) = 0;
+  /// As scan(), off the loop, and no more than `bytes_max`, but for the first pair: for what may
+  /// not be in the page cache. `done` runs on the reactor, never inside the call.
+  virtual void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
+                          PairsCallback done) = 0;
   /// Erases every key with start <= key < end; not synced.
   virtual void erase_range(Bytes start, Bytes end, DoneCallback done) = 0;
   virtual Result<void> close() = 0;
 };
 
 /// Errors: kCorruption, kIo, kConfig. Blocks.
+/// `number` tells the logs of a node apart: each has a commit thread of its own.
 Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
-                                                       base::Reactor& reactor, base::IoPool& pool);
+                                                       base::Reactor& reactor, base::IoPool& pool,
+                                                       uint32_t number = 0);
 
 }  // namespace tetrad::storage

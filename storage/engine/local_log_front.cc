@@ -37,6 +37,21 @@ class LocalLogFront final : public LocalLog {
                                                     size_t limit) override {
     return log_.scan(start, end, limit);
   }
+  void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
+                  PairsCallback done) override {
+    hand_over();
+    main_.post_from_any_thread([&log = log_, &own = own_, start = std::move(start),
+                                end = std::move(end), limit, bytes_max,
+                                done = std::move(done)]() mutable {
+      log.scan_later(
+          std::move(start), std::move(end), limit, bytes_max,
+          [&own, done = std::move(done)](Result<Pairs> pairs) mutable {
+            own.post_from_any_thread([done = std::move(done), pairs = std::move(pairs)]() mutable {
+              done(std::move(pairs));
+            });
+          });
+    });
+  }
   Result<void> close() override {
     hand_over();
     return {};

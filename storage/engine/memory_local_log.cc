@@ -7,13 +7,12 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr char kLogDirectory[] = "local log";
-
 class MemoryLocalLog final : public LocalLog {
  public:
-  MemoryLocalLog(std::shared_ptr<MemoryDisk> disk, base::Reactor& reactor)
+  MemoryLocalLog(std::shared_ptr<MemoryDisk> disk, base::Reactor& reactor,
+                 const std::string& directory)
       : disk_(std::move(disk)),
-        area_(disk_->impl().areas[kLogDirectory]),
+        area_(disk_->impl().areas[directory]),
         reactor_(reactor),
         alive_(std::make_shared<bool>(true)) {}
   ~MemoryLocalLog() override { *alive_ = false; }
@@ -39,6 +38,23 @@ class MemoryLocalLog final : public LocalLog {
          it != area_.data.end() && it->first < end && found.size() < limit; ++it)
       found.emplace_back(*it);
     return found;
+  }
+
+  void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
+                  PairsCallback done) override {
+    reactor_.post([this, alive = alive_, start = std::move(start), end = std::move(end), limit,
+                   bytes_max, done = std::move(done)]() mutable {
+      if (!*alive) return;
+      Pairs found;
+      uint64_t bytes = 0;
+      for (auto it = area_.data.lower_bound(start);
+           it != area_.data.end() && it->first < end && found.size() < limit; ++it) {
+        bytes += it->first.size() + it->second.size();
+        if (!found.empty() && bytes > bytes_max) break;
+        found.emplace_back(*it);
+      }
+      done(std::move(found));
+    });
   }
 
   void erase_range(Bytes start, Bytes end, DoneCallback done) override {
@@ -129,8 +145,9 @@ void MemoryDisk::lose_unsynced(base::Random& random) {
 }
 
 std::unique_ptr<LocalLog> make_memory_local_log(std::shared_ptr<MemoryDisk> disk,
-                                                base::Reactor& reactor) {
-  return std::make_unique<MemoryLocalLog>(std::move(disk), reactor);
+                                                base::Reactor& reactor,
+                                                const std::string& directory) {
+  return std::make_unique<MemoryLocalLog>(std::move(disk), reactor, directory);
 }
 
 }  // namespace tetrad::storage

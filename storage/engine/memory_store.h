@@ -30,6 +30,7 @@ class MemoryDisk {
 std::unique_ptr<StoreFactory> make_memory_store_factory(std::shared_ptr<MemoryDisk> disk,
                                                         const StoreOptions& options);
 std::unique_ptr<LocalLog> make_memory_local_log(std::shared_ptr<MemoryDisk> disk,
-                                                base::Reactor& reactor);
+                                                base::Reactor& reactor,
+                                                const std::string& directory = "local log");
 
 }  // namespace tetrad::storage

@@ -46,6 +46,23 @@ rocksdb::Status erase_keys(rocksdb::DB& db, const Bytes& start, const Bytes& end
   return erase.Count() > 0 ? db.Write({}, &erase) : rocksdb::Status::OK();
 }
 
+Result<LocalLog::Pairs> scan_in(rocksdb::DB& db, BytesView start, BytesView end, size_t limit,
+                                uint64_t bytes_max) {
+  rocksdb::ReadOptions read;
+  const rocksdb::Slice upper = slice_of(end);
+  read.iterate_upper_bound = &upper;
+  const std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(read));
+  LocalLog::Pairs found;
+  uint64_t bytes = 0;
+  for (it->Seek(slice_of(start)); it->Valid() && found.size() < limit; it->Next()) {
+    bytes += it->key().size() + it->value().size();
+    if (!found.empty() && bytes > bytes_max) break;
+    found.emplace_back(it->key().ToString(), it->value().ToString());
+  }
+  if (!it->status().ok()) return std::unexpected(error_of(it->status(), "reading the local log"));
+  return found;
+}
+
 /// Consecutive batches are joined; only the last of a synced commit is synced, which covers those
 /// before it.
 rocksdb::Status run(rocksdb::DB& db, Commit& commit) {
@@ -67,8 +84,10 @@ rocksdb::Status run(rocksdb::DB& db, Commit& commit) {
 
 class RocksLocalLog final : public LocalLog {
  public:
-  RocksLocalLog(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool)
-      : database_(std::move(database)),
+  RocksLocalLog(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
+                uint32_t lane)
+      : lane_(lane),
+        database_(std::move(database)),
         reactor_(reactor),
         pool_(pool),
         alive_(std::make_shared<bool>(true)),
@@ -113,15 +132,25 @@ class RocksLocalLog final : public LocalLog {
   Result<std::vector<std::pair<Bytes, Bytes>>> scan(BytesView start, BytesView end,
                                                     size_t limit) override {
     if (closed_) return fail(ErrorCode::kCancelled, "the local log is closed");
-    rocksdb::ReadOptions read;
-    const rocksdb::Slice upper = slice_of(end);
-    read.iterate_upper_bound = &upper;
-    const std::unique_ptr<rocksdb::Iterator> it(database_->db().NewIterator(read));
-    std::vector<std::pair<Bytes, Bytes>> found;
-    for (it->Seek(slice_of(start)); it->Valid() && found.size() < limit; it->Next())
-      found.emplace_back(it->key().ToString(), it->value().ToString());
-    if (!it->status().ok()) return std::unexpected(error_of(it->status(), "reading the local log"));
-    return found;
+    return scan_in(database_->db(), start, end, limit, UINT64_MAX);
+  }
+
+  void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
+                  PairsCallback done) override {
+    const auto found = std::make_shared<Result<Pairs>>(Pairs());
+    pool_.run(
+        reactor_, base::IoDuty::kMaintenance, 0,
+        [database = database_, start = std::move(start), end = std::move(end), limit, bytes_max,
+         found] {
+          const RocksDatabase::Visit visit(*database);
+          if (!visit)
+            *found = fail(ErrorCode::kCancelled, "the local log is closed");
+          else
+            *found = scan_in(database->db(), start, end, limit, bytes_max);
+        },
+        [alive = alive_, found, done = std::move(done)]() mutable {
+          if (*alive) done(std::move(*found));
+        });
   }
 
   Result<void> close() override {
@@ -156,7 +185,7 @@ class RocksLocalLog final : public LocalLog {
     if (closed_ || in_flight_ != nullptr || waiting_->done.empty()) return;
     in_flight_ = std::exchange(waiting_, std::make_shared<Commit>());
     pool_.run(
-        reactor_, base::IoDuty::kCommit, kLane,
+        reactor_, base::IoDuty::kCommit, lane_,
         [database = database_, commit = in_flight_] {
           const RocksDatabase::Visit visit(*database);
           if (!visit || commit->written) return;
@@ -188,6 +217,7 @@ class RocksLocalLog final : public LocalLog {
       if (done) done(std::unexpected(*failure_));
   }
 
+  const uint32_t lane_;
   const std::shared_ptr<RocksDatabase> database_;
   base::Reactor& reactor_;
   base::IoPool& pool_;
@@ -200,10 +230,11 @@ class RocksLocalLog final : public LocalLog {
 }  // namespace
 
 Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
-                                                       base::Reactor& reactor, base::IoPool& pool) {
+                                                       base::Reactor& reactor, base::IoPool& pool,
+                                                       uint32_t number) {
   TETRAD_TRY(auto database,
              RocksDatabase::open(local_log_options(), directory, "local log", nullptr));
-  return std::make_unique<RocksLocalLog>(std::move(database), reactor, pool);
+  return std::make_unique<RocksLocalLog>(std::move(database), reactor, pool, kLane + number);
 }
 
 }  // namespace tetrad::storage

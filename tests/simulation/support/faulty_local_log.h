@@ -34,6 +34,10 @@ class FaultyLocalLog final : public storage::LocalLog {
                                                     size_t limit) override {
     return inner_->scan(start, end, limit);
   }
+  void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
+                  PairsCallback done) override {
+    inner_->scan_later(std::move(start), std::move(end), limit, bytes_max, std::move(done));
+  }
   void erase_range(Bytes start, Bytes end, DoneCallback done) override {
     if (refuse(done)) return;
     hold_or_run(0, [this, start = std::move(start), end = std::move(end),

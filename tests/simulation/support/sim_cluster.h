@@ -84,7 +84,7 @@ class SimNode {
   SimDiskGauge disk_gauge;
   /// Of the disk under a store, and under the local log; at any moment.
   StoreFaults& faults(uint32_t store) { return store_faults_[store]; }
-  StoreFaults log_faults;
+  StoreFaults log_faults, hint_log_faults;
   /// How far the wall clock of a life may be off; each life's is another.
   int64_t clock_skew_max_us = 1'000'000;
   World& world() { return world_; }
@@ -134,6 +134,9 @@ class SimNode {
     life.mailboxes = std::make_unique<replication::ShardMailboxes>(reactors);
     main.log = std::make_unique<FaultyLocalLog>(
         storage::make_memory_local_log(disk_, *main.reactor), log_faults, *main.reactor);
+    main.hint_log = std::make_unique<FaultyLocalLog>(
+        storage::make_memory_local_log(disk_, *main.reactor, "hints"), hint_log_faults,
+        *main.reactor);
     life.factory = factory();
     for (uint32_t i = 0; i < options_.store_count; ++i) {
       base::Reactor& reactor = *reactors[i % options_.shard_count];
@@ -193,7 +196,7 @@ class SimNode {
     std::unique_ptr<SimReactor> reactor;
     std::unique_ptr<base::Random> random;
     std::unique_ptr<SimTransport> transport;
-    std::unique_ptr<storage::LocalLog> log;
+    std::unique_ptr<storage::LocalLog> log, hint_log;
     std::unique_ptr<replication::ReplicationShard> replication;  // null: the first
     std::unique_ptr<replication::DataPlane> data;
   };
@@ -261,7 +264,8 @@ class SimNode {
             Logger(std::make_shared<SimLogSink>(world_, endpoint()), ""),
             life_->metrics,
             SumPlan::read,
-            &disk_gauge};
+            &disk_gauge,
+            own.hint_log.get()};
   }
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard) {
     return [mailboxes = life_->mailboxes.get(), shard](uint32_t to,
@@ -284,6 +288,8 @@ class SimNode {
     Shard& shard = *life.shards[number];
     shard.log = storage::make_local_log_front(*life.shards[0]->log, *life.shards[0]->reactor,
                                               *shard.reactor);
+    shard.hint_log = storage::make_local_log_front(*life.shards[0]->hint_log,
+                                                   *life.shards[0]->reactor, *shard.reactor);
     replication::ShardOptions options;
     options.shard = number;
     options.forward = forward_from(number);

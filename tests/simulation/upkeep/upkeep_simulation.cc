@@ -151,7 +151,8 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"source", run_source},
                                    {"return", run_return},
                                    {"formats", run_formats},
-                                   {"formation", run_formation}};
+                                   {"formation", run_formation},
+                                   {"hints", run_hints}};
 
 struct Mutant {
   const char* name;
@@ -179,6 +180,8 @@ constexpr Mutant kMutants[] = {
     {"first_seed_founds", &DataMutants::first_seed_founds, run_formation},
     {"foreign_is_fatal", &DataMutants::foreign_is_fatal, run_formation},
     {"wanted_id_ignored", &DataMutants::wanted_id_ignored, run_formation},
+    {"hint_count_per_remove", &DataMutants::hint_count_per_remove, run_hints},
+    {"hint_past_horizon", &DataMutants::hint_past_horizon, run_hints},
     {"formats_ungated", &DataMutants::formats_ungated, run_formats},
     {"unread_command_skipped", &DataMutants::unread_command_skipped, run_formats},
 };
