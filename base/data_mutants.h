@@ -82,6 +82,8 @@ struct DataMutants {
   bool formats_ungated = false;      // what is written is of the newest format at once
   bool unread_command_skipped = false;  // a committed command that cannot be read is left out
 
+  bool hung_leader = false;  // a leader whose disk hangs goes on leading
+
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal

@@ -108,6 +108,10 @@ void RaftCore::become_follower(RaftTerm term, std::optional<RaftServerId> leader
   uncommitted_bytes_ = 0;
 }
 
+void RaftCore::resign() {
+  if (role_ == RaftRole::kLeader) become_follower(term_, std::nullopt);
+}
+
 void RaftCore::campaign(Campaign kind) {
   TETRAD_ASSERT(role_ != RaftRole::kLeader);
   if (term_ >= kRaftNumberMax) return;

@@ -167,6 +167,8 @@ class RaftCore {
   /// Ends in a role change, or in nothing after an election timeout. Errors: kNotLeader, kInvalid
   /// (not another voter).
   Result<void> transfer_leadership(RaftServerId to);
+  /// Gives up leading: the driver cannot write what a leader must. Others elect one of them.
+  void resign();
   /// Asks, on the leader or through it, up to where to apply for a linearizable read; the answer is
   /// a RaftReadState, or nothing when a message is lost: retry after a while. Contexts are never
   /// reused, across restarts neither. Errors: kNotLeader (none known), kOverloaded.

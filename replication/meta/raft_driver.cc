@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/data_mutants.h"
 
 namespace tetrad::replication {
 
@@ -148,8 +149,23 @@ Result<void> RaftDriver::start(Stored stored) {
 
 void RaftDriver::tick() {
   timer_ = reactor_.call_at(reactor_.now_us() + options_.tick_us, [this] { tick(); });
-  core_->tick();
+  if (is_disk_hung()) {
+    if (core_->role() == RaftRole::kLeader)
+      logger_.warn("gives up leading the metadata group: its disk has not answered for {} ms",
+                   (reactor_.now_us() - writing_since_us_.front()) / 1000);
+    core_->resign();
+  } else {
+    core_->tick();
+  }
   drain();
+}
+
+bool RaftDriver::is_disk_hung() const {
+  if (TETRAD_MUTANT(hung_leader) || writing_since_us_.empty()) return false;
+  // Alone it has nobody to give anything to.
+  if (core_->configuration().voters.size() < 2) return false;
+  return reactor_.now_us() - writing_since_us_.front() >
+         static_cast<int64_t>(core_->options().election_ticks) * options_.tick_us;
 }
 
 Result<RaftPosition> RaftDriver::propose(Bytes command) {
@@ -261,7 +277,9 @@ void RaftDriver::write(RaftPersist persist) {
     first_stored_ = *persist.drop_through + 1;
   }
   batch.push_back(put_hard_state(persist.hard_state));
+  writing_since_us_.push_back(reactor_.now_us());
   write_batch(std::move(batch), true, [this, sequence = persist.sequence] {
+    writing_since_us_.pop_front();
     core_->persisted(sequence);
     drain();
   });

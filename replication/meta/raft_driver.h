@@ -7,9 +7,11 @@
 //   "raft/s"               varint size, snapshot description, image of the state
 //   "raft/c"               u64: committed and applied up to here; saves a restarted node from
 //                          forgetting what it has already told others that it knows
-// Each write of the core is one synced batch. A failed one ends the process.
+// Each write of the core is one synced batch. A failed one ends the process. While one hangs for
+// longer than an election takes, this server neither leads nor stands for election.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -88,6 +90,8 @@ class RaftDriver {
   struct Alive {};
   void on_message(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void tick();
+  /// The oldest write of the core has been under way for longer than an election takes.
+  bool is_disk_hung() const;
   void drain();
   void write(RaftPersist persist);
   void apply(std::vector<RaftEntry> entries);
@@ -108,6 +112,7 @@ class RaftDriver {
   RaftIndex first_stored_ = 1, last_stored_ = 0;  // entries in the local log
   RaftIndex applied_ = 0;
   RaftIndex image_asked_ = 0;  // index of the newest image taken or being written
+  std::deque<base::MonotonicUs> writing_since_us_;  // the core's writes that are under way
   bool draining_ = false;
   bool failed_ = false;
   Bytes received_image_;  // beside the message that is being handled

@@ -61,6 +61,9 @@ ScenarioResult run_formation(uint64_t seed);
 /// Hints over a slow log, refused ones, and such as come too late.
 ScenarioResult run_hints(uint64_t seed);
 
+/// The disk of the metadata leader's log hangs.
+ScenarioResult run_hung(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

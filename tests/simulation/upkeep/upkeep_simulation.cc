@@ -152,7 +152,8 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"return", run_return},
                                    {"formats", run_formats},
                                    {"formation", run_formation},
-                                   {"hints", run_hints}};
+                                   {"hints", run_hints},
+                                   {"hung", run_hung}};
 
 struct Mutant {
   const char* name;
@@ -182,6 +183,7 @@ constexpr Mutant kMutants[] = {
     {"wanted_id_ignored", &DataMutants::wanted_id_ignored, run_formation},
     {"hint_count_per_remove", &DataMutants::hint_count_per_remove, run_hints},
     {"hint_past_horizon", &DataMutants::hint_past_horizon, run_hints},
+    {"hung_leader", &DataMutants::hung_leader, run_hung},
     {"formats_ungated", &DataMutants::formats_ungated, run_formats},
     {"unread_command_skipped", &DataMutants::unread_command_skipped, run_formats},
 };
