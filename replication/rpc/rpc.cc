@@ -21,6 +21,9 @@ constexpr size_t kStrangersKept = 64;
 void RpcMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
   registry.add("tetrad_replication_messages_sent_total", "Messages handed to the transport.",
                labels, sent);
+  registry.add("tetrad_replication_messages_dropped_total",
+               "Messages dropped because too much waited to be sent to their peer.", labels,
+               dropped);
   registry.add("tetrad_replication_messages_received_total", "Messages received.", labels,
                received);
   registry.add("tetrad_replication_calls_timed_out_total", "Calls without an answer in time.",
@@ -179,9 +182,12 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     answered.finish(std::move(call));
   }
 
-  void send(const Endpoint& to, Bytes message) {
+  /// False: dropped; who waits for an answer is to be told.
+  bool send(const Endpoint& to, Bytes message, Lane lane) {
     metrics.sent.add();
-    transport.send(to, std::move(message));
+    if (transport.send(to, std::move(message), lane)) return true;
+    metrics.dropped.add();
+    return false;
   }
 
   void fail_later(ReplyCallback done, Error error) {
@@ -296,10 +302,13 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         static_cast<uint32_t>(std::min<int64_t>(left, std::numeric_limits<uint32_t>::max()));
     envelope.request_id = add_pending(std::move(done), peer, body.size(), verb, deadline.at_us);
     Bytes message = join(envelope, body);
-    if (local)
-      deliver_locally(shard_of(store), std::move(message));
-    else
-      send(endpoint != nullptr ? *endpoint : peer->endpoint, std::move(message));
+    if (local) return deliver_locally(shard_of(store), std::move(message));
+    const Endpoint& there = endpoint != nullptr ? *endpoint : peer->endpoint;
+    if (send(there, std::move(message), lane_of(verb, true))) return;
+    metrics.refused_overload.add();
+    if (auto waiting = take_pending(envelope.request_id))
+      fail_later(std::move(*waiting), Error(ErrorCode::kOverloaded,
+                                            fmt::format("too much waits to be sent to {}", there)));
   }
 
   void receive(Bytes message, bool local) {
@@ -413,7 +422,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     if (reply.to_ == self)
       deliver_locally(reply.to_shard_ % options.shard_count, std::move(message));
     else
-      send(reply.endpoint_, std::move(message));
+      send(reply.endpoint_, std::move(message), lane_of(reply.verb_, false));
   }
 };
 
@@ -494,7 +503,8 @@ void RpcNode::one_way(HostId to, uint32_t store, Verb verb, BytesView body) {
     return;
   }
   const Core::Peer& peer = core_->peer_of(to);
-  if (!peer.endpoint.empty()) core_->send(peer.endpoint, Core::join(envelope, body));
+  if (!peer.endpoint.empty())
+    core_->send(peer.endpoint, Core::join(envelope, body), lane_of(verb, false));
 }
 
 Task<Result<Bytes>> RpcNode::ask(HostId to, uint32_t store, Verb verb, Bytes body,

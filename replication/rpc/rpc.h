@@ -42,8 +42,8 @@ struct RpcOptions {
 };
 
 struct RpcMetrics {
-  base::Counter sent, received, timed_out, refused_overload, refused_foreign, refused_wanted,
-      refused_malformed;
+  base::Counter sent, dropped, received, timed_out, refused_overload, refused_foreign,
+      refused_wanted, refused_malformed;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 

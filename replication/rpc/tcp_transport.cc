@@ -3,6 +3,7 @@
 // was closed first, so the transport can be destroyed at any moment.
 #include "replication/rpc/tcp_transport.h"
 
+#include <array>
 #include <charconv>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,6 +19,7 @@
 #include <boost/asio/write.hpp>
 
 #include "replication/rpc/frame.h"
+#include "replication/rpc/verbs.h"
 
 namespace tetrad::replication {
 
@@ -32,6 +34,10 @@ constexpr int64_t kBackoffLastUs = 500'000;
 constexpr int64_t kConnectAgainUs = 200'000;
 constexpr int kUserTimeoutMs = 10'000;
 constexpr size_t kReadBytes = 128 * 1024;
+/// Where the first message of a stream has its verb (frame.h, envelope.h).
+constexpr size_t kFirstVerbAt = kStreamPreface.size() + kFrameHeaderBytes + 2;
+constexpr int64_t kLookAgainUs = 10'000;
+constexpr int kLooksMax = 500;
 
 /// "address:port" or "name:port" in its parts, an IPv6 address without its brackets.
 Result<std::pair<std::string, uint16_t>> split_endpoint(const Endpoint& text) {
@@ -328,7 +334,10 @@ class TcpTransportImpl final : public TcpTransport {
     shared_->closed = true;
     error_code ignored;
     acceptor_->close(ignored);
-    for (auto& [endpoint, outgoing] : peers_) outgoing->close();
+    for (auto& [endpoint, lanes] : peers_)
+      for (const auto& outgoing : lanes)
+        if (outgoing) outgoing->close();
+    for (const auto& arriving : arriving_) arriving->socket.close(ignored);
     for (const auto& incoming : shared_->incoming) incoming->socket.close(ignored);
     shared_->incoming.clear();
   }
@@ -368,15 +377,18 @@ class TcpTransportImpl final : public TcpTransport {
       take(std::move(socket));
   }
 
-  void send(const Endpoint& to, Bytes message) override {
-    if (message.size() > kMessageBytesMax) return;
-    auto& outgoing = peers_[to];
+  bool send(const Endpoint& to, Bytes message, Lane lane) override {
+    if (message.size() > kMessageBytesMax) return false;
+    auto& outgoing = peers_[to][static_cast<size_t>(lane)];
     if (!outgoing)
       outgoing = std::make_shared<Outgoing>(io_, reactor_, to, options_, failing_peers_, logger_);
-    if (outgoing->queued.size() + message.size() > options_.queue_bytes_max) return;
+    // One that is too long for the limit goes alone.
+    if (!outgoing->queued.empty() &&
+        outgoing->queued.size() + message.size() > options_.queue_bytes_max)
+      return false;
     if (outgoing->queued.empty()) dirty_.push_back(outgoing.get());
     append_frame(message, outgoing->queued);
-    if (flush_asked_) return;
+    if (flush_asked_) return true;
     flush_asked_ = true;
     reactor_.at_turn_end([this, shared = std::weak_ptr<Shared>(shared_)] {
       const auto alive = shared.lock();
@@ -386,12 +398,15 @@ class TcpTransportImpl final : public TcpTransport {
       dirty.swap(dirty_);
       for (Outgoing* peer : dirty) peer->flush();
     });
+    return true;
   }
 
   void heard_from(const Endpoint& peer) override {
     if (*failing_peers_ == 0) return;
     const auto found = peers_.find(peer);
-    if (found != peers_.end()) found->second->try_now();
+    if (found == peers_.end()) return;
+    for (const auto& outgoing : found->second)
+      if (outgoing) outgoing->try_now();
   }
 
   void set_receive_handler(ReceiveHandler handler) override {
@@ -401,8 +416,10 @@ class TcpTransportImpl final : public TcpTransport {
   uint64_t queued_bytes(const Endpoint& to) const override {
     const auto found = peers_.find(to);
     if (found == peers_.end()) return 0;
-    const Outgoing& peer = *found->second;
-    return peer.queued.size() + (peer.write_under_way ? peer.writing.size() : 0);
+    uint64_t bytes = 0;
+    for (const auto& lane : found->second)
+      if (lane) bytes += lane->queued.size() + (lane->write_under_way ? lane->writing.size() : 0);
+    return bytes;
   }
 
  private:
@@ -418,15 +435,50 @@ class TcpTransportImpl final : public TcpTransport {
         });
         return;
       }
-      const uint32_t shard = next_shard_++ % options_.shard_count;
-      if (shard == 0) {
+      if (options_.shard_count == 1)
         take(std::move(socket));
-      } else {
-        error_code ignored;
-        options_.hand_over(shard, socket.release(ignored));
-      }
+      else if (arriving_.size() < options_.accepted_connections_max)
+        place(std::make_shared<Arriving>(Arriving{std::move(socket)}));
       accept();
     });
+  }
+
+  /// A connection whose first message is not there yet.
+  struct Arriving {
+    tcp::socket socket;
+    int looks = 0;
+  };
+
+  /// By its first message, which is looked at and left where it is.
+  void place(std::shared_ptr<Arriving> arriving) {
+    arriving_.insert(arriving);
+    arriving->socket.async_wait(
+        tcp::socket::wait_read, [this, arriving, shared = shared_](const error_code& error) {
+          if (shared->closed) return;
+          arriving_.erase(arriving);
+          char first[kFirstVerbAt + 1];
+          const ssize_t size = error ? 0
+                                     : ::recv(arriving->socket.native_handle(), first,
+                                              sizeof(first), MSG_PEEK | MSG_DONTWAIT);
+          if (size <= 0) return;  // it ended
+          if (size < static_cast<ssize_t>(sizeof(first))) {
+            if (++arriving->looks > kLooksMax) return take(std::move(arriving->socket));
+            arriving_.insert(arriving);
+            reactor_.call_at(reactor_.now_us() + kLookAgainUs, [this, arriving, shared] {
+              if (!shared->closed) place(arriving);
+            });
+            return;
+          }
+          const auto verb = static_cast<Verb>(first[kFirstVerbAt]);
+          uint32_t shard = 0;
+          if (lane_of(verb, false) != Lane::kControl) shard = next_shard_++ % options_.shard_count;
+          if (shard == 0) {
+            take(std::move(arriving->socket));
+          } else {
+            error_code ignored;
+            options_.hand_over(shard, arriving->socket.release(ignored));
+          }
+        });
   }
 
   void take(tcp::socket socket) {
@@ -445,7 +497,8 @@ class TcpTransportImpl final : public TcpTransport {
   std::shared_ptr<tcp::acceptor> acceptor_;
   uint16_t port_ = 0;
   uint32_t next_shard_ = 0;
-  std::unordered_map<Endpoint, std::shared_ptr<Outgoing>> peers_;
+  std::unordered_map<Endpoint, std::array<std::shared_ptr<Outgoing>, kLanes>> peers_;
+  std::unordered_set<std::shared_ptr<Arriving>> arriving_;
   const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The real Transport: one TCP connection per peer and direction over Asio. All messages of a turn
-// leave in one write; all complete frames that have arrived are read in one turn. A connection that
-// breaks is made anew when there is something to send, after a pause that doubles from 50 ms to
-// half a second; at once when the peer was heard. What is sent in a pause is lost.
+// The real Transport: one TCP connection per peer, direction and lane over Asio. All messages of a
+// turn leave in one write; all complete frames that have arrived are read in one turn. A connection
+// that breaks is made anew when there is something to send, after a pause that doubles from 50 ms
+// to half a second; at once when the peer was heard. What is sent in a pause is lost.
 #pragma once
 
 #include <functional>
@@ -25,10 +25,12 @@ struct TcpTransportOptions {
   /// False: connections come by adopt() only.
   bool listen = true;
   /// Connections are given to this shard (0) and the others in turn: to those by `hand_over`, whose
-  /// transport adopts the socket on its own thread.
+  /// transport adopts the socket on its own thread. Those of the control lane stay here, whose
+  /// messages they carry, whatever another shard is busy with.
   uint32_t shard_count = 1;
   std::function<void(uint32_t shard, int socket)> hand_over;
-  uint64_t queue_bytes_max = uint64_t{64} << 20;  // per peer; what comes on top is dropped
+  /// Per peer and lane; what comes on top is dropped.
+  uint64_t queue_bytes_max = uint64_t{64} << 20;
   uint32_t accepted_connections_max = 1024;
   int64_t connect_timeout_us = 2'000'000;
 };

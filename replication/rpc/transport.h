@@ -20,6 +20,11 @@ Endpoint make_endpoint(const std::string& address, uint16_t port);
 /// A message is no longer than this; send() drops a longer one.
 inline constexpr size_t kMessageBytesMax = 256u << 20;
 
+/// What a message waits behind: each lane to a peer is a connection of its own, so that heartbeats
+/// and the metadata group never stand behind a stream.
+enum class Lane : uint8_t { kControl = 0, kRequests = 1, kBulk = 2 };
+inline constexpr size_t kLanes = 3;
+
 /// One per shard; all methods belong to its thread.
 class Transport {
  public:
@@ -28,8 +33,8 @@ class Transport {
 
   virtual ~Transport() = default;
   /// Queues; what is queued in a turn of the loop leaves together at its end. Never blocks, never
-  /// runs a handler inside the call. Messages beyond the queue's limit are dropped.
-  virtual void send(const Endpoint& to, Bytes message) = 0;
+  /// runs a handler inside the call. False: dropped, the lane's queue is at its limit.
+  virtual bool send(const Endpoint& to, Bytes message, Lane lane) = 0;
   /// Messages that arrive before a handler is set, or after it was cleared with nullptr, are
   /// dropped.
   virtual void set_receive_handler(ReceiveHandler handler) = 0;
@@ -37,7 +42,7 @@ class Transport {
   /// last attempts failed. Cheap while no peer fails.
   virtual void heard_from(const Endpoint& /*peer*/) {}
   /// Bytes accepted by send() for this peer and not yet with the operating system.
-  virtual uint64_t queued_bytes(const Endpoint& to) const = 0;
+  virtual uint64_t queued_bytes(const Endpoint& to) const = 0;  // of all lanes
 };
 
 }  // namespace tetrad::replication

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "replication/rpc/transport.h"
+
 namespace tetrad::replication {
 
 enum class Verb : uint8_t {
@@ -42,5 +44,23 @@ enum class Verb : uint8_t {
   kTruncate = 77,
   kChanges = 78,  // a page of a store's change log
 };
+
+/// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.
+constexpr Lane lane_of(Verb verb, bool is_request) {
+  switch (verb) {
+    case Verb::kRaft:  // as a request it carries an image of the whole metadata
+      return is_request ? Lane::kBulk : Lane::kControl;
+    case Verb::kLoad:
+    case Verb::kStreamRange:
+    case Verb::kRepairTree:
+    case Verb::kRepairRange:
+    case Verb::kHint:
+    case Verb::kChanges:
+      return Lane::kBulk;
+    default:
+      return static_cast<uint8_t>(verb) < static_cast<uint8_t>(Verb::kMutate) ? Lane::kControl
+                                                                              : Lane::kRequests;
+  }
+}
 
 }  // namespace tetrad::replication

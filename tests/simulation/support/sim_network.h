@@ -32,7 +32,7 @@ class SimTransport final : public replication::Transport {
  public:
   SimTransport(SimNetwork& network, replication::Endpoint self);
   ~SimTransport() override;
-  void send(const replication::Endpoint& to, Bytes message) override;
+  bool send(const replication::Endpoint& to, Bytes message, replication::Lane) override;
   void set_receive_handler(ReceiveHandler handler) override { *handler_ = std::move(handler); }
   uint64_t queued_bytes(const replication::Endpoint&) const override { return 0; }
 
@@ -164,8 +164,9 @@ inline SimTransport::~SimTransport() {
   if (found != network_.listening_.end() && found->second.handler.lock() == handler_)
     network_.listening_.erase(found);
 }
-inline void SimTransport::send(const replication::Endpoint& to, Bytes message) {
+inline bool SimTransport::send(const replication::Endpoint& to, Bytes message, replication::Lane) {
   network_.send(self_, to, std::move(message));
+  return true;
 }
 
 }  // namespace tetrad::simulation

@@ -19,7 +19,7 @@ constexpr TableIncarnation kOlderLog{6}, kLaterLog{8};  // than storage::kTable
 
 class NoTransport final : public Transport {
  public:
-  void send(const Endpoint&, Bytes) override {}
+  bool send(const Endpoint&, Bytes, Lane) override { return true; }
   void set_receive_handler(ReceiveHandler) override {}
   uint64_t queued_bytes(const Endpoint&) const override { return 0; }
 };

@@ -19,22 +19,26 @@ class LoopTransport final : public Transport {
  public:
   struct Net {
     std::map<Endpoint, LoopTransport*> nodes;
-    bool swallow = false;
+    bool swallow = false, full = false;
     std::vector<Bytes> seen;
+    std::vector<Lane> lanes;
   };
   LoopTransport(Net& net, tests::ManualReactor& reactor, Endpoint self)
       : net_(net), reactor_(reactor), self_(std::move(self)) {
     net_.nodes[self_] = this;
   }
   ~LoopTransport() override { net_.nodes.erase(self_); }
-  void send(const Endpoint& to, Bytes message) override {
+  bool send(const Endpoint& to, Bytes message, Lane lane) override {
+    if (net_.full) return false;
     net_.seen.push_back(message);
-    if (net_.swallow) return;
+    net_.lanes.push_back(lane);
+    if (net_.swallow) return true;
     reactor_.post([net = &net_, to, message = std::move(message)]() mutable {
       const auto found = net->nodes.find(to);
       if (found != net->nodes.end() && found->second->handler_)
         found->second->handler_(std::move(message));
     });
+    return true;
   }
   void set_receive_handler(ReceiveHandler handler) override { handler_ = std::move(handler); }
   uint64_t queued_bytes(const Endpoint&) const override { return 0; }
@@ -99,6 +103,32 @@ TEST_CASE("a call is answered, to a peer and to oneself, never inside the call")
     CHECK(**answer == "hello/3");
     CHECK(pair.a->calls_in_flight() == 0);
   }
+}
+
+TEST_CASE("a call that the transport drops is answered at once") {
+  Pair pair;
+  pair.net.full = true;
+  std::optional<Result<Bytes>> answer;
+  pair.a->call(host_number(2), 0, Verb::kEcho, "x", pair.in_ms(100),
+               [&](Result<Bytes> result) { answer = std::move(result); });
+  CHECK_FALSE(answer.has_value());
+  pair.reactor.run_until_idle();
+  REQUIRE(answer.has_value());
+  CHECK(answer->error().code == ErrorCode::kOverloaded);
+  CHECK(pair.a->metrics().dropped.value() == 1);
+  CHECK(pair.a->calls_in_flight() == 0);
+}
+
+TEST_CASE("heartbeats and the metadata group have a lane of their own, streams another") {
+  Pair pair;
+  pair.a->one_way(host_number(2), 0, Verb::kHeartbeat, "x");
+  pair.a->one_way(host_number(2), 0, Verb::kRaft, "x");
+  const auto ignore = [](Result<Bytes>) {};
+  pair.a->call(host_number(2), 0, Verb::kRaft, "an image", pair.in_ms(1), ignore);
+  pair.a->call(host_number(2), 0, Verb::kMutate, "x", pair.in_ms(1), ignore);
+  pair.a->call(host_number(2), 0, Verb::kStreamRange, "x", pair.in_ms(1), ignore);
+  CHECK(pair.net.lanes == std::vector<Lane>{Lane::kControl, Lane::kControl, Lane::kBulk,
+                                            Lane::kRequests, Lane::kBulk});
 }
 
 TEST_CASE("errors travel with their code") {

@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/random.h"
+#include "replication/rpc/envelope.h"
 #include "tests/support/manual_reactor.h"
 
 namespace tetrad::replication {
@@ -55,7 +56,7 @@ TEST_CASE("messages arrive whole and in order over TCP") {
   std::vector<Bytes> sent;
   for (int i = 0; i < 300; ++i) {
     sent.emplace_back(random.below(i % 50 == 0 ? 3'000'000 : 3'000), static_cast<char>(i));
-    a->send(at(*b), sent.back());
+    a->send(at(*b), sent.back(), Lane::kRequests);
   }
   CHECK(a->queued_bytes(at(*b)) > 0);
   REQUIRE(loop.run_until([&] { return received.size() == sent.size(); }));
@@ -70,7 +71,7 @@ TEST_CASE("a peer may be named, and may come up later") {
   const uint16_t port = b->port();
   const Endpoint name = "localhost:" + std::to_string(port);
   b.reset();
-  a->send(name, "lost");
+  a->send(name, "lost", Lane::kRequests);
   loop.run_until([&] { return a->queued_bytes(name) == 0; });
   TcpTransportOptions options;
   options.listen_port = port;
@@ -79,7 +80,7 @@ TEST_CASE("a peer may be named, and may come up later") {
   b->set_receive_handler([&](const Bytes&) { ++received; });
   int turn = 0;
   CHECK(loop.run_until([&] {
-    if (++turn % 20 == 0) a->send(name, "again");
+    if (++turn % 20 == 0) a->send(name, "again", Lane::kRequests);
     return received > 0;
   }));
   // A connection that broke is made anew.
@@ -88,7 +89,7 @@ TEST_CASE("a peer may be named, and may come up later") {
   received = 0;
   b->set_receive_handler([&](const Bytes&) { ++received; });
   CHECK(loop.run_until([&] {
-    if (++turn % 20 == 0) a->send(at(*b), "again");
+    if (++turn % 20 == 0) a->send(at(*b), "again", Lane::kRequests);
     return received > 0;
   }));
 }
@@ -108,26 +109,26 @@ TEST_CASE("a peer that is heard is tried at once, once in a pause") {
   TcpTransportOptions options;
   options.listen_port = b->port();
   b.reset();
-  a->send(peer, "nobody there");
+  a->send(peer, "nobody there", Lane::kRequests);
   turns();
   a->heard_from(peer);  // by mistake: it is not up
-  a->send(peer, "nobody there");
+  a->send(peer, "nobody there", Lane::kRequests);
   turns();
   b = loop.open(options);
   int received = 0;
   b->set_receive_handler([&](const Bytes&) { ++received; });
   a->heard_from(peer);
-  a->send(peer, "in a pause");
+  a->send(peer, "in a pause", Lane::kRequests);
   turns();
   CHECK(received == 0);
   loop.reactor.advance_us(600'000);
   b.reset();
-  a->send(peer, "gone again");
+  a->send(peer, "gone again", Lane::kRequests);
   turns();
   b = loop.open(options);
   b->set_receive_handler([&](const Bytes&) { ++received; });
   a->heard_from(peer);
-  a->send(peer, "at once");
+  a->send(peer, "at once", Lane::kRequests);
   turns();
   CHECK(received == 1);
 }
@@ -138,11 +139,72 @@ TEST_CASE("a full queue drops, it does not grow") {
   options.queue_bytes_max = 100'000;
   auto a = loop.open(options);
   auto b = loop.open();
-  for (int i = 0; i < 1000; ++i) a->send(at(*b), Bytes(1000, 'x'));
+  for (int i = 0; i < 1000; ++i) a->send(at(*b), Bytes(1000, 'x'), Lane::kRequests);
   CHECK(a->queued_bytes(at(*b)) <= 110'000);
-  a->send("no port", "x");
-  a->send(":", "x");
+  a->send("no port", "x", Lane::kRequests);
+  a->send(":", "x", Lane::kRequests);
   loop.reactor.run_until_idle();
+}
+
+TEST_CASE("control messages pass while another lane is full, and what is dropped is said") {
+  Loop loop;
+  TcpTransportOptions options;
+  options.queue_bytes_max = 1'000'000;
+  auto a = loop.open(options);
+  // A peer that reads nothing of the first connection, that of the bulk lane.
+  boost::asio::ip::tcp::acceptor acceptor(loop.io, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  const Endpoint peer = make_endpoint("127.0.0.1", acceptor.local_endpoint().port());
+  std::vector<boost::asio::ip::tcp::socket> accepted;
+  const std::function<void()> accept = [&] {
+    acceptor.async_accept(
+        [&](const boost::system::error_code& error, boost::asio::ip::tcp::socket socket) {
+          if (error) return;
+          accepted.push_back(std::move(socket));
+          accept();
+        });
+  };
+  accept();
+  bool dropped = false;
+  REQUIRE(loop.run_until([&] {
+    for (int i = 0; i < 100 && !dropped; ++i)
+      dropped = !a->send(peer, Bytes(100'000, 'b'), Lane::kBulk);
+    return dropped && accepted.size() == 1;
+  }));
+  CHECK(a->send(peer, "a heartbeat", Lane::kControl));
+  Bytes read(200, '\0');
+  size_t size = 0;
+  REQUIRE(loop.run_until([&] { return accepted.size() == 2; }));
+  accepted[1].async_read_some(boost::asio::buffer(read),
+                              [&](const boost::system::error_code&, size_t got) { size = got; });
+  REQUIRE(loop.run_until([&] { return size != 0; }));
+  CHECK(BytesView(read).substr(0, size).ends_with("a heartbeat"));
+  acceptor.close();
+  loop.run_until([turns = 20]() mutable { return turns-- == 0; });
+}
+
+TEST_CASE("connections of the control lane stay with the first shard") {
+  Loop loop;
+  TcpTransportOptions own;
+  own.listen = false;
+  auto second = loop.open(own);
+  TcpTransportOptions options;
+  options.shard_count = 2;
+  options.hand_over = [&](uint32_t, int socket) { second->adopt(socket); };
+  auto first = loop.open(options);
+  int at_first = 0, at_second = 0;
+  first->set_receive_handler([&](const Bytes&) { ++at_first; });
+  second->set_receive_handler([&](const Bytes&) { ++at_second; });
+  Envelope envelope;
+  envelope.verb = Verb::kHeartbeat;
+  Bytes message;
+  encode_envelope(envelope, message);
+  std::vector<std::unique_ptr<TcpTransport>> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.push_back(loop.open(own));
+    peers.back()->send(at(*first), message, Lane::kControl);
+  }
+  CHECK(loop.run_until([&] { return at_first == 4; }));
+  CHECK(at_second == 0);
 }
 
 TEST_CASE("a stranger on the internode port is shown out, others are served on") {
@@ -159,7 +221,7 @@ TEST_CASE("a stranger on the internode port is shown out, others are served on")
       boost::asio::buffer(&byte, 1),
       [&](const boost::system::error_code& error, size_t) { ended = static_cast<bool>(error); });
   CHECK(loop.run_until([&] { return ended; }));
-  a->send(at(*b), "hello");
+  a->send(at(*b), "hello", Lane::kRequests);
   CHECK(loop.run_until([&] { return received == 1; }));
 }
 
@@ -169,8 +231,8 @@ TEST_CASE("a transport may be destroyed with everything under way") {
   for (int i = 0; i < 20; ++i) {
     auto a = loop.open();
     b->set_receive_handler([](const Bytes&) {});
-    a->send(at(*b), Bytes(1'000'000, 'x'));
-    a->send(at(*a), "self");
+    a->send(at(*b), Bytes(1'000'000, 'x'), Lane::kRequests);
+    a->send(at(*a), "self", Lane::kRequests);
     int turns = i;
     loop.run_until([&] { return turns-- == 0; });
     a.reset();
@@ -197,7 +259,7 @@ TEST_CASE("connections are given to the shards in turn") {
   std::vector<std::unique_ptr<TcpTransport>> peers;
   for (int i = 0; i < 4; ++i) {
     peers.push_back(loop.open(own));
-    peers.back()->send(at(*first), "hello");
+    peers.back()->send(at(*first), "hello", Lane::kRequests);
   }
   CHECK(loop.run_until([&] { return at_first == 2 && at_second == 2; }));
 }
