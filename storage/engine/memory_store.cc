@@ -9,10 +9,10 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
-#include "storage/engine/bucket_marks.h"
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/sweep.h"
+#include "storage/engine/table_marks.h"
 #include "storage/engine/value_merge.h"
 #include "storage/row/storage_key.h"
 

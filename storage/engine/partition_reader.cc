@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "storage/engine/tombstone_filter.h"
+#include "storage/engine/tombstone_window.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 #include "storage/row/row_fold.h"
@@ -20,8 +21,96 @@
 namespace tetrad::storage {
 namespace {
 
+/// More named rows are taken for one slice where range tombstones are concerned.
+constexpr size_t kRowsApart = 16;
+
 /// What becomes of the page after a row or a partition.
 enum class Next { kGoOn, kPartitionDone, kPageDone };
+
+/// Fewer rows that are dead are not worth remembering.
+#ifdef TETRAD_DATA_MUTANTS
+constexpr uint64_t kDeadRowsMin = 2;  // the simulation has few rows
+#else
+constexpr uint64_t kDeadRowsMin = 256;
+#endif
+
+/// Skips the dead rows that are known of a slice, and tells the view of those that were walked. Of
+/// a read that wants live rows only; for others it does nothing.
+class DeadWalk {
+ public:
+  DeadWalk(KeyView& view, const ReadCommand& command, BytesView edge)
+      : view_(view),
+        command_(command),
+        is_on_(command.live_only && !command.is_range),
+        known_(is_on_ ? view.dead_runs() : nullptr),
+        passed_before_(is_on_ ? view.passed_over() : 0) {
+    if (is_on_) edge_.assign(edge);
+  }
+
+  /// Where a slice from `start` really begins.
+  BytesView skip(BytesView start) {
+    const DeadRun* run = begins_at(start);
+    return run == nullptr ? start : BytesView(run->end);
+  }
+  /// Where a slice up to `end`, that is read backwards, really ends.
+  BytesView skip_back(BytesView end) {
+    if (known_ == nullptr) return end;
+    for (const DeadRun& run : *known_)
+      if (run.start < end && end <= run.end && run.now_s <= command_.now_s) {
+        ++joined_;
+        return run.start;
+      }
+    return end;
+  }
+  const DeadRun* begins_at(BytesView key) {
+    if (known_ == nullptr) return nullptr;
+    const DeadRun* run = dead_run_at(*known_, key, command_.now_s);
+    if (run != nullptr) ++joined_;
+    return run;
+  }
+
+  void walk_past(BytesView key, bool is_dead) {
+    if (!is_on_) return;
+    if (is_dead) {
+      ++count_;
+      last_.assign(key);
+      return;
+    }
+    if (is_worth_it()) command_.reversed ? tell(Bytes(key) + '\0', edge_) : tell(edge_, key);
+    edge_.assign(key);
+    if (!command_.reversed) edge_.push_back('\0');
+    count_ = joined_ = 0;
+    passed_before_ = view_.passed_over();
+  }
+  /// The page ends behind the last row that was walked.
+  void end_page() {
+    if (!is_on_ || count_ == 0 || !is_worth_it()) return;
+    command_.reversed ? tell(last_, edge_) : tell(edge_, last_ + '\0');
+  }
+  /// There are no more rows up to the end of the slice, as it is read.
+  void end_slice(BytesView end) {
+    if (!is_on_ || !is_worth_it()) return;
+    command_.reversed ? tell(end, edge_) : tell(edge_, end);
+  }
+
+ private:
+  /// A run that is known already is made longer by fewer.
+  bool is_worth_it() const {
+    const uint64_t rows = count_ + view_.passed_over() - passed_before_;
+    return rows >= (joined_ != 0 ? kDeadRowsMin / 8 : kDeadRowsMin);
+  }
+  void tell(BytesView start, BytesView end) {
+    if (start < end) view_.found_dead({Bytes(start), Bytes(end), command_.now_s});
+  }
+
+  KeyView& view_;
+  const ReadCommand& command_;
+  const bool is_on_;
+  const DeadRunList* const known_;
+  Bytes edge_, last_;
+  uint64_t count_ = 0, joined_ = 0;
+  uint64_t passed_before_;
+};
 
 class Reader {
  public:
@@ -60,14 +149,8 @@ class Reader {
       TETRAD_TRY(const auto header, view_.get(key_of(KeyKind::kHeader, {})));
       if (header) TETRAD_TRY_VOID(take_header(*header));
     }
-    if (contents_.range_tombstones) {
-      KeyView::Bounds bounds{Bytes(key_of(KeyKind::kRangeTombstone, {})),
-                             Bytes(key_of(KeyKind::kRangeTombstone, slices_end())), true, false};
-      const std::unique_ptr<KeyIterator> it = view_.iterate(std::move(bounds));
-      it->seek(key_of(KeyKind::kRangeTombstone, {}));
-      TETRAD_TRY_VOID(take_range_tombstones(*it));
-      TETRAD_TRY_VOID(it->status());
-    }
+    if (contents_.any_range_tombstones())
+      window_.emplace(view_, prefix_, contents_, header_.deletion, !command_.live_only);
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (!command_.rows.empty()) {
@@ -81,6 +164,9 @@ class Reader {
         TETRAD_TRY(next, read_slices(*it, false));
         TETRAD_TRY_VOID(it->status());
       }
+    } else if (window_) {
+      window_->begin(slices_start(), "\xFF", command_.reversed);
+      TETRAD_TRY_VOID(window_->finish());
     }
     TETRAD_TRY_VOID(end_partition(next));
     if (next == Next::kPageDone) {
@@ -229,12 +315,13 @@ class Reader {
         break;
       ++examined_;
       set.clear();
+      TETRAD_TRY(const BytesView begin, start_at_place(key.substr(prefix_bytes_ + 1)));
       TETRAD_TRY_VOID(decode_tombstone_set(it.value(), set));
       std::erase_if(set, [&](const TombstoneEnd& e) {
         return e.end <= wanted_from || header_.deletion.hides(e.deletion.timestamp_us);
       });
       if (set.empty()) continue;
-      const BytesView start = partition_arena_.copy(key.substr(prefix_bytes_ + 1));
+      const BytesView start = partition_arena_.copy(begin);
       for (const TombstoneEnd& e : set)
         tombstones.push_back({start, partition_arena_.copy(e.end), e.deletion});
     }
@@ -244,9 +331,14 @@ class Reader {
 
   Result<Next> read_named_rows(KeyIterator* it) {
     const auto& rows = command_.rows;
+    const bool one_slice = rows.size() > kRowsApart;
+    if (window_ && one_slice) window_->begin(rows.front(), rows.back() + '\0', command_.reversed);
     for (size_t i = 0; i < rows.size(); ++i) {
       const Bytes& row = command_.reversed ? rows[rows.size() - 1 - i] : rows[i];
       if (resume_key_ && (command_.reversed ? row >= *resume_key_ : row <= *resume_key_)) continue;
+      if (window_ && !one_slice) window_->begin(row, row + '\0', command_.reversed);
+      // Its tombstones are told even where it is not.
+      if (window_ && !command_.live_only) TETRAD_TRY_VOID(window_->at(row));
       const BytesView key = key_of(KeyKind::kRow, row);
       std::optional<BytesView> value;
       if (it == nullptr) {
@@ -280,38 +372,69 @@ class Reader {
         start = std::max(start, BytesView(resume_start_));
       }
       if (start >= end) continue;
+      if (window_) window_->begin(start, end, command_.reversed);
       const bool in_place = at_rows && i == 0 && start.empty();
       TETRAD_TRY(const Next next, command_.reversed ? read_slice_reversed(it, start, end)
                                                     : read_slice(it, start, end, in_place));
       if (next != Next::kGoOn) return next;
+      if (window_) TETRAD_TRY_VOID(window_->finish());
     }
     return Next::kPartitionDone;
   }
 
   Result<Next> read_slice(KeyIterator& it, BytesView start, BytesView end, bool in_place) {
-    if (!in_place) it.seek(key_of(KeyKind::kRow, start));
-    for (; it.valid(); it.next()) {
+    DeadWalk dead(view_, command_, start);
+    const BytesView first = dead.skip(start);
+    if (first >= end) return Next::kGoOn;
+    if (!in_place) it.seek(key_of(KeyKind::kRow, first));
+    while (it.valid()) {
       const BytesView key = it.key();
       if (!bounds_are_slice_ && !is_row_here(key)) break;
       const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
       if (!bounds_are_slice_ && clustering_key >= end) break;
       TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
-      if (next != Next::kGoOn) return next;
+      dead.walk_past(clustering_key, row_is_dead_);
+      if (next != Next::kGoOn) {
+        dead.end_page();
+        return next;
+      }
+      if (const DeadRun* known = row_is_dead_ ? dead.begins_at(clustering_key) : nullptr) {
+        if (known->end >= end) break;
+        it.seek(key_of(KeyKind::kRow, known->end));
+      } else {
+        it.next();
+      }
     }
     TETRAD_TRY_VOID(it.status());
+    dead.end_slice(end);
     return Next::kGoOn;
   }
 
   Result<Next> read_slice_reversed(KeyIterator& it, BytesView start, BytesView end) {
-    for (it.seek_before(key_of(KeyKind::kRow, end)); it.valid(); it.prev()) {
+    DeadWalk dead(view_, command_, end);
+    const BytesView last = dead.skip_back(end);
+    if (last <= start) return Next::kGoOn;
+    it.seek_before(key_of(KeyKind::kRow, last));
+    while (it.valid()) {
       const BytesView key = it.key();
       if (!is_row_here(key)) break;
       const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
       if (clustering_key < start) break;
       TETRAD_TRY(const Next next, take_row(clustering_key, it.value()));
-      if (next != Next::kGoOn) return next;
+      dead.walk_past(clustering_key, row_is_dead_);
+      if (next != Next::kGoOn) {
+        dead.end_page();
+        return next;
+      }
+      if (const DeadRun* known = row_is_dead_ ? dead.begins_at(clustering_key) : nullptr) {
+        if (known->start <= start) break;
+        it.seek_before(key_of(KeyKind::kRow, known->start));
+      } else {
+        it.prev();
+      }
     }
     TETRAD_TRY_VOID(it.status());
+    dead.end_slice(start);
     return Next::kGoOn;
   }
 
@@ -333,12 +456,20 @@ class Reader {
 
   // ---- a row ----
 
+  /// What hides things in a row beside its own deletions.
+  Result<Deletion> cover_of(BytesView clustering_key) {
+    if (window_) {
+      TETRAD_TRY(const Deletion range, window_->at(clustering_key));
+      return later_of(header_.deletion, range);
+    }
+    if (steps_.empty()) return header_.deletion;
+    return later_of(header_.deletion, deletion_at(steps_, clustering_key));
+  }
+
   /// Delivers what is to be shown of a row, if anything, and counts it.
   Result<Next> take_row(BytesView clustering_key, BytesView value) {
     ++examined_;
-    const Deletion cover = steps_.empty()
-                               ? header_.deletion
-                               : later_of(header_.deletion, deletion_at(steps_, clustering_key));
+    TETRAD_TRY(const Deletion cover, cover_of(clustering_key));
     TETRAD_TRY_VOID(decode_row_record_into(value, row_));
     bool live = false;
     const bool as_stored = is_shown_as_stored(cover, live);
@@ -352,6 +483,7 @@ class Reader {
         drop_long_dead(row_);
       }
     }
+    row_is_dead_ = !live;
     if (row_.empty() || (command_.live_only && !live)) {
       if (examined_ < kReadKeysExaminedMax) return Next::kGoOn;
       last_key_.assign(clustering_key);
@@ -494,7 +626,8 @@ class Reader {
   /// The steps inside the slices, from the place of resumption to where the rows end.
   TombstoneSteps shown_tombstones(bool cut) {
     TombstoneSteps shown;
-    if (steps_.empty()) return shown;
+    const TombstoneSteps& steps = window_ ? window_->steps() : steps_;
+    if (steps.empty()) return shown;
     Bytes from, to = "\xFF";
     if (resume_key_ && command_.reversed) to.assign(*resume_key_);
     if (resume_key_ && !command_.reversed) from = Bytes(*resume_key_) + '\0';
@@ -510,7 +643,7 @@ class Reader {
     // Bounds may be temporaries: what is added is copied.
     const auto add = [&](BytesView start, BytesView end) {
       TombstoneSteps cut_steps;
-      append_cut_steps(steps_, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
+      append_cut_steps(steps, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
                        cut_steps);
       for (const RangeTombstoneView& step : cut_steps) {
         if (bound_.takes(step.deletion)) continue;
@@ -548,8 +681,9 @@ class Reader {
   Bytes prefix_;
   size_t prefix_bytes_ = 0;
   RowRecord header_;
-  TombstoneSteps steps_;
-  base::Arena partition_arena_;  // of header_ and steps_
+  TombstoneSteps steps_;                   // of a range's partition
+  std::optional<TombstoneWindow> window_;  // of a partition that is read alone
+  base::Arena partition_arena_;            // of header_ and steps_
   std::optional<BytesView> resume_key_;
   std::vector<RowData> rows_;
   bool begun_in_sink_ = false, begun_in_fold_ = false;
@@ -557,6 +691,7 @@ class Reader {
   uint32_t partition_live_ = 0, rows_done_ = 0, rows_left_ = 0;
   Bytes last_key_;
 
+  bool row_is_dead_ = false;           // the one taken last
   RowRecord row_;                      // scratch: the row being looked at
   Bytes key_, record_, resume_start_;  // scratch
 };

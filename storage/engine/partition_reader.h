@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "storage/engine/dead_runs.h"
 #include "storage/engine/store.h"
 #include "storage/row/read_command.h"
 
@@ -47,12 +48,25 @@ class KeyView {
   /// Unset when the key is absent. The view is good until the next call.
   virtual Result<std::optional<BytesView>> get(BytesView key) = 0;
   virtual std::unique_ptr<KeyIterator> iterate(Bounds bounds) = 0;
+
+  /// Of the partition that is read, where its rows are known to be dead; null: nothing is known.
+  virtual const DeadRunList* dead_runs() const { return nullptr; }
+  /// A read that wants live rows only has found another.
+  virtual void found_dead(DeadRun) {}
+  /// How many dead entries have been passed over inside this view, in place of its reader.
+  virtual uint64_t passed_over() const { return 0; }
 };
 
 /// What a table is known not to have, so that it is not looked up.
 struct TableContents {
   bool headers = true;
-  bool range_tombstones = true;
+  bool range_tombstones = true;       // of all keys with one prefix
+  bool straddling_tombstones = true;  // of other ranges
+  /// Other ranges may lie among those with one prefix: all that begin before a row are looked at.
+  bool scattered_tombstones = false;
+
+  static TableContents nothing() { return {false, false, false, false}; }
+  bool any_range_tombstones() const { return range_tombstones || straddling_tombstones; }
 };
 
 /// A read looks at no more keys than this before it ends its page (tombstones and dead rows count

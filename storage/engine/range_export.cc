@@ -22,9 +22,9 @@ Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, Byte
     case KeyKind::kRangeTombstone: {
       std::vector<TombstoneEnd> set;
       TETRAD_TRY_VOID(decode_tombstone_set(value, set));
+      TETRAD_TRY(const BytesView start, start_at_place(key.clustering_key));
       for (const TombstoneEnd& e : set)
-        mutation.range_tombstones.push_back(
-            {{Bytes(key.clustering_key), Bytes(e.end)}, e.deletion});
+        mutation.range_tombstones.push_back({{Bytes(start), Bytes(e.end)}, e.deletion});
       return {};
     }
     case KeyKind::kRow:

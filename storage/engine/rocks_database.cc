@@ -15,7 +15,9 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr int kFormat = 1;
+/// Of a store 2: range tombstones that are not of one prefix lie apart (row/range_tombstones.h);
+/// what was written in format 1 is read, and stays where it is until it is purged.
+int newest_format(std::string_view kind) { return kind == "store" ? 2 : 1; }
 constexpr uint64_t kFormatFileBytesMax = 256;
 
 Result<void> make_format_file(rocksdb::Env& env, const std::string& directory,
@@ -31,8 +33,9 @@ Result<void> make_format_file(rocksdb::Env& env, const std::string& directory,
   return {};
 }
 
-Result<void> check_format_text(const std::string& text, const std::string& file,
-                               std::string_view kind) {
+/// The format it says.
+Result<int> check_format_text(const std::string& text, const std::string& file,
+                              std::string_view kind) {
   const std::string head = fmt::format("tetrad {} format ", kind);
   int format = 0;
   const char* number = text.data() + head.size();
@@ -42,15 +45,17 @@ Result<void> check_format_text(const std::string& text, const std::string& file,
   if (!readable)
     return fail(ErrorCode::kCorruption, "{} does not say \"{}<number>\": damaged, or not a {}",
                 file, head, kind);
-  if (format != kFormat)
-    return fail(ErrorCode::kConfig,
-                "{} says format {}; this program reads format {} and leaves the folder alone", file,
-                format, kFormat);
-  return {};
+  if (format < 1 || format > newest_format(kind))
+    return fail(
+        ErrorCode::kConfig,
+        "{} says format {}; this program reads formats up to {} and leaves the folder alone", file,
+        format, newest_format(kind));
+  return format;
 }
 
 Result<void> check_format(rocksdb::Env& env, const std::string& directory, std::string_view kind) {
   const std::string file = directory + "/TETRAD_FORMAT";
+  const std::string newest = fmt::format("tetrad {} format {}\n", kind, newest_format(kind));
   uint64_t size = 0;
   const rocksdb::Status found = env.GetFileSize(file, &size);
   if (!found.ok()) {
@@ -58,15 +63,16 @@ Result<void> check_format(rocksdb::Env& env, const std::string& directory, std::
     if (env.FileExists(directory + "/CURRENT").ok())
       return fail(ErrorCode::kConfig,
                   "{} holds a database but no TETRAD_FORMAT file: not one of Tetrad's", directory);
-    return make_format_file(env, directory, file,
-                            fmt::format("tetrad {} format {}\n", kind, kFormat));
+    return make_format_file(env, directory, file, newest);
   }
   if (size > kFormatFileBytesMax)
     return fail(ErrorCode::kCorruption, "{} has {} bytes: damaged", file, size);
   std::string text;
   const rocksdb::Status read = rocksdb::ReadFileToString(&env, file, &text);
   if (!read.ok()) return std::unexpected(error_of(read, "reading " + file));
-  return check_format_text(text, file, kind);
+  TETRAD_TRY(const int format, check_format_text(text, file, kind));
+  if (format == newest_format(kind)) return {};
+  return make_format_file(env, directory, file, newest);  // before anything is written in it
 }
 
 /// CreateDirIfMissing of every folder on the way.

@@ -7,6 +7,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_buffer_manager.h>
 
 #include "storage/engine/table_summary.h"
@@ -16,6 +17,7 @@ namespace tetrad::storage {
 namespace {
 
 constexpr int kMemtablesPerFlush = 4;
+constexpr size_t kDeletionsWindow = 4096;
 
 /// What holds for every database of ours: a quick open, a small idle footprint, checks everywhere.
 rocksdb::Options common_options() {
@@ -86,6 +88,10 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
   o.merge_operator = make_row_merge_operator(std::move(merges));
   o.compaction_filter_factory = make_tombstone_filter(std::move(filter));
   o.table_properties_collector_factories.push_back(make_table_summary_collector());
+
+  // A file half of which, somewhere, is deletions is compacted soon: reads have to pass over them.
+  o.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(kDeletionsWindow, kDeletionsWindow / 2));
 
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = shared.block_cache;

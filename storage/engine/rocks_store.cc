@@ -60,10 +60,8 @@ struct OpenedState {
   std::shared_ptr<RocksDatabase> database;
   std::shared_ptr<MergeReport> merges;
   std::shared_ptr<FilterState> filter;
-  BucketMarks marks;
   TablesKnown tables;
   std::set<uint32_t> retired;
-  bool contents_unknown = false;  // a file without its summary: every table may have everything
 };
 
 class RocksStore final : public Store {
@@ -78,7 +76,7 @@ class RocksStore final : public Store {
         lane_(lane),
         logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
-        turn_(state_.database, reactor, pool, lane, options, state_.marks, state_.tables, logger_),
+        turn_(state_.database, reactor, pool, lane, options, state_.tables, logger_),
         row_cache_(options.row_cache_bytes) {
     turn_.on_failure([this](const Error& error) {
       set_status({StoreState::kFailed, error.message});
@@ -100,35 +98,48 @@ class RocksStore final : public Store {
   void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (closed_) return done(closed_error());
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
-    const TableContents contents = contents_of(command.incarnation);
+    const TableContents contents = contents_of(command);
     const bool fixed = needs_snapshot(command, contents);
     const bool scans = command.is_range && command.count_only;
     std::shared_ptr<HeldSnapshot> snapshot;
     if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
     const uint64_t seen = turn_.written_through();
+    DeadRunList dead;
     if (!scans) {
-      RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr));
+      const DeadRunList* known = dead_runs_of(command);
+      RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr, known));
       auto result = read_partitions(view, command, contents);
       if (!view.gave_up()) {
         write_back(view.take_merged(), seen);
+        keep_dead(command, view.take_dead(), seen);
         return done(std::move(result));
       }
+      if (view.is_long()) watch_dead(command);
+      if (known != nullptr) dead = *known;
     }
     if (snapshot == nullptr) snapshot = std::make_shared<HeldSnapshot>(state_.database);
-    const auto merged = std::make_shared<std::vector<MergedValue>>();
+    struct Found {
+      ReadCommand command;
+      std::vector<MergedValue> merged;
+      DeadRunList dead;
+    };
+    const auto found = std::make_shared<Found>(Found{std::move(command), {}, std::move(dead)});
     in_readers(
         deadline,
-        [snapshot = std::move(snapshot), command = std::move(command), contents, merged,
+        [snapshot = std::move(snapshot), contents, found, walks = walks_rows(found->command),
          operands_max = options_.read_operands_max] {
-          RocksView files(snapshot->database().db(),
-                          {.snapshot = snapshot->get(), .operands_max = operands_max});
-          auto from_files = read_partitions(files, command, contents);
-          *merged = files.take_merged();
+          RocksView files(snapshot->database().db(), {.snapshot = snapshot->get(),
+                                                      .operands_max = operands_max,
+                                                      .dead = walks ? &found->dead : nullptr});
+          auto from_files = read_partitions(files, found->command, contents);
+          found->merged = files.take_merged();
+          found->dead = files.take_dead();
           return from_files;
         },
-        [this, alive = alive_, merged, seen,
+        [this, alive = alive_, found, seen,
          done = std::move(done)](Result<ReadResult> from_files) mutable {
-          if (*alive) write_back(std::move(*merged), seen);
+          if (*alive) write_back(std::move(found->merged), seen);
+          if (*alive && from_files) keep_dead(found->command, std::move(found->dead), seen);
           done(std::move(from_files));
         });
   }
@@ -136,12 +147,14 @@ class RocksStore final : public Store {
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
     if (closed_) return closed_error();
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
-    const TableContents contents = contents_of(command.incarnation);
+    const TableContents contents = contents_of(command);
     if (needs_snapshot(command, contents)) return std::nullopt;
-    RocksView view(db(), view_here(command, nullptr));
+    RocksView view(db(), view_here(command, nullptr, dead_runs_of(command)));
     auto end = read_partitions_into(view, command, contents, sink);
     if (view.gave_up()) return std::nullopt;
-    write_back(view.take_merged(), turn_.written_through());
+    const uint64_t seen = turn_.written_through();
+    write_back(view.take_merged(), seen);
+    keep_dead(command, view.take_dead(), seen);
     return end;
   }
 
@@ -165,7 +178,7 @@ class RocksStore final : public Store {
     if (closed_ || incarnation == kStoreIncarnation || is_retired(incarnation)) return;
     state_.retired.insert(incarnation.value);
     state_.filter->retire(incarnation);
-    state_.tables.erase(incarnation.value);
+    state_.tables.erase(incarnation);
     row_cache_.forget(keys_of_incarnation(incarnation).start);
     turn_.add_retired(incarnation);
     // Whole files go at once; what lies between keys of other tables goes when it is compacted.
@@ -179,7 +192,7 @@ class RocksStore final : public Store {
                     std::move_only_function<void(Result<ExportPage>)> done) override {
     if (closed_) return done(closed_error());
     if (is_retired(incarnation)) return done(retired_error(incarnation));
-    const SchemaVersion version{state_.tables[incarnation.value].schema_version};
+    const SchemaVersion version{state_.tables.at(incarnation).schema_version};
     in_maintenance<ExportPage>(
         0,
         [snapshot = std::make_shared<HeldSnapshot>(state_.database), incarnation, version, range,
@@ -211,9 +224,8 @@ class RocksStore final : public Store {
   }
 
   uint64_t dead_seen(TableIncarnation incarnation) override {
-    const auto table = state_.tables.find(incarnation.value);
-    const uint64_t dead = table == state_.tables.end() ? 0 : table->second.dead;
-    return dead + (state_.contents_unknown ? 1 : 0);
+    const TableKnowledge* table = state_.tables.find(incarnation);
+    return (table == nullptr ? 0 : table->dead) + (state_.tables.unknown() ? 1 : 0);
   }
 
   void flush(std::move_only_function<void(Result<void>)> done) override {
@@ -271,7 +283,8 @@ class RocksStore final : public Store {
   void on_status(StatusListener changed) override { status_changed_ = std::move(changed); }
 
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
-    return state_.marks.mark(bucket_of(incarnation, position));
+    const TableKnowledge* table = state_.tables.find(incarnation);
+    return table == nullptr ? kNoTimestamp : table->marks.mark(bucket_of(incarnation, position));
   }
 
   Result<void> close() override {
@@ -406,12 +419,41 @@ class RocksStore final : public Store {
         });
   }
 
+  static bool walks_rows(const ReadCommand& command) {
+    return !command.is_range && command.rows.empty() && command.live_only;
+  }
+  static Bytes prefix_of(const ReadCommand& command) {
+    Bytes prefix;
+    append_partition_prefix(prefix, command.incarnation, command.position, command.partition_key);
+    return prefix;
+  }
+  const DeadRunList* dead_runs_of(const ReadCommand& command) {
+    const DeadRuns& runs = turn_.dead_runs();
+    if (!walks_rows(command)) return nullptr;
+    const uint16_t bucket = bucket_of(command.incarnation, command.position);
+    return runs.knows(bucket) ? runs.find(prefix_of(command)) : nullptr;
+  }
+  void watch_dead(const ReadCommand& command) {
+    if (!walks_rows(command)) return;
+    const uint16_t bucket = bucket_of(command.incarnation, command.position);
+    turn_.dead_runs().watch(bucket, prefix_of(command), turn_.last_number(bucket));
+  }
+  /// `seen`: the mutations that the read saw.
+  void keep_dead(const ReadCommand& command, DeadRunList found, uint64_t seen) {
+    if (found.empty() || closed_) return;
+    watch_dead(command);
+    const Bytes prefix = prefix_of(command);
+    for (DeadRun& run : found) turn_.dead_runs().keep(prefix, std::move(run), seen);
+  }
+
   /// A view for a read on the loop.
-  RocksViewOptions view_here(const ReadCommand& command, const rocksdb::Snapshot* snapshot) {
+  RocksViewOptions view_here(const ReadCommand& command, const rocksdb::Snapshot* snapshot,
+                             const DeadRunList* dead) {
     RocksViewOptions options{.snapshot = snapshot,
                              .memory_only = true,
                              .steps_max = kInlineStepsMax,
-                             .operands_max = options_.read_operands_max};
+                             .operands_max = options_.read_operands_max,
+                             .dead = dead};
     if (!command.is_range && command.rows.empty()) {
       options.row_cache = &row_cache_;
       options.moment = {turn_.last_number(bucket_of(command.incarnation, command.position)),
@@ -423,14 +465,25 @@ class RocksStore final : public Store {
   /// In group mode another thread writes while this one reads.
   bool needs_snapshot(const ReadCommand& command, const TableContents& contents) const {
     const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
-                         !contents.range_tombstones;
+                         !contents.any_range_tombstones();
     return options_.sync == CommitLogSync::kGroup && !one_get;
   }
 
-  TableContents contents_of(TableIncarnation incarnation) const {
-    if (state_.contents_unknown) return {};
-    const auto table = state_.tables.find(incarnation.value);
-    return table == state_.tables.end() ? TableContents{false, false} : table->second.contents;
+  /// What there may be of the partition that is read.
+  TableContents contents_of(const ReadCommand& command) const {
+    const TableKnowledge* table = state_.tables.find(command.incarnation);
+    if (table == nullptr) {
+      TableContents all;
+      all.scattered_tombstones = true;
+      return state_.tables.unknown() ? all : TableContents::nothing();
+    }
+    TableContents contents = table->contents;
+    if (command.is_range) return contents;
+    const uint16_t bucket = bucket_of(command.incarnation, command.position);
+    const auto has = [&](TableMarks::Seen what) { return table->marks.has(bucket, what); };
+    contents.range_tombstones |= has(TableMarks::kRangeTombstones);
+    contents.straddling_tombstones |= has(TableMarks::kStraddlingTombstones);
+    return contents;
   }
 
   void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
@@ -536,7 +589,7 @@ Result<void> load_own_keys(OpenedState& state) {
       state.retired.insert(incarnation);
       state.filter->retire({incarnation});
     } else if (key == schema_version_key({incarnation}) && it->value().size() == 8) {
-      state.tables[incarnation].schema_version =
+      state.tables.at({incarnation}).schema_version =
           base::load_big_endian<uint64_t>(it->value().data());
     }
   }
@@ -549,21 +602,14 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
   rocksdb::TablePropertiesCollection files;
   const rocksdb::Status status = state.database->db().GetPropertiesOfAllTables(&files);
   if (!status.ok()) return std::unexpected(error_of(status, "reading table properties"));
-  TableSummary summary;
   for (const auto& [file, properties] : files) {
-    if (const auto joined = summary.join(properties->user_collected_properties); !joined) {
+    const auto joined = join_summary(properties->user_collected_properties, state.tables);
+    if (!joined) {
       logger.warn("table_without_summary file={} error=\"{}\"", file, joined.error().message);
-      summary.marks.raise_all_to_the_end();
-      state.contents_unknown = true;
+      state.tables.set_unknown();
     }
   }
-  if (!TETRAD_MUTANT(marks_not_restored)) state.marks = std::move(summary.marks);
-  for (const auto& [incarnation, counts] : summary.tables) {
-    TableContents& contents = state.tables[incarnation].contents;
-    contents.headers |= counts.headers > 0;
-    contents.range_tombstones |= counts.range_tombstones > 0;
-    state.tables[incarnation].dead = counts.dead;
-  }
+  for (const uint32_t incarnation : state.retired) state.tables.erase({incarnation});
   return {};
 }
 

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/engine/rocks_view.h"
 
+#include <cstring>
+
 #include <rocksdb/db.h>
+#include <rocksdb/perf_context.h>
+#include <rocksdb/perf_level.h>
 
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
 namespace {
 
+/// What one step of an iterator may pass over on the loop: deleted keys and older versions.
+constexpr uint64_t kSkippedHereMax = 500;
 constexpr size_t kMergedBytesMax = 64 << 10;  // of one read; compaction does the rest
 
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
@@ -17,7 +23,10 @@ rocksdb::ReadOptions read_options(const RocksViewOptions& options) {
   rocksdb::ReadOptions read;
   read.snapshot = options.snapshot;
   read.fill_cache = options.fill_cache;
-  if (options.memory_only) read.read_tier = rocksdb::kBlockCacheTier;
+  if (options.memory_only) {
+    read.read_tier = rocksdb::kBlockCacheTier;
+    read.max_skippable_internal_keys = kSkippedHereMax;
+  }
   return read;
 }
 
@@ -77,7 +86,7 @@ class RocksIterator final : public KeyIterator {
     if (view_.take_step()) return true;
     out_of_steps_ = true;
     valid_ = false;
-    view_.gave_up_ = true;
+    view_.gave_up_ = view_.is_long_ = true;
     return false;
   }
   void settle() {
@@ -86,8 +95,10 @@ class RocksIterator final : public KeyIterator {
       key_ = view_of(it_->key());
       value_ = view_of(it_->value());
       view_.see(key_, value_);
-    } else if (it_->status().IsIncomplete()) {
+    } else if (const rocksdb::Status status = it_->status(); status.IsIncomplete()) {
       view_.gave_up_ = true;
+      const char* why = status.getState();
+      if (why != nullptr && std::strstr(why, "skipped") != nullptr) view_.is_long_ = true;
     }
   }
 
@@ -101,8 +112,19 @@ class RocksIterator final : public KeyIterator {
 RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
     : db_(db), options_(options), state_(std::make_unique<State>()) {
   state_->read = read_options(options);
+  if (!counts_passed_over()) return;
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
+  passed_before_ = passed_over();
 }
-RocksView::~RocksView() = default;
+
+RocksView::~RocksView() {
+  if (counts_passed_over()) rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+}
+
+uint64_t RocksView::passed_over() const {
+  if (!counts_passed_over()) return 0;
+  return rocksdb::get_perf_context()->internal_delete_skipped_count - passed_before_;
+}
 
 void RocksView::see(BytesView key, BytesView value) {
   if (watch_.take_operands() <= options_.operands_max) [[likely]]

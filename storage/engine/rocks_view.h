@@ -29,6 +29,8 @@ struct RocksViewOptions {
   /// Rows of one partition are looked for here first. Null: they are not.
   RowCache* row_cache = nullptr;
   RowCache::Moment moment = {};
+  /// What is known of the partition's dead rows; null: nothing.
+  const DeadRunList* dead = nullptr;
 };
 
 /// A key that is worth being written as one value again, with that value.
@@ -42,8 +44,14 @@ class RocksView final : public KeyView {
   ~RocksView() override;
   Result<std::optional<BytesView>> get(BytesView key) override;
   std::unique_ptr<KeyIterator> iterate(Bounds bounds) override;
+  const DeadRunList* dead_runs() const override { return options_.dead; }
+  void found_dead(DeadRun run) override { dead_found_.push_back(std::move(run)); }
+  uint64_t passed_over() const override;
   /// The view gave up: read again with memory_only off, on the I/O pool.
   bool gave_up() const { return gave_up_; }
+  /// It was given up for its length, or for what it would have had to pass over.
+  bool is_long() const { return is_long_; }
+  DeadRunList take_dead() { return std::move(dead_found_); }
   /// As gave_up(), which it makes false: the next key is another matter.
   bool take_gave_up() { return std::exchange(gave_up_, false); }
   /// What of the values read took too many operands to join (rule 19); at most so much as may be
@@ -53,6 +61,8 @@ class RocksView final : public KeyView {
  private:
   friend class RocksIterator;
   struct State;  // rocksdb's read options and pinned value
+  /// On threads of the I/O pool only: it costs a little with every key.
+  bool counts_passed_over() const { return !options_.memory_only && options_.dead != nullptr; }
   bool take_step() { return ++steps_ <= options_.steps_max; }
   /// A value has been read.
   void see(BytesView key, BytesView value);
@@ -60,7 +70,9 @@ class RocksView final : public KeyView {
   rocksdb::DB& db_;
   const RocksViewOptions options_;
   uint64_t steps_ = 0;
-  bool gave_up_ = false;
+  bool gave_up_ = false, is_long_ = false;
+  DeadRunList dead_found_;
+  uint64_t passed_before_ = 0;
   MergeWatch watch_;
   std::vector<MergedValue> merged_;
   size_t merged_bytes_ = 0;

@@ -131,7 +131,7 @@ class Sweeper {
 
  private:
   struct Tombstones {
-    Bytes start;
+    Bytes place;
     Bytes set;  // as stored
   };
 
@@ -188,7 +188,7 @@ class Sweeper {
     TETRAD_TRY_VOID(take_covers(it));
     page().keys += 1 + tombstones_.size();
     // The place in the partition: a row's key, be it there or not, is behind it.
-    page().next.after.assign(key_of(KeyKind::kRangeTombstone, "\xFF"));
+    page().next.after.assign(key_of(KeyKind::kRangeTombstone, "\xFF\xFF\xFF"));
     return {};
   }
 
@@ -210,7 +210,8 @@ class Sweeper {
     for (const Tombstones& stored : tombstones_) {
       set.clear();
       TETRAD_TRY_VOID(decode_tombstone_set(stored.set, set));
-      for (const TombstoneEnd& e : set) views.push_back({stored.start, e.end, e.deletion});
+      TETRAD_TRY(const BytesView start, start_at_place(stored.place));
+      for (const TombstoneEnd& e : set) views.push_back({start, e.end, e.deletion});
     }
     steps_ = make_steps(std::move(views), header_.deletion);
     return {};
@@ -325,7 +326,7 @@ class Sweeper {
     TETRAD_TRY_VOID(decode_tombstone_set(stored.set, set));
     const SetLoss loss = covers_go ? sweep_set(set, header_.deletion, command_.bound) : SetLoss{};
     for (const TombstoneEnd& e : set) see_left(e.deletion);
-    const BytesView key = key_of(KeyKind::kRangeTombstone, stored.start);
+    const BytesView key = key_of(KeyKind::kRangeTombstone, stored.place);
     extent_.tombstones += set.size();
     if (!set.empty()) extent_.bytes += key.size() + stored.set.size();
     if (loss.dropped == 0) return {};

@@ -129,16 +129,20 @@ Result<void> check_mutation(const Mutation& mutation) {
 }
 
 std::vector<std::pair<Bytes, Bytes>> tombstone_values(const Mutation& mutation) {
-  std::map<BytesView, std::vector<TombstoneEnd>> sets;
-  for (const RangeTombstone& tombstone : mutation.range_tombstones)
-    if (!tombstone.range.empty())
-      sets[tombstone.range.start].push_back({tombstone.range.end, tombstone.deletion});
+  std::map<Bytes, std::vector<TombstoneEnd>> sets;
+  for (const RangeTombstone& tombstone : mutation.range_tombstones) {
+    const ClusteringRange& range = tombstone.range;
+    if (range.empty() || range.start.starts_with(kStraddlingPlace)) continue;
+    Bytes place;
+    append_tombstone_place(range.start, range.end, place);
+    sets[std::move(place)].push_back({range.end, tombstone.deletion});
+  }
   std::vector<std::pair<Bytes, Bytes>> values;
-  for (auto& [start, set] : sets) {
+  for (auto& [place, set] : sets) {
     reduce_tombstone_set(set);
     Bytes value;
     encode_tombstone_set(set, value);
-    values.emplace_back(Bytes(start), std::move(value));
+    values.emplace_back(place, std::move(value));
   }
   return values;
 }

@@ -23,8 +23,8 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
 /// kInvalid.
 Result<void> check_mutation(const Mutation& mutation);
 
-/// The range tombstones of a mutation as values of keys: (start bound, encoded set), each start
-/// once, ascending. Empty ranges are left out.
+/// The range tombstones of a mutation as values of keys: (place, encoded set), each place once,
+/// ascending. Ranges without a key are left out.
 std::vector<std::pair<Bytes, Bytes>> tombstone_values(const Mutation& mutation);
 
 }  // namespace tetrad::storage

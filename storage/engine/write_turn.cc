@@ -9,6 +9,7 @@
 #include "base/data_mutants.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/value_merge.h"
+#include "storage/row/range_tombstones.h"
 
 namespace tetrad::storage {
 namespace {
@@ -91,13 +92,12 @@ struct WriteTurn::GroupJob {
 
 WriteTurn::WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor,
                      base::IoPool& pool, uint32_t lane, const StoreOptions& options,
-                     BucketMarks& marks, TablesKnown& tables, Logger logger)
+                     TablesKnown& tables, Logger logger)
     : database_(std::move(database)),
       reactor_(reactor),
       pool_(pool),
       lane_(lane),
       options_(options),
-      marks_(marks),
       tables_(tables),
       logger_(std::move(logger)),
       alive_(std::make_shared<bool>(true)),
@@ -152,7 +152,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
   if (!facts) return done(std::unexpected(facts.error()));
 
   rocksdb::WriteBatch& writes = current_->writes;
-  TableKnowledge& table = tables_[mutation.incarnation.value];
+  TableKnowledge& table = tables_.at(mutation.incarnation);
   if (mutation.schema_version.value > table.schema_version) {
     table.schema_version = mutation.schema_version.value;
     Bytes version;
@@ -187,15 +187,21 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
   }
   if (!mutation.range_tombstones.empty()) {
     for (const auto& [start, set] : tombstone_values(mutation)) {
-      table.contents.range_tombstones = true;
+      using Seen = TableMarks::Seen;
+      const bool straddles = start.starts_with(kStraddlingPlace);
+      table.marks.see(bucket, straddles ? Seen::kStraddlingTombstones : Seen::kRangeTombstones,
+                      tables_.budget());
       writes.Merge(key_of(KeyKind::kRangeTombstone, start), set);
       ++figures_.merges;
     }
   }
+  const bool may_revive = dead_runs_.knows(bucket);
   for (size_t i = 0; i < mutation.rows.size(); ++i) {
     const RowChange& row = mutation.rows[i];
+    if (may_revive && facts_[i].may_live) [[unlikely]]
+      dead_runs_.note(BytesView(key_).substr(0, prefix_bytes), row.clustering_key, next_number_);
     const rocksdb::Slice key = key_of(KeyKind::kRow, row.clustering_key);
-    if (may_put && row.complete && marks_.may_put(bucket, facts_[i])) {
+    if (may_put && row.complete && table.marks.may_put(bucket, facts_[i])) {
       writes.Put(key, row.record);
       ++figures_.puts;
     } else {
@@ -206,8 +212,10 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
   if (watched) [[unlikely]]
     watches_.note(bucket, facts->oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
-  if (!merged || !TETRAD_MUTANT(ingest_keeps_marks)) marks_.raise(bucket, facts->latest_us);
-  if (facts->has_deletion) marks_.see_row_tombstone(bucket);
+  if (!merged || !TETRAD_MUTANT(ingest_keeps_marks))
+    table.marks.raise(bucket, facts->latest_us, tables_.budget());
+  if (facts->has_deletion)
+    table.marks.see(bucket, TableMarks::Seen::kRowTombstones, tables_.budget());
   current_->done.push_back(std::move(done));
   begin_turn();
 }

@@ -16,26 +16,18 @@
 
 #include "base/io_pool.h"
 #include "base/reactor.h"
-#include "storage/engine/bucket_marks.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/rocks_database.h"
 #include "storage/engine/rocks_view.h"
 #include "storage/engine/store.h"
 #include "storage/engine/sweep.h"
+#include "storage/engine/tables_known.h"
 
 namespace rocksdb {
 class WriteBatch;
 }
 
 namespace tetrad::storage {
-
-/// What the store knows of its tables.
-struct TableKnowledge {
-  TableContents contents{false, false};
-  uint64_t schema_version = 0;  // the newest a mutation has named
-  uint64_t dead = 0;            // tombstones, and what has a TTL, ever written; 0: there are none
-};
-using TablesKnown = std::unordered_map<uint32_t, TableKnowledge>;  // by incarnation
 
 /// Keys of the store's own.
 Bytes retired_key(TableIncarnation incarnation);
@@ -49,8 +41,7 @@ class WriteTurn {
 
   /// All references outlive this. `lane` of the commit threads is this store's alone.
   WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
-            uint32_t lane, const StoreOptions& options, BucketMarks& marks, TablesKnown& tables,
-            Logger logger);
+            uint32_t lane, const StoreOptions& options, TablesKnown& tables, Logger logger);
   ~WriteTurn();
   WriteTurn(const WriteTurn&) = delete;
   WriteTurn& operator=(const WriteTurn&) = delete;
@@ -68,6 +59,7 @@ class WriteTurn {
   /// write itself: what was read before it is not put back.
   void replace(const std::vector<SweptKey>& keys);
   SweepWatches& watches() { return watches_; }
+  DeadRuns& dead_runs() { return dead_runs_; }
   /// Runs `then`, perhaps at once, when everything added so far is in RocksDB.
   void when_written(base::Callback then);
   /// Runs `then`, perhaps at once, when nothing is on its way to RocksDB: what is not there is in
@@ -113,7 +105,6 @@ class WriteTurn {
   base::IoPool& pool_;
   const uint32_t lane_;
   const StoreOptions options_;
-  BucketMarks& marks_;
   TablesKnown& tables_;
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
@@ -123,6 +114,7 @@ class WriteTurn {
   std::shared_ptr<GroupJob> in_flight_;
   std::vector<base::Callback> settled_;  // of when_settled(), that wait
   SweepWatches watches_;
+  DeadRuns dead_runs_;
   uint64_t next_number_ = 1;           // of a mutation, in the order of add()
   uint64_t written_through_ = 0;       // reads see all mutations up to this one
   std::vector<uint64_t> last_number_;  // by bucket: of its newest mutation

@@ -31,6 +31,25 @@ void append_step(TombstoneSteps& steps, BytesView start, BytesView end, const De
 
 }  // namespace
 
+bool is_of_one_prefix(BytesView start, BytesView end) {
+  return end.size() == start.size() + 1 && end.back() == '\xFF' && end.starts_with(start);
+}
+
+void append_tombstone_place(BytesView start, BytesView end, Bytes& out) {
+  if (!is_of_one_prefix(start, end)) {
+    const auto common = std::ranges::mismatch(start, end).in1 - start.begin();
+    out.push_back(kStraddlingPlace);
+    out.push_back(static_cast<char>(std::min<ptrdiff_t>(common, 255)));
+  }
+  out.append(start);
+}
+
+Result<BytesView> start_at_place(BytesView place) {
+  if (!place.starts_with(kStraddlingPlace)) return place;
+  if (place.size() < 2) return fail(ErrorCode::kCorruption, "a range tombstone at no place");
+  return place.substr(2);
+}
+
 void reduce_tombstone_set(std::vector<TombstoneEnd>& set) {
   if (TETRAD_MUTANT(tombstone_start_unique) && set.size() > 1)
     set.erase(set.begin(), set.end() - 1);

@@ -21,6 +21,15 @@ struct TombstoneEnd {
   friend bool operator==(const TombstoneEnd&, const TombstoneEnd&) = default;
 };
 
+/// Where a range tombstone lies in its partition, behind the kind's byte. Of all keys with one
+/// prefix, [p, p + 0xFF): at p. Of any other range: at kStraddlingPlace, u8 how many bytes start
+/// and end have in common (255: or more), start. No key begins with kStraddlingPlace.
+inline constexpr char kStraddlingPlace = '\xFF';
+bool is_of_one_prefix(BytesView start, BytesView end);
+void append_tombstone_place(BytesView start, BytesView end, Bytes& out);
+/// The start of what lies at `place`, a view into it. Errors: kCorruption.
+Result<BytesView> start_at_place(BytesView place);
+
 /// Sorts and drops every element that another one covers: longer or equal, and later or equal.
 /// What is left does not depend on the order of joining.
 void reduce_tombstone_set(std::vector<TombstoneEnd>& set);

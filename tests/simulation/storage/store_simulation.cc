@@ -470,7 +470,8 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(expired_forgotten),     TETRAD_MUTANT_ROW(retired_readable),
     TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(purge_ignores_newer),
     TETRAD_MUTANT_ROW(row_cache_never_stale), TETRAD_MUTANT_ROW(writes_back_blindly),
-    TETRAD_MUTANT_ROW(purge_ignores_late),
+    TETRAD_MUTANT_ROW(purge_ignores_late),    TETRAD_MUTANT_ROW(reach_forgotten),
+    TETRAD_MUTANT_ROW(dead_run_kept),         TETRAD_MUTANT_ROW(marks_not_inherited),
 };
 #undef TETRAD_MUTANT_ROW
 

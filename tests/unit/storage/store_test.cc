@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "storage/engine/bucket_marks.h"
 #include "storage/engine/value_merge.h"
 #include "tests/unit/storage/storage_rig.h"
 
@@ -283,46 +282,6 @@ TEST_CASE("bucket marks rise with what is applied and survive a restart") {
   }
 }
 
-TEST_CASE("marks survive their encoding, exactly while there are few") {
-  BucketMarks few, many;
-  for (int i = 0; i < 500; ++i) few.raise(static_cast<uint16_t>(i * 131), i - 200);
-  few.see_row_tombstone(7);
-  for (int i = 0; i < 65536; i += 2) many.raise(static_cast<uint16_t>(i), i);
-  for (int i = 0; i < 65536; i += 3) many.see_row_tombstone(static_cast<uint16_t>(i));
-  for (const BucketMarks* marks : {&few, &many}) {
-    BucketMarks joined;
-    REQUIRE(joined.join_marks(marks->encode_marks()).has_value());
-    REQUIRE(joined.join_row_tombstones(marks->encode_row_tombstones()).has_value());
-    bool exact = true, bound = true, same_flags = true;
-    for (int i = 0; i < 65536; ++i) {
-      const auto b = static_cast<uint16_t>(i);
-      exact &= joined.mark(b) == marks->mark(b);
-      bound &= joined.mark(b) >= marks->mark(b);
-      same_flags &= joined.has_row_tombstone(b) == marks->has_row_tombstone(b);
-    }
-    CHECK(exact == (marks == &few));
-    CHECK(bound);
-    CHECK(same_flags);
-    CHECK(marks->encode_marks().size() < 6000);
-    const Bytes cut = marks->encode_marks().substr(0, 3);
-    CHECK_FALSE(joined.join_marks(cut).has_value());
-  }
-}
-
-TEST_CASE("what was put is not put over something as new or under a row tombstone") {
-  BucketMarks marks;
-  const auto complete = *facts_of(inserted(50, "v"));
-  CHECK(marks.may_put(3, complete));
-  marks.raise(3, 50);
-  CHECK_FALSE(marks.may_put(3, complete));
-  CHECK(marks.may_put(3, *facts_of(inserted(51, "v"))));
-  marks.see_row_tombstone(3);
-  CHECK_FALSE(marks.may_put(3, *facts_of(inserted(51, "v"))));
-  CHECK_FALSE(marks.may_put(4, *facts_of(encoded(record_of({value_cell(1, 9, "v")})))));
-  CHECK_FALSE(
-      marks.may_put(4, *facts_of(encoded(record_of({value_cell(1, 9, "v")}, {9, 0, 0}, {8, 1})))));
-}
-
 TEST_CASE("a complete row of an older schema version does not wipe a newer column") {
   for (const auto& factory : both()) {
     StoreRig rig(factory);
@@ -554,7 +513,7 @@ TEST_CASE("a folder of another format or none of ours is refused and left alone"
   rig.close();
   const fs::path file = folder.path / "TETRAD_FORMAT";
   const Bytes good = read_file(file);
-  CHECK(good == "tetrad store format 1\n");
+  CHECK(good == "tetrad store format 2\n");
   const auto open = [&] { return rig.factory->open(rig.directory, rig.reactor, rig.pool); };
   for (size_t at = 0; at < good.size(); ++at) {
     Bytes flipped = good;
@@ -565,10 +524,11 @@ TEST_CASE("a folder of another format or none of ours is refused and left alone"
     CHECK((opened.error().code == ErrorCode::kCorruption ||
            opened.error().code == ErrorCode::kConfig));
   }
-  write_file(file, "tetrad store format 2\n");
+  write_file(file, "tetrad store format 3\n");
   CHECK(open().error().code == ErrorCode::kConfig);
   CHECK(open().error().message ==
-        file.string() + " says format 2; this program reads format 1 and leaves the folder alone");
+        file.string() +
+            " says format 3; this program reads formats up to 2 and leaves the folder alone");
   write_file(file, "tetrad local log format 1\n");
   CHECK(open().error().code == ErrorCode::kCorruption);
   fs::remove(file);

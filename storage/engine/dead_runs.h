@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where partitions have nothing but dead rows: the front of a queue is read past once, not by each
+// read. A run of clustering keys is known from a read that walked it; it stays dead until a row in
+// it is written that may live, which WriteTurn tells. Belongs to the store's thread; no lock.
+#pragma once
+
+#include <bitset>
+#include <deque>
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+#include "base/bytes.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+
+/// A read with this time or a later one finds no live row with start <= clustering key < end.
+struct DeadRun {
+  Bytes start, end;
+  int64_t now_s = 0;
+};
+/// Ascending, disjoint.
+using DeadRunList = std::vector<DeadRun>;
+/// The run that a key lies in, for a read at `now_s`; null if none.
+const DeadRun* dead_run_at(const DeadRunList& runs, BytesView key, int64_t now_s);
+
+class DeadRuns {
+ public:
+  /// False: nothing is known of the bucket's partitions.
+  bool knows(uint16_t bucket) const { return buckets_.test(bucket); }
+  /// Null: nothing is known of the partition whose keys begin so.
+  const DeadRunList* find(BytesView prefix) const;
+
+  /// From now on writes to the partition are noted. `newest`: the number of its bucket's last one.
+  void watch(uint16_t bucket, BytesView prefix, uint64_t newest);
+  /// A read that saw all mutations up to `seen` has walked it. Kept only if it is known what came
+  /// since.
+  void keep(BytesView prefix, DeadRun run, uint64_t seen);
+  /// Of mutation `number`: a row that may live.
+  void note(BytesView prefix, BytesView clustering_key, uint64_t number);
+  size_t size() const { return partitions_.size(); }
+
+ private:
+  struct Partition {
+    Bytes prefix;
+    uint16_t bucket = 0;
+    DeadRunList runs;
+    /// The last rows written, with all after this mutation.
+    std::deque<std::pair<uint64_t, Bytes>> rows;
+    uint64_t rows_after = 0;
+  };
+  using Partitions = std::list<Partition>;  // the last used first
+  static constexpr size_t kPartitionsMax = 1024, kRunsMax = 8, kRowsMax = 64;
+  static constexpr size_t kKeyBytesMax = 1024;  // of a run's bounds
+
+  static void cut(DeadRunList& runs, BytesView key);
+  static void join(DeadRunList& runs, DeadRun run);
+
+  Partitions partitions_;
+  std::unordered_map<BytesView, Partitions::iterator> by_prefix_;  // keys: views of prefix
+  std::bitset<kBucketCount> buckets_;
+};
+
+}  // namespace tetrad::storage

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a store knows of its tables without reading them.
+#pragma once
+
+#include <unordered_map>
+
+#include "storage/engine/partition_reader.h"
+#include "storage/engine/table_marks.h"
+
+namespace tetrad::storage {
+
+struct TableKnowledge {
+  /// Of range tombstones: whether a file of before may hold some; else the marks know.
+  TableContents contents = TableContents::nothing();
+  TableMarks marks;
+  uint64_t schema_version = 0;  // the newest a mutation has named
+  uint64_t dead = 0;            // tombstones, and what has a TTL, ever written; 0: there are none
+};
+
+class TablesKnown {
+ public:
+  /// Made when it is asked for.
+  TableKnowledge& at(TableIncarnation incarnation) {
+    const auto [table, is_new] = tables_.try_emplace(incarnation.value);
+    if (is_new && unknown_) forget_what_is_not(table->second);
+    return table->second;
+  }
+  const TableKnowledge* find(TableIncarnation incarnation) const {
+    const auto table = tables_.find(incarnation.value);
+    return table == tables_.end() ? nullptr : &table->second;
+  }
+  void erase(TableIncarnation incarnation) {
+    const auto table = tables_.find(incarnation.value);
+    if (table == tables_.end()) return;
+    table->second.marks.release(budget_);
+    tables_.erase(table);
+  }
+  MarkBudget& budget() { return budget_; }
+
+  /// There is a file without its summary: every table may have everything.
+  void set_unknown() {
+    unknown_ = true;
+    for (auto& [incarnation, table] : tables_) forget_what_is_not(table);
+  }
+  bool unknown() const { return unknown_; }
+
+ private:
+  static void forget_what_is_not(TableKnowledge& table) {
+    table.contents = {};
+    table.contents.scattered_tombstones = true;
+    table.marks.raise_all_to_the_end();
+  }
+
+  std::unordered_map<uint32_t, TableKnowledge> tables_;
+  MarkBudget budget_;
+  bool unknown_ = false;
+};
+
+}  // namespace tetrad::storage
