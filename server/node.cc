@@ -512,10 +512,6 @@ void NodeImpl::register_store_metrics() {
             &storage::StoreStatistics::values_written_back);
     gauge("tetrad_storage_block_cache_bytes", "Bytes of blocks in the cache, which stores share.",
           &storage::StoreStatistics::cache_bytes);
-    gauge("tetrad_storage_pending_compaction_bytes", "Bytes that compactions have yet to rewrite.",
-          &storage::StoreStatistics::pending_compaction_bytes);
-    gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.",
-          &storage::StoreStatistics::writes_stopped);
   }
 }
 
