@@ -272,6 +272,7 @@ int string_format(lua_State* state) {
     if (i == std::string_view::npos) break;
     if (format[i] == 'p') return luaL_error(state, "invalid conversion '%%p' to 'format'");
   }
+  charge(state, format.size() / 16);
   const int count = lua_gettop(state);
   for (int i = 2; i <= count; ++i) {
     const int type = lua_type(state, i);
@@ -309,13 +310,25 @@ int charged_sort(lua_State* state) {
   const uint64_t size = lua_rawlen(state, 1);
   uint64_t rounds = 1;
   while ((size >> rounds) != 0) ++rounds;
-  charge(state, size * rounds * 4);
+  charge(state, size * rounds * (4 + meter_of(state).longest_string / 256));
   return call_original(state);
 }
 
 void charge_range(lua_State* state, lua_Integer first, lua_Integer last) {
   if (first > last) return;
   charge(state, static_cast<uint64_t>(last) - static_cast<uint64_t>(first));
+}
+
+/// So many values come out at once. One instruction may copy all of them, as it may compare two
+/// long strings.
+void charge_results(lua_State* state, lua_Integer first, lua_Integer last) {
+  if (first > last) return;
+  constexpr uint64_t kResultsMax = 8000, kValueBytes = 16;
+  const uint64_t count = static_cast<uint64_t>(last) - static_cast<uint64_t>(first) + 1;
+  if (count > kResultsMax || count == 0) luaL_error(state, "too many results to unpack");
+  charge(state, count);
+  LuaMeter& meter = meter_of(state);
+  meter.longest_string = std::max<size_t>(meter.longest_string, count * kValueBytes);
 }
 
 int charged_move(lua_State* state) {
@@ -332,14 +345,38 @@ int charged_concat(lua_State* state) {
 
 int charged_unpack(lua_State* state) {
   luaL_checktype(state, 1, LUA_TTABLE);
-  charge_range(state, luaL_optinteger(state, 2, 1),
-               luaL_optinteger(state, 3, static_cast<lua_Integer>(lua_rawlen(state, 1))));
+  charge_results(state, luaL_optinteger(state, 2, 1),
+                 luaL_optinteger(state, 3, static_cast<lua_Integer>(lua_rawlen(state, 1))));
   return call_original(state);
 }
 
 /// Library functions over strings: for the bytes they look at.
 int charged_by_text(lua_State* state) {
   charge(state, check_text(state, 1).size() / 64);
+  return call_original(state);
+}
+
+/// byte, codepoint: a value for each byte from one place to another, at most.
+int charged_by_places(lua_State* state) {
+  const auto size = static_cast<lua_Integer>(check_text(state, 1).size());
+  const lua_Integer first = luaL_optinteger(state, 2, 1);
+  lua_Integer last = luaL_optinteger(state, 3, first);
+  if (last < 0) last = std::max<lua_Integer>(size + last + 1, 0);
+  const lua_Integer from = first < 0 ? std::max<lua_Integer>(size + first + 1, 1) : first;
+  charge_results(state, from, std::min(last, size));
+  return call_original(state);
+}
+
+/// pack, packsize, unpack: every character of the format is a step and may be a value.
+int charged_by_format(lua_State* state) {
+  const size_t size = check_text(state, 1).size();
+  charge_results(state, 1, static_cast<lua_Integer>(size));
+  return call_original(state);
+}
+
+/// tonumber: a text is read to its end.
+int charged_tonumber(lua_State* state) {
+  if (lua_type(state, 1) == LUA_TSTRING) charge(state, check_text(state, 1).size() / 8);
   return call_original(state);
 }
 
@@ -403,6 +440,7 @@ int basic_pairs(lua_State* state) {
       size_t size = 0;
       const char* text = lua_tolstring(state, -1, &size);
       key.text = {text, size};
+      charge(state, size / 16);
     } else if (key.type == LUA_TBOOLEAN) {
       key.is_integer = true;
       key.integer = lua_toboolean(state, -1);
@@ -474,9 +512,9 @@ void push_string_library(lua_State* state) {
   set(state, "gsub", string_gsub);
   set(state, "rep", string_rep);
   wrap(state, "format", string_format);
-  for (const char* name : {"upper", "lower", "reverse", "unpack", "byte"}) {
-    wrap(state, name, charged_by_text);
-  }
+  for (const char* name : {"upper", "lower", "reverse"}) wrap(state, name, charged_by_text);
+  for (const char* name : {"pack", "packsize", "unpack"}) wrap(state, name, charged_by_format);
+  wrap(state, "byte", charged_by_places);
   // ("x"):upper() finds the same functions.
   lua_pushliteral(state, "");
   lua_getmetatable(state, -1);
@@ -508,9 +546,8 @@ void push_math_library(lua_State* state) {
 
 void push_utf8_library(lua_State* state) {
   luaL_requiref(state, "utf8", luaopen_utf8, 0);
-  for (const char* name : {"len", "offset", "codepoint", "codes"}) {
-    wrap(state, name, charged_by_text);
-  }
+  for (const char* name : {"len", "offset", "codes"}) wrap(state, name, charged_by_text);
+  wrap(state, "codepoint", charged_by_places);
   seal(state);
 }
 
@@ -536,6 +573,7 @@ void push_library(lua_State* state) {
     lua_setfield(state, -3, name);
   }
   lua_pop(state, 1);
+  wrap(state, "tonumber", charged_tonumber);
   set(state, "pairs", basic_pairs);
   set(state, "tostring", basic_tostring);
   push_string_library(state);

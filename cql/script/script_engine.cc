@@ -21,6 +21,12 @@ constexpr int kInstructionsPerCount = 1000;
 constexpr size_t kStringBytesMax = 1u << 20;
 /// Memory that is written costs as well.
 constexpr uint64_t kBytesPerStep = 64;
+/// Of what is compiled, in one piece.
+constexpr size_t kBodyBytesMax = 256u << 10;
+/// Of long strings, compared in one instruction.
+constexpr uint64_t kBytesPerInstruction = 1024;
+/// The key of a script is made and looked up at each call.
+constexpr uint64_t kKeyBytesPerStep = 8;
 /// What compiled functions may hold between calls.
 constexpr size_t kIdleBytesMax = 32u << 20;
 
@@ -62,6 +68,9 @@ std::string error_text(lua_State* state) {
 }
 
 }  // namespace
+
+// Of what compiled() makes.
+constexpr lua_Integer kFunctionField = 1, kLongestField = 2;
 
 struct ScriptEngine::Call {
   ScriptEngine* engine;
@@ -111,7 +120,8 @@ void* ScriptEngine::allocate(void* user, void* block, size_t old_size, size_t ne
 }
 
 void ScriptEngine::on_count(lua_State* state, lua_Debug*) {
-  charge(state, kInstructionsPerCount * (1 + meter_of(state).longest_string / 4096));
+  charge(state,
+         kInstructionsPerCount * (1 + meter_of(state).longest_string / kBytesPerInstruction));
 }
 
 Result<void> ScriptEngine::open() {
@@ -139,7 +149,8 @@ Result<void> ScriptEngine::open() {
   return {};
 }
 
-/// The reference of the compiled script; in a protected call.
+/// The reference of the compiled script and the length of its longest constant, in a table; in a
+/// protected call.
 int ScriptEngine::compiled(const Script& script) {
   std::string key = script.key();
   if (const auto found = functions_.find(key); found != functions_.end()) {
@@ -151,6 +162,13 @@ int ScriptEngine::compiled(const Script& script) {
   if (luaL_loadbufferx(state_, source.data(), source.size(), chunk.c_str(), "t") != LUA_OK) {
     lua_error(state_);
   }
+  // So far nothing but the text has been read.
+  const auto longest = static_cast<lua_Integer>(meter_.longest_string);
+  lua_createtable(state_, 2, 0);
+  lua_rotate(state_, -2, 1);
+  lua_rawseti(state_, -2, kFunctionField);
+  lua_pushinteger(state_, longest);
+  lua_rawseti(state_, -2, kLongestField);
   const int reference = luaL_ref(state_, LUA_REGISTRYINDEX);
   by_use_.push_front(key);
   functions_.emplace(std::move(key), Compiled{reference, by_use_.begin()});
@@ -167,6 +185,13 @@ int ScriptEngine::run(lua_State* state) {
   auto& call = *static_cast<Call*>(lua_touserdata(state, 1));
   const Script& script = *call.script;
   lua_rawgeti(state, LUA_REGISTRYINDEX, call.engine->compiled(script));
+  lua_rawgeti(state, -1, kLongestField);
+  LuaMeter& meter = meter_of(state);
+  meter.longest_string =
+      std::max(meter.longest_string, static_cast<size_t>(lua_tointeger(state, -1)));
+  lua_pop(state, 1);
+  lua_rawgeti(state, -1, kFunctionField);
+  lua_remove(state, -2);
   lua_newtable(state);
   lua_rawgeti(state, LUA_REGISTRYINDEX, call.engine->library_);
   lua_setmetatable(state, -2);
@@ -187,6 +212,7 @@ Result<OptionalBytes> ScriptEngine::call(const Script& script,
   meter_.steps_left = limits_.steps_max;
   meter_.bytes_max = meter_.bytes + limits_.memory_bytes_max;
   meter_.longest_string = 0;
+  meter_.steps_left -= std::min<uint64_t>(meter_.steps_left, script.body.size() / kKeyBytesPerStep);
   Call call{this, &script, arguments};
   lua_pushcfunction(state_, run);
   lua_pushlightuserdata(state_, &call);
@@ -208,6 +234,10 @@ Result<OptionalBytes> ScriptEngine::call(const Script& script,
 }
 
 Result<void> ScriptEngine::check(const Script& script) {
+  if (script.body.size() > kBodyBytesMax) {
+    return fail(ErrorCode::kInvalid, "The body of a function has {} bytes, at most {}",
+                script.body.size(), kBodyBytesMax);
+  }
   for (const std::string& name : script.argument_names) {
     if (!is_lua_name(name)) {
       return fail(ErrorCode::kInvalid, "Argument name '{}' is no name in Lua", name);

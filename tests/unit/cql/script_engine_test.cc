@@ -114,6 +114,43 @@ TEST_CASE("errors of Lua say where") {
   CHECK(run("return '\\xff'", "text").starts_with("error: "));
 }
 
+TEST_CASE("long texts cost what their comparison takes, constants as well") {
+  const std::string constants = "local x, y = '" + std::string(400'000, 'x') + "', '" +
+                                std::string(400'000, 'x') + "y' local n = 0 ";
+  const std::string compares = "if x < y then n = n + 1 end end return n";
+  ScriptEngine engine{ScriptLimits()};
+  CHECK(run(engine, constants + "for i = 1, 100 do " + compares) == "100");
+  // Compiled before or not.
+  for (int i = 0; i < 2; ++i) {
+    CHECK(run(engine, constants + "for i = 1, 20000 do " + compares) ==
+          "error: the function does too much work");
+  }
+  CHECK(run(engine, "local n = 0 for i = 1, 20000 do n = n + 1 end return n") == "20000");
+}
+
+TEST_CASE("library functions are charged for what they read") {
+  const std::string number = "local s = string.rep('1', 1000000) ";
+  CHECK(run(number + "return #tostring(tonumber(s)) > 0 and 1 or 0") == "1");
+  CHECK(fails(number + "for i = 1, 100 do tonumber(s) end return 1"));
+  CHECK(run("return string.packsize('i4i4')") == "8");
+  CHECK(run("return string.unpack('>I2', string.pack('>I2', 513))") == "513");
+  CHECK(fails("return string.packsize(string.rep('i4', 300000))"));
+  CHECK(
+      fails("local t = {} local s = string.rep('x', 500000) for i = 1, 10 do t[i] = s .. i end "
+            "for i = 1, 100 do table.sort(t) end return 1"));
+  CHECK(run("local t = {} for i = 1, 100 do t[i] = i end return select('#', table.unpack(t))") ==
+        "100");
+  CHECK(fails("local t = {} for i = 1, 10000 do t[i] = i end return select('#', table.unpack(t))"));
+  CHECK(fails("return select('#', string.byte(string.rep('x', 10000), 1, -1))"));
+  CHECK(run("return string.byte('abc', -1)") == "99");
+  CHECK(run("return select('#', string.byte('abc', 1, -1))") == "3");
+  // One instruction copies all arguments.
+  CHECK(
+      fails("local function f(...) local n = 0 for i = 1, 100000 do n = n + select('#', ...) end "
+            "return n end local t = {} for i = 1, 8000 do t[i] = i end "
+            "return f(table.unpack(t))"));
+}
+
 TEST_CASE("what does not compile is refused") {
   Script bad = script("return (");
   const auto checked = ScriptEngine::check(bad);
