@@ -79,6 +79,11 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   cql::QueryProcessorOptions query = serving.query;
   query.throughput = &data->throughput();
   query.work_lane += number;
+  query.work_random = base::Random(os_random);
+  query.request_bytes_max = serving.limits.shard_request_bytes_max;
+  stalls = std::make_unique<StallWatch>(logger.named(fmt::format("shard-{}", number)));
+  reactor.set_watch(stalls.get());
+  query.watch = stalls.get();
   processor = std::make_unique<cql::QueryProcessor>(reactor, random, data->coordinator(), meta,
                                                     *virtual_tables, std::move(query), logger);
   events = std::make_unique<EventHub>(meta);
@@ -120,6 +125,8 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
                     [&c] { return static_cast<double>(c.open_now()); });
   metrics.add_gauge("tetrad_server_requests_in_flight", "Requests being worked on.", shard,
                     [&c] { return static_cast<double>(c.in_flight_now()); });
+  metrics.add("tetrad_loop_stall_seconds", "Turns of the event loop: how long others waited.",
+              shard, stalls->turns());
   const cql::QueryMetrics& q = processor->metrics();
   const auto of_verb = [&](const char* verb, const cql::QueryMetrics::Verb& of) {
     const std::string labels = fmt::format("{},verb=\"{}\"", shard, verb);

@@ -31,7 +31,10 @@ struct ShardServing {
 struct Shard {
   Shard(uint32_t number_of_it, AsioReactor& its_reactor)
       : number(number_of_it), reactor(its_reactor), random(os_random) {}
-  ~Shard() { stop_serving(); }
+  ~Shard() {
+    stop_serving();
+    reactor.set_watch(nullptr);
+  }
 
   /// Needs `data`. `meta` is the shard's own.
   void prepare_serving(replication::MetaService& meta, const ShardServing& serving,
@@ -45,6 +48,7 @@ struct Shard {
 
   const uint32_t number;
   AsioReactor& reactor;
+  std::unique_ptr<StallWatch> stalls;
   base::Random random;
   std::unique_ptr<storage::LocalLog> log, hint_log;  // the first shard's are the logs themselves
   std::unique_ptr<storage::Store> store;

@@ -10,8 +10,6 @@ namespace {
 
 /// Statements of more tokens are bound off the loop.
 constexpr size_t kTokensOnLoopMax = 4096;
-/// No values of a smaller request take long.
-constexpr size_t kBytesOnLoop = 16u << 10;
 
 /// What both threads know of one call.
 class Job {

@@ -19,11 +19,11 @@ class OffLoop {
   /// `pool` outlives it; null: all is done on the loop, at once. `evaluation_lane`: the shard's
   /// own.
   OffLoop(base::Reactor& reactor, base::IoPool* pool, uint32_t evaluation_lane,
-          ScriptLimits script_limits, uint64_t seed)
+          ScriptLimits script_limits, const base::Random& random)
       : reactor_(reactor),
         pool_(pool),
         evaluation_lane_(evaluation_lane),
-        random_(seed),
+        random_(random),
         scripts_(script_limits) {}
 
   /// Of the calls of one lane one runs at a time: what they need meanwhile is needed once. `work`,
@@ -48,6 +48,8 @@ class OffLoop {
 
 /// Calls of user-defined functions, each of which may take milliseconds.
 constexpr size_t kUserCallsOnLoopMax = 4;
+/// No values of a smaller request take long.
+constexpr size_t kBytesOnLoop = 16u << 10;
 
 /// Whether binding the values, or making mutations of them, may take longer than a piece of work on
 /// the loop.

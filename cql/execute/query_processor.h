@@ -12,6 +12,7 @@
 
 #include "base/io_pool.h"
 #include "base/log.h"
+#include "base/loop_watch.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
@@ -42,9 +43,14 @@ struct QueryProcessorOptions {
   /// the shard's lane. Null: there is no such place.
   base::IoPool* work_pool = nullptr;
   uint32_t work_lane = 0x574F524B;
+  /// Of evaluations there; unset: one is made of the shard's.
+  std::optional<base::Random> work_random = {};
   replication::ThroughputGate* throughput = nullptr;  // outlives it; null: nothing is limited
   bool tells_charge = false;                          // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 16u << 10;
+  base::LoopWatch* watch = nullptr;  // outlives it; null: nobody watches
+  /// Of all requests in flight on the shard, with what they hold beside their bodies.
+  uint64_t request_bytes_max = 1u << 30;
 };
 
 struct QueryMetrics {
@@ -79,6 +85,10 @@ class QueryProcessor {
   const base::Counter& traces_dropped() const { return traces_.dropped(); }
   /// Outlives all tasks of process().
   AnswerBudget& answers() { return answers_; }
+  /// Of requests in flight, beside their bodies.
+  uint64_t held_bytes() const { return held_bytes_; }
+  /// Estimated, of all statements that have been executed: what a turn of the loop was used for.
+  uint64_t worked_ns() const { return worked_ns_; }
 
  private:
   struct Prepared {
@@ -91,6 +101,20 @@ class QueryProcessor {
     uint64_t bytes = 0;  // estimated
   };
   struct Answer;
+  /// The memory of a request in flight, estimated, beside its body.
+  class Held {
+   public:
+    explicit Held(QueryProcessor& processor) : processor_(processor) {}
+    ~Held() { processor_.held_bytes_ -= bytes_; }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    /// Errors: kOverloaded, unless no other request holds much.
+    Result<void> set(uint64_t bytes);
+
+   private:
+    QueryProcessor& processor_;
+    uint64_t bytes_ = 0;
+  };
   /// What goes along with a request on its way.
   struct Notes {
     std::vector<std::string> warnings;  // for the client
@@ -98,6 +122,7 @@ class QueryProcessor {
     RequestCharge charge;
     std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
     size_t request_bytes = 0;
+    Held* held = nullptr;
   };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
@@ -124,6 +149,9 @@ class QueryProcessor {
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
   /// prepare_text() that holds up nobody when the text is large. `text` outlives the task.
   Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace);
+  void watch(BytesView id, BytesView text) {
+    if (options_.watch != nullptr) options_.watch->begin(id, text);
+  }
   /// Null: it is not known, or means something else by now.
   Prepared* find_current(BytesView id);
   /// One that find_current() has not found: prepared once more from its text, or from that of
@@ -149,6 +177,7 @@ class QueryProcessor {
   std::unordered_map<Bytes, std::unique_ptr<Prepared>> prepared_;
   std::list<Prepared*> by_use_;  // front: used last
   uint64_t prepared_bytes_ = 0;
+  uint64_t held_bytes_ = 0, worked_ns_ = 0;
   QueryMetrics metrics_;
   TraceStore traces_;
   std::shared_ptr<void> subscription_;

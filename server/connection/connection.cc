@@ -10,7 +10,9 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr int kRequestsPerStepMax = 128;
+constexpr uint64_t kBytesPerStepMax = 32u << 10;  // texts are parsed, values bound
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
+constexpr uint64_t kSmallRequestBytes = 16u << 10;
 constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
@@ -108,9 +110,13 @@ void Connection::go_on_if_paused() {
 void Connection::take_requests() {
   if (taking_ || yielded_) return;
   taking_ = true;
+  const uint64_t worked_ns = context_.processor.worked_ns();
+  uint64_t bytes = 0;
   for (int taken = 0; (phase_ == Phase::kNew || phase_ == Phase::kReady) && !must_pause();
        ++taken) {
-    if (taken == kRequestsPerStepMax) {  // other clients come in between
+    if (taken == kRequestsPerStepMax || bytes > kBytesPerStepMax ||
+        context_.processor.worked_ns() - worked_ns > cql::WorkMeter::kTurnNs) {
+      // Other clients come in between.
       yielded_ = true;
       context_.reactor.post([self = shared_from_this()] {
         self->yielded_ = false;
@@ -123,6 +129,7 @@ void Connection::take_requests() {
     using Kind = cql::Incoming::Kind;
     if (incoming.kind == Kind::kNeedMore) break;
     if (incoming.kind == Kind::kEnvelope) {
+      bytes += incoming.envelope.body.size();
       take(std::move(incoming.envelope));
       continue;
     }
@@ -191,7 +198,9 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   const uint64_t bytes = envelope.body.size();
-  if (context_.request_bytes_in_flight + bytes > context_.limits.shard_request_bytes_max) {
+  // Small requests find room beside what large ones hold.
+  const uint64_t held = bytes > kSmallRequestBytes ? context_.processor.held_bytes() : 0;
+  if (context_.request_bytes_in_flight + held + bytes > context_.limits.shard_request_bytes_max) {
     context_.metrics.overloaded.add();
     refuse(envelope, Error(ErrorCode::kOverloaded,
                            "Too many bytes of requests in flight on this node; try again"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/runtime/asio_reactor.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include <boost/asio/post.hpp>
@@ -66,6 +67,7 @@ void AsioReactor::arm_timer() {
     if (error || armed_for_us_ != due_us) return;  // replaced by an earlier one
     armed_for_us_ = 0;
     now_us_ = monotonic_now_us();
+    timers_us_ = std::min(timers_us_, now_us_);
     run_due_timers();
     arm_timer();
   });
@@ -91,13 +93,27 @@ void AsioReactor::run_turn_end() {
 }
 
 void AsioReactor::run() {
+  bool may_have_more = false;  // handlers that are ready already
+  base::MonotonicUs ended_us = 0;
   while (!stopped_.load(std::memory_order_relaxed)) {
-    context_.run_one();
+    // When the loop has slept nobody knows when its first handler began.
+    const bool has_slept = !may_have_more || context_.poll_one() == 0;
+    if (has_slept) context_.run_one();
     now_us_ = monotonic_now_us();
-    for (int i = 1; i < kHandlersPerTurnMax && context_.poll_one() != 0; ++i) {
-      if (monotonic_now_us() - now_us_ > kTurnUsMax) break;
+    may_have_more = true;
+    for (int i = 1; i < kHandlersPerTurnMax && may_have_more; ++i) {
+      may_have_more = context_.poll_one() != 0;
+      if (may_have_more && monotonic_now_us() - now_us_ > kTurnUsMax) break;
     }
+    const base::MonotonicUs began_us = has_slept ? std::min(now_us_, timers_us_) : ended_us;
+    timers_us_ = INT64_MAX;
     run_turn_end();
+    if (watch_ == nullptr) {
+      may_have_more = false;
+      continue;
+    }
+    ended_us = monotonic_now_us();
+    watch_->turn_ended(began_us, ended_us);
   }
 }
 

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/reactor.h"
+#include "server/runtime/stall_watch.h"
 
 namespace tetrad::server {
 
@@ -31,6 +32,8 @@ class AsioReactor final : public base::Reactor {
   void cancel(TimerId timer) override;
 
   boost::asio::io_context& context() { return context_; }
+  /// Is told of each turn; null: nobody. Before run(), or on the shard's thread.
+  void set_watch(StallWatch* watch) { watch_ = watch; }
   /// Runs turns until stop(); call it on the shard's thread.
   void run();
   /// Ends run() after the current turn. From any thread.
@@ -51,6 +54,8 @@ class AsioReactor final : public base::Reactor {
   TimerId next_timer_ = 1;
   std::vector<base::Callback> turn_end_, turn_end_running_;
   base::MonotonicUs now_us_ = 0;
+  StallWatch* watch_ = nullptr;
+  base::MonotonicUs timers_us_ = INT64_MAX;  // when this turn's timers began
   std::atomic<bool> stopped_{false};
 };
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is told what an event loop works on, so that what holds it up can be named.
+#pragma once
+
+#include "base/bytes.h"
+
+namespace tetrad::base {
+
+/// One per shard, on its thread.
+class LoopWatch {
+ public:
+  virtual ~LoopWatch() = default;
+  /// From now on the loop works on this statement. `id`: of a prepared one, or empty; `text`: its
+  /// beginning. Both are copied.
+  virtual void begin(BytesView id, BytesView text) = 0;
+};
+
+}  // namespace tetrad::base

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/runtime/stall_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace tetrad::server {
+namespace {
+
+base::MonotonicUs monotonic_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void StallWatch::begin(BytesView id, BytesView text) {
+  const base::MonotonicUs now_us = monotonic_now_us();
+  end_statement(now_us);
+  if (first_us_ == 0) first_us_ = now_us;
+  now_.began_us = now_us;
+  now_.id_size = std::min(id.size(), now_.id.size());
+  std::memcpy(now_.id.data(), id.data(), now_.id_size);
+  now_.text_size = std::min(text.size(), kTextMax);
+  std::memcpy(now_.text.data(), text.data(), now_.text_size);
+}
+
+void StallWatch::end_statement(base::MonotonicUs now_us) {
+  if (now_.began_us == 0) return;
+  const int64_t lasted_us = now_us - now_.began_us;
+  if (lasted_us > kStallUs && lasted_us > longest_us_) {
+    longest_us_ = lasted_us;
+    longest_ = now_;
+  }
+  now_.began_us = 0;
+}
+
+void StallWatch::turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us) {
+  end_statement(now_us);
+  if (first_us_ != 0) began_us = std::min(began_us, first_us_);
+  const int64_t lasted_us = now_us - began_us;
+  turns_.record(lasted_us);
+  first_us_ = 0;
+  if (lasted_us <= kStallUs) return;
+  if (logged_us_ != 0 && now_us - logged_us_ < kLogPeriodUs) {
+    ++not_logged_;
+  } else if (longest_us_ == 0) {
+    logger_.warn("the event loop was held up ms={} unlogged_before={}", lasted_us / 1000,
+                 std::exchange(not_logged_, 0));
+    logged_us_ = now_us;
+  } else {
+    logger_.warn(
+        "the event loop was held up ms={} statement_ms={} id={} text=\"{}\" "
+        "unlogged_before={}",
+        lasted_us / 1000, longest_us_ / 1000, base::to_hex({longest_.id.data(), longest_.id_size}),
+        escaped({longest_.text.data(), longest_.text_size}), std::exchange(not_logged_, 0));
+    logged_us_ = now_us;
+  }
+  longest_us_ = 0;
+}
+
+std::string StallWatch::escaped(BytesView text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+    }
+  }
+  return out;
+}
+
+}  // namespace tetrad::server

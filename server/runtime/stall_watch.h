@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long the turns of a shard's event loop last, and which statement it worked on when one of
+// them lasted too long.
+#pragma once
+
+#include <array>
+
+#include "base/log.h"
+#include "base/loop_watch.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+
+namespace tetrad::server {
+
+class StallWatch final : public base::LoopWatch {
+ public:
+  explicit StallWatch(Logger logger) : logger_(std::move(logger)) {}
+
+  void begin(BytesView id, BytesView text) override;
+  /// A turn is over that began at `began_us`, or in its first statement if that was earlier: after
+  /// the loop has slept nobody knows when its first handler began.
+  void turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us);
+
+  const base::LatencyHistogram& turns() const { return turns_; }
+  /// What is said of a stall: the text in ASCII.
+  static std::string escaped(BytesView text);
+
+  static constexpr int64_t kStallUs = 100'000;
+
+ private:
+  static constexpr size_t kTextMax = 200;
+  static constexpr int64_t kLogPeriodUs = 1'000'000;
+  struct Statement {
+    base::MonotonicUs began_us = 0;
+    size_t id_size = 0, text_size = 0;
+    std::array<char, 16> id;
+    std::array<char, kTextMax> text;
+  };
+  void end_statement(base::MonotonicUs now_us);
+
+  Logger logger_;
+  base::LatencyHistogram turns_;
+  Statement now_, longest_;  // of this turn; began_us 0: none
+  int64_t longest_us_ = 0;
+  base::MonotonicUs first_us_ = 0;  // of this turn; 0: no statement
+  base::MonotonicUs logged_us_ = 0;
+  uint64_t not_logged_ = 0;
+};
+
+}  // namespace tetrad::server
