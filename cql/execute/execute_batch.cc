@@ -35,30 +35,47 @@ Result<Bytes> merged_record(BytesView a, BytesView b) {
   return merged;
 }
 
-/// Joins the changes of one partition, so that each row is in it once.
-Result<void> join(Mutation& into, Mutation&& from) {
-  if (into.header.empty()) {
-    into.header = std::move(from.header);
-  } else if (!from.header.empty()) {
-    TETRAD_TRY(into.header, merged_record(into.header, from.header));
-  }
-  std::ranges::move(from.range_tombstones, std::back_inserter(into.range_tombstones));
-  std::ranges::move(from.rows, std::back_inserter(into.rows));
-  return {};
+/// One record of what all have, earlier ones first. In pairs: one after another, a row that grows
+/// would be copied for each part.
+Result<Bytes> merged_records(std::span<Bytes> records) {
+  if (records.size() == 1) return std::move(records.front());
+  const size_t half = records.size() / 2;
+  TETRAD_TRY(const Bytes first, merged_records(records.first(half)));
+  TETRAD_TRY(const Bytes second, merged_records(records.subspan(half)));
+  return merged_record(first, second);
 }
 
-Result<void> join_rows(Mutation& mutation) {
+/// Joins the changes of one partition; rows and headers are merged by join_rows().
+void join(Mutation& into, Mutation&& from, std::vector<Bytes>& headers) {
+  if (!from.header.empty()) headers.push_back(std::move(from.header));
+  std::ranges::move(from.range_tombstones, std::back_inserter(into.range_tombstones));
+  std::ranges::move(from.rows, std::back_inserter(into.rows));
+}
+
+/// So that each row is in it once. `headers`: of the later parts.
+Result<void> join_rows(Mutation& mutation, std::vector<Bytes> headers) {
+  if (!headers.empty()) {
+    if (!mutation.header.empty()) headers.insert(headers.begin(), std::move(mutation.header));
+    TETRAD_TRY(mutation.header, merged_records(headers));
+  }
   auto& rows = mutation.rows;
   std::ranges::stable_sort(rows, {}, &storage::RowChange::clustering_key);
   size_t kept = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (kept != 0 && rows[kept - 1].clustering_key == rows[i].clustering_key) {
-      TETRAD_TRY(rows[kept - 1].record, merged_record(rows[kept - 1].record, rows[i].record));
-      rows[kept - 1].complete = false;  // parts may differ in their timestamps
-      continue;
-    }
+  std::vector<Bytes> records;
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && rows[end].clustering_key == rows[i].clustering_key) ++end;
     if (kept != i) rows[kept] = std::move(rows[i]);
+    if (end != i + 1) {
+      records.clear();
+      records.push_back(std::move(rows[kept].record));
+      for (size_t other = i + 1; other < end; ++other)
+        records.push_back(std::move(rows[other].record));
+      TETRAD_TRY(rows[kept].record, merged_records(records));
+      rows[kept].complete = false;  // parts may differ in their timestamps
+    }
     ++kept;
+    i = end;
   }
   rows.resize(kept);
   return {};
@@ -81,21 +98,23 @@ Result<std::vector<Mutation>> by_partition(std::vector<Mutation> mutations) {
   joined.reserve(mutations.size());  // keys in `places` are views into its elements
   std::unordered_map<PartitionId, size_t, PartitionIdHash> places;
   std::vector<bool> touched;
+  std::vector<std::vector<Bytes>> headers;  // of parts that were joined
   for (Mutation& mutation : mutations) {
     const PartitionId id{mutation.incarnation.value, mutation.partition_key};
     const auto found = places.find(id);
     if (found == places.end()) {
       joined.push_back(std::move(mutation));
       touched.push_back(false);
+      headers.emplace_back();
       places.emplace(PartitionId{joined.back().incarnation.value, joined.back().partition_key},
                      joined.size() - 1);
     } else {
-      TETRAD_TRY_VOID(join(joined[found->second], std::move(mutation)));
+      join(joined[found->second], std::move(mutation), headers[found->second]);
       touched[found->second] = true;
     }
   }
   for (size_t i = 0; i < joined.size(); ++i) {
-    if (touched[i]) TETRAD_TRY_VOID(join_rows(joined[i]));
+    if (touched[i]) TETRAD_TRY_VOID(join_rows(joined[i], std::move(headers[i])));
   }
   return joined;
 }

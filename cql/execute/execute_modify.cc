@@ -23,7 +23,8 @@ using storage::Cell;
 using storage::RowRecord;
 using Operation = ColumnOperation;
 
-constexpr int32_t kTtlMax = 630'720'000;  // 20 years
+constexpr int32_t kTtlMax = 630'720'000;           // 20 years
+constexpr uint64_t kListBytesOnLoop = 256u << 10;  // of rows with lists that are read first
 
 bool is_same_table(const SchemaSnapshot& schema, const TableSchema& table) {
   const TablePtr now = schema.table(table.keyspace, table.name);
@@ -371,6 +372,47 @@ Result<void> ModifyStatement::check_list_reads(const Guardrails& guardrails) con
   return {};
 }
 
+Result<void> ModifyStatement::collect_lists(std::span<const storage::ReadResult> results,
+                                            int64_t now_s, ListContents& lists,
+                                            ReadWork& work) const {
+  for (const storage::ReadResult& result : results) {
+    for (const storage::PartitionData& partition : result.partitions) {
+      const auto collect = [&](BytesView record, BytesView clustering_key,
+                               const std::vector<Operation>& operations,
+                               bool is_static) -> Result<void> {
+        for (const Operation& operation : operations) {
+          if (!operation.needs_read()) continue;
+          ListContents::Entry entry{Bytes(partition.partition_key),
+                                    Bytes(clustering_key),
+                                    is_static,
+                                    operation.column->id,
+                                    {}};
+          storage::RowRecordReader reader;
+          TETRAD_TRY_VOID(reader.open(record));
+          Cell cell;
+          while (reader.next(cell)) {
+            if (cell.column_id == operation.column->id && cell.has_path && cell.live_at(now_s)) {
+              entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
+            }
+          }
+          TETRAD_TRY_VOID(reader.status());
+          lists.entries.push_back(std::move(entry));
+        }
+        return {};
+      };
+      work.weight += storage::row_weight(partition.header.size());
+      if (!partition.header.empty()) {
+        TETRAD_TRY_VOID(collect(partition.header, {}, static_operations_, true));
+      }
+      for (const storage::RowData& row : partition.rows) {
+        work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
+        TETRAD_TRY_VOID(collect(row.record, row.clustering_key, regular_operations_, false));
+      }
+    }
+  }
+  return {};
+}
+
 Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
                                                        EvalContext& evaluation,
                                                        base::Deadline deadline) const {
@@ -401,42 +443,19 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
   if (!results) co_return std::unexpected(std::move(results).error());
   ReadWork work;
   work.partitions = results->size();
-  for (const storage::ReadResult& result : *results) {
-    for (const storage::PartitionData& partition : result.partitions) {
-      const auto collect = [&](BytesView record, BytesView clustering_key,
-                               const std::vector<Operation>& operations,
-                               bool is_static) -> Result<void> {
-        for (const Operation& operation : operations) {
-          if (!operation.needs_read()) continue;
-          ListContents::Entry entry{Bytes(partition.partition_key),
-                                    Bytes(clustering_key),
-                                    is_static,
-                                    operation.column->id,
-                                    {}};
-          storage::RowRecordReader reader;
-          TETRAD_TRY_VOID(reader.open(record));
-          Cell cell;
-          while (reader.next(cell)) {
-            if (cell.column_id == operation.column->id && cell.has_path &&
-                cell.live_at(context.now_s)) {
-              entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
-            }
-          }
-          TETRAD_TRY_VOID(reader.status());
-          lists.entries.push_back(std::move(entry));
-        }
-        return {};
-      };
-      work.weight += storage::row_weight(partition.header.size());
-      if (!partition.header.empty()) {
-        TETRAD_CO_TRY_VOID(collect(partition.header, {}, static_operations_, true));
-      }
-      for (const storage::RowData& row : partition.rows) {
-        work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
-        TETRAD_CO_TRY_VOID(collect(row.record, row.clustering_key, regular_operations_, false));
-      }
-    }
+  Result<void> collected;
+  const std::function<void()> collect = [&] {
+    collected = collect_lists(*results, context.now_s, lists, work);
+  };
+  uint64_t bytes = 0;
+  for (const storage::ReadResult& result : *results) bytes += result.arena.allocated_bytes();
+  if (bytes > kListBytesOnLoop) {
+    FunctionEnvironment functions = make_function_environment(context);
+    co_await evaluate_off_loop(context, functions, collect);
+  } else {
+    collect();
   }
+  TETRAD_CO_TRY_VOID(std::move(collected));
   context.charge.add_read(work, context.options.consistency);
   co_return lists;
 }

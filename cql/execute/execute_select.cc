@@ -28,12 +28,14 @@ constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
 constexpr uint64_t kChunkGrowth = 16;
 constexpr size_t kPartitionsAtOnce = 32;
+/// Of ORDER BY over several partitions.
+constexpr size_t kSortedOnLoopMax = 4096;
 /// Then other requests come in, and the clock is looked at.
 constexpr uint64_t kTurnOffLoopNs = 20'000'000;
 /// What is read without asking for room.
 constexpr size_t kAnsweredHereBytes = 256u << 10;
 /// What one answer may hold; more needs paging.
-constexpr size_t kResultBytesMax = 256u << 20;
+constexpr size_t kResultBytesMax = 64u << 20;
 
 }  // namespace
 
@@ -111,6 +113,7 @@ void SelectRun::estimate_rows() {
   // Every token may be something that looks at all of the row.
   functions_ns_per_byte_ = s.token_count();
   functions_ns_ = 20 * s.token_count();
+  if (context_.request_bytes > kBytesOnLoop) functions_ns_ += bind_ns(s, evaluation_.bound);
   if (s.user_calls() > kUserCallsOnLoopMax) {
     functions_ns_ +=
         s.user_calls() * WorkMeter::kScriptStepNs * context_.settings.script_limits.steps_max;
@@ -171,6 +174,10 @@ Task<Result<StatementResult>> SelectRun::run() {
   }
   if (statement_.is_aggregate_) TETRAD_CO_TRY_VOID(end_groups());
   remember_sizes();
+  if (sorted_.size() > kSortedOnLoopMax) {
+    const std::function<void()> sort = [this] { put_in_order(); };
+    co_await evaluate_off_loop(context_, functions_, sort);
+  }
   co_return finish();
 }
 

@@ -9,6 +9,12 @@
 
 namespace tetrad::cql {
 
+namespace {
+
+constexpr size_t kMadeBytesKept = 64u << 10;
+
+}  // namespace
+
 Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluation) {
   if (statement_.is_grouped_) {
     const bool new_partition = !group_open_ || group_partition_ != place.partition_key;
@@ -175,6 +181,7 @@ Result<void> SelectRun::write_for_sort(Bytes key, EvalContext& evaluation) {
   return check_size(sorted_bytes_);
 }
 
+/// `evaluation`'s arena has nothing that is needed afterwards.
 Result<void> SelectRun::write(EvalContext& evaluation) {
   Bytes& cells = result_.cells;
   ++result_.row_count;
@@ -182,6 +189,7 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
     append_plain(*evaluation.row);
     return {};
   }
+  const size_t bytes_at_start = cells.size();
   std::string json;
   if (statement_.is_json_) json = "{";
   for (size_t i = 0; i < statement_.outputs_.size(); ++i) {
@@ -196,12 +204,30 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
     } else {
       append_null_cell(cells);
     }
+    TETRAD_TRY_VOID(check_size(cells.size() + json.size()));
+    // What made the value is not needed any more: a row may have thousands.
+    if (evaluation.arena.allocated_bytes() > kMadeBytesKept) evaluation.arena = base::Arena();
   }
   if (statement_.is_json_) {
     json += "}";
     append_cell(cells, json);
   }
+  context_.work.charge(cells.size() - bytes_at_start);
   return {};
+}
+
+void SelectRun::put_in_order() {
+  const bool reversed = statement_.reversed_;
+  std::ranges::stable_sort(sorted_, [reversed](const SortedRow& a, const SortedRow& b) {
+    return reversed ? b.key < a.key : a.key < b.key;
+  });
+  for (const SortedRow& row : sorted_) {
+    if (rows_left_ == 0) break;
+    if (rows_left_ > 0) --rows_left_;
+    result_.cells += row.cells;
+    ++result_.row_count;
+  }
+  sorted_.clear();
 }
 
 Result<StatementResult> SelectRun::finish() {
@@ -209,18 +235,7 @@ Result<StatementResult> SelectRun::finish() {
   if (nothing_ && statement_.is_aggregate_ && !statement_.is_grouped_) {
     TETRAD_TRY_VOID(end_groups());
   }
-  if (sorts_) {
-    const bool reversed = statement_.reversed_;
-    std::ranges::stable_sort(sorted_, [reversed](const SortedRow& a, const SortedRow& b) {
-      return reversed ? b.key < a.key : a.key < b.key;
-    });
-    for (const SortedRow& row : sorted_) {
-      if (rows_left_ == 0) break;
-      if (rows_left_ > 0) --rows_left_;
-      result_.cells += row.cells;
-      ++result_.row_count;
-    }
-  }
+  put_in_order();
   charge();
   return std::move(result_);
 }

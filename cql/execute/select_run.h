@@ -216,6 +216,8 @@ class SelectRun : protected SelectProgress {
   /// A row that finish() puts in its place.
   Result<void> write_for_sort(Bytes key, EvalContext& evaluation);
   Result<void> write(EvalContext& evaluation);
+  /// The rows that were written for sorting; there are none left afterwards.
+  void put_in_order();
   Result<StatementResult> finish();
 
   // --- what it cost (select_charge.cc) ---

@@ -19,6 +19,9 @@ Result<BoundValue> keep(EvalContext& context, OptionalBytes value) {
   return BoundValue::of(context.arena.adopt(std::move(*value)));
 }
 
+/// With numbers of any length the work grows with the square of theirs.
+constexpr uint64_t kCalculatedBytesPerNs = 64;
+
 /// Of a part; none stands for null.
 bool constant(const ExpressionPtr& part) { return !part || part->is_constant(); }
 
@@ -193,7 +196,11 @@ class Call final : public Expression {
         arguments_(std::move(arguments)),
         label_(std::move(label)),
         makes_arguments_(std::ranges::any_of(
-            arguments_, [](const ExpressionPtr& argument) { return argument->slot() < 0; })) {}
+            arguments_, [](const ExpressionPtr& argument) { return argument->slot() < 0; })),
+        calculates_(std::ranges::any_of(function_->argument_types, [](const TypePtr& type) {
+          return type != nullptr &&
+                 (type->kind() == TypeKind::kDecimal || type->kind() == TypeKind::kVarint);
+        })) {}
   Result<BoundValue> evaluate(EvalContext& context) const override {
     if (!makes_arguments_) return evaluate_with(context, context);
     // Of t + t + t no more is held than the last step needs.
@@ -219,7 +226,9 @@ class Call final : public Expression {
     if (WorkMeter* const work = context.functions.work) {
       uint64_t bytes = 0;
       for (const OptionalView& value : values) bytes += value ? value->size() : 0;
-      TETRAD_TRY_VOID(work->spend(WorkMeter::kCallNs + WorkMeter::kCallNsPerByte * bytes));
+      uint64_t ns = WorkMeter::kCallNs + WorkMeter::kCallNsPerByte * bytes;
+      if (calculates_) ns += bytes * bytes / kCalculatedBytesPerNs;
+      TETRAD_TRY_VOID(work->spend(ns));
     }
     auto result = function_->body(context.functions, values);
     if (!result) {
@@ -239,6 +248,7 @@ class Call final : public Expression {
   const std::vector<ExpressionPtr> arguments_;
   const std::string label_;
   const bool makes_arguments_;  // others than columns
+  const bool calculates_;       // with numbers of any length
 };
 
 class Column final : public Expression {

@@ -136,6 +136,9 @@ class ModifyStatement final : public Statement {
   /// INSERT JSON: the values of the columns become bound values.
   Result<std::vector<BoundValue>> decode_json(const BoundValue& text, base::Arena& arena,
                                               int64_t now_ms) const;
+  /// From what was read for them; counts in `work`.
+  Result<void> collect_lists(std::span<const storage::ReadResult> results, int64_t now_s,
+                             ListContents& lists, ReadWork& work) const;
   Result<void> check_row_keys(std::span<const Bytes> values) const;
 
   TablePtr table_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // INSERT, UPDATE, DELETE and BATCH against one node: what a later SELECT shows, and what is sent to
 // the coordinator.
+#include <array>
+
 #include <catch2/catch.hpp>
 
 #include "cql/types/value.h"
@@ -198,6 +200,36 @@ TEST_CASE_METHOD(Fixture, "batches") {
   CHECK(
       print(execute_batch(cql::BatchType::kLogged, entries)) ==
       "error: Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
+}
+
+TEST_CASE_METHOD(Fixture, "a batch of many parts makes one row of each") {
+  run(
+      {"CREATE TABLE t (k int, c int, s set<int> static, m map<int, int>, v int, PRIMARY KEY (k, "
+       "c))"});
+  const auto entry_of_map = prepare("UPDATE t SET m[?] = ? WHERE k = 1 AND c = ?");
+  const auto value = prepare("UPDATE t SET v = ? WHERE k = 1 AND c = ?");
+  const auto element = prepare("UPDATE t SET s = s + ? WHERE k = 1");
+  constexpr int kParts =
+      5000;  // each row with all before it, they would be copied millions of times
+  std::vector<Bytes> numbers, sets;
+  for (int i = 0; i < kParts; ++i) {
+    numbers.push_back(cql::make_int(i));
+    const BytesView number = numbers.back();
+    sets.push_back(cql::join_list(std::array{number}));
+  }
+  const auto number = [&](int i) { return cql::BoundValue::of(numbers[static_cast<size_t>(i)]); };
+  std::vector<cql::BatchEntry> entries;
+  for (int i = 0; i < kParts; ++i) {
+    entries.push_back({entry_of_map, {number(i), number(i), number(i % 2)}});
+    entries.push_back({value, {number(i), number(i % 2)}});
+    entries.push_back({element, {cql::BoundValue::of(sets[static_cast<size_t>(i)])}});
+  }
+  CHECK(print(execute_batch(cql::BatchType::kLogged, entries)) == "ok");
+  CHECK(coordinator->written.size() == 1);
+  CHECK(coordinator->written[0].rows.size() == 2);
+  // Of equal timestamps the larger value stays.
+  CHECK(rows("SELECT c, v, m[4998], m[4999], s[0], s[4999] FROM t WHERE k = 1") ==
+        "0 | 4998 | 4998 | null | 0 | 4999\n1 | 4999 | null | 4999 | 0 | 4999");
 }
 
 TEST_CASE_METHOD(Fixture, "INSERT JSON") {
