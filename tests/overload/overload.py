@@ -515,6 +515,7 @@ def stops_under_load(node):
 
 # --- limits, in files of their own; last, as they leave caches filled -----------------------------------------------------
 
+import budget  # noqa: E402, F401
 import disk  # noqa: E402, F401
 import throughput  # noqa: E402, F401
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native protocol as raw bytes: what an honest driver would never send must be sayable."""
 
+import os
 import socket
 import struct
 import zlib
@@ -8,7 +9,7 @@ import zlib
 ERROR, STARTUP, READY, OPTIONS, SUPPORTED, QUERY, RESULT, PREPARE, EXECUTE, REGISTER, BATCH = (
     0x00, 0x01, 0x02, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0D)
 PROTOCOL, INVALID, SYNTAX, UNPREPARED, OVERLOADED = 0x000A, 0x2200, 0x2000, 0x2500, 0x1001
-ADDRESS = ("127.0.10.1", 9042)
+ADDRESS = (os.environ.get("TETRAD_OVERLOAD_ADDRESS", "127.0.10.1"), 9042)
 
 
 def string(text):
