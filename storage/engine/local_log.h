@@ -13,8 +13,13 @@
 
 #include "base/bytes.h"
 #include "base/io_pool.h"
+#include "base/log.h"
 #include "base/reactor.h"
 #include "base/result.h"
+
+namespace rocksdb {
+class FileSystem;
+}
 
 namespace tetrad::storage {
 
@@ -31,8 +36,8 @@ class LocalLog {
   virtual ~LocalLog() = default;
   /// One atomic batch. Batches are written in the order of the calls; `done` runs on the reactor
   /// once it is on disk
-  /// (`sync`) or with the operating system. After a failure every later call fails too (fsyncgate):
-  /// end the process.
+  /// (`sync`) or with the operating system. On a full disk it waits for room. After a failure every
+  /// later call fails too (fsyncgate): end the process.
   virtual void write(std::vector<Operation> batch, bool sync, DoneCallback done) = 0;
   /// Reads what has been acknowledged. Small things at start; blocks for page-cache reads.
   virtual Result<std::optional<Bytes>> get(BytesView key) = 0;
@@ -49,9 +54,10 @@ class LocalLog {
 };
 
 /// Errors: kCorruption, kIo, kConfig. Blocks.
-/// `number` tells the logs of a node apart: each has a commit thread of its own.
-Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
-                                                       base::Reactor& reactor, base::IoPool& pool,
-                                                       uint32_t number = 0);
+/// `number` tells the logs of a node apart: each has a commit thread of its own. `files`: for
+/// tests; null: the system's.
+Result<std::unique_ptr<LocalLog>> open_rocks_local_log(
+    const std::string& directory, base::Reactor& reactor, base::IoPool& pool, uint32_t number = 0,
+    Logger logger = {}, std::shared_ptr<rocksdb::FileSystem> files = nullptr);
 
 }  // namespace tetrad::storage

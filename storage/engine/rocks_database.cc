@@ -75,13 +75,22 @@ Result<void> check_format(rocksdb::Env& env, const std::string& directory, std::
   return make_format_file(env, directory, file, newest);  // before anything is written in it
 }
 
-/// CreateDirIfMissing of every folder on the way.
+std::string parent_of(const std::string& folder) {
+  const size_t slash = folder.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : folder.substr(0, slash);
+}
+
+/// Makes every folder on the way; a new one is in its parent even after a power cut.
 Result<void> make_directories(rocksdb::Env& env, const std::string& directory) {
   for (size_t at = 1; at <= directory.size(); ++at) {
     if (at != directory.size() && directory[at] != '/') continue;
     const std::string folder = directory.substr(0, at);
     if (env.FileExists(folder).ok()) continue;
-    const rocksdb::Status status = env.CreateDirIfMissing(folder);
+    rocksdb::Status status = env.CreateDirIfMissing(folder);
+    std::unique_ptr<rocksdb::Directory> parent;
+    if (status.ok()) status = env.NewDirectory(parent_of(folder), &parent);
+    if (status.ok()) status = parent->Fsync();
     if (!status.ok()) return std::unexpected(error_of(status, "making the folder " + folder));
   }
   return {};
@@ -89,22 +98,32 @@ Result<void> make_directories(rocksdb::Env& env, const std::string& directory) {
 
 }  // namespace
 
-Result<std::shared_ptr<RocksDatabase>> RocksDatabase::open(const rocksdb::Options& options,
+Result<std::shared_ptr<RocksDatabase>> RocksDatabase::open(rocksdb::Options options,
                                                            const std::string& directory,
                                                            std::string_view kind,
-                                                           std::shared_ptr<rocksdb::Env> env) {
-  rocksdb::Env& files = env != nullptr ? *env : *rocksdb::Env::Default();
-  TETRAD_TRY_VOID(make_directories(files, directory));
-  TETRAD_TRY_VOID(check_format(files, directory, kind));
+                                                           const DatabaseFiles& files) {
+  const auto watch = std::make_shared<DiskWatch>();
+  const bool in_memory = files.memory != nullptr;
+  const std::shared_ptr<rocksdb::Env> env =
+      in_memory ? files.memory : make_watched_env(files.files, watch);
+  TETRAD_TRY_VOID(make_directories(*env, directory));
+  TETRAD_TRY_VOID(check_format(*env, directory, kind));
+  options.env = env.get();
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &db);
   if (!status.ok()) return std::unexpected(error_of(status, "opening " + directory));
   return std::shared_ptr<RocksDatabase>(
-      new RocksDatabase(std::unique_ptr<rocksdb::DB>(db), std::move(env)));
+      new RocksDatabase(directory, in_memory, watch, env, std::unique_ptr<rocksdb::DB>(db)));
 }
 
-RocksDatabase::RocksDatabase(std::unique_ptr<rocksdb::DB> db, std::shared_ptr<rocksdb::Env> env)
-    : env_(std::move(env)), db_(std::move(db)) {}
+RocksDatabase::RocksDatabase(std::string directory, bool in_memory,
+                             std::shared_ptr<DiskWatch> watch, std::shared_ptr<rocksdb::Env> env,
+                             std::unique_ptr<rocksdb::DB> db)
+    : directory_(std::move(directory)),
+      in_memory_(in_memory),
+      watch_(std::move(watch)),
+      env_(std::move(env)),
+      db_(std::move(db)) {}
 
 RocksDatabase::~RocksDatabase() { release_snapshots(); }
 
@@ -142,18 +161,46 @@ void RocksDatabase::shut_out_jobs() {
   empty_.wait(lock, [this] { return inside_ == 0; });
 }
 
-Result<void> RocksDatabase::sync_log() {
-  if (env_ != nullptr) return {};  // files in memory outlive nothing, and cannot be synced so
+rocksdb::Status RocksDatabase::sync_log() {
+  if (in_memory_) return {};  // outlives nothing, and cannot be synced so
+  if (!watch_->begin_log_sync()) return rocksdb::Status::Aborted("an append has failed");
   const rocksdb::Status status = db_->SyncWAL();
-  if (!status.ok()) return std::unexpected(error_of(status, "syncing the log"));
-  return {};
+  watch_->end_log_sync();
+  return status;
+}
+
+bool RocksDatabase::close_when_idle() {
+  if (is_closed()) return false;
+  shut_out_jobs();
+  (void)close();  // what it says is in watch()
+  return true;
+}
+
+bool RocksDatabase::has_room(uint64_t bytes) {
+  if (in_memory_) return true;
+  uint64_t held_bytes = 0, free_bytes = 0;
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &held_bytes);
+  bytes += held_bytes;
+  if (env_->GetFreeSpace(directory_, &free_bytes).ok() && free_bytes < bytes) return false;
+  // A quota, or the lack of descriptors, shows only so.
+  const std::string file = directory_ + "/ROOM";
+  const std::string zeros(1 << 20, '\0');
+  std::unique_ptr<rocksdb::WritableFile> scratch;
+  rocksdb::Status status = env_->NewWritableFile(file, &scratch, rocksdb::EnvOptions());
+  for (uint64_t done = 0; status.ok() && done < bytes; done += zeros.size())
+    status = scratch->Append(zeros);
+  if (status.ok()) status = scratch->Close();
+  scratch.reset();
+  env_->DeleteFile(file).PermitUncheckedError();
+  return status.ok();
 }
 
 Result<void> RocksDatabase::close() {
   release_snapshots();
-  const Result<void> synced = sync_log();
+  const rocksdb::Status synced = sync_log();
   const rocksdb::Status closed = db_->Close();
-  if (!synced) return synced;
+  db_.reset();
+  if (!synced.ok()) return std::unexpected(error_of(synced, "syncing the log"));
   if (!closed.ok()) return std::unexpected(error_of(closed, "closing the store"));
   return {};
 }

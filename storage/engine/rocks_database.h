@@ -6,29 +6,39 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "base/result.h"
+#include "storage/engine/disk_watch.h"
 
 namespace rocksdb {
 class DB;
 class Env;
+class FileSystem;
 class Snapshot;
+class Status;
 struct Options;
 }  // namespace rocksdb
 
 namespace tetrad::storage {
+
+/// Where a database is: in memory, or on files under a folder (null: the system's).
+struct DatabaseFiles {
+  std::shared_ptr<rocksdb::Env> memory;
+  std::shared_ptr<rocksdb::FileSystem> files;
+};
 
 class RocksDatabase {
  public:
   /// Checks the format file (made with a new database) and opens. `kind` is what the file says,
   /// "store" or "local log". Errors: kConfig for a format or a folder this program does not read,
   /// kCorruption, kIo.
-  static Result<std::shared_ptr<RocksDatabase>> open(const rocksdb::Options& options,
+  static Result<std::shared_ptr<RocksDatabase>> open(rocksdb::Options options,
                                                      const std::string& directory,
                                                      std::string_view kind,
-                                                     std::shared_ptr<rocksdb::Env> env);
+                                                     const DatabaseFiles& files);
   ~RocksDatabase();
 
   rocksdb::DB& db() { return *db_; }
@@ -53,21 +63,34 @@ class RocksDatabase {
   const rocksdb::Snapshot* take_snapshot();
   void give_back(const rocksdb::Snapshot* snapshot);
 
-  /// Makes everything written so far safe from a power cut; on any thread. Blocks.
-  Result<void> sync_log();
+  /// Makes everything written so far safe from a power cut; on any thread. Blocks. Aborted, and
+  /// touches nothing, once an append to the log or a sync has failed.
+  rocksdb::Status sync_log();
+  DiskWatch& watch() { return *watch_; }
+  /// Whether the folder's disk takes so many bytes more than what is in memory: tried with a file.
+  /// Blocks.
+  bool has_room(uint64_t bytes);
 
   /// No job comes in any more; waits for those inside.
   void shut_out_jobs();
   /// Syncs the log and closes. Jobs must be shut out.
   Result<void> close();
+  /// Closes when the last job is out. False: it was closed already.
+  bool close_when_idle();
+  /// It must not be looked at any more, but for what is behind it here.
+  bool is_closed() const { return db_ == nullptr; }
 
  private:
-  RocksDatabase(std::unique_ptr<rocksdb::DB> db, std::shared_ptr<rocksdb::Env> env);
+  RocksDatabase(std::string directory, bool in_memory, std::shared_ptr<DiskWatch> watch,
+                std::shared_ptr<rocksdb::Env> env, std::unique_ptr<rocksdb::DB> db);
   bool enter();
   void leave();
   void release_snapshots();
 
-  const std::shared_ptr<rocksdb::Env> env_;  // null: the system's; outlives db_
+  const std::string directory_;
+  const bool in_memory_;
+  const std::shared_ptr<DiskWatch> watch_;
+  const std::shared_ptr<rocksdb::Env> env_;  // outlives db_
   std::unique_ptr<rocksdb::DB> db_;
   std::mutex mutex_;
   std::condition_variable empty_;

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The local log over a small RocksDB of its own. Writes go through a commit thread of its own; what
-// comes while one is on its way becomes one write after it.
+// comes while one is on its way becomes one write after it. When the disk is full the ballast goes,
+// and the write that failed is done again, and again, until there is room: nothing is acknowledged
+// meanwhile. Every other failure is for good.
+#include <mutex>
+#include <shared_mutex>
+
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include "storage/engine/ballast.h"
+#include "storage/engine/failure_mark.h"
 #include "storage/engine/local_log.h"
 #include "storage/engine/rocks_database.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
+#include "storage/engine/store_health.h"
 
 namespace tetrad::storage {
 namespace {
 
-constexpr uint32_t kLane = 0x10ca1106;  // of the I/O pool; stores count from 1
+constexpr uint32_t kLane = 0x10ca1106;      // of the I/O pool; stores count from 1
+constexpr int64_t kTryEveryUs = 1'000'000;  // while the disk is full
 
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -65,7 +74,8 @@ Result<LocalLog::Pairs> scan_in(rocksdb::DB& db, BytesView start, BytesView end,
 
 /// Consecutive batches are joined; only the last of a synced commit is synced, which covers those
 /// before it.
-rocksdb::Status run(rocksdb::DB& db, Commit& commit) {
+rocksdb::Status run(RocksDatabase& database, Commit& commit) {
+  rocksdb::DB& db = database.db();
   for (size_t i = 0; i < commit.steps.size(); ++i) {
     Commit::Step& step = commit.steps[i];
     rocksdb::Status status;
@@ -79,22 +89,53 @@ rocksdb::Status run(rocksdb::DB& db, Commit& commit) {
     if (!status.ok()) return status;
   }
   const bool ends_with_erase = !commit.steps.empty() && commit.steps.back().erased;
-  return commit.sync && ends_with_erase ? db.SyncWAL() : rocksdb::Status::OK();
+  return commit.sync && ends_with_erase ? database.sync_log() : rocksdb::Status::OK();
+}
+
+/// The database, which is another one after a full disk.
+struct LogFiles {
+  std::mutex working;    // held by the job at work; close() waits for it
+  bool closing = false;  // under it
+  std::shared_mutex replacing;
+  std::shared_ptr<RocksDatabase> database;  // null: there is no room to open it
+  std::function<Result<std::shared_ptr<RocksDatabase>>()> open;
+};
+
+/// Once more, after a failure for want of room. The same keys get the same values.
+rocksdb::Status run_again(LogFiles& files, Commit& commit) {
+  constexpr uint64_t kRoomBytes = 4 << 20;
+  if (files.database != nullptr) {
+    if (!files.database->has_room(kRoomBytes)) return commit.status;
+    const std::unique_lock nobody_looks(files.replacing);
+    files.database->close_when_idle();
+    if (files.database->watch().failed_sync()) return rocksdb::Status::IOError("a sync failed");
+    files.database = nullptr;
+  }
+  auto opened = files.open();
+  if (!opened) return commit.status;
+  {
+    const std::unique_lock nobody_looks(files.replacing);
+    files.database = std::move(*opened);
+  }
+  return run(*files.database, commit);
 }
 
 class RocksLocalLog final : public LocalLog {
  public:
-  RocksLocalLog(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
-                uint32_t lane)
+  RocksLocalLog(std::shared_ptr<LogFiles> files, std::string directory, base::Reactor& reactor,
+                base::IoPool& pool, uint32_t lane, Logger logger)
       : lane_(lane),
-        database_(std::move(database)),
+        files_(std::move(files)),
+        directory_(std::move(directory)),
         reactor_(reactor),
         pool_(pool),
+        logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
         waiting_(std::make_shared<Commit>()) {}
   ~RocksLocalLog() override {
     *alive_ = false;
-    database_->shut_out_jobs();
+    if (timer_ != 0) reactor_.cancel(timer_);
+    shut_out_jobs();
   }
 
   void write(std::vector<Operation> batch, bool sync, DoneCallback done) override {
@@ -123,7 +164,9 @@ class RocksLocalLog final : public LocalLog {
   Result<std::optional<Bytes>> get(BytesView key) override {
     if (closed_) return fail(ErrorCode::kCancelled, "the local log is closed");
     Bytes value;
-    const rocksdb::Status status = database_->db().Get({}, slice_of(key), &value);
+    const std::shared_lock looking(files_->replacing);
+    if (files_->database == nullptr) return no_room();
+    const rocksdb::Status status = files_->database->db().Get({}, slice_of(key), &value);
     if (status.IsNotFound()) return std::nullopt;
     if (!status.ok()) return std::unexpected(error_of(status, "reading the local log"));
     return value;
@@ -132,7 +175,9 @@ class RocksLocalLog final : public LocalLog {
   Result<std::vector<std::pair<Bytes, Bytes>>> scan(BytesView start, BytesView end,
                                                     size_t limit) override {
     if (closed_) return fail(ErrorCode::kCancelled, "the local log is closed");
-    return scan_in(database_->db(), start, end, limit, UINT64_MAX);
+    const std::shared_lock looking(files_->replacing);
+    if (files_->database == nullptr) return no_room();
+    return scan_in(files_->database->db(), start, end, limit, UINT64_MAX);
   }
 
   void scan_later(Bytes start, Bytes end, size_t limit, uint64_t bytes_max,
@@ -140,13 +185,12 @@ class RocksLocalLog final : public LocalLog {
     const auto found = std::make_shared<Result<Pairs>>(Pairs());
     pool_.run(
         reactor_, base::IoDuty::kMaintenance, 0,
-        [database = database_, start = std::move(start), end = std::move(end), limit, bytes_max,
-         found] {
-          const RocksDatabase::Visit visit(*database);
-          if (!visit)
-            *found = fail(ErrorCode::kCancelled, "the local log is closed");
+        [files = files_, start = std::move(start), end = std::move(end), limit, bytes_max, found] {
+          const std::shared_lock looking(files->replacing);
+          if (files->database == nullptr)
+            *found = no_room();
           else
-            *found = scan_in(database->db(), start, end, limit, bytes_max);
+            *found = scan_in(files->database->db(), start, end, limit, bytes_max);
         },
         [alive = alive_, found, done = std::move(done)]() mutable {
           if (*alive) done(std::move(*found));
@@ -156,17 +200,20 @@ class RocksLocalLog final : public LocalLog {
   Result<void> close() override {
     if (closed_) return {};
     closed_ = true;
-    database_->shut_out_jobs();
+    if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
+    shut_out_jobs();
     if (in_flight_ != nullptr && in_flight_->written) finish(std::exchange(in_flight_, nullptr));
     for (auto commit : {std::exchange(in_flight_, nullptr),
                         std::exchange(waiting_, std::make_shared<Commit>())}) {
       if (commit == nullptr || commit->written) continue;
       commit->written = true;
-      if (!failure_) commit->status = run(database_->db(), *commit);
+      if (!failure_ && !full_) commit->status = run(*files_->database, *commit);
       finish(commit);
     }
-    Result<void> closed = database_->close();
-    if (failure_) return std::unexpected(*failure_);
+    if (failure_) return std::unexpected(*failure_);  // not even closed: that writes
+    const std::unique_lock nobody_looks(files_->replacing);
+    Result<void> closed = files_->database->close();
+    files_->database = nullptr;
     failure_ = Error(ErrorCode::kCancelled, "the local log is closed");
     return closed;
   }
@@ -184,20 +231,54 @@ class RocksLocalLog final : public LocalLog {
     turn_begun_ = false;
     if (closed_ || in_flight_ != nullptr || waiting_->done.empty()) return;
     in_flight_ = std::exchange(waiting_, std::make_shared<Commit>());
+    hand_over(false);
+  }
+
+  void hand_over(bool again) {
     pool_.run(
         reactor_, base::IoDuty::kCommit, lane_,
-        [database = database_, commit = in_flight_] {
-          const RocksDatabase::Visit visit(*database);
-          if (!visit || commit->written) return;
-          commit->status = run(database->db(), *commit);
-          commit->written = true;
+        [files = files_, commit = in_flight_, again] {
+          const std::lock_guard working(files->working);
+          if (files->closing || commit->written) return;
+          commit->status = again ? run_again(*files, *commit) : run(*files->database, *commit);
+          const bool waits = is_want_of_room(commit->status) && !has_failed(*files);
+          commit->written = !waits;
         },
         [this, alive = alive_, commit = in_flight_] {
-          if (!*alive || commit != in_flight_) return;
+          if (!*alive || closed_ || commit != in_flight_) return;
+          if (!commit->written) return try_later();
+          if (std::exchange(full_, false))
+            logger_.info("local_log_serves_again directory={}", directory_);
           in_flight_.reset();
           finish(commit);
           if (*alive) submit();
         });
+  }
+
+  void try_later() {
+    if (!std::exchange(full_, true)) {
+      logger_.error("local_log_waits_for_room directory={} reason=\"{}\"", directory_,
+                    in_flight_->status.ToString());
+      if (release_ballast(directory_)) {
+        logger_.warn("the ballast of a full disk is given away directory={}", directory_);
+        return hand_over(true);
+      }
+    }
+    timer_ = reactor_.call_at(reactor_.now_us() + kTryEveryUs, [this] {
+      timer_ = 0;
+      hand_over(true);
+    });
+  }
+
+  static bool has_failed(LogFiles& files) {
+    return files.database != nullptr && files.database->watch().failed_sync().has_value();
+  }
+  static std::unexpected<Error> no_room() {
+    return fail(ErrorCode::kLimit, "the local log is closed, or there is no room to open it");
+  }
+  void shut_out_jobs() {
+    const std::lock_guard working(files_->working);
+    files_->closing = true;
   }
 
   void finish(const std::shared_ptr<Commit>& commit) {
@@ -205,6 +286,7 @@ class RocksLocalLog final : public LocalLog {
       Error error = error_of(commit->status, "writing the local log");
       error.message += "; it takes no more writes";
       if (error.code != ErrorCode::kCorruption) error.code = ErrorCode::kIo;
+      note_failure(directory_, reactor_.wall_time_us(), error.message);
       failure_ = std::move(error);
     }
     const bool failed = failure_.has_value();
@@ -218,12 +300,15 @@ class RocksLocalLog final : public LocalLog {
   }
 
   const uint32_t lane_;
-  const std::shared_ptr<RocksDatabase> database_;
+  const std::shared_ptr<LogFiles> files_;
+  const std::string directory_;
   base::Reactor& reactor_;
   base::IoPool& pool_;
+  const Logger logger_;
   const std::shared_ptr<bool> alive_;
   std::shared_ptr<Commit> waiting_, in_flight_;
-  bool turn_begun_ = false, closed_ = false;
+  bool turn_begun_ = false, closed_ = false, full_ = false;
+  base::Reactor::TimerId timer_ = 0;
   std::optional<Error> failure_;
 };
 
@@ -231,10 +316,25 @@ class RocksLocalLog final : public LocalLog {
 
 Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
                                                        base::Reactor& reactor, base::IoPool& pool,
-                                                       uint32_t number) {
-  TETRAD_TRY(auto database,
-             RocksDatabase::open(local_log_options(), directory, "local log", nullptr));
-  return std::make_unique<RocksLocalLog>(std::move(database), reactor, pool, kLane + number);
+                                                       uint32_t number, Logger logger,
+                                                       std::shared_ptr<rocksdb::FileSystem> files) {
+  TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger));
+  const auto log = std::make_shared<LogFiles>();
+  log->open = [directory, files] {
+    rocksdb::Options options = local_log_options();
+    options.listeners.push_back(BackgroundErrors().listener());
+    return RocksDatabase::open(std::move(options), directory, "local log", {nullptr, files});
+  };
+  auto database = log->open();
+  if (!database && database.error().code == ErrorCode::kLimit && release_ballast(directory)) {
+    logger.warn("the ballast of a full disk is given away directory={}", directory);
+    database = log->open();
+  }
+  if (!database) return std::unexpected(std::move(database.error()));
+  if (number == 0) make_ballast(directory);
+  log->database = std::move(*database);
+  return std::make_unique<RocksLocalLog>(log, directory, reactor, pool, kLane + number,
+                                         std::move(logger));
 }
 
 }  // namespace tetrad::storage

@@ -29,6 +29,10 @@ rocksdb::Options common_options() {
   o.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Recycled logs hold old records behind the new ones, which makes a torn end harder to tell.
   o.recycle_log_file_num = 0;
+  // A log that was synced and is missing or shorter at the next start is damage.
+  o.track_and_verify_wals_in_manifest = true;
+  // Nothing resumes by itself after an error: store_health.cc says when.
+  o.max_bgerror_resume_count = 0;
   o.skip_stats_update_on_db_open = true;
   o.skip_checking_sst_file_sizes_on_db_open = true;
   o.avoid_unnecessary_blocking_io = true;
@@ -56,8 +60,8 @@ SharedResources make_shared_resources(const StoreOptions& options,
     shared.write_buffers =
         std::make_shared<rocksdb::WriteBufferManager>(options.write_buffers_total_bytes);
   rocksdb::Env* system = rocksdb::Env::Default();
-  if (options.in_memory_files) shared.env.reset(rocksdb::NewMemEnv(system));
-  if (files != nullptr) shared.env = rocksdb::NewCompositeEnv(files);
+  if (options.in_memory_files) shared.memory.reset(rocksdb::NewMemEnv(system));
+  shared.files = std::move(files);
   system->IncBackgroundThreadsIfNeeded(static_cast<int>(options.background_threads),
                                        rocksdb::Env::LOW);
   system->IncBackgroundThreadsIfNeeded(1, rocksdb::Env::HIGH);
@@ -68,7 +72,6 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
                                std::shared_ptr<MergeReport> merges,
                                std::shared_ptr<FilterState> filter) {
   rocksdb::Options o = common_options();
-  if (shared.env != nullptr) o.env = shared.env.get();
   o.max_open_files = static_cast<int>(options.open_files_max);
   o.max_background_jobs = static_cast<int>(options.background_threads) + 1;
 
@@ -111,8 +114,6 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
   o.level_compaction_dynamic_level_bytes = true;
   o.target_file_size_base = std::min<uint64_t>(64u << 20, options.write_buffer_bytes);
   o.max_bytes_for_level_base = 4 * options.write_buffer_bytes;
-  // A cold memtable holds on to the log since its first row (rule 22).
-  o.max_total_wal_size = 4 * options.write_buffer_bytes;
   // The periodic sync then finds little left to do (rule 22).
   o.wal_bytes_per_sync = 512 << 10;
   o.bytes_per_sync = 1 << 20;

@@ -12,6 +12,7 @@
 namespace rocksdb {
 class Cache;
 class Env;
+class FileSystem;
 class WriteBufferManager;
 struct Options;
 }  // namespace rocksdb
@@ -22,7 +23,8 @@ namespace tetrad::storage {
 struct SharedResources {
   std::shared_ptr<rocksdb::Cache> block_cache;
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: no common budget
-  std::shared_ptr<rocksdb::Env> env;                           // null: the system's files
+  std::shared_ptr<rocksdb::Env> memory;                        // files in memory; null: on a disk
+  std::shared_ptr<rocksdb::FileSystem> files;                  // of the disk; null: the system's
 };
 /// `files`: null: as `options` says.
 SharedResources make_shared_resources(const StoreOptions& options,

@@ -5,6 +5,7 @@
 // A read is tried on the loop with what is in memory. If it needs a file, or looks at too much, it
 // is done again by a reader of the I/O pool over a snapshot taken at once. Counting a range goes
 // there at once.
+#include <algorithm>
 #include <atomic>
 #include <set>
 
@@ -14,11 +15,13 @@
 
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "storage/engine/failure_mark.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/rocks_view.h"
 #include "storage/engine/size_sampler.h"
 #include "storage/engine/store.h"
+#include "storage/engine/store_health.h"
 #include "storage/engine/sweep.h"
 #include "storage/engine/table_summary.h"
 #include "storage/engine/write_turn.h"
@@ -57,12 +60,24 @@ class HeldSnapshot {
 
 /// What a store knows when it has been opened.
 struct OpenedState {
+  std::string directory;
+  std::function<Result<std::shared_ptr<RocksDatabase>>(bool compacts)> open;
+  std::shared_ptr<BackgroundErrors> background_errors;
   std::shared_ptr<RocksDatabase> database;
   std::shared_ptr<MergeReport> merges;
   std::shared_ptr<FilterState> filter;
   TablesKnown tables;
   std::set<uint32_t> retired;
 };
+
+/// Partition or range tombstones go. What they hid went in earlier pages, whose writes must be safe
+/// from a power cut before: a log that loses its middle would show it again.
+bool drops_cover(const Swept& swept) {
+  return std::any_of(swept.changes.begin(), swept.changes.end(), [](const SweptKey& change) {
+    const auto place = decode_storage_key(change.key);
+    return place && place->kind != KeyKind::kRow;
+  });
+}
 
 class RocksStore final : public Store {
  public:
@@ -77,15 +92,19 @@ class RocksStore final : public Store {
         logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
         turn_(state_.database, reactor, pool, lane, options, state_.tables, logger_),
-        row_cache_(options.row_cache_bytes) {
-    turn_.on_failure([this](const Error& error) {
-      set_status({StoreState::kFailed, error.message});
-    });
+        row_cache_(options.row_cache_bytes),
+        health_(state_.directory, reactor, pool, health_actions(), logger_) {
+    turn_.on_trouble({[this](const rocksdb::Status& status, std::string_view what) {
+                        health_.take(status, what);
+                      },
+                      [this](bool hung) { health_.set_hung(hung); }});
+    listen_to(*state_.background_errors);
   }
 
   ~RocksStore() override {
     *alive_ = false;
-    state_.database->shut_out_jobs();
+    state_.background_errors->deliver_to(nullptr);
+    if (state_.database != nullptr) state_.database->shut_out_jobs();
   }
 
   void apply(const Mutation& mutation, ApplyCallback done) override {
@@ -96,7 +115,7 @@ class RocksStore final : public Store {
   }
 
   void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     const TableContents contents = contents_of(command);
     const bool fixed = needs_snapshot(command, contents);
@@ -110,6 +129,7 @@ class RocksStore final : public Store {
       RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr, known));
       auto result = read_partitions(view, command, contents);
       if (!view.gave_up()) {
+        if (!result) heed(result.error());
         write_back(view.take_merged(), seen);
         keep_dead(command, view.take_dead(), seen);
         return done(std::move(result));
@@ -128,30 +148,43 @@ class RocksStore final : public Store {
         deadline,
         [snapshot = std::move(snapshot), contents, found, walks = walks_rows(found->command),
          operands_max = options_.read_operands_max] {
-          RocksView files(snapshot->database().db(), {.snapshot = snapshot->get(),
-                                                      .operands_max = operands_max,
-                                                      .dead = walks ? &found->dead : nullptr});
+          const RocksViewOptions view{.snapshot = snapshot->get(),
+                                      .operands_max = operands_max,
+                                      .dead = walks ? &found->dead : nullptr};
+          RocksView files(snapshot->database().db(), view);
           auto from_files = read_partitions(files, found->command, contents);
-          found->merged = files.take_merged();
-          found->dead = files.take_dead();
+          if (!from_files && from_files.error().code == ErrorCode::kIo) {  // a disk may come round
+            RocksView again(snapshot->database().db(), view);
+            from_files = read_partitions(again, found->command, contents);
+            found->dead = {};
+          } else {
+            found->merged = files.take_merged();
+            found->dead = files.take_dead();
+          }
           return from_files;
         },
         [this, alive = alive_, found, seen,
          done = std::move(done)](Result<ReadResult> from_files) mutable {
-          if (*alive) write_back(std::move(found->merged), seen);
-          if (*alive && from_files) keep_dead(found->command, std::move(found->dead), seen);
+          if (*alive) {
+            write_back(std::move(found->merged), seen);
+            if (from_files)
+              keep_dead(found->command, std::move(found->dead), seen);
+            else
+              heed(from_files.error());
+          }
           done(std::move(from_files));
         });
   }
 
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
-    if (closed_) return closed_error();
+    if (const auto why = unusable()) return std::unexpected(*why);
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
     const TableContents contents = contents_of(command);
     if (needs_snapshot(command, contents)) return std::nullopt;
     RocksView view(db(), view_here(command, nullptr, dead_runs_of(command)));
     auto end = read_partitions_into(view, command, contents, sink);
     if (view.gave_up()) return std::nullopt;
+    if (!end) heed(end.error());
     const uint64_t seen = turn_.written_through();
     write_back(view.take_merged(), seen);
     keep_dead(command, view.take_dead(), seen);
@@ -159,13 +192,13 @@ class RocksStore final : public Store {
   }
 
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
-    if (closed_ || is_retired(incarnation)) return 0;
+    if (unusable() || is_retired(incarnation)) return 0;
     return approximate_bytes_of(db(), incarnation, range);
   }
 
   void sample_sizes(TableIncarnation incarnation, const RingRange& range, size_t count,
                     std::move_only_function<void(Result<std::vector<SizeSample>>)> done) override {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     in_maintenance<std::vector<SizeSample>>(
         0,
         [database = state_.database, incarnation, range, count] {
@@ -180,7 +213,11 @@ class RocksStore final : public Store {
     state_.filter->retire(incarnation);
     state_.tables.erase(incarnation);
     row_cache_.forget(keys_of_incarnation(incarnation).start);
-    turn_.add_retired(incarnation);
+    if (health_.status().takes_writes()) {
+      turn_.add_retired(incarnation);
+    } else {
+      retired_unsaved_.push_back(incarnation);  // its files make room
+    }
     // Whole files go at once; what lies between keys of other tables goes when it is compacted.
     turn_.after_writes([this, alive = alive_, incarnation] {
       if (*alive) delete_files_of(incarnation);
@@ -190,7 +227,7 @@ class RocksStore final : public Store {
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
                     uint64_t bytes_max,
                     std::move_only_function<void(Result<ExportPage>)> done) override {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(incarnation)) return done(retired_error(incarnation));
     const SchemaVersion version{state_.tables.at(incarnation).schema_version};
     in_maintenance<ExportPage>(
@@ -206,7 +243,7 @@ class RocksStore final : public Store {
 
   void sweep(SweepCommand command, SweepPlace from,
              std::move_only_function<void(Result<SweepPage>)> done) override {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     SweepWatches& watches = turn_.watches();
     const bool is_watched = from.inside && watches.begin_page(from.watch);
@@ -218,7 +255,7 @@ class RocksStore final : public Store {
         SweepJob{std::move(command), from.watch, is_watched, {}, 0, std::move(done)});
     // What the page does not see is written after this: the watch sees it.
     turn_.when_written([this, alive = alive_, job, from = std::move(from)]() mutable {
-      if (!*alive || closed_) return job->done(closed_error());
+      if (!*alive || unusable()) return job->done(closed_error());
       read_page(job, std::move(from));
     });
   }
@@ -255,7 +292,7 @@ class RocksStore final : public Store {
 
   StoreStatistics statistics() override {
     StoreStatistics statistics;
-    if (closed_) return statistics;
+    if (unusable()) return statistics;
     const auto figure = [&](const std::string& property) {
       uint64_t value = 0;
       db().GetIntProperty(property, &value);
@@ -272,6 +309,8 @@ class RocksStore final : public Store {
     statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
     statistics.level0_files = figure(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0");
     statistics.background_errors = figure(rocksdb::DB::Properties::kBackgroundErrors);
+    statistics.writes_paced_us = turn_.figures().paced_us;
+    statistics.corruptions = corruptions_ + state_.merges->undecodable_values.load();
     statistics.row_cache_bytes = row_cache_.figures().bytes;
     statistics.row_cache_hits = row_cache_.figures().hits;
     statistics.row_cache_misses = row_cache_.figures().misses;
@@ -279,7 +318,7 @@ class RocksStore final : public Store {
     return statistics;
   }
 
-  const StoreStatus& status() const override { return status_; }
+  const StoreStatus& status() const override { return health_.status(); }
   void on_status(StatusListener changed) override { status_changed_ = std::move(changed); }
 
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
@@ -290,8 +329,14 @@ class RocksStore final : public Store {
   Result<void> close() override {
     if (closed_) return {};
     closed_ = true;
+    health_.stop();
+    state_.background_errors->deliver_to(nullptr);
+    if (state_.database == nullptr)  // whoever opens it anew closes it
+      return fail(ErrorCode::kIo, "{}", health_.status().reason);
     state_.database->shut_out_jobs();
     const Result<void> written = turn_.finish();
+    if (health_.status().state == StoreState::kFailed)  // not even that
+      return fail(ErrorCode::kIo, "{}", health_.status().reason);
     const Result<void> closed = state_.database->close();
     return written ? closed : written;
   }
@@ -303,16 +348,59 @@ class RocksStore final : public Store {
            !TETRAD_MUTANT(retired_readable);
   }
 
-  void set_status(StoreStatus status) {
-    status_ = std::move(status);
-    reactor_.post([this, alive = alive_] {
-      if (*alive && status_changed_) status_changed_(status_);
+  /// Set: nothing can be done at the moment, or any more.
+  std::optional<Error> unusable() const {
+    if (closed_) return Error(ErrorCode::kCancelled, "the store is closed");
+    if (state_.database == nullptr)
+      return Error(ErrorCode::kIo, state_.directory + " is being opened anew");
+    return std::nullopt;
+  }
+
+  /// A read has failed. Its caller asks other replicas.
+  void heed(const Error& error) {
+    if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return;
+    ++corruptions_;
+    health_.take_damage(error.message);
+  }
+
+  StoreHealth::Actions health_actions() {
+    StoreHealth::Actions actions;
+    actions.refuse = [this](std::optional<Error> why) {
+      const bool again = !why;
+      turn_.refuse(std::move(why));
+      if (!again || state_.database == nullptr) return;
+      for (const TableIncarnation incarnation : std::exchange(retired_unsaved_, {}))
+        turn_.add_retired(incarnation);
+    };
+    actions.changed = [this] {
+      reactor_.post([this, alive = alive_] {
+        if (*alive && status_changed_) status_changed_(status());
+      });
+    };
+    actions.database = [this] { return state_.database; };
+    actions.let_go = [this] { state_.database = nullptr; };
+    actions.use = [this](std::shared_ptr<RocksDatabase> database) {
+      state_.database = std::move(database);
+      turn_.use(state_.database);
+      row_cache_.forget({});  // a write whose outcome was unknown may be in the log
+    };
+    actions.open = state_.open;
+    return actions;
+  }
+
+  void listen_to(BackgroundErrors& errors) {
+    errors.deliver_to([this, alive = std::weak_ptr<bool>(alive_),
+                       reactor = &reactor_](const rocksdb::Status& error) {
+      reactor->post_from_any_thread([this, alive, error] {
+        const auto still = alive.lock();
+        if (still && *still && !closed_) health_.take(error, "flushing or compacting");
+      });
     });
   }
 
   /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
   void write_back(std::vector<MergedValue> values, uint64_t seen) {
-    if (values.empty() || closed_) return;
+    if (values.empty() || unusable()) return;
     std::erase_if(values, [this](const MergedValue& value) {
       const auto place = decode_storage_key(value.key);
       return !place || is_retired(place->incarnation);
@@ -336,11 +424,20 @@ class RocksStore final : public Store {
         [snapshot = std::make_shared<HeldSnapshot>(state_.database), job, from = std::move(from)] {
           RocksView view(snapshot->database().db(),
                          {.snapshot = snapshot->get(), .fill_cache = false});
-          return sweep_page(view, job->command, from);
+          auto swept = sweep_page(view, job->command, from);
+          if (swept && drops_cover(*swept)) {
+            const rocksdb::Status synced = snapshot->database().sync_log();
+            if (!synced.ok()) return Result<Swept>(std::unexpected(error_of(synced, "syncing")));
+          }
+          return swept;
         },
         [this, alive = alive_, job](Result<Swept> swept) {
-          if (!*alive || closed_) return job->done(closed_error());
-          if (!swept) return end_sweep(job, swept.error());
+          if (!*alive || unusable()) return job->done(closed_error());
+          if (!swept) {
+            if (state_.database->watch().failed_sync())
+              health_.take(rocksdb::Status::IOError("a sync failed"), "sweeping");
+            return end_sweep(job, swept.error());
+          }
           job->swept = std::move(*swept);
           write_swept(job);
         });
@@ -353,7 +450,7 @@ class RocksStore final : public Store {
 
   void write_swept(const SweepJobPtr& job) {
     turn_.when_settled([this, alive = alive_, job] {
-      if (!*alive || closed_) return job->done(closed_error());
+      if (!*alive || unusable()) return job->done(closed_error());
       if (is_retired(job->command.incarnation))
         return end_sweep(job, retired_error(job->command.incarnation).error());
       if (turn_.failure() != nullptr) return end_sweep(job, *turn_.failure());
@@ -385,7 +482,7 @@ class RocksStore final : public Store {
     page.next.watch = goes_on ? job->watch : 0;
     if (job->swept.changes.empty()) return job->done(std::move(page));
     turn_.after_writes([this, alive = alive_, job] {
-      if (!*alive || closed_) return job->done(closed_error());
+      if (!*alive || unusable()) return job->done(closed_error());
       job->done(std::move(job->swept.page));
     });
   }
@@ -413,7 +510,7 @@ class RocksStore final : public Store {
           return {};
         },
         [this, alive = alive_, job](const Result<void>& read) {
-          if (!*alive || closed_) return job->done(closed_error());
+          if (!*alive || unusable()) return job->done(closed_error());
           if (!read) return end_sweep(job, read.error());
           write_swept(job);
         });
@@ -462,11 +559,12 @@ class RocksStore final : public Store {
     return options;
   }
 
-  /// In group mode another thread writes while this one reads.
+  /// Another thread writes while this one reads: always in group mode, otherwise while RocksDB is
+  /// behind.
   bool needs_snapshot(const ReadCommand& command, const TableContents& contents) const {
     const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
                          !contents.any_range_tombstones();
-    return options_.sync == CommitLogSync::kGroup && !one_get;
+    return (options_.sync == CommitLogSync::kGroup || turn_.writes_elsewhere()) && !one_get;
   }
 
   /// What there may be of the partition that is read.
@@ -487,7 +585,7 @@ class RocksStore final : public Store {
   }
 
   void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
     if (reactor_.now_us() >= filter_due_us_) {
       filter_due_us_ = reactor_.now_us() + kFilterClockUs;
@@ -529,9 +627,10 @@ class RocksStore final : public Store {
 
   void maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
                 std::move_only_function<void(Result<void>)> done) {
-    if (closed_) return done(closed_error());
+    if (const auto why = unusable()) return done(std::unexpected(*why));
     turn_.after_writes([this, alive = alive_, lane, work, done = std::move(done)]() mutable {
-      if (!*alive || closed_) return done(closed_error());
+      if (!*alive) return done(closed_error());
+      if (const auto why = unusable()) return done(std::unexpected(*why));
       in_maintenance<void>(
           lane, [database = state_.database, work] { return work(database->db()); },
           std::move(done));
@@ -539,7 +638,7 @@ class RocksStore final : public Store {
   }
 
   void delete_files_of(TableIncarnation incarnation) {
-    if (closed_) return;
+    if (unusable()) return;
     in_maintenance<void>(
         kCompactionLane + lane_,
         [database = state_.database, incarnation]() -> Result<void> {
@@ -566,11 +665,13 @@ class RocksStore final : public Store {
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
   bool closed_ = false;
+  std::vector<TableIncarnation> retired_unsaved_;
   base::MonotonicUs filter_due_us_ = 0;  // when the filter is told the time again
   WriteTurn turn_;
   RowCache row_cache_;
-  StoreStatus status_;
+  uint64_t corruptions_ = 0;
   StatusListener status_changed_;
+  StoreHealth health_;
 };
 
 /// Reads the store's own keys.
@@ -624,11 +725,22 @@ class RocksStoreFactory final : public StoreFactory {
   Result<std::unique_ptr<Store>> open(const std::string& directory, base::Reactor& reactor,
                                       base::IoPool& pool) override {
     OpenedState state;
+    state.directory = directory;
     state.merges = std::make_shared<MergeReport>();
     state.filter = std::make_shared<FilterState>();
+    state.background_errors = std::make_shared<BackgroundErrors>();
     state.filter->set_now_s(reactor.wall_time_us() / 1'000'000);
-    const rocksdb::Options options = store_options(options_, shared_, state.merges, state.filter);
-    TETRAD_TRY(state.database, RocksDatabase::open(options, directory, "store", shared_.env));
+    state.open = [directory, shared = shared_, merges = state.merges, filter = state.filter,
+                  errors = state.background_errors, settings = options_](bool compacts) {
+      rocksdb::Options options = store_options(settings, shared, merges, filter);
+      options.listeners.push_back(errors->listener());
+      options.disable_auto_compactions = !compacts;
+      return RocksDatabase::open(std::move(options), directory, "store",
+                                 {shared.memory, shared.files});
+    };
+    if (!options_.in_memory_files)
+      TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger_));
+    TETRAD_TRY(state.database, state.open(true));
     TETRAD_TRY_VOID(load_own_keys(state));
     TETRAD_TRY_VOID(load_summaries(state, logger_));
     const uint32_t lane = kFirstLane + next_lane_++;

@@ -32,6 +32,7 @@ uint64_t estimated_bytes(rocksdb::DB& db, TableIncarnation incarnation, const Ri
   rocksdb::SizeApproximationOptions options;
   options.include_memtables = true;
   options.include_files = true;
+  options.files_size_error_margin = 0.1;  // of large ranges: then few index blocks are read
   uint64_t bytes = 0;
   if (!db.GetApproximateSizes(options, db.DefaultColumnFamily(), &wanted, 1, &bytes).ok()) return 0;
   return bytes;

@@ -14,8 +14,12 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr int64_t kRetryUs = 2'000;
 constexpr size_t kBatchBytesKept = 1 << 20;  // a larger buffer is given back after its write
+// While RocksDB is behind. A batch takes in what comes until it is that large.
+constexpr size_t kPacedBatchBytes = 256 << 10;
+constexpr int64_t kStoppedLookUs = 2'000, kIdleLookUs = 50'000;
+// After that long the disk hangs.
+constexpr int64_t kHungUs = 5'000'000, kHungLookUs = 1'000'000;
 
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -83,9 +87,10 @@ struct WriteTurn::Batch {
   bool empty() const { return writes.Count() == 0 && done.empty(); }
 };
 
-/// A batch on its way through the I/O pool.
-struct WriteTurn::GroupJob {
+/// A batch on its way through the commit thread.
+struct WriteTurn::Job {
   std::unique_ptr<Batch> batch;
+  bool sync = false;
   bool written = false;  // by the pool's thread; read after jobs are shut out or when it is done
   rocksdb::Status status;
 };
@@ -107,7 +112,8 @@ WriteTurn::WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& rea
 WriteTurn::~WriteTurn() {
   *alive_ = false;
   if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
-  if (retry_timer_ != 0) reactor_.cancel(retry_timer_);
+  if (pace_timer_ != 0) reactor_.cancel(pace_timer_);
+  if (hung_timer_ != 0) reactor_.cancel(hung_timer_);
 }
 
 // Every record is decoded once before anything is added, so that a mutation is taken whole or not
@@ -141,10 +147,14 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
 }
 
 void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback done) {
-  if (failure_) return done(std::unexpected(*failure_));
+  if (refusal_) return done(std::unexpected(*refusal_));
   if (full())
     return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                      queued_bytes_ + current_->bytes(), options_.write_queue_max_bytes));
+  if (behind() && pace_.is_overloaded(queued_bytes_ + current_->bytes(), reactor_.now_us()))
+    return done(fail(ErrorCode::kOverloaded,
+                     "flushes and compactions are behind the writes; {} bytes wait already",
+                     queued_bytes_ + current_->bytes()));
   if (mutation.incarnation == kStoreIncarnation ||
       mutation.partition_key.size() > kPartitionKeyBytesMax)
     return done(check_mutation(mutation));
@@ -221,7 +231,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
 }
 
 void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen) {
-  if (failure_ || behind()) return;
+  if (refusal_ || behind()) return;
   bool any = false;
   for (const auto& [key, value] : values) {
     const auto place = decode_storage_key(key);
@@ -237,7 +247,7 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
 }
 
 void WriteTurn::replace(const std::vector<SweptKey>& keys) {
-  TETRAD_ASSERT(!failure_ && parked_.empty() && in_flight_ == nullptr);
+  TETRAD_ASSERT(!refusal_ && parked_.empty() && in_flight_ == nullptr);
   for (const SweptKey& swept : keys) {
     const auto place = decode_storage_key(swept.key);
     TETRAD_ASSERT(place.has_value());
@@ -263,7 +273,7 @@ void WriteTurn::when_written(base::Callback then) {
 }
 
 void WriteTurn::when_settled(base::Callback then) {
-  if (failure_ || (parked_.empty() && in_flight_ == nullptr)) return then();
+  if (refusal_ || (parked_.empty() && in_flight_ == nullptr)) return then();
   settled_.push_back(std::move(then));
 }
 
@@ -287,13 +297,13 @@ void WriteTurn::see_written(const Batch& batch) {
 }
 
 void WriteTurn::add_retired(TableIncarnation incarnation) {
-  if (failure_) return;
+  if (refusal_) return;
   current_->writes.Put(retired_key(incarnation), rocksdb::Slice());
   begin_turn();
 }
 
 void WriteTurn::after_writes(base::Callback then) {
-  if (failure_) return reactor_.post(std::move(then));
+  if (refusal_) return reactor_.post(std::move(then));
   current_->done.push_back([then = std::move(then)](const Result<void>&) mutable { then(); });
   begin_turn();
 }
@@ -308,55 +318,83 @@ void WriteTurn::begin_turn() {
 
 void WriteTurn::end_turn() {
   turn_begun_ = false;
-  if (failure_) return complete(*std::exchange(current_, std::make_unique<Batch>()), {});
   if (current_->empty()) return;
   ++figures_.batches;
-  options_.sync == CommitLogSync::kGroup ? write_group() : write_periodic();
+  if (options_.sync == CommitLogSync::kGroup) return write_group();
+  behind() ? write_paced() : write_here();
 }
 
 // ---- periodic ----
 
-void WriteTurn::write_periodic() {
-  parked_.push_back(std::exchange(current_, std::make_unique<Batch>()));
-  queued_bytes_ += parked_.back()->bytes();
-  if (parked_.size() == 1) {
-    write_parked();
-  } else {
-    ++figures_.parked;
-  }
-}
-
-void WriteTurn::write_parked() {
+void WriteTurn::write_here() {
   rocksdb::WriteOptions write;
   write.no_slowdown = true;
-  while (!parked_.empty() && !failure_) {
-    Batch& batch = *parked_.front();
-    const rocksdb::Status status = database_->db().Write(write, &batch.writes);
-    if (status.IsIncomplete()) {  // RocksDB is behind: flushes and compactions have to catch up
-      ++figures_.parked;
-      retry_timer_ = reactor_.call_at(reactor_.now_us() + kRetryUs, [this] {
-        retry_timer_ = 0;
-        write_parked();
-      });
-      return;
-    }
-    if (!status.ok()) return take_failure(error_of(status, "writing"));
-    queued_bytes_ -= batch.bytes();
-    see_written(batch);
-    const std::unique_ptr<Batch> written = std::move(parked_.front());
-    parked_.pop_front();
-    unsynced_ = true;
-    arm_sync();
-    const std::shared_ptr<bool> alive = alive_;
-    if (parked_.empty() && !settled_.empty()) run_settled();
-    if (!*alive) return;
-    complete(*written, {});
-    if (!*alive) return;
-    if (parked_.empty() && current_->empty() && written->bytes() <= kBatchBytesKept) {
-      written->writes.Clear();  // its buffer serves again
-      std::swap(current_->writes, written->writes);
-    }
+  const rocksdb::Status status = database_->db().Write(write, &current_->writes);
+  if (status.IsIncomplete()) {  // from now on nobody asks without waiting
+    paced_since_us_ = reactor_.now_us();
+    return write_paced();
   }
+  std::unique_ptr<Batch> written = std::exchange(current_, std::make_unique<Batch>());
+  if (!status.ok()) return write_failed(*written, status);
+  see_written(*written);
+  unsynced_ = true;
+  arm_sync();
+  const std::shared_ptr<bool> alive = alive_;
+  complete(*written, {});
+  if (*alive) keep_for_reuse(std::move(written));
+}
+
+void WriteTurn::keep_for_reuse(std::unique_ptr<Batch> written) {
+  if (!current_->empty() || written->bytes() > kBatchBytesKept) return;
+  written->writes.Clear();  // its buffer serves again
+  std::swap(current_->writes, written->writes);
+}
+
+void WriteTurn::write_paced() {
+  if (current_->bytes() >= kPacedBatchBytes) {
+    queued_bytes_ += current_->bytes();
+    parked_.push_back(std::exchange(current_, std::make_unique<Batch>()));
+  }
+  if (refusal_ || in_flight_ != nullptr) return;
+  const bool waits = !parked_.empty() || !current_->empty();
+  if (pace_timer_ != 0) {
+    if (!std::exchange(idle_, false) || !waits) return;
+    reactor_.cancel(std::exchange(pace_timer_, 0));
+  }
+  WriteLimit limit;
+  uint64_t stopped = 0;
+  rocksdb::DB& db = database_->db();
+  db.GetIntProperty(rocksdb::DB::Properties::kIsWriteStopped, &stopped);
+  db.GetIntProperty(rocksdb::DB::Properties::kActualDelayedWriteRate, &limit.bytes_per_s);
+  limit.stopped = stopped != 0;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  pace_.look(limit, now_us);
+  if (!waits && pace_.is_over()) {
+    figures_.paced_us += static_cast<uint64_t>(now_us - *std::exchange(paced_since_us_, {}));
+    return;
+  }
+  idle_ = !waits;
+  if (idle_) return look_later(now_us + kIdleLookUs);
+  if (limit.stopped) return look_later(now_us + kStoppedLookUs);
+  if (!pace_.may_write(now_us)) return look_later(pace_.due_us());
+  ++figures_.parked;
+  std::unique_ptr<Batch> next;
+  if (parked_.empty()) {
+    next = std::exchange(current_, std::make_unique<Batch>());
+  } else {
+    next = std::move(parked_.front());
+    parked_.pop_front();
+    queued_bytes_ -= next->bytes();
+  }
+  pace_.wrote(next->bytes(), now_us);
+  hand_over(std::move(next), false);
+}
+
+void WriteTurn::look_later(base::MonotonicUs at_us) {
+  pace_timer_ = reactor_.call_at(at_us, [this] {
+    pace_timer_ = 0;
+    write_paced();
+  });
 }
 
 void WriteTurn::arm_sync() {
@@ -371,7 +409,9 @@ void WriteTurn::start_sync() {
   syncing_ = true;
   unsynced_ = false;
   ++figures_.syncs;
-  const auto synced = std::make_shared<Result<void>>();
+  sync_since_us_ = reactor_.now_us();
+  watch_commit_thread();
+  const auto synced = std::make_shared<rocksdb::Status>();
   pool_.run(
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, synced] {
@@ -380,108 +420,155 @@ void WriteTurn::start_sync() {
       [this, alive = alive_, synced] {
         if (!*alive) return;
         syncing_ = false;
-        if (!*synced) return take_failure(synced->error());
-        if (unsynced_) arm_sync();
+        sync_since_us_.reset();
+        look_at_commit_thread();
+        if (synced->IsAborted()) {  // once the log is a new one
+          unsynced_ = true;
+        } else if (!synced->ok()) {
+          trouble_.failed(*synced, "syncing the log");
+        } else if (unsynced_) {
+          arm_sync();
+        }
       });
 }
 
-// ---- group ----
+// ---- by the commit thread ----
 
 void WriteTurn::write_group() {
   if (in_flight_ != nullptr || current_->empty()) return;  // what came meanwhile goes next
-  in_flight_ = std::make_shared<GroupJob>();
-  in_flight_->batch = std::exchange(current_, std::make_unique<Batch>());
+  hand_over(std::exchange(current_, std::make_unique<Batch>()), true);
+}
+
+void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
+  in_flight_ = std::make_shared<Job>();
+  in_flight_->batch = std::move(batch);
+  in_flight_->sync = sync;
   queued_bytes_ += in_flight_->batch->bytes();
+  job_since_us_ = reactor_.now_us();
+  watch_commit_thread();
   pool_.run(
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, job = in_flight_] {
         const RocksDatabase::Visit visit(*database);
         if (!visit || job->written) return;
         rocksdb::WriteOptions write;
-        write.sync = true;
+        write.sync = job->sync;
         job->status = database->db().Write(write, &job->batch->writes);
         job->written = true;
       },
       [this, alive = alive_, job = in_flight_] {
-        if (*alive) group_written(job);
+        if (*alive) written_elsewhere(job);
       });
 }
 
-void WriteTurn::group_written(const std::shared_ptr<GroupJob>& job) {
+void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
   if (job != in_flight_) return;  // finish() was quicker
   in_flight_.reset();
   queued_bytes_ -= job->batch->bytes();
-  ++figures_.syncs;
-  if (!job->status.ok()) {
-    take_failure(error_of(job->status, "writing"));
-    return complete(*job->batch, {});
-  }
+  job_since_us_.reset();
+  look_at_commit_thread();
+  if (job->sync) ++figures_.syncs;
+  if (!job->written)  // the database was closed before
+    return complete(*job->batch, fail(ErrorCode::kCancelled, "the store is being opened anew"));
+  if (!job->status.ok()) return write_failed(*job->batch, job->status);
   see_written(*job->batch);
+  if (!job->sync) {
+    unsynced_ = true;
+    arm_sync();
+  }
   const std::shared_ptr<bool> alive = alive_;
-  if (!settled_.empty()) run_settled();
+  if (parked_.empty() && !settled_.empty()) run_settled();
   if (!*alive) return;
   complete(*job->batch, {});
-  if (*alive) write_group();
+  if (!*alive) return;
+  job->sync ? write_group() : write_paced();
 }
 
 // ---- the end ----
 
+WriteTurn::Figures WriteTurn::figures() const {
+  Figures figures = figures_;
+  if (paced_since_us_)
+    figures.paced_us += static_cast<uint64_t>(reactor_.now_us() - *paced_since_us_);
+  return figures;
+}
+
 void WriteTurn::complete(Batch& batch, const Result<void>& result) {
   std::vector<Store::ApplyCallback> done = std::move(batch.done);
   batch.done.clear();
-  for (Store::ApplyCallback& callback : done) {
-    if (failure_) {
-      callback(std::unexpected(*failure_));
-    } else {
-      callback(result);
-    }
-  }
+  for (Store::ApplyCallback& callback : done) callback(result);
 }
 
-void WriteTurn::take_failure(Error error) {
-  if (failure_) return;
-  error.message += "; the store takes no more writes";
-  if (error.code != ErrorCode::kCorruption) error.code = ErrorCode::kIo;
-  logger_.error("store_failed error=\"{}\"", error.message);
-  failure_ = std::move(error);
-  if (failed_) failed_(*failure_);
-  queued_bytes_ = 0;
-  auto parked = std::exchange(parked_, {});
-  parked.push_back(std::exchange(current_, std::make_unique<Batch>()));
-  for (const auto& batch : parked) complete(*batch, {});
-  run_settled();
+void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
+  const std::shared_ptr<bool> alive = alive_;
+  trouble_.failed(status, "writing");
+  complete(batch, std::unexpected(error_of(status, "writing")));
+  if (*alive && !refusal_ && !current_->empty()) begin_turn();
+}
+
+void WriteTurn::refuse(std::optional<Error> why) {
+  refusal_ = std::move(why);
+  if (!refusal_) {
+    if (unsynced_) arm_sync();
+    return;
+  }
+  auto waiting = std::exchange(parked_, {});
+  waiting.push_back(std::exchange(current_, std::make_unique<Batch>()));
+  queued_bytes_ = in_flight_ == nullptr ? 0 : in_flight_->batch->bytes();
+  const Result<void> refused = std::unexpected(*refusal_);
+  const std::shared_ptr<bool> alive = alive_;
+  for (const auto& batch : waiting) complete(*batch, refused);
+  if (*alive) run_settled();
+}
+
+void WriteTurn::watch_commit_thread() {
+  if (hung_timer_ != 0) return;
+  hung_timer_ = reactor_.call_at(reactor_.now_us() + kHungLookUs, [this] {
+    hung_timer_ = 0;
+    look_at_commit_thread();
+    if (job_since_us_ || sync_since_us_) watch_commit_thread();
+  });
+}
+
+void WriteTurn::look_at_commit_thread() {
+  base::MonotonicUs since_us = reactor_.now_us();
+  for (const auto& began : {job_since_us_, sync_since_us_})
+    if (began) since_us = std::min(since_us, *began);
+  const bool hung = reactor_.now_us() - since_us >= kHungUs;
+  if (hung != std::exchange(hung_, hung)) trouble_.hung(hung);
 }
 
 Result<void> WriteTurn::finish() {
-  if (sync_timer_ != 0) reactor_.cancel(std::exchange(sync_timer_, 0));
-  if (retry_timer_ != 0) reactor_.cancel(std::exchange(retry_timer_, 0));
+  for (base::Reactor::TimerId* timer : {&sync_timer_, &pace_timer_, &hung_timer_})
+    if (*timer != 0) reactor_.cancel(std::exchange(*timer, 0));
   std::deque<std::unique_ptr<Batch>> waiting = std::exchange(parked_, {});
+  Result<void> outcome;
+  if (refusal_) outcome = std::unexpected(*refusal_);
   if (in_flight_ != nullptr) {
-    const std::shared_ptr<GroupJob> job = std::exchange(in_flight_, nullptr);
-    if (job->written && !job->status.ok()) take_failure(error_of(job->status, "writing"));
+    const std::shared_ptr<Job> job = std::exchange(in_flight_, nullptr);
     if (job->written) {
-      complete(*job->batch, {});
+      if (!job->status.ok()) outcome = std::unexpected(error_of(job->status, "writing"));
+      complete(*job->batch, outcome);
     } else {
       job->written = true;  // the pool's thread leaves it alone
-      waiting.push_back(std::move(job->batch));
+      waiting.push_front(std::move(job->batch));
     }
   }
   waiting.push_back(std::exchange(current_, std::make_unique<Batch>()));
   for (const auto& batch : waiting) {
     if (batch->empty()) continue;
-    if (!failure_) {
+    if (outcome) {
       rocksdb::WriteOptions write;
       write.sync = options_.sync == CommitLogSync::kGroup;
       const rocksdb::Status status = database_->db().Write(write, &batch->writes);
-      if (!status.ok()) take_failure(error_of(status, "writing"));
+      if (!status.ok()) outcome = std::unexpected(error_of(status, "writing"));
     }
-    complete(*batch, {});
+    complete(*batch, outcome);
   }
   queued_bytes_ = 0;
+  if (!refusal_) refusal_ = Error(ErrorCode::kCancelled, "the store is closed");
   run_settled();
-  if (failure_) return std::unexpected(*failure_);
-  failure_ = Error(ErrorCode::kCancelled, "the store is closed");
-  return {};
+  return outcome;
 }
 
 }  // namespace tetrad::storage

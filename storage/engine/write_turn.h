@@ -2,10 +2,13 @@
 // Writing: everything applied in one turn of the loop becomes one RocksDB write.
 //
 // Periodic: the write happens on the loop at the turn's end and never waits (no_slowdown). When
-// RocksDB is behind, batches are parked in order and tried again; the log is synced by its
-// commit thread every sync period while there is something to sync. Group: the write is synced by
-// the commit thread; what is applied meanwhile becomes the next batch. The first failure of a write
-// or a sync is the last word (fsyncgate): nothing is taken any more.
+// RocksDB is behind with flushes and compactions, batches wait until it takes them (write_pace.h)
+// and are written by the store's commit thread; what would wait for too long is refused. The log is
+// synced by the commit thread every sync period while there is something to sync. Group: the commit
+// thread writes and syncs; what is applied meanwhile becomes the next batch.
+//
+// What a disk in trouble does to writes is decided in store_health.cc: refused for a while, or for
+// good after the first failure of a sync (fsyncgate).
 #pragma once
 
 #include <deque>
@@ -22,10 +25,12 @@
 #include "storage/engine/store.h"
 #include "storage/engine/sweep.h"
 #include "storage/engine/tables_known.h"
+#include "storage/engine/write_pace.h"
 
 namespace rocksdb {
+class Status;
 class WriteBatch;
-}
+}  // namespace rocksdb
 
 namespace tetrad::storage {
 
@@ -37,6 +42,7 @@ class WriteTurn {
  public:
   struct Figures {
     uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0, written_back = 0;
+    uint64_t paced_us = 0;  // time during which RocksDB was behind
   };
 
   /// All references outlive this. `lane` of the commit threads is this store's alone.
@@ -69,7 +75,7 @@ class WriteTurn {
   /// Inside when_settled().
   void add_pending(ValuesNow& values) const;
   /// Why nothing is taken any more; null: it is.
-  const Error* failure() const { return failure_ ? &*failure_ : nullptr; }
+  const Error* failure() const { return refusal_ ? &*refusal_ : nullptr; }
   bool full() const;
   void add_retired(TableIncarnation incarnation);
   /// Runs `then` when everything added so far has been written (or has failed).
@@ -77,30 +83,49 @@ class WriteTurn {
   /// Writes everything that waits, on this thread, however long it takes. Jobs must be shut out.
   Result<void> finish();
 
-  bool behind() const { return !parked_.empty(); }
-  /// Runs once, inside the call that found the disk failed.
-  void on_failure(std::function<void(const Error&)> failed) { failed_ = std::move(failed); }
-  const Figures& figures() const { return figures_; }
+  /// RocksDB does not take what comes at once.
+  bool behind() const { return paced_since_us_.has_value(); }
+  /// A batch is being written on another thread.
+  bool writes_elsewhere() const { return in_flight_ != nullptr; }
+  struct Trouble {
+    /// A write or a sync has failed. The listener calls refuse() if nothing is to be taken.
+    std::function<void(const rocksdb::Status&, std::string_view what)> failed;
+    /// The commit thread has been at one piece of work for long; or has done it.
+    std::function<void(bool hung)> hung;
+  };
+  void on_trouble(Trouble trouble) { trouble_ = std::move(trouble); }
+  /// What waits, and what comes, is refused with `why`; unset: taken again.
+  void refuse(std::optional<Error> why);
+  /// Goes on with another database; nothing is under way.
+  void use(std::shared_ptr<RocksDatabase> database) { database_ = std::move(database); }
+  Figures figures() const;
 
  private:
   struct Batch;
-  struct GroupJob;
+  struct Job;
   void begin_turn();
   void end_turn();
-  void write_periodic();
-  void write_parked();
+  void write_here();
+  void keep_for_reuse(std::unique_ptr<Batch> written);
+  /// Hands over what waits, now or when RocksDB takes it.
+  void write_paced();
+  void look_later(base::MonotonicUs at_us);
   void write_group();
-  void group_written(const std::shared_ptr<GroupJob>& job);
+  void hand_over(std::unique_ptr<Batch> batch, bool sync);
+  void written_elsewhere(const std::shared_ptr<Job>& job);
   void arm_sync();
   void start_sync();
-  void complete(Batch& batch, const Result<void>& result);
-  void take_failure(Error error);
+  static void complete(Batch& batch, const Result<void>& result);
+  /// The outcome is unknown.
+  void write_failed(Batch& batch, const rocksdb::Status& status);
+  void watch_commit_thread();
+  void look_at_commit_thread();
   void run_settled();
   /// The batch is in RocksDB: reads see it.
   void see_written(const Batch& batch);
   Result<RecordFacts> look_at(const Mutation& mutation);
 
-  const std::shared_ptr<RocksDatabase> database_;
+  std::shared_ptr<RocksDatabase> database_;
   base::Reactor& reactor_;
   base::IoPool& pool_;
   const uint32_t lane_;
@@ -110,8 +135,8 @@ class WriteTurn {
   const std::shared_ptr<bool> alive_;
 
   std::unique_ptr<Batch> current_;
-  std::deque<std::unique_ptr<Batch>> parked_;
-  std::shared_ptr<GroupJob> in_flight_;
+  std::deque<std::unique_ptr<Batch>> parked_;  // before current_; only while RocksDB is behind
+  std::shared_ptr<Job> in_flight_;
   std::vector<base::Callback> settled_;  // of when_settled(), that wait
   SweepWatches watches_;
   DeadRuns dead_runs_;
@@ -121,9 +146,15 @@ class WriteTurn {
   uint64_t queued_bytes_ = 0;          // of parked and in-flight batches
   bool turn_begun_ = false;
   bool unsynced_ = false, syncing_ = false;
-  base::Reactor::TimerId sync_timer_ = 0, retry_timer_ = 0;
-  std::optional<Error> failure_;
-  std::function<void(const Error&)> failed_;
+  base::Reactor::TimerId sync_timer_ = 0, pace_timer_ = 0;
+  WritePace pace_;
+  bool idle_ = false;  // pace_timer_ looks whether RocksDB has caught up
+  std::optional<base::MonotonicUs> paced_since_us_;
+  std::optional<Error> refusal_;
+  Trouble trouble_;
+  bool hung_ = false;
+  base::Reactor::TimerId hung_timer_ = 0;
+  std::optional<base::MonotonicUs> job_since_us_, sync_since_us_;  // with the commit thread
   Figures figures_;
 
   Bytes key_;                       // scratch

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/failure_mark.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+namespace tetrad::storage {
+namespace {
+
+constexpr int64_t kAgainUs = 3'600 * int64_t{1'000'000};
+
+std::string file_in(const std::string& directory) { return directory + "/FAILED"; }
+
+}  // namespace
+
+void note_failure(const std::string& directory, int64_t wall_us, std::string_view reason) {
+  std::string line(reason);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  std::ofstream(file_in(directory), std::ios::app) << wall_us << ' ' << line << '\n';
+}
+
+Result<void> check_failures(const std::string& directory, int64_t wall_us, const Logger& logger) {
+  const std::string name = file_in(directory);
+  std::ifstream file(name);
+  if (!file) return {};
+  int64_t at_us = 0, last_us = 0;
+  std::string reason, last_reason;
+  bool twice = false;
+  while (file >> at_us && std::getline(file, reason)) {
+    twice = last_us != 0 && at_us - last_us < kAgainUs;
+    last_us = at_us;
+    last_reason = reason;
+  }
+  if (twice) {
+    return fail(ErrorCode::kIo,
+                "the disk of {} failed twice within an hour, at last by:{}; replace it, or remove "
+                "{} to try again",
+                directory, last_reason, name);
+  }
+  logger.warn(
+      "the disk failed before this start; what was written in the last moments may be missing "
+      "until the next repair directory={} reason=\"{}\"",
+      directory, last_reason);
+  if (wall_us - last_us > kAgainUs) std::remove(name.c_str());
+  return {};
+}
+
+}  // namespace tetrad::storage

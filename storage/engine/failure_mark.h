@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the next start is told of a disk that has lost what was written.
+//
+//   FAILED := line*      line := wall clock (us since 1970), space, reason, newline
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+
+namespace tetrad::storage {
+
+/// Not synced: the disk has failed. Blocks for a write of the page cache.
+void note_failure(const std::string& directory, int64_t wall_us, std::string_view reason);
+
+/// Warns of a failure before this start. Errors: kIo, the disk failed twice within an hour; it must
+/// be replaced, or the file removed.
+Result<void> check_failures(const std::string& directory, int64_t wall_us, const Logger& logger);
+
+}  // namespace tetrad::storage

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/store_health.h"
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+
+#include "base/byte_io.h"
+#include "storage/engine/failure_mark.h"
+#include "storage/engine/rocks_status.h"
+#include "storage/engine/store_status.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr int64_t kTryEveryUs = 5'000'000;
+constexpr uint64_t kRoomBytesLeast = 16u << 20;  // beyond what the memtables hold
+
+/// A record of the store's own that a store writes to see whether it can.
+Bytes probe_key() {
+  Bytes key;
+  base::ByteWriter w(key);
+  w.u32(kStoreIncarnation.value);
+  w.raw("probe");
+  return key;
+}
+
+}  // namespace
+
+// ---- background errors ----
+
+class BackgroundErrors::Impl final : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    const std::lock_guard lock(mutex_);
+    if (listener_) {
+      listener_(*error);
+    } else if (early_.empty()) {
+      early_.push_back(*error);
+    }
+  }
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;  // StoreHealth says when
+  }
+  void deliver_to(Listener listener) {
+    const std::lock_guard lock(mutex_);
+    listener_ = std::move(listener);
+    if (!listener_) return;
+    for (const rocksdb::Status& error : std::exchange(early_, {})) listener_(error);
+  }
+
+ private:
+  std::mutex mutex_;
+  Listener listener_;
+  std::vector<rocksdb::Status> early_;
+};
+
+BackgroundErrors::BackgroundErrors() : impl_(std::make_shared<Impl>()) {}
+BackgroundErrors::~BackgroundErrors() { impl_->deliver_to(nullptr); }
+std::shared_ptr<rocksdb::EventListener> BackgroundErrors::listener() const { return impl_; }
+void BackgroundErrors::deliver_to(Listener listener) { impl_->deliver_to(std::move(listener)); }
+
+// ---- health ----
+
+StoreHealth::StoreHealth(std::string name, base::Reactor& reactor, base::IoPool& pool,
+                         Actions actions, Logger logger)
+    : name_(std::move(name)),
+      reactor_(reactor),
+      pool_(pool),
+      actions_(std::move(actions)),
+      logger_(std::move(logger)) {}
+
+StoreHealth::~StoreHealth() {
+  *alive_ = false;
+  stop();
+}
+
+void StoreHealth::stop() {
+  stopped_ = true;
+  if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
+}
+
+void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
+  if (stopped_ || status_.state == StoreState::kFailed || error.ok()) return;
+  if (error.IsShutdownInProgress() || actions_.database() == nullptr) return;
+  if (const auto failed_sync = actions_.database()->watch().failed_sync())
+    return become(StoreState::kFailed, "a sync failed, " + *failed_sync);
+  if (error.IsCorruption()) {
+    take_damage(error.ToString());
+    compacts_ = false;
+    if (!trying_) reopen();
+    return;
+  }
+  if (!is_want_of_room(error))
+    return become(StoreState::kFailed, fmt::format("{}: {}", what, error.ToString()));
+  if (status_.state != StoreState::kFull) {
+    become(StoreState::kFull, error.IsNoSpace() ? "the disk of " + name_ + " is full"
+                                                : name_ + ": " + error.ToString());
+    try_later();
+  }
+}
+
+void StoreHealth::take_damage(const std::string& what) {
+  if (!damage_.empty()) return;
+  damage_ = what;
+  logger_.error("store_damaged store={} error=\"{}\"", name_, what);
+  if (status_.state == StoreState::kServing) become(StoreState::kDamaged, what);
+}
+
+void StoreHealth::set_hung(bool hung) {
+  hung_ = hung;
+  if (hung && status_.takes_writes()) {
+    become(StoreState::kHung, "the disk of " + name_ + " does not answer");
+  } else if (!hung && status_.state == StoreState::kHung) {
+    recovered();
+  }
+}
+
+void StoreHealth::become(StoreState state, std::string reason) {
+  status_ = {state, std::move(reason)};
+  if (state == StoreState::kServing) {
+    logger_.info("store_serves_again store={}", name_);
+  } else if (state != StoreState::kDamaged) {
+    logger_.error("store_takes_no_writes store={} state={} reason=\"{}\"", name_, name_of(state),
+                  status_.reason);
+  }
+  if (state == StoreState::kFailed) note_failure(name_, reactor_.wall_time_us(), status_.reason);
+  std::optional<Error> refusal;
+  if (!status_.takes_writes())
+    refusal = Error(state == StoreState::kFailed ? ErrorCode::kIo : ErrorCode::kOverloaded,
+                    status_.reason + "; no writes are taken");
+  const std::shared_ptr<bool> alive = alive_;
+  actions_.refuse(std::move(refusal));
+  if (*alive) actions_.changed();
+}
+
+void StoreHealth::recovered() {
+  if (hung_) return become(StoreState::kHung, "the disk of " + name_ + " does not answer");
+  if (damage_.empty()) return become(StoreState::kServing, "");
+  become(StoreState::kDamaged, damage_);
+}
+
+void StoreHealth::try_later() {
+  if (timer_ != 0 || stopped_) return;
+  timer_ = reactor_.call_at(reactor_.now_us() + kTryEveryUs, [this] {
+    timer_ = 0;
+    try_again();
+  });
+}
+
+StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
+  if (!database.has_room(kRoomBytesLeast))
+    return {fail(ErrorCode::kLimit, "there is no room for what is in memory")};
+  if (database.watch().append_failed())
+    return {fail(ErrorCode::kIo, "the log must be a new one"), true};
+  rocksdb::DB& db = database.db();
+  const auto failed = [](const rocksdb::Status& status, std::string_view what) -> Attempt {
+    const bool is_fatal = status.severity() >= rocksdb::Status::Severity::kFatalError;
+    return {std::unexpected(error_of(status, what)), is_fatal || !is_want_of_room(status)};
+  };
+  if (const rocksdb::Status resumed = db.Resume(); !resumed.ok())
+    return failed(resumed, "resuming");
+  rocksdb::WriteOptions write;
+  write.sync = true;
+  const rocksdb::Status probed = db.Put(write, probe_key(), rocksdb::Slice());
+  if (!probed.ok()) return failed(probed, "probing");
+  return {};
+}
+
+void StoreHealth::try_again() {
+  if (trying_ || stopped_ || status_.state == StoreState::kFailed) return;
+  if (std::exchange(must_reopen_, false)) return reopen();
+  trying_ = true;
+  const auto attempt =
+      std::make_shared<Attempt>(Attempt{fail(ErrorCode::kCancelled, "the store is closed")});
+  pool_.run(
+      reactor_, base::IoDuty::kMaintenance, 0,
+      [database = actions_.database(), attempt] {
+        if (const RocksDatabase::Visit visit(*database); visit) *attempt = resume(*database);
+      },
+      [this, alive = alive_, attempt] {
+        if (!*alive) return;
+        trying_ = false;
+        if (stopped_ || status_.state == StoreState::kFailed) return;
+        if (const auto failed_sync = actions_.database()->watch().failed_sync())
+          return become(StoreState::kFailed, "a sync failed, " + *failed_sync);
+        if (attempt->outcome) return recovered();
+        attempt->must_reopen ? reopen() : try_later();
+      });
+}
+
+/// Between closing and opening reads are refused, too.
+void StoreHealth::reopen() {
+  trying_ = true;
+  actions_.refuse(Error(ErrorCode::kOverloaded, name_ + " is being opened anew"));
+  std::shared_ptr<RocksDatabase> old = actions_.database();  // null: the last try has closed it
+  actions_.let_go();
+  struct Reopened {
+    Opened database = fail(ErrorCode::kCancelled, "the store is closed");
+    std::optional<std::string> failed_sync;
+  };
+  const auto reopened = std::make_shared<Reopened>();
+  pool_.run(
+      reactor_, base::IoDuty::kMaintenance, 0,
+      [before = std::move(old), open = actions_.open, compacts = compacts_, reopened]() mutable {
+        if (before != nullptr && before->close_when_idle())
+          reopened->failed_sync = before->watch().failed_sync();
+        before.reset();
+        if (!reopened->failed_sync) reopened->database = open(compacts);
+      },
+      [this, alive = alive_, reopened] {
+        if (!*alive || stopped_) return;
+        trying_ = false;
+        if (reopened->failed_sync)
+          return become(StoreState::kFailed, "a sync failed, " + *reopened->failed_sync);
+        if (reopened->database) {
+          actions_.use(std::move(*reopened->database));
+          return recovered();
+        }
+        const Error& error = reopened->database.error();
+        if (error.code == ErrorCode::kCorruption) return become(StoreState::kFailed, error.message);
+        logger_.warn("store_does_not_open store={} reason=\"{}\"", name_, error.message);
+        must_reopen_ = true;
+        if (status_.state == StoreState::kServing || status_.state == StoreState::kDamaged)
+          become(StoreState::kFull, error.message);
+        try_later();
+      });
+}
+
+}  // namespace tetrad::storage

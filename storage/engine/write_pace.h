@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// When the next batch may go to a RocksDB that is behind with flushes and compactions. It says how
+// many bytes it takes per second, or that it takes none; whoever asks without waiting is charged
+// for what it refuses, so nobody asks before the time has come. Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/reactor.h"
+
+namespace tetrad::storage {
+
+/// What RocksDB says of itself.
+struct WriteLimit {
+  bool stopped = false;
+  uint64_t bytes_per_s = 0;  // 0: as many as come
+};
+
+class WritePace {
+ public:
+  /// Longer than that nobody should wait for a place: what comes then is refused.
+  static constexpr int64_t kWaitUsMax = 500'000;
+
+  void look(const WriteLimit& limit, base::MonotonicUs now_us) {
+    if (limit.stopped && !limit_.stopped) stopped_at_us_ = now_us;
+    limit_ = limit;
+  }
+  void wrote(uint64_t bytes, base::MonotonicUs now_us) {
+    due_us_ = std::max(due_us_, now_us);
+    if (limit_.bytes_per_s != 0)
+      due_us_ += static_cast<int64_t>(static_cast<double>(bytes) * 1e6 /
+                                      static_cast<double>(limit_.bytes_per_s));
+  }
+  bool is_over() const { return !limit_.stopped && limit_.bytes_per_s == 0; }
+  bool may_write(base::MonotonicUs now_us) const {
+    return !limit_.stopped && (limit_.bytes_per_s == 0 || due_us_ <= now_us);
+  }
+  /// Not later than this it is worth looking again.
+  base::MonotonicUs due_us() const { return due_us_; }
+  /// `queued_bytes` wait already.
+  bool is_overloaded(uint64_t queued_bytes, base::MonotonicUs now_us) const {
+    if (limit_.stopped) return now_us - stopped_at_us_ > kWaitUsMax;
+    if (limit_.bytes_per_s == 0 || queued_bytes == 0) return false;
+    return static_cast<double>(queued_bytes) * 1e6 >
+           static_cast<double>(limit_.bytes_per_s) * static_cast<double>(kWaitUsMax);
+  }
+
+ private:
+  WriteLimit limit_;
+  base::MonotonicUs due_us_ = 0, stopped_at_us_ = 0;
+};
+
+}  // namespace tetrad::storage
