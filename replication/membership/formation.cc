@@ -413,7 +413,9 @@ void Formation::log_waiting(const std::string& what_for) {
   next_log_us_ = now_us + kLogAgainUs;
   const bool may_found =
       identity_.cluster_id.is_nil() && what_for.find("does not answer") != std::string::npos;
-  logger_.warn("still waiting for a cluster: {}{}", what_for,
+  logger_.warn("still waiting for {}: {}{}",
+               identity_.cluster_id.is_nil() ? "a cluster" : "the other nodes of the cluster",
+               what_for,
                may_found ? " (if none of the seeds has one, and some are gone for good: start one "
                            "node with --found)"
                          : "");
