@@ -169,6 +169,7 @@ class Reader {
       TETRAD_TRY_VOID(window_->finish());
     }
     TETRAD_TRY_VOID(end_partition(next));
+    TETRAD_ASSERT(partition_live_ <= rows_left_);
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
@@ -564,6 +565,7 @@ class Reader {
   /// `how`: done, or cut after last_key_.
   Result<void> end_partition(Next how) {
     const bool cut = how == Next::kPageDone;
+    TETRAD_ASSERT(!(counts_alone() || sink_ != nullptr) || rows_.empty());
     const bool static_live = is_live(header_, command_.now_s);
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
     if (static_only) {

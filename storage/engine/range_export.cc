@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading everything of a range: pages of mutations for streams, sizes for split points.
+#include "base/assert.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/storage_key.h"
@@ -62,6 +63,7 @@ Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnatio
       mutation.position = key->position;
       mutation.partition_key = Bytes(key->partition_key);
     }
+    TETRAD_ASSERT(page.next < it->key());  // the next page goes on, never back
     TETRAD_TRY_VOID(add_to_mutation(page.mutations.back(), *key, it->value()));
     bytes += it->key().size() + it->value().size();
     page.next.assign(it->key());

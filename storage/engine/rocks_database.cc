@@ -10,6 +10,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 
+#include "base/assert.h"
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
@@ -136,6 +137,7 @@ bool RocksDatabase::enter() {
 
 void RocksDatabase::leave() {
   const std::lock_guard lock(mutex_);
+  TETRAD_ASSERT(inside_ > 0);
   if (--inside_ == 0) empty_.notify_all();
 }
 

@@ -7,6 +7,7 @@
 #include <rocksdb/perf_context.h>
 #include <rocksdb/perf_level.h>
 
+#include "base/assert.h"
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
@@ -44,6 +45,7 @@ class RocksIterator final : public KeyIterator {
         bounds_(std::move(bounds)),
         lower_(slice_of(bounds_.start)),
         upper_(slice_of(bounds_.end)) {
+    TETRAD_ASSERT(bounds_.start <= bounds_.end);
     rocksdb::ReadOptions read = read_options(view.options_);
     read.iterate_upper_bound = &upper_;
     if (bounds_.reversed) read.iterate_lower_bound = &lower_;

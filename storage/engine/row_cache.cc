@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 
 namespace tetrad::storage {
@@ -27,6 +28,8 @@ class CachedRows final : public KeyIterator {
         run_(run),
         keeps_(keeps),
         seen_(seen) {
+    TETRAD_ASSERT(!cache_.in_use_);
+    TETRAD_ASSERT(prefix_bytes_ <= bounds_.start.size());
     cache_.in_use_ = true;
   }
   ~CachedRows() override {
@@ -165,6 +168,10 @@ class CachedRows final : public KeyIterator {
       recorded_.start = std::move(edge_);
       recorded_.end = whole ? bounds_.end : Bytes(recorded_.key(recorded_.rows.size() - 1)) + '\0';
     }
+    if (recorded_.start > recorded_.end) {  // it began beyond the bounds: there is nothing to keep
+      recorded_ = {};
+      return;
+    }
     recorded_.prefix.assign(bounds_.start, 0, prefix_bytes_);
     recorded_.seen = seen_;
     cache_.keep(std::move(recorded_));
@@ -224,6 +231,7 @@ bool RowCache::knocked_before(BytesView prefix, uint64_t newest) {
 }
 
 void RowCache::keep(Run kept) {
+  TETRAD_ASSERT(kept.start <= kept.end);
   const auto found = by_prefix_.find(kept.prefix);
   Runs::iterator run;
   if (found == by_prefix_.end()) {
@@ -245,9 +253,13 @@ void RowCache::keep(Run kept) {
   }
   account(*run);
   while (figures_.bytes > bytes_max_ && !runs_.empty()) erase(std::prev(runs_.end()));
+  TETRAD_ASSERT(figures_.runs == runs_.size());
+  TETRAD_ASSERT(by_prefix_.size() == runs_.size());
+  TETRAD_ASSERT(!runs_.empty() || figures_.bytes == 0);
 }
 
 void RowCache::join(Run& run, const Run& more) {
+  TETRAD_ASSERT(run.prefix == more.prefix);
   const size_t before = run.start <= more.start ? 0 : more.lower_bound(run.start);
   const size_t after = std::max(before, more.lower_bound(run.end));
   std::vector<Row> rows;
@@ -262,6 +274,7 @@ void RowCache::join(Run& run, const Run& more) {
   add(0, before);
   rows.insert(rows.end(), run.rows.begin(), run.rows.end());
   add(after, more.rows.size());
+  TETRAD_ASSERT(rows.size() == run.rows.size() + before + more.rows.size() - after);
   run.rows = std::move(rows);
   run.start = std::min(run.start, more.start);
   run.end = std::max(run.end, more.end);
@@ -269,6 +282,7 @@ void RowCache::join(Run& run, const Run& more) {
 }
 
 void RowCache::account(Run& run) {
+  TETRAD_ASSERT(figures_.bytes >= run.charge);
   figures_.bytes -= run.charge;
   run.charge = sizeof(Run) + 128 + run.prefix.capacity() + run.start.capacity() +
                run.end.capacity() + run.bytes.capacity() + run.rows.capacity() * sizeof(Row);
@@ -276,6 +290,7 @@ void RowCache::account(Run& run) {
 }
 
 void RowCache::erase(Runs::iterator run) {
+  TETRAD_ASSERT(figures_.bytes >= run->charge);
   figures_.bytes -= run->charge;
   --figures_.runs;
   by_prefix_.erase(run->prefix);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "storage/row/purge.h"
 #include "storage/row/range_tombstones.h"
@@ -226,6 +227,8 @@ class Sweeper {
     const Deletion range = steps_.empty() ? Deletion{} : deletion_at(steps_, clustering_key);
     page().tombstones += sweep_row(row_, header_.deletion, range, command_.bound);
     size_t left_bytes = it.value().size();
+    TETRAD_ASSERT(it.key().starts_with(prefix_));
+    TETRAD_ASSERT(row_.cells.size() <= before.cells);  // sweeping only takes away
     if (Extent(row_) != before) {
       left_bytes = replace(it.key(), left_bytes);
       swept_.changes.back().cover = later_of(header_.deletion, range);
@@ -289,6 +292,7 @@ class Sweeper {
 
   /// All rows have been looked at.
   Result<void> end_partition() {
+    TETRAD_ASSERT(!prefix_.empty());
     const bool covers_go = undisturbed_ || hides_nothing();
     for (const Tombstones& stored : tombstones_)
       TETRAD_TRY_VOID(take_tombstones(stored, covers_go));
@@ -453,6 +457,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
       if (!again) continue;
       next = std::move(*again);
     }
+    TETRAD_ASSERT(next.uncovers_us == kNoTimestamp || place->kind != KeyKind::kRow);
     const bool uncovers = next.uncovers_us != kNoTimestamp && !command.everything;
     const bool hides_something =
         uncovers &&
@@ -467,6 +472,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
     settled.push_back(std::move(next));
   }
   if (!cold.empty()) return cold;
+  TETRAD_ASSERT(settled.size() <= swept.changes.size());
   if (page.next.inside && kept_in == partition_of(page.next.after)) page.next.undisturbed = false;
   swept.page = std::move(page);
   swept.changes = std::move(settled);

@@ -98,6 +98,7 @@ void TableMarks::grow_to(uint8_t bits, MarkBudget& budget) {
     newest_us[i] = newest_us_[i >> (bits - bits_)];
     seen[i] = seen_[i >> (bits - bits_)];
   }
+  TETRAD_ASSERT(newest_us.size() == seen.size());
   newest_us_ = std::move(newest_us);
   seen_ = std::move(seen);
   bits_ = bits;
@@ -157,6 +158,7 @@ void TableMarks::encode(Bytes& out) const {
 void TableMarks::raise_part(uint8_t bits, size_t index, int64_t timestamp_us) {
   const size_t first = (index << (kBitsMost - bits)) >> (kBitsMost - bits_);
   const size_t end = (((index + 1) << (kBitsMost - bits)) - 1) >> (kBitsMost - bits_);
+  TETRAD_ASSERT(first <= end && end < newest_us_.size());
   for (size_t i = first; i <= end; ++i) newest_us_[i] = std::max(newest_us_[i], timestamp_us);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
@@ -92,6 +93,7 @@ void join_tombstones(Pieces& pieces, Bytes& out) {
 }  // namespace
 
 size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out) {
+  TETRAD_ASSERT(!values.empty());
   Pieces pieces;
   if (std::any_of(values.begin(), values.end(), is_bundle)) {
     pieces = flatten(values);

@@ -6,6 +6,7 @@
 // at the per-partition limit: then its last row is how far it goes there.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
@@ -49,6 +50,7 @@ class Merger {
       TETRAD_TRY_VOID(merge_partition(*smallest));
     }
     ReadResult& result = merged_.result;
+    TETRAD_ASSERT(merged_.repairs.size() == replies_.size());
     if (!stopped_ && cut_) stop_at(*cut_);
     result.exhausted = !stopped_;
     merged_.short_read = stopped_ && result.live_row_count < command_.row_limit;
@@ -274,6 +276,7 @@ class Merger {
   }
 
   void stop_at(ReadPosition place) {
+    TETRAD_ASSERT(!stopped_);
     stopped_ = true;
     merged_.result.complete_up_to = std::move(place);
   }

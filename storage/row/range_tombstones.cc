@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/row/reconcile.h"
@@ -36,6 +37,8 @@ bool is_of_one_prefix(BytesView start, BytesView end) {
 }
 
 void append_tombstone_place(BytesView start, BytesView end, Bytes& out) {
+  TETRAD_ASSERT(start < end);
+  TETRAD_ASSERT(!start.starts_with(kStraddlingPlace));
   if (!is_of_one_prefix(start, end)) {
     const auto common = std::ranges::mismatch(start, end).in1 - start.begin();
     out.push_back(kStraddlingPlace);
@@ -63,6 +66,7 @@ void reduce_tombstone_set(std::vector<TombstoneEnd>& set) {
   for (const TombstoneEnd& element : set)
     if (kept.empty() || later(element.deletion, kept.back().deletion)) kept.push_back(element);
   std::reverse(kept.begin(), kept.end());
+  TETRAD_ASSERT(kept.empty() == set.empty());
   set = std::move(kept);
 }
 
@@ -71,6 +75,7 @@ void encode_tombstone_set(const std::vector<TombstoneEnd>& set, Bytes& out) {
   w.u8(kVersion);
   w.varint(set.size());
   for (const TombstoneEnd& element : set) {
+    TETRAD_ASSERT(element.deletion.present());
     w.bytes(element.end);
     w.zigzag(element.deletion.timestamp_us);
     w.zigzag(element.deletion.deletion_time_s);

@@ -82,7 +82,9 @@ KeyRange keys_of_incarnation(TableIncarnation incarnation) {
 
 KeyRange keys_of_range(TableIncarnation incarnation, const RingRange& range) {
   TETRAD_ASSERT(incarnation != kStoreIncarnation);
-  return {key_past(incarnation, range.start), key_past(incarnation, range.end)};
+  KeyRange keys{key_past(incarnation, range.start), key_past(incarnation, range.end)};
+  TETRAD_ASSERT(range.empty() || keys.start < keys.end);
+  return keys;
 }
 
 int compare_partitions(RingPosition a, BytesView a_key, RingPosition b, BytesView b_key) {
