@@ -34,6 +34,8 @@ struct DataMutants {
   bool fill_from_one = false;          // rule 10: a new member is filled from one old one
   bool cleanup_skipped = false;        // rule 11: a tablet returns to a store that kept its data
   bool source_not_closed = false;      // rule 10: a source gives before it has closed the stage
+  bool all_is_w = false;               // rule 1: ALL means W of the new members
+  bool end_not_compared = false;       // rule 5: digests that end elsewhere agree
   bool split_edge_lost = false;        // rule 12: a scan leaves out the last place of a tablet
   bool split_edge_twice = false;       // rule 12: a scan takes the last place of a tablet twice
   bool limits_at_replica = false;      // rule 13: a replica refuses a mutation of a full tablet
@@ -75,6 +77,7 @@ struct DataMutants {
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own
   bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
   bool truncate_not_awaited = false;      // rule 29: TRUNCATE answers before W members know
+  bool truncate_old_map = false;          // rule 29: by the members before it was proposed
   bool truncate_not_synced = false;       // rule 29: what W members know a power cut takes away
   bool stale_stamp_acked = false;    // rule 28: a replica that has seen a later stamp is not heeded
   bool applied_not_learned = false;  // rule 29: what others have applied is not learned from them

@@ -216,9 +216,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
 
     const storage::ReadResult& data = gathering->data.front().result;
     const base::Hash128 digest = digest_of_answer(data);
+    const base::Hash128 end =
+        gathering->digest_replies.empty() ? base::Hash128() : hash_of_end(data);
     bool agree = true;
     for (const auto& [from, reply] : gathering->digest_replies) {
-      agree = agree && reply.digest == digest && reply.exhausted == data.exhausted;
+      agree = agree && reply.digest == digest && reply.exhausted == data.exhausted &&
+              (reply.end == end || TETRAD_MUTANT(end_not_compared));
     }
     for (size_t i = 1; i < gathering->data.size(); ++i) {
       agree = agree && digest_of_answer(gathering->data[i].result) == digest &&

@@ -208,7 +208,8 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     part.old_tally.emplace(static_cast<int>(part.sets.old_set.size()), required);
     if (!part.sets.new_set.empty()) {
       const auto new_count = static_cast<int>(part.sets.new_set.size());
-      const int new_required = write_quorum(new_count);
+      const int new_required = TETRAD_MUTANT(all_is_w) ? write_quorum(new_count)
+                                                       : required_acks(options.level, new_count);
       TETRAD_TRY_VOID(check_enough(part.sets.new_set, options.level, new_required));
       part.new_tally.emplace(new_count, new_required);
     }

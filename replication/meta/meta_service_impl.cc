@@ -116,6 +116,12 @@ Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
                 "program of the other nodes",
                 index, command.error().message);
   }
+  // The members of now: until here writes of the old tables could be acknowledged by them.
+  const auto fencing = to_fence_.find(command->id);
+  if (fencing != to_fence_.end() && !fencing->second) {
+    const auto* change = std::get_if<SchemaChange>(&command->body);
+    if (change != nullptr) fencing->second = sets_to_fence(*state_, *change);
+  }
   MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
   if (command->origin != self()) to_tell_.emplace_back(MetaIndex{index}, command->origin);
   const auto awaited = awaited_.extract(command->id);
@@ -354,12 +360,18 @@ Task<void> MetaServiceImpl::run_forget(ForgetRetired command) {
 // Proposing.
 
 Task<Result<MetaIndex>> MetaServiceImpl::propose(MetaCommandBody body, base::Deadline deadline) {
+  const Uuid id = base::make_random_uuid(random_);
+  Result<MetaIndex> proposed = co_await propose_as(id, std::move(body), deadline);
+  co_return proposed;
+}
+
+Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody body,
+                                                    base::Deadline deadline) {
   if (!driver_) co_return fail(ErrorCode::kBootstrapping, "this node has no cluster yet");
   MetaCommand command;
-  command.id = base::make_random_uuid(random_);
+  command.id = id;
   command.origin = self();
   command.body = std::move(body);
-  const Uuid id = command.id;
   const Bytes encoded = encode_meta_command(
       command, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format);
   if (encoded.size() > kMetaCommandBytesMax)
@@ -499,9 +511,9 @@ bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
   return applied_by_shards() >= index;
 }
 
-std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState& state,
-                                                                const SchemaChange& change) {
-  std::vector<std::vector<HostId>> sets;
+MetaServiceImpl::HostSets MetaServiceImpl::sets_to_fence(const MetaState& state,
+                                                         const SchemaChange& change) {
+  HostSets sets;
   const auto add = [&](const std::vector<StoreAddress>& replicas) {
     if (replicas.empty()) return;
     std::vector<HostId> hosts;
@@ -522,7 +534,14 @@ std::vector<std::vector<HostId>> MetaServiceImpl::sets_to_fence(const MetaState&
   return sets;
 }
 
-bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index,
+MetaServiceImpl::HostSets MetaServiceImpl::every_node(const MetaState& state) {
+  HostSets sets;
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved) sets.push_back({host});
+  return sets;
+}
+
+bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
                              const std::shared_ptr<Synced>& synced) {
   return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
     size_t count = 0;
@@ -555,10 +574,19 @@ bool MetaServiceImpl::fenced(const std::vector<std::vector<HostId>>& sets, MetaI
 
 Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Deadline deadline,
                                                   std::vector<std::string>* warnings) {
-  const auto sets = sets_to_fence(*state_, change);
+  const bool takes_away = !change.dropped_tables.empty() || !change.truncated_tables.empty();
+  const HostSets sets_before =
+      TETRAD_MUTANT(truncate_old_map) ? sets_to_fence(*state_, change) : HostSets();
+  const Uuid id = base::make_random_uuid(random_);
+  if (takes_away) to_fence_[id];
   MetaCommandBody body(std::move(change));
-  Result<MetaIndex> proposed = co_await propose(std::move(body), deadline);
+  Result<MetaIndex> proposed = co_await propose_as(id, std::move(body), deadline);
+  const auto noted = to_fence_.extract(id);
   if (!proposed) co_return std::unexpected<Error>(proposed.error());
+  HostSets sets;
+  // An image that has the change in it does not tell what was before.
+  if (takes_away) sets = noted.mapped() ? *noted.mapped() : every_node(*state_);
+  if (TETRAD_MUTANT(truncate_old_map)) sets = sets_before;
   const MetaIndex index = *proposed;
   if (TETRAD_MUTANT(truncate_not_awaited)) co_return Result<void>();
   const base::MonotonicUs limit_us =

@@ -57,6 +57,8 @@ class MetaServiceImpl final : public MetaService {
   /// Answers with the index at which the command was applied, once it is applied on this node too.
   /// Errors: what the command was refused with; kTimedOut, kBootstrapping.
   Task<Result<MetaIndex>> propose(MetaCommandBody body, base::Deadline deadline);
+  /// As propose(), under an id that the caller has made.
+  Task<Result<MetaIndex>> propose_as(Uuid id, MetaCommandBody body, base::Deadline deadline);
   /// Answers false when `until_us` comes first. `condition` is looked at after every change of the
   /// state, of liveness or of what other nodes have applied.
   Task<bool> wait_for(std::function<bool()> condition, base::MonotonicUs until_us);
@@ -108,16 +110,19 @@ class MetaServiceImpl final : public MetaService {
   void tell_applied();
   void on_heartbeat(HostId from, AppliedEntry entry);
   bool all_live_applied(MetaIndex index) const;
-  static std::vector<std::vector<HostId>> sets_to_fence(const MetaState& state,
-                                                        const SchemaChange& change);
+  using HostSets = std::vector<std::vector<HostId>>;
+  /// Of which W members each must refuse what the change takes away; both sets of a tablet whose
+  /// members change.
+  static HostSets sets_to_fence(const MetaState& state, const SchemaChange& change);
+  /// When nobody knows the sets any more.
+  static HostSets every_node(const MetaState& state);
   /// Members that would apply a change again after a restart, and those that were asked to.
   struct Synced {
     std::set<HostId> hosts, asked;
   };
   /// Whether W hosts of each set refuse what came before `index`, a power cut notwithstanding; asks
   /// those that have applied it.
-  bool fenced(const std::vector<std::vector<HostId>>& sets, MetaIndex index,
-              const std::shared_ptr<Synced>& synced);
+  bool fenced(const HostSets& sets, MetaIndex index, const std::shared_ptr<Synced>& synced);
 
   base::Reactor& reactor_;
   base::Random& random_;
@@ -129,6 +134,8 @@ class MetaServiceImpl final : public MetaService {
   MetaSnapshot state_ = std::make_shared<MetaState>();
   std::vector<std::weak_ptr<Listener>> listeners_;
   std::map<Uuid, std::vector<AnswerSetter>> awaited_;  // proposals of this leader, by command id
+  /// Schema changes of this node, by command id: what they have to fence, once they are applied.
+  std::map<Uuid, std::optional<HostSets>> to_fence_;
   std::vector<base::OneShot<bool>::Setter> waiting_;
   std::vector<std::pair<MetaIndex, HostId>> to_tell_;  // who waits for what he proposed
   MetaIndex fronts_applied_{UINT64_MAX};

@@ -106,12 +106,31 @@ Result<ReadRequest> decode_read(BytesView body, storage::FoldReader read_fold) {
   return out;
 }
 
+base::Hash128 hash_of_end(const storage::ReadEnd& end) {
+  if (end.exhausted) return {};
+  const storage::ReadPosition& place = end.complete_up_to;
+  Bytes encoded;
+  base::ByteWriter writer(encoded);
+  writer.i64(place.position.token);
+  writer.u64(place.position.hash);
+  writer.bytes(place.partition_key);
+  writer.u8(place.clustering_key ? 1 : 0);
+  if (place.clustering_key) writer.raw(*place.clustering_key);
+  return base::xxh3_128(encoded);
+}
+
+DigestReply digest_reply_of(const storage::ReadResult& result) {
+  return {storage::digest_of(result), result.settled, result.exhausted, hash_of_end(result)};
+}
+
 Bytes encode_digest_reply(const DigestReply& reply) {
   Bytes out;
   base::ByteWriter writer(out);
   writer.u8(static_cast<uint8_t>((reply.settled ? 1 : 0) | (reply.exhausted ? 2 : 0)));
   writer.u64(reply.digest.high);
   writer.u64(reply.digest.low);
+  writer.u64(reply.end.high);
+  writer.u64(reply.end.low);
   return out;
 }
 
@@ -119,10 +138,16 @@ Result<DigestReply> decode_digest_reply(BytesView body) {
   base::ByteReader reader(body);
   DigestReply out;
   TETRAD_TRY(const uint8_t flags, reader.read_u8());
+  if ((flags & ~3) != 0)
+    return fail(ErrorCode::kCorruption, "a digest with flags {} of a later format", flags);
   out.settled = (flags & 1) != 0;
   out.exhausted = (flags & 2) != 0;
   TETRAD_TRY(out.digest.high, reader.read_u64());
   TETRAD_TRY(out.digest.low, reader.read_u64());
+  TETRAD_TRY(out.end.high, reader.read_u64());
+  TETRAD_TRY(out.end.low, reader.read_u64());
+  if (reader.remaining() != 0)
+    return fail(ErrorCode::kCorruption, "a digest with {} bytes too many", reader.remaining());
   return out;
 }
 

@@ -9,8 +9,8 @@
 //                  later program appends is passed over
 //   Version 3, of the cluster's first format, has no size of the head.
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
-//   read digest := as read                                                     answer: u8 settled,
-//   16 bytes
+//   read digest := as read                    answer: u8 (1: settled, 2: exhausted; no other bits),
+//                                             16 bytes of the rows, 16 bytes of where they end
 #pragma once
 
 #include <optional>
@@ -54,8 +54,15 @@ Result<ReadRequest> decode_read(BytesView body, storage::FoldReader read_fold = 
 struct DigestReply {
   base::Hash128 digest;
   bool settled = false;
-  bool exhausted = true;  // of the same read: two replies with one digest may end differently
+  bool exhausted = true;
+  /// Of where the answer ends: two with one digest of rows may end at different places. Zero when
+  /// exhausted.
+  base::Hash128 end;
 };
+/// Of a whole answer.
+DigestReply digest_reply_of(const storage::ReadResult& result);
+base::Hash128 hash_of_end(const storage::ReadEnd& end);
+/// Errors of decoding: kCorruption.
 Bytes encode_digest_reply(const DigestReply& reply);
 Result<DigestReply> decode_digest_reply(BytesView body);
 

@@ -69,8 +69,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
                return;
              }
              if (digest) {
-               reply.ok(encode_digest_reply(
-                   {storage::digest_of(*result), result->settled, result->exhausted}));
+               reply.ok(encode_digest_reply(digest_reply_of(*result)));
                return;
              }
              storage::withhold_if_larger(*result, bytes_max);
@@ -127,7 +126,7 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
        [this, owned = std::move(owned)](Result<storage::ReadResult> result) mutable {
          auto& back = static_cast<ReadCall&>(*owned);
          if (result && back.verb() == Verb::kReadDigest) {
-           back.digest = {storage::digest_of(*result), result->settled, result->exhausted};
+           back.digest = digest_reply_of(*result);
          } else {
            back.answer = std::move(result);
            if (back.answer) storage::withhold_if_larger(*back.answer, back.command.bytes_max);

@@ -114,13 +114,13 @@ class MemoryStore final : public Store {
   void read(ReadCommand command, base::Deadline, ReadCallback done) override {
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     MapView view(area_.data);
-    done(read_partitions(view, command, TableContents{}));
+    done(read_partitions(view, command, TableContents{}, options_.read_keys_max));
   }
 
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
     MapView view(area_.data);
-    return read_partitions_into(view, command, TableContents{}, sink);
+    return read_partitions_into(view, command, TableContents{}, sink, options_.read_keys_max);
   }
 
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {

@@ -116,8 +116,8 @@ class Reader {
  public:
   /// `sink`: gets the rows in place of the result; the command is then live_only.
   Reader(KeyView& view, const ReadCommand& command, const TableContents& contents,
-         RowSink* sink = nullptr)
-      : view_(view), command_(command), contents_(contents), sink_(sink) {
+         uint64_t keys_max, RowSink* sink = nullptr)
+      : view_(view), command_(command), contents_(contents), keys_max_(keys_max), sink_(sink) {
     TETRAD_ASSERT(sink == nullptr || (command.live_only && !command.count_only));
     if (!command.live_only && !TETRAD_MUTANT(horizon_not_cut))
       bound_ = {command.horizon_s, command.horizon_s, command.now_s - kExpiredValueMargin_s};
@@ -239,7 +239,7 @@ class Reader {
       it.seek(prefix_ + kPastKinds);
     TETRAD_TRY_VOID(it.status());
     if (result_.live_row_count >= command_.row_limit || bytes_ >= command_.bytes_limit ||
-        examined_ >= kReadKeysExaminedMax) {
+        examined_ >= keys_max_) {
       result_.exhausted = !it.valid();
       result_.complete_up_to = {position_, Bytes(partition_key_), std::nullopt};
       return Next::kPageDone;
@@ -486,7 +486,7 @@ class Reader {
     }
     row_is_dead_ = !live;
     if (row_.empty() || (command_.live_only && !live)) {
-      if (examined_ < kReadKeysExaminedMax) return Next::kGoOn;
+      if (examined_ < keys_max_) return Next::kGoOn;
       last_key_.assign(clustering_key);
       return Next::kPageDone;
     }
@@ -500,7 +500,7 @@ class Reader {
       if (partition_live_ >= rows_left_) return Next::kPartitionDone;
     }
     if (result_.live_row_count < command_.row_limit && bytes_ < command_.bytes_limit &&
-        examined_ < kReadKeysExaminedMax)
+        examined_ < keys_max_)
       return Next::kGoOn;
     last_key_.assign(clustering_key);
     return Next::kPageDone;
@@ -670,6 +670,7 @@ class Reader {
   KeyView& view_;
   const ReadCommand& command_;
   const TableContents contents_;
+  const uint64_t keys_max_;
   RowSink* const sink_;
   std::unique_ptr<RowFold> fold_;  // of a command with one, until it fails
   PurgeBound bound_;               // what is left out of an answer that is compared
@@ -701,15 +702,16 @@ class Reader {
 }  // namespace
 
 Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
-                                   const TableContents& contents) {
-  Reader reader(view, command, contents);
+                                   const TableContents& contents, uint64_t keys_max) {
+  Reader reader(view, command, contents, keys_max);
   TETRAD_TRY_VOID(reader.run());
   return std::move(reader.result());
 }
 
 Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
-                                     const TableContents& contents, RowSink& sink) {
-  Reader reader(view, command, contents, &sink);
+                                     const TableContents& contents, RowSink& sink,
+                                     uint64_t keys_max) {
+  Reader reader(view, command, contents, keys_max, &sink);
   TETRAD_TRY_VOID(reader.run());
   return ReadEnd(std::move(reader.result()));
 }

@@ -69,18 +69,16 @@ struct TableContents {
   bool any_range_tombstones() const { return range_tombstones || straddling_tombstones; }
 };
 
-/// A read looks at no more keys than this before it ends its page (tombstones and dead rows count
-/// too).
-inline constexpr uint64_t kReadKeysExaminedMax = 1'000'000;
-
-/// Answers a read command. Errors: kCorruption, and those of the view.
+/// Answers a read command. It looks at no more keys than `keys_max`, tombstones and dead rows too,
+/// before it ends its page. Errors: kCorruption, and those of the view.
 Result<ReadResult> read_partitions(KeyView& view, const ReadCommand& command,
-                                   const TableContents& contents);
+                                   const TableContents& contents, uint64_t keys_max);
 
 /// As read_partitions() of a command that is live_only; the rows go to the sink. After an error
 /// what it got counts for nothing.
 Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
-                                     const TableContents& contents, RowSink& sink);
+                                     const TableContents& contents, RowSink& sink,
+                                     uint64_t keys_max);
 
 /// Everything stored of a range, as Store::export_range describes.
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,

@@ -127,7 +127,7 @@ class RocksStore final : public Store {
     if (!scans) {
       const DeadRunList* known = dead_runs_of(command);
       RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr, known));
-      auto result = read_partitions(view, command, contents);
+      auto result = read_partitions(view, command, contents, options_.read_keys_max);
       if (!view.gave_up()) {
         if (!result) heed(result.error());
         write_back(view.take_merged(), seen);
@@ -147,15 +147,15 @@ class RocksStore final : public Store {
     in_readers(
         deadline,
         [snapshot = std::move(snapshot), contents, found, walks = walks_rows(found->command),
-         operands_max = options_.read_operands_max] {
+         operands_max = options_.read_operands_max, keys_max = options_.read_keys_max] {
           const RocksViewOptions view{.snapshot = snapshot->get(),
                                       .operands_max = operands_max,
                                       .dead = walks ? &found->dead : nullptr};
           RocksView files(snapshot->database().db(), view);
-          auto from_files = read_partitions(files, found->command, contents);
+          auto from_files = read_partitions(files, found->command, contents, keys_max);
           if (!from_files && from_files.error().code == ErrorCode::kIo) {  // a disk may come round
             RocksView again(snapshot->database().db(), view);
-            from_files = read_partitions(again, found->command, contents);
+            from_files = read_partitions(again, found->command, contents, keys_max);
             found->dead = {};
           } else {
             found->merged = files.take_merged();
@@ -182,7 +182,7 @@ class RocksStore final : public Store {
     const TableContents contents = contents_of(command);
     if (needs_snapshot(command, contents)) return std::nullopt;
     RocksView view(db(), view_here(command, nullptr, dead_runs_of(command)));
-    auto end = read_partitions_into(view, command, contents, sink);
+    auto end = read_partitions_into(view, command, contents, sink, options_.read_keys_max);
     if (view.gave_up()) return std::nullopt;
     if (!end) heed(end.error());
     const uint64_t seen = turn_.written_through();

@@ -200,6 +200,8 @@ struct StoreOptions {
   uint32_t background_threads = 2;          // of all stores of a node
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
   uint32_t open_files_max = 1024;              // of each store
+  /// A page of a read ends after so many keys, dead ones too.
+  uint64_t read_keys_max = 1'000'000;
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
   bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
 };

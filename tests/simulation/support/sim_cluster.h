@@ -78,6 +78,8 @@ class SimNode {
   replication::NodeOptions& options() { return options_; }
   /// From the next life on.
   storage::CommitLogSync sync = storage::CommitLogSync::kPeriodic;
+  /// From the next life on: that a page of a read looks at.
+  uint64_t read_keys_max = 1'000'000;
   /// The stores are RocksDB's, over files in memory, not the model's. They know no power cut.
   bool on_rocks = false;
   replication::DataPlaneOptions data_options;
@@ -234,6 +236,7 @@ class SimNode {
   std::shared_ptr<storage::StoreFactory> factory() {
     storage::StoreOptions options;
     options.sync = sync;
+    options.read_keys_max = read_keys_max;
     if (!on_rocks) return storage::make_memory_store_factory(disk_, options);
     if (rocks_ == nullptr) {
       options.in_memory_files = true;

@@ -191,9 +191,10 @@ class Leaving {
         if (member.host != cluster_[i].node().self()) continue;
         cluster_[i]
             .store(member.store)
-            .read(row_read(incarnation_, key, 1), [&](Result<storage::ReadResult> result) {
-              copies += result && result->live_row_count == 1 ? 1 : 0;
-            });
+            .read(row_read(incarnation_, key, 1), base::kNoDeadline,
+                  [&](Result<storage::ReadResult> result) {
+                    copies += result && result->live_row_count == 1 ? 1 : 0;
+                  });
       }
     }
     return copies;

@@ -64,6 +64,15 @@ ScenarioResult run_hints(uint64_t seed);
 /// The disk of the metadata leader's log hangs.
 ScenarioResult run_hung(uint64_t seed);
 
+/// Pages of few keys over members that have purged different rows (rule 5).
+ScenarioResult run_ends(uint64_t seed);
+
+/// Writes at ALL while members change.
+ScenarioResult run_all_levels(uint64_t seed);
+
+/// TRUNCATE by a node that does not know who the members are (rule 29).
+ScenarioResult run_old_map(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

@@ -153,7 +153,10 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"formats", run_formats},
                                    {"formation", run_formation},
                                    {"hints", run_hints},
-                                   {"hung", run_hung}};
+                                   {"hung", run_hung},
+                                   {"ends", run_ends},
+                                   {"all", run_all_levels},
+                                   {"old_map", run_old_map}};
 
 struct Mutant {
   const char* name;
@@ -186,6 +189,9 @@ constexpr Mutant kMutants[] = {
     {"hung_leader", &DataMutants::hung_leader, run_hung},
     {"formats_ungated", &DataMutants::formats_ungated, run_formats},
     {"unread_command_skipped", &DataMutants::unread_command_skipped, run_formats},
+    {"end_not_compared", &DataMutants::end_not_compared, run_ends},
+    {"all_is_w", &DataMutants::all_is_w, run_all_levels},
+    {"truncate_old_map", &DataMutants::truncate_old_map, run_old_map},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
