@@ -88,7 +88,7 @@ class RelationReader {
       return fail(ErrorCode::kInvalid, "Cannot use {} on non-collection column {}",
                   ast::relation_operator_name(relation.op), name);
     }
-    if (relation.op == Op::kContainsKey && (column.descending || type.kind() != TypeKind::kMap)) {
+    if (contains_key && (column.descending || type.kind() != TypeKind::kMap)) {
       return fail(ErrorCode::kInvalid, "Cannot use {} on non-map column {}",
                   ast::relation_operator_name(relation.op), name);
     }
