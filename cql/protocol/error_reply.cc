@@ -133,7 +133,7 @@ void append_extras(Bytes& out, int version, ErrorCode code, const Error& error) 
 void append_readable(Bytes& out, std::string_view message) {
   const size_t start = out.size();
   append_string(out, message);
-  if (is_valid_utf8(BytesView(out).substr(start + sizeof(uint16_t)))) return;
+  if (is_strict_utf8(BytesView(out).substr(start + sizeof(uint16_t)))) return;
   for (size_t i = start + sizeof(uint16_t); i < out.size(); ++i)
     if (static_cast<uint8_t>(out[i]) >= 0x80) out[i] = '?';
 }

@@ -34,7 +34,7 @@ Error WireReader::error() const {
 }
 
 BytesView WireReader::utf8(BytesView text, const char* what) {
-  if (is_ascii(text) || is_valid_utf8(text)) [[likely]]
+  if (is_ascii(text) || is_strict_utf8(text)) [[likely]]
     return text;
   fail(what, true);
   return {};

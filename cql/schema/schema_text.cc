@@ -20,7 +20,13 @@ Result<ColumnKind> kind_named(const std::string& name) {
   return fail(ErrorCode::kCorruption, "column kind '{}'", name);
 }
 
-/// Runs `read`, turning what the JSON library throws into kCorruption.
+/// Never throws for what is in the object: bytes that are no UTF-8, which no client's statement has
+/// (WireReader refuses it), become U+FFFD.
+std::string text_of(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Runs `read`, turning what it and the JSON library throw into kCorruption.
 template <class Read>
 auto guarded(const std::string& text, Read read) -> decltype(read(json())) {
   try {
@@ -30,7 +36,7 @@ auto guarded(const std::string& text, Read read) -> decltype(read(json())) {
                   object.at("format").get<int>(), kFormat);
     }
     return read(object);
-  } catch (const json::exception& e) {
+  } catch (const std::exception& e) {
     return fail(ErrorCode::kCorruption, "schema object does not read: {}", e.what());
   }
 }
@@ -162,7 +168,7 @@ std::string keyspace_text(const KeyspaceSchema& keyspace) {
               {"replication", keyspace.replication},
               {"durable_writes", keyspace.durable_writes}};
   write_throughput(keyspace.throughput, out);
-  return out.dump();
+  return text_of(out);
 }
 
 Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
@@ -195,17 +201,16 @@ std::string table_text(const TableSchema& table) {
                        {"dropped_time_us", column.dropped_time_us},
                        {"id", column.id}});
   }
-  return json{{"format", kFormat},
-              {"keyspace", table.keyspace},
-              {"name", table.name},
-              {"id", table.id.to_string()},
-              {"version", table.version.value},
-              {"compact_storage", table.is_compact_storage},
-              {"next_column_id", table.next_column_id},
-              {"columns", columns},
-              {"dropped_columns", dropped},
-              {"options", options_json(table.options)}}
-      .dump();
+  return text_of(json{{"format", kFormat},
+                      {"keyspace", table.keyspace},
+                      {"name", table.name},
+                      {"id", table.id.to_string()},
+                      {"version", table.version.value},
+                      {"compact_storage", table.is_compact_storage},
+                      {"next_column_id", table.next_column_id},
+                      {"columns", columns},
+                      {"dropped_columns", dropped},
+                      {"options", options_json(table.options)}});
 }
 
 Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
@@ -252,9 +257,8 @@ std::string type_text(const DataType& udt) {
   for (size_t i = 0; i < udt.field_names().size(); ++i) {
     fields.push_back({{"name", udt.field_names()[i]}, {"type", udt.components()[i]->cql_text()}});
   }
-  return json{
-      {"format", kFormat}, {"keyspace", udt.keyspace()}, {"name", udt.name()}, {"fields", fields}}
-      .dump();
+  return text_of(json{
+      {"format", kFormat}, {"keyspace", udt.keyspace()}, {"name", udt.name()}, {"fields", fields}});
 }
 
 Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resolve_udt) {
@@ -272,16 +276,15 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
 }
 
 std::string function_text(const FunctionSchema& function) {
-  return json{{"format", kFormat},
-              {"keyspace", function.keyspace},
-              {"name", function.name},
-              {"argument_names", function.argument_names},
-              {"argument_types", type_list(function.argument_types)},
-              {"return_type", function.return_type->cql_text()},
-              {"called_on_null_input", function.called_on_null_input},
-              {"language", function.language},
-              {"body", function.body}}
-      .dump();
+  return text_of(json{{"format", kFormat},
+                      {"keyspace", function.keyspace},
+                      {"name", function.name},
+                      {"argument_names", function.argument_names},
+                      {"argument_types", type_list(function.argument_types)},
+                      {"return_type", function.return_type->cql_text()},
+                      {"called_on_null_input", function.called_on_null_input},
+                      {"language", function.language},
+                      {"body", function.body}});
 }
 
 Result<FunctionPtr> read_function_text(const std::string& text, const UdtResolver& resolve_udt) {
@@ -311,7 +314,7 @@ std::string aggregate_text(const AggregateSchema& aggregate) {
   if (aggregate.initial_condition) {
     out["initial_condition"] = base::to_hex(*aggregate.initial_condition);
   }
-  return out.dump();
+  return text_of(out);
 }
 
 Result<AggregatePtr> read_aggregate_text(const std::string& text, const UdtResolver& resolve_udt) {

@@ -64,7 +64,7 @@ std::string error_text(lua_State* state) {
   std::string out = text == nullptr ? "an error that is no text" : std::string(text, size);
   constexpr size_t kTextMax = 1000;
   if (out.size() > kTextMax) out.resize(kTextMax);
-  return is_valid_utf8(out) ? out : "an error that is no text";
+  return is_strict_utf8(out) ? out : "an error that is no text";
 }
 
 }  // namespace

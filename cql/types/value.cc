@@ -351,7 +351,10 @@ bool is_valid_ascii(BytesView bytes) {
   return true;
 }
 
-bool is_valid_utf8(BytesView bytes) {
+namespace {
+
+template <bool strict>
+bool is_utf8(BytesView bytes) {
   const auto* next = reinterpret_cast<const uint8_t*>(bytes.data());
   const uint8_t* const end = next + bytes.size();
   const auto continues = [&](int count) {
@@ -375,20 +378,29 @@ bool is_valid_utf8(BytesView bytes) {
     if (lead < 0x80) continue;
     const uint8_t second = next < end ? *next : 0;
     if (lead == 0xC0) {  // Java's own spelling of the character 0
-      if (second != 0x80) return false;
+      if (strict || second != 0x80) return false;
       ++next;
     } else if (lead >= 0xC2 && lead <= 0xDF) {
       if (!continues(1)) return false;
     } else if (lead >= 0xE0 && lead <= 0xEF) {
-      if ((lead == 0xE0 && second < 0xA0) || !continues(2)) return false;
-    } else if (lead >= 0xF0 && lead <= 0xF7) {
-      if ((lead == 0xF0 && second < 0x90) || !continues(3)) return false;
+      if (lead == 0xE0 && second < 0xA0) return false;
+      if (strict && lead == 0xED && second > 0x9F) return false;  // half of a surrogate pair
+      if (!continues(2)) return false;
+    } else if (lead >= 0xF0 && lead <= (strict ? 0xF4 : 0xF7)) {
+      if (lead == 0xF0 && second < 0x90) return false;
+      if (strict && lead == 0xF4 && second > 0x8F) return false;  // past U+10FFFF
+      if (!continues(3)) return false;
     } else {
       return false;
     }
   }
   return true;
 }
+
+}  // namespace
+
+bool is_valid_utf8(BytesView bytes) { return is_utf8<false>(bytes); }
+bool is_strict_utf8(BytesView bytes) { return is_utf8<true>(bytes); }
 
 namespace {
 

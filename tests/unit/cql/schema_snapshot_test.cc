@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "cql/schema/schema_text.h"
 #include "tests/support/local_cluster.h"
 
 namespace tetrad::tests {
@@ -90,6 +91,29 @@ TEST_CASE_METHOD(Fixture, "a schema change keeps the objects that it does not to
   CHECK(last->keyspace("other") == nullptr);
   for (const cql::SchemaPtr& earlier : {first, more, altered, truncated})
     CHECK(text_of(*build(earlier)) == text_of(*last));
+}
+
+TEST_CASE("the text of an object with any bytes in it is made and reads again") {
+  const Bytes bytes = "a\xC0\x80\xED\xA0\x80\xF7\xBF\xBF\xBF\xFF\xC3";
+  cql::TableSchema table;
+  table.keyspace = "ks";
+  table.name = "t";
+  table.options.comment = bytes;
+  cql::ColumnSchema column;
+  column.name = bytes;
+  column.type = cql::int_type();
+  table.set_columns({column});
+  CHECK(cql::read_table_text(cql::table_text(table), nullptr));
+  const cql::TypePtr type = cql::make_udt("ks", bytes, {bytes}, {cql::int_type()}, false);
+  CHECK(cql::read_type_text(cql::type_text(*type), nullptr));
+  cql::FunctionSchema function;
+  function.keyspace = "ks";
+  function.name = function.body = bytes;
+  function.return_type = cql::int_type();
+  CHECK(cql::read_function_text(cql::function_text(function), nullptr));
+  cql::KeyspaceSchema keyspace;
+  keyspace.name = keyspace.replication["class"] = bytes;
+  CHECK(cql::read_keyspace_text(cql::keyspace_text(keyspace)));
 }
 
 TEST_CASE_METHOD(Fixture, "a real keyspace takes the place of a computed one of its name") {

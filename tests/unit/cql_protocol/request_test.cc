@@ -249,6 +249,15 @@ TEST_CASE("what breaks the protocol is refused with Cassandra's words") {
   CHECK(protocol(4, Opcode::kRegister, "0001 0003 414243") == "Invalid value 'ABC' for Type");
   CHECK(protocol(4, Opcode::kQuery, "00000002 c328 0001 00") ==
         "Cannot decode string as UTF8: statement");
+  // As Java: no character 0 in two bytes, no surrogates, nothing past U+10FFFF.
+  for (const char* text : {"c080", "eda080", "edb3bf", "f4908080", "f7bfbfbf"}) {
+    const std::string size = fmt::format("{:08x}", std::string_view(text).size() / 2);
+    for (const Opcode opcode : {Opcode::kQuery, Opcode::kPrepare})
+      CHECK(protocol(4, opcode, size + text + "0001 00") ==
+            "Cannot decode string as UTF8: statement");
+    CHECK(protocol(4, Opcode::kBatch, "00 0001 00" + size + text + "0000 0001 00") ==
+          "Cannot decode string as UTF8: statement");
+  }
   CHECK(protocol(4, Opcode::kQuery, "ffffffff") ==
         "Malformed message: it ends before the end of its statement");
   CHECK(refusal(4, Opcode::kQuery, "00000001 71 0001 10 0001").code == ErrorCode::kInvalid);

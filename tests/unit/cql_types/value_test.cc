@@ -110,6 +110,21 @@ TEST_CASE("validation accepts and refuses text as UTF-8") {
   }
 }
 
+TEST_CASE("strict UTF-8 is that of the Unicode standard") {
+  for (const char* good : {"", "61", "00", "c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf",
+                           "f0908080", "f48fbfbf", "6161616161616161c3a9", "c3a96161616161616161"})
+    CHECK(is_strict_utf8(hex(good)));
+  for (const char* bad : {"80",       "c3",       "c080",     "c0af",     "c1bf",
+                          "e08080",   "e09fbf",   "eda080",   "edbfbf",   "edb080eda080",
+                          "f08080c0", "f08fbfbf", "f4908080", "f5808080", "f7bfbfbf",
+                          "f8808080", "ff",       "e282",     "f09f98",   "61616161616161eda080"})
+    CHECK_FALSE(is_strict_utf8(hex(bad)));
+  for (const char* lax : {"c080", "eda080", "f7bfbfbf"}) {  // values of type text may be so
+    CHECK(is_valid_utf8(hex(lax)));
+    CHECK(validate(*text_type(), hex(lax)));
+  }
+}
+
 TEST_CASE("null sorts before empty, empty before values") {
   CHECK(compare_nullable(*int_type(), std::nullopt, BytesView()) < 0);
   CHECK(compare_nullable(*int_type(), BytesView(), make_int(-5)) < 0);
