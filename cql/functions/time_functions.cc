@@ -35,21 +35,34 @@ std::optional<int64_t> ms_of_date(BytesView value) {
 }
 Bytes date_of_ms(int64_t ms) { return make_date_of_days(floor_div(ms, kMsPerDay)); }
 
-uint64_t ticks_of_ms(int64_t ms) { return base::uuid_ticks_of_unix_us(ms * 1000); }
+/// Errors: kInvalid, no version 1 UUID has that time: its 60 bits begin in 1582 and end in 5236.
+Result<uint64_t> ticks_of_ms(int64_t ms) {
+  int64_t ticks = 0;
+  if (__builtin_mul_overflow(ms, int64_t{10'000}, &ticks) ||
+      __builtin_add_overflow(ticks, static_cast<int64_t>(base::uuid_ticks_of_unix_us(0)), &ticks) ||
+      ticks < 0 || ticks >= int64_t{1} << 60) {
+    return fail(ErrorCode::kInvalid, "No timeuuid has the time {}", ms);
+  }
+  return static_cast<uint64_t>(ticks);
+}
 
-/// `ms` plus months and days of the calendar, then milliseconds.
-int64_t add_calendar(int64_t ms, int64_t months, int64_t days) {
+/// Times on their way, which may leave the range of milliseconds.
+using WideMs = __int128;
+
+/// `ms` plus months and days of the calendar.
+WideMs add_calendar(int64_t ms, int64_t months, int64_t days) {
+  WideMs out = ms;
   if (months != 0) {
     const int64_t day = floor_div(ms, kMsPerDay);
-    const int64_t of_day = ms - day * kMsPerDay;
+    const int64_t of_day = (ms % kMsPerDay + kMsPerDay) % kMsPerDay;
     CivilDate date = civil_from_days(day);
     const int64_t month = date.year * 12 + (date.month - 1) + months;
     date.year = floor_div(month, 12);
     date.month = static_cast<int>(month - date.year * 12) + 1;
     date.day = std::min(date.day, days_in_month(date.year, date.month));
-    ms = days_from_civil(date) * kMsPerDay + of_day;
+    out = WideMs{days_from_civil(date)} * kMsPerDay + of_day;
   }
-  return ms + days * kMsPerDay;
+  return out + WideMs{days} * kMsPerDay;
 }
 
 Result<Duration> duration_of(BytesView value) {
@@ -60,8 +73,17 @@ Result<Duration> duration_of(BytesView value) {
 
 Result<int64_t> shifted(int64_t ms, BytesView by, int sign) {
   TETRAD_TRY(const Duration d, duration_of(by));
-  return add_calendar(ms, sign * int64_t{d.months}, sign * int64_t{d.days}) +
-         sign * (d.nanos / kNanosPerMs);
+  const WideMs result = add_calendar(ms, sign * int64_t{d.months}, sign * int64_t{d.days}) +
+                        sign * WideMs{d.nanos / kNanosPerMs};
+  if (result > INT64_MAX || result < INT64_MIN)
+    return fail(ErrorCode::kFunctionFailure, "The result is out of the range of timestamps");
+  return static_cast<int64_t>(result);
+}
+
+/// How far `ms` is behind the last multiple of `step` after `start`, which is not after it.
+int64_t rest_of_step(int64_t ms, int64_t start, int64_t step) {
+  const uint64_t distance = static_cast<uint64_t>(ms) - static_cast<uint64_t>(start);
+  return static_cast<int64_t>(distance % static_cast<uint64_t>(step));
 }
 
 /// The largest point start + n x duration that is not after `ms`.
@@ -81,22 +103,24 @@ Result<int64_t> floor_ms(int64_t ms, const Duration& d, int64_t start) {
                   format_duration(d));
     }
     const int64_t step = d.nanos / kNanosPerMs;
-    return step == 0 ? ms : ms - (ms - start) % step;
+    return step == 0 ? ms : ms - rest_of_step(ms, start, step);
   }
   if (d.months == 0 && d.nanos == 0) {
     const int64_t step = d.days * kMsPerDay;
-    return ms - (ms - start) % step;
+    return ms - rest_of_step(ms, start, step);
   }
   // By the calendar: near by division, then exactly.
   const double length = d.months * 30.436875 * kMsPerDay + static_cast<double>(d.days) * kMsPerDay +
                         static_cast<double>(d.nanos / kNanosPerMs);
-  auto n = static_cast<int64_t>(static_cast<double>(ms - start) / length);
+  const double distance = static_cast<double>(ms) - static_cast<double>(start);
+  auto n = static_cast<int64_t>(distance / length);
   const auto at = [&](int64_t k) {
-    return add_calendar(start, k * d.months, k * d.days) + k * (d.nanos / kNanosPerMs);
+    return add_calendar(start, k * d.months, k * d.days) + WideMs{k} * (d.nanos / kNanosPerMs);
   };
+  // The division is off by a few steps at most.
   while (n > 0 && at(n) > ms) --n;
   while (at(n + 1) <= ms) ++n;
-  return at(n);
+  return static_cast<int64_t>(at(n));
 }
 
 FunctionBody of_ms(std::optional<int64_t> (*read)(BytesView), Bytes (*make)(int64_t)) {
@@ -216,7 +240,8 @@ void add_time_functions(FunctionTable& table) {
         [max](const FunctionEnvironment&, FunctionArguments arguments) -> Result<OptionalBytes> {
           const auto ms = read_bigint(*arguments[0]);
           if (!ms) return std::nullopt;
-          Uuid uuid = base::make_time_uuid(ticks_of_ms(*ms) + (max ? 9'999 : 0), 0, 0);
+          TETRAD_TRY(const uint64_t ticks, ticks_of_ms(*ms));
+          Uuid uuid = base::make_time_uuid(ticks + (max ? 9'999 : 0), 0, 0);
           for (size_t i = 8; i < 16; ++i) uuid.octets[i] = max ? 0x7f : 0x80;
           return make_uuid(uuid);
         });
