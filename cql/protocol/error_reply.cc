@@ -5,6 +5,7 @@
 #include "cql/protocol/error_code.h"
 #include "cql/protocol/notation.h"
 #include "cql/protocol/response.h"
+#include "cql/types/strict_utf8.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {

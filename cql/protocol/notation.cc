@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/result.h"
+#include "cql/types/strict_utf8.h"
 #include "cql/types/value.h"
 
 namespace tetrad::cql {

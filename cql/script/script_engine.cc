@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "cql/script/lua_value.h"
+#include "cql/types/strict_utf8.h"
 
 namespace tetrad::cql {
 

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "cql/types/compare.h"
+#include "cql/types/strict_utf8.h"
 
 namespace tetrad::cql {
 

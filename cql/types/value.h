@@ -44,9 +44,6 @@ Result<void> validate(const DataType& type, BytesView bytes);
 /// F7 BF BF BF. Stricter than that in one point: the second byte after E0 and F0 must be one that
 /// continues a character, where Cassandra lets nearly any byte pass.
 bool is_valid_utf8(BytesView bytes);
-/// True for UTF-8 of the Unicode standard: no C0 80, no surrogates, nothing past F4 8F BF BF. What
-/// travels as text must be so: statements, names, messages.
-bool is_strict_utf8(BytesView bytes);
 bool is_valid_ascii(BytesView bytes);
 
 // Making values.

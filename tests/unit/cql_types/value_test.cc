@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "cql/types/compare.h"
+#include "cql/types/strict_utf8.h"
 #include "tests/unit/cql_types/test_types.h"
 
 namespace tetrad::cql {
