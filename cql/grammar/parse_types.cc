@@ -44,30 +44,27 @@ bool follows_type(const Token& token) {
 }  // namespace
 
 ast::CqlType Parser::type() {
-  Level level(*this);
   using Kind = ast::CqlType::Kind;
-  ast::CqlType result;
-  result.position = here();
-  if (is(TokenKind::kString)) {
-    result.kind = Kind::kCustom;
-    result.class_name = string_literal();
-    return result;
+  size_t marks = 0;
+  while (is(Keyword::kFrozen) && is(TokenKind::kLess, 1)) {  // no level: DESCRIBE marks every one
+    advance();
+    advance();
+    ++marks;
   }
-  if (is_any({Keyword::kList, Keyword::kSet, Keyword::kVector, Keyword::kMap, Keyword::kTuple,
-              Keyword::kFrozen}) &&
-      is(TokenKind::kLess, 1)) {
-    const Keyword keyword = peek().keyword;
-    advance();
-    advance();
-    if (keyword == Keyword::kFrozen) {
-      result = type();
-      if (result.kind == Kind::kNative || result.kind == Kind::kCustom) {
-        fail(fmt::format(
-            "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
-            result.kind == Kind::kNative ? keyword_text(result.native) : result.class_name));
-      }
-      result.frozen = true;
-    } else {
+  const auto unmarked = [&] {
+    Level level(*this);
+    ast::CqlType result;
+    result.position = here();
+    if (is(TokenKind::kString)) {
+      result.kind = Kind::kCustom;
+      result.class_name = string_literal();
+      return result;
+    }
+    if (is_any({Keyword::kList, Keyword::kSet, Keyword::kVector, Keyword::kMap, Keyword::kTuple}) &&
+        is(TokenKind::kLess, 1)) {
+      const Keyword keyword = peek().keyword;
+      advance();
+      advance();
       result.parameters.push_back(type());
       switch (keyword) {
         case Keyword::kList:
@@ -104,25 +101,35 @@ ast::CqlType Parser::type() {
           }
         }
       }
+      expect(TokenKind::kGreater);
+      return result;
     }
-    expect(TokenKind::kGreater);
-    return result;
-  }
-  if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
-    const size_t at = index_;
-    if (!follows_type(peek(1))) {
-      fail_no_viable(at + 1, at);
-    } else {
-      peek(2);  // as far as Cassandra looks here: error texts show it
+    if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
+      const size_t at = index_;
+      if (!follows_type(peek(1))) {
+        fail_no_viable(at + 1, at);
+      } else {
+        peek(2);  // as far as Cassandra looks here: error texts show it
+      }
+      return native_type();
     }
-    return native_type();
+    if (is(Keyword::kSet)) {
+      advance();
+      expect(TokenKind::kLess);
+      return result;
+    }
+    return user_type();
+  };
+  ast::CqlType result = unmarked();
+  if (marks == 0) return result;
+  if (result.kind == Kind::kNative || result.kind == Kind::kCustom) {
+    fail(fmt::format(
+        "frozen<> is only allowed on collections, tuples, and user-defined types (got {})",
+        result.kind == Kind::kNative ? keyword_text(result.native) : result.class_name));
   }
-  if (is(Keyword::kSet)) {
-    advance();
-    expect(TokenKind::kLess);
-    return result;
-  }
-  return user_type();
+  result.frozen = true;
+  for (; marks > 0; --marks) expect(TokenKind::kGreater);
+  return result;
 }
 
 ast::CqlType Parser::native_type() {

@@ -9,6 +9,7 @@
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
+#include "cql/types/type_size.h"
 
 namespace tetrad::cql {
 namespace {
@@ -165,6 +166,12 @@ Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& key
       return fail(ErrorCode::kInvalid, "{}{}.{}", kUnknown, keyspace.name,
                   message.substr(kUnknown.size()));
     }
+  }
+  if (out) {  // what is kept is its text
+    const auto again = parse_type((*out)->cql_text(), resolve);
+    if (!again || **again != **out)
+      return fail(ErrorCode::kInvalid, "Type {} has no form that can be kept",
+                  ast::to_string(type));
   }
   return out;
 }
@@ -341,6 +348,7 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
   }
   const TypePtr type =
       make_udt(keyspace_name, name, std::move(field_names), std::move(field_types), false);
+  TETRAD_TRY_VOID(check_type_size(*type));
   out.change.objects.emplace_back(type_key(keyspace_name, name), type_text(*type));
   out.answer = SchemaChange{Kind::kCreated, Target::kType, keyspace_name, name, {}};
   return out;
@@ -430,6 +438,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
     return fail(ErrorCode::kInvalid, "Altering field types is no longer supported");
   }
   const TypePtr type = make_udt(keyspace_name, name, std::move(names), std::move(types), false);
+  TETRAD_TRY_VOID(check_type_size(*type));
   if (type_text(*type) == type_text(*keyspace->types.at(name))) {
     out.nothing_to_do = true;
     return out;

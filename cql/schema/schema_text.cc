@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cql/types/literal.h"
+#include "cql/types/type_size.h"
 
 namespace tetrad::cql {
 namespace {
@@ -271,7 +272,10 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
       if (!type) return fail(ErrorCode::kNotFound, "{}", type.error().message);
       types.push_back(std::move(*type));
     }
-    return make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+    TypePtr type =
+        make_udt(in.at("keyspace"), in.at("name"), std::move(names), std::move(types), false);
+    TETRAD_TRY_VOID(check_type_size(*type));
+    return type;
   });
 }
 

@@ -4,10 +4,14 @@
 //   cql   := native | list<cql> | set<cql> | map<cql, cql> | tuple<cql, ...> | vector<cql, n>
 //          | frozen<cql> | [keyspace.]name | 'class'
 //   class := name [ ( params ) ]     names may leave out the package of Cassandra's own types
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "cql/types/data_type.h"
+#include "cql/types/strict_utf8.h"
+#include "cql/types/type_size.h"
+#include "cql/types/value.h"
 
 namespace tetrad::cql {
 
@@ -139,6 +143,7 @@ class CqlTypeParser {
     return Name{lower_case(text_.substr(start, at_ - start)), false};
   }
 
+  /// `depth`: levels of types, counted as DataType::depth() does.
   Result<RawType> parse_one(int depth) {
     if (depth > kTypeDepthMax)
       return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
@@ -157,7 +162,9 @@ class CqlTypeParser {
       type.name = std::move(second.text);
       return type;
     }
-    if (!name.was_quoted && take('<')) return parse_parameters(name.text, depth);
+    if (!name.was_quoted && take('<')) {
+      return name.text == "frozen" ? parse_frozen(depth) : parse_parameters(name.text, depth);
+    }
     if (!name.was_quoted) type.known = native_type_named(name.text);
     if (type.known == nullptr) {
       type.kind = TypeKind::kUdt;
@@ -166,20 +173,37 @@ class CqlTypeParser {
     return type;
   }
 
+  /// After the first `frozen<`. More of them follow in a loop: they are no levels, and their number
+  /// has no limit.
+  Result<RawType> parse_frozen(int depth) {
+    constexpr std::string_view kWord = "frozen";
+    size_t marks = 1;
+    while (true) {
+      skip_space();
+      const std::string_view rest = text_.substr(at_);
+      if (rest.size() < kWord.size() || lower_case(rest.substr(0, kWord.size())) != kWord) break;
+      const size_t before = at_;
+      at_ += kWord.size();
+      if (!take('<')) {
+        at_ = before;
+        break;
+      }
+      ++marks;
+    }
+    TETRAD_TRY(RawType type, parse_one(depth));
+    if (!type.can_freeze()) {
+      return fail(ErrorCode::kInvalid,
+                  "frozen<> is only allowed on collections, tuples, and user-defined types "
+                  "(got {})",
+                  type.text());
+    }
+    type.freeze();
+    for (; marks > 0; --marks) TETRAD_TRY_VOID(expect('>'));
+    return type;
+  }
+
   Result<RawType> parse_parameters(const std::string& word, int depth) {
     RawType type;
-    if (word == "frozen") {
-      TETRAD_TRY(type, parse_one(depth + 1));
-      if (!type.can_freeze()) {
-        return fail(ErrorCode::kInvalid,
-                    "frozen<> is only allowed on collections, tuples, and user-defined types "
-                    "(got {})",
-                    type.text());
-      }
-      type.freeze();
-      TETRAD_TRY_VOID(expect('>'));
-      return type;
-    }
     size_t count = 1;
     if (word == "list") {
       type.kind = TypeKind::kList;
@@ -273,21 +297,55 @@ Result<TypePtr> build_udt(const RawType& raw, const UdtResolver& resolve_udt) {
   return raw.frozen ? freeze(found) : found;
 }
 
-Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
-  if (raw.known != nullptr) return raw.known;
-  if (raw.is_class) return parse_class_name(raw.name);
-  if (raw.kind == TypeKind::kUdt) return build_udt(raw, resolve_udt);
-  if (raw.is_collection()) TETRAD_TRY_VOID(check_collection(raw));
-  std::vector<TypePtr> parts;
-  parts.reserve(raw.parts.size());
-  for (const RawType& part : raw.parts) {
-    if (raw.kind == TypeKind::kTuple && part.is(TypeKind::kCounter))
-      return fail(ErrorCode::kInvalid, "Counters are not allowed inside tuples");
-    TETRAD_TRY(TypePtr type, build(part, resolve_udt));
-    if (type->depth() >= kTypeDepthMax)
-      return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
-    parts.push_back(std::move(type));
+/// What Cassandra refuses in types that are written; classes can spell it, too. `type` is not a
+/// udt.
+Result<void> check_parts(const DataType& type) {
+  const auto is_counter = [](const TypePtr& part) { return part->is_counter(); };
+  if (type.is_collection()) {
+    if (std::ranges::any_of(type.components(), is_counter)) {
+      return fail(ErrorCode::kInvalid, "Counters are not allowed inside collections: {}",
+                  type.cql_text());
+    }
+    const bool keyed_by_duration = type.components().front()->kind() == TypeKind::kDuration;
+    if (type.kind() == TypeKind::kMap && keyed_by_duration) {
+      return fail(ErrorCode::kInvalid, "Durations are not allowed as map keys: {}",
+                  type.cql_text());
+    }
+    if (type.kind() == TypeKind::kSet && keyed_by_duration) {
+      return fail(ErrorCode::kInvalid, "Durations are not allowed inside sets: {}",
+                  type.cql_text());
+    }
   }
+  if (type.kind() == TypeKind::kTuple) {
+    if (type.components().empty())
+      return fail(ErrorCode::kInvalid, "a tuple has at least one field");
+    if (std::ranges::any_of(type.components(), is_counter))
+      return fail(ErrorCode::kInvalid, "Counters are not allowed inside tuples");
+  }
+  return {};
+}
+
+/// The checks of types that are written, for one that came from the name of a class.
+Result<void> check_class(const DataType& type, const UdtResolver& resolve_udt) {
+  if (type.kind() == TypeKind::kUdt) {
+    TypePtr found;
+    if (resolve_udt) {
+      TETRAD_TRY(found, resolve_udt(type.keyspace(), type.name()));
+    }
+    if (found == nullptr)
+      return fail(ErrorCode::kInvalid, "Unknown type {}.{}", type.keyspace(), type.name());
+    if (*(type.is_frozen() ? freeze(found) : found) != type) {
+      return fail(ErrorCode::kInvalid, "The class given for type {}.{} does not have its fields",
+                  type.keyspace(), type.name());
+    }
+    return {};
+  }
+  TETRAD_TRY_VOID(check_parts(type));
+  for (const TypePtr& part : type.components()) TETRAD_TRY_VOID(check_class(*part, resolve_udt));
+  return {};
+}
+
+Result<TypePtr> make_composite(const RawType& raw, std::vector<TypePtr> parts) {
   switch (raw.kind) {
     case TypeKind::kList:
       return make_list(std::move(parts[0]), raw.frozen);
@@ -302,9 +360,34 @@ Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
   }
 }
 
+Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt) {
+  if (raw.known != nullptr) return raw.known;
+  if (raw.is_class) {
+    TETRAD_TRY(TypePtr type, parse_class_name(raw.name));
+    TETRAD_TRY_VOID(check_class(*type, resolve_udt));
+    return type;
+  }
+  if (raw.kind == TypeKind::kUdt) return build_udt(raw, resolve_udt);
+  if (raw.is_collection()) TETRAD_TRY_VOID(check_collection(raw));
+  std::vector<TypePtr> parts;
+  parts.reserve(raw.parts.size());
+  for (const RawType& part : raw.parts) {
+    if (raw.kind == TypeKind::kTuple && part.is(TypeKind::kCounter))
+      return fail(ErrorCode::kInvalid, "Counters are not allowed inside tuples");
+    TETRAD_TRY(TypePtr type, build(part, resolve_udt));
+    parts.push_back(std::move(type));
+  }
+  TETRAD_TRY(TypePtr type, make_composite(raw, std::move(parts)));
+  TETRAD_TRY_VOID(check_parts(*type));
+  TETRAD_TRY_VOID(check_type_size(*type));
+  return type;
+}
+
 // Class names.
 
 constexpr std::string_view kPackage = "org.apache.cassandra.db.marshal.";
+
+constexpr int kClassDepthMax = 2 * kTypeDepthMax + 2;
 
 class ClassNameParser {
  public:
@@ -314,6 +397,7 @@ class ClassNameParser {
     TETRAD_TRY(TypePtr type, parse_one(1));
     skip_space();
     if (at_ != text_.size()) return bad("unexpected text after the class");
+    TETRAD_TRY_VOID(check_type_size(*type));
     return type;
   }
 
@@ -352,8 +436,9 @@ class ClassNameParser {
     return out;
   }
 
+  /// `depth` counts classes, FrozenType and ReversedType, too, which are no levels of a type.
   Result<TypePtr> parse_one(int depth) {
-    if (depth > kTypeDepthMax)
+    if (depth > kClassDepthMax)
       return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
     skip_space();
     const size_t start = at_;
@@ -416,6 +501,7 @@ class ClassNameParser {
       out += static_cast<char>(high << 4 | low);
     }
     if (hex.empty() || hex.size() % 2 != 0) return bad("expecting a name in hex digits");
+    if (!is_strict_utf8(out)) return bad("expecting a name that is UTF-8");
     return out;
   }
 
