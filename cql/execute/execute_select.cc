@@ -34,8 +34,6 @@ constexpr size_t kSortedOnLoopMax = 4096;
 constexpr uint64_t kTurnOffLoopNs = 20'000'000;
 /// What is read without asking for room.
 constexpr size_t kAnsweredHereBytes = 256u << 10;
-/// What one answer may hold; more needs paging.
-constexpr size_t kResultBytesMax = 64u << 20;
 
 }  // namespace
 

@@ -147,7 +147,7 @@ Result<void> SelectRun::end_groups() {
   return check_size(result_.cells.size());
 }
 
-void SelectRun::append_plain(const RowView& row) {
+Result<void> SelectRun::append_plain(const RowView& row) {
   Bytes& cells = result_.cells;
   size_t bytes = 0;
   for (const int32_t slot : statement_.plain_slots_) {
@@ -155,7 +155,9 @@ void SelectRun::append_plain(const RowView& row) {
     bytes += sizeof(int32_t) + (value ? value->size() : 0);
   }
   const size_t start = cells.size();
-  if (start + bytes > cells.capacity()) cells.reserve(std::max(start + bytes, 4 * start));
+  TETRAD_TRY_VOID(check_size(start + bytes));
+  if (start + bytes > cells.capacity())
+    cells.reserve(std::max(start + bytes, std::min(4 * start, kResultBytesMax)));
   cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
     char* to = all + start;
     for (const int32_t slot : statement_.plain_slots_) {
@@ -168,6 +170,7 @@ void SelectRun::append_plain(const RowView& row) {
     }
     return size;
   });
+  return {};
 }
 
 Result<void> SelectRun::write_for_sort(Bytes key, EvalContext& evaluation) {
@@ -185,10 +188,7 @@ Result<void> SelectRun::write_for_sort(Bytes key, EvalContext& evaluation) {
 Result<void> SelectRun::write(EvalContext& evaluation) {
   Bytes& cells = result_.cells;
   ++result_.row_count;
-  if (!statement_.plain_slots_.empty()) {
-    append_plain(*evaluation.row);
-    return {};
-  }
+  if (!statement_.plain_slots_.empty()) return append_plain(*evaluation.row);
   const size_t bytes_at_start = cells.size();
   std::string json;
   if (statement_.is_json_) json = "{";
@@ -199,7 +199,9 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
       append_json_string(json, statement_.json_names_[i]);
       json += ": ";
       json += to_json(*statement_.outputs_[i]->type(), optional_view(value));
+      TETRAD_TRY_VOID(check_size(cells.size() + json.size()));
     } else if (value.has_bytes()) {
+      TETRAD_TRY_VOID(check_size(cells.size() + value.bytes.size()));
       append_cell(cells, value.bytes);
     } else {
       append_null_cell(cells);

@@ -173,6 +173,8 @@ class SelectRun : protected SelectProgress {
   /// count(*): nobody looks into the rows.
   Result<void> count(const ReadResult& chunk);
   Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
+  /// What one answer may hold; more needs paging.
+  static constexpr size_t kResultBytesMax = 64u << 20;
   static Result<void> check_size(size_t bytes);
   storage::ReadPosition position_of(const RowPlace& place) const;
   Bytes encode_position(storage::ReadPosition after) const;
@@ -210,8 +212,9 @@ class SelectRun : protected SelectProgress {
 
   // --- writing ---
 
-  /// The cells of a row of columns, appended at once.
-  void append_plain(const RowView& row);
+  /// The cells of a row of columns, appended at once. Errors: kInvalid, the answer is too large;
+  /// nothing is taken for it then.
+  Result<void> append_plain(const RowView& row);
 
   /// A row that finish() puts in its place.
   Result<void> write_for_sort(Bytes key, EvalContext& evaluation);

@@ -6,6 +6,7 @@
 
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/expression_parts.h"
+#include "cql/prepare/metadata_size.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepared_select.h"
 #include "cql/system/virtual_tables.h"
@@ -16,6 +17,8 @@
 namespace tetrad::cql {
 
 namespace {
+
+constexpr size_t kSelectorsMax = 10'000;
 
 bool has_times(const RawExpression& raw) {
   return raw.kind == RawExpression::Kind::kTimes || std::ranges::any_of(raw.children, has_times);
@@ -136,6 +139,10 @@ class SelectPreparer {
 
  private:
   Result<void> select_list() {
+    if (source_.items.size() > kSelectorsMax) {
+      return fail(ErrorCode::kInvalid, "A SELECT may have {} selectors at most, not {}",
+                  kSelectorsMax, source_.items.size());
+    }
     std::vector<ColumnSpec> specs;
     if (source_.items.empty()) {
       for (const ColumnSchema& column : table_->columns()) {
@@ -190,6 +197,7 @@ class SelectPreparer {
       }
       specs = {{table_->keyspace, table_->name, "[json]", text_type()}};
     }
+    TETRAD_TRY_VOID(check_metadata_size(specs));
     made_->result_metadata_ = std::make_shared<const ResultMetadata>(std::move(specs));
     made_->is_aggregate_ = builder_.has_aggregates();
     return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which preparer a statement goes to.
+#include "cql/prepare/metadata_size.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/prepare_schema.h"
 #include "cql/prepare/prepare_select.h"
@@ -37,6 +38,7 @@ Result<StatementPtr> prepare_by_kind(const ast::Statement& statement,
 Result<StatementPtr> prepare_statement(const ast::Statement& statement,
                                        const PrepareContext& context) {
   TETRAD_TRY(StatementPtr prepared, prepare_by_kind(statement, context));
+  TETRAD_TRY_VOID(check_metadata_size(prepared->bind_variables()));
   // Nobody else has it yet.
   const_cast<Statement&>(*prepared).set_token_count(context.token_count);
   return prepared;
