@@ -6,14 +6,72 @@
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/system/virtual_tables.h"
+#include "replication/meta/meta_command.h"
 
 namespace tetrad::cql {
 namespace {
+
+/// DROP of what Tetrad does not have: none exists, and the answers are Cassandra's to that.
+Result<SchemaPlan> drop_absent(bool if_exists, const std::string& keyspace, const PlanInput& input,
+                               std::string absence) {
+  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace));
+  if (!if_exists) return fail_text(ErrorCode::kInvalid, std::move(absence));
+  SchemaPlan out;
+  out.nothing_to_do = true;
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace, keyspace_of(statement.name, input));
+  return drop_absent(
+      statement.if_exists, keyspace, input,
+      fmt::format("Index '{}.{}' doesn't exist", keyspace, statement.name.name.text));
+}
+
+Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace, keyspace_of(statement.name, input));
+  return drop_absent(
+      statement.if_exists, keyspace, input,
+      fmt::format("Materialized view '{}.{}' doesn't exist", keyspace, statement.name.name.text));
+}
+
+Result<SchemaPlan> plan(const ast::DropTrigger& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace, keyspace_of(statement.table, input));
+  return drop_absent(statement.if_exists, keyspace, input,
+                     fmt::format("Trigger '{}' on '{}.{}' doesn't exist", statement.name.text,
+                                 keyspace, statement.table.name.text));
+}
 
 template <class T>
 concept Planned = requires(const T& statement, const PlanInput& input) {
   plan(statement, input);
 };
+
+/// Most bytes of the objects that one statement may put into the metadata: all of it travels in one
+/// message between nodes.
+constexpr size_t kChangeBytesMax = 16u << 20;
+
+/// Whether all nodes will be able to read what the change leaves behind: what is in the metadata is
+/// there for good. `schema` is of `meta`. Errors: kInvalid.
+Result<void> check_change(const replication::SchemaChange& change,
+                          const replication::MetaSnapshot& meta, const SchemaSnapshot& schema) {
+  if (change.objects.empty()) return {};
+  size_t bytes = 0;
+  for (const auto& [key, text] : change.objects) bytes += text ? key.size() + text->size() : 0;
+  if (bytes > kChangeBytesMax) {
+    return fail(ErrorCode::kInvalid, "A change of the schema may take {} bytes at most, not {}",
+                kChangeBytesMax, bytes);
+  }
+  replication::MetaCommand command;
+  command.body = change;
+  const replication::MetaApplied applied =
+      replication::apply_meta_command(meta, MetaIndex{meta->applied.value + 1}, command);
+  if (!applied.outcome) return {};  // the group says so, and why
+  const auto next = SchemaSnapshot::build(*applied.state, &schema, {});
+  if (next) return {};
+  return fail(ErrorCode::kInvalid, "The statement would leave a schema that does not read: {}",
+              next.error().message);
+}
 
 /// A statement that changes the schema: planned against the newest schema, proposed, planned again
 /// when somebody else was faster.
@@ -49,6 +107,7 @@ class ChangeStatement final : public Statement {
         co_return StatementResult();
       }
       planned->change.expected = meta->schema_version;
+      TETRAD_CO_TRY_VOID(check_change(planned->change, meta, *schema));
       auto changed =
           co_await context.meta.change_schema(std::move(planned->change), deadline, &warnings);
       if (changed) {
@@ -111,13 +170,11 @@ class UseStatement final : public Statement {
 struct FeatureName {
   template <class T>
   const char* operator()(const T&) const {
-    if constexpr (std::is_same_v<T, ast::CreateIndex> || std::is_same_v<T, ast::DropIndex>) {
+    if constexpr (std::is_same_v<T, ast::CreateIndex>) {
       return "secondary indexes";
-    } else if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView> ||
-                         std::is_same_v<T, ast::DropView>) {
+    } else if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView>) {
       return "materialized views";
-    } else if constexpr (std::is_same_v<T, ast::CreateTrigger> ||
-                         std::is_same_v<T, ast::DropTrigger>) {
+    } else if constexpr (std::is_same_v<T, ast::CreateTrigger>) {
       return "triggers";
     } else {
       return "roles and permissions";
