@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "base/hash.h"
 #include "cql/execute/statement_environment.h"
@@ -98,6 +100,26 @@ uint64_t held_bytes_of(const Request& request, size_t body_bytes) {
     bytes += kHeldForEachTextByte * prepare->text.size();
   }
   return bytes;
+}
+
+/// What a client is told when an exception of a library ended his request.
+std::unexpected<Error> failed_inside(const std::exception& error) {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                      dynamic_cast<const std::length_error*>(&error) != nullptr;
+  return fail(ErrorCode::kServerError, "The request failed inside the server: {} ({})",
+              memory ? "it takes more memory than there is" : "an unexpected error", error.what());
+}
+
+/// The beginning of what the request says, for the log.
+std::string shown(const Request& request) {
+  constexpr size_t kShownBytes = 200;
+  if (const auto* query = std::get_if<QueryRequest>(&request.message))
+    return std::string(query->text.substr(0, kShownBytes));
+  if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
+    return std::string(prepare->text.substr(0, kShownBytes));
+  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
+    return "prepared " + base::to_hex(execute->id);
+  return "batch";
 }
 
 std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
@@ -403,10 +425,10 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   watch(request.id, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
-  const bool needs_hash =
-      request.parameters.page_size.has_value() && statement->result_metadata() != nullptr;
-  const StatementHash hash =
-      needs_hash ? paging_hash(request.id, "", request.parameters.values) : StatementHash{};
+  // Without a page size, too: a change feed goes on anyway.
+  const StatementHash hash = statement->result_metadata() != nullptr
+                                 ? paging_hash(request.id, "", request.parameters.values)
+                                 : StatementHash{};
   auto answer =
       co_await run(statement, request.parameters, envelope.version(), hash, client, notes, true);
   if (answer && statement->result_metadata() != nullptr) {
@@ -537,55 +559,86 @@ bool QueryProcessor::tells_charge(const Request& request) const {
 Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientState& client,
                                    Bytes& out) {
   Notes notes;
-  notes.throughput_payload = payload_throughput(request);
   notes.request_bytes = envelope.body.size();
   Uuid tracing_id;
-  if (envelope.tracing()) {
-    notes.trace = co_await traces_.begin();
-    tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
-                                      static_cast<uint16_t>(random_.next()), random_.next());
-  }
   const base::MonotonicUs started_us = reactor_.now_us();
   Held held(*this);
   notes.held = &held;
-  auto result = co_await answer(envelope, request, client, notes);
-
-  ReplyHead head;
-  head.version = envelope.version();
-  head.stream = envelope.stream();
-  head.warnings = notes.warnings;
-  if (envelope.tracing()) head.tracing_id = &tracing_id;
+  const auto note = [&](const std::exception& error) {
+    logger_.error("request failed inside error={} statement={}", error.what(), shown(request));
+  };
+  std::optional<Result<Answer>> answered;
+  // The last catch of a request: libraries throw, and no input of a client ends the process.
+  try {
+    notes.throughput_payload = payload_throughput(request);
+    if (envelope.tracing()) {
+      notes.trace = co_await traces_.begin();
+      tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
+                                        static_cast<uint16_t>(random_.next()), random_.next());
+    }
+    auto made = co_await answer(envelope, request, client, notes);
+    answered.emplace(std::move(made));
+  } catch (const std::exception& error) {
+    note(error);
+    answered.emplace(failed_inside(error));
+  }
+  Result<Answer>& result = *answered;
   auto& verb = envelope.opcode() == Opcode::kExecute   ? metrics_.execute
                : envelope.opcode() == Opcode::kQuery   ? metrics_.query
                : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
                                                        : metrics_.batch;
   verb.latency.record(reactor_.now_us() - started_us);
   if (notes.trace != nullptr) {
-    if (result) {
-      if (const auto* rows = std::get_if<RowsResult>(&result->result))
-        notes.trace->add(fmt::format("Returning {} rows", rows->row_count));
-    } else {
-      notes.trace->add(fmt::format("Failed: {}", result.error().message));
+    try {
+      if (result) {
+        if (const auto* rows = std::get_if<RowsResult>(&result->result))
+          notes.trace->add(fmt::format("Returning {} rows", rows->row_count));
+      } else {
+        notes.trace->add(fmt::format("Failed: {}", result.error().message));
+      }
+      // Kept before the answer leaves: some drivers look for it for a few milliseconds only.
+      TraceSession session = describe(request);
+      session.id = tracing_id;
+      co_await traces_.finish(std::move(session), std::move(notes.trace), client, schema_);
+    } catch (const std::exception& error) {  // the answer does not depend on it
+      note(error);
     }
-    // Kept before the answer leaves: some drivers look for it for a few milliseconds only.
-    TraceSession session = describe(request);
-    session.id = tracing_id;
-    co_await traces_.finish(std::move(session), std::move(notes.trace), client, schema_);
   }
-
+  // In one piece, after the last suspension.
+  const size_t before = out.size();
+  try {
+    append_answer(envelope, request, result, tracing_id, notes, out);
+  } catch (const std::exception& error) {
+    note(error);
+    out.resize(before);
+    result = failed_inside(error);
+    append_answer(envelope, request, result, tracing_id, notes, out);
+  }
   if (!result) {
     verb.errors.add();
     metrics_
         .errors_of[std::min(static_cast<size_t>(result.error().code),
                             QueryMetrics::kErrorCodes - 1)]
         .add();
+  }
+}
+
+void QueryProcessor::append_answer(const Envelope& envelope, const Request& request,
+                                   const Result<Answer>& result, const Uuid& tracing_id,
+                                   Notes& notes, Bytes& out) {
+  ReplyHead head;
+  head.version = envelope.version();
+  head.stream = envelope.stream();
+  head.warnings = notes.warnings;
+  if (envelope.tracing()) head.tracing_id = &tracing_id;
+  if (!result) {
     // As Cassandra: what a guardrail refuses it warns of as well.
     if (is_guardrail_text(result.error().message)) {
       notes.warnings.push_back(result.error().message);
       head.warnings = notes.warnings;
     }
     append_error(out, head, result.error());
-    co_return;
+    return;
   }
   const Answer& answer = *result;
   metrics_.charged.add(notes.charge.weight());

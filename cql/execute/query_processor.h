@@ -138,6 +138,8 @@ class QueryProcessor {
   Task<Result<Answer>> run(StatementPtr statement, const QueryParameters& parameters, int version,
                            StatementHash hash, ClientState& client, Notes& notes, bool executed);
 
+  void append_answer(const Envelope& envelope, const Request& request, const Result<Answer>& result,
+                     const Uuid& tracing_id, Notes& notes, Bytes& out);
   /// What a statement of this request may touch, with all that the request says but its page.
   ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client,
                              const Notes& notes);

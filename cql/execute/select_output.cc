@@ -199,7 +199,6 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
       append_json_string(json, statement_.json_names_[i]);
       json += ": ";
       json += to_json(*statement_.outputs_[i]->type(), optional_view(value));
-      TETRAD_TRY_VOID(check_size(cells.size() + json.size()));
     } else if (value.has_bytes()) {
       TETRAD_TRY_VOID(check_size(cells.size() + value.bytes.size()));
       append_cell(cells, value.bytes);

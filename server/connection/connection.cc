@@ -17,6 +17,18 @@ constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
 
+/// The last catch of what a client's bytes set off on the loop: a library that throws, mostly for
+/// want of memory, costs that connection and nobody else.
+template <class Work, class Close>
+void caught(const Logger& logger, const std::string& client, Work work, Close close) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    logger.error("closed a connection client={} error={}", client, error.what());
+    close();
+  }
+}
+
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
   cql::ReplyHead head;
   head.version = std::clamp(envelope.version(), cql::kProtocolVersionMin, cql::kProtocolVersionMax);
@@ -74,9 +86,14 @@ void Connection::read() {
           return;
         }
         self->context_.metrics.bytes_in.add(size);
-        self->decoder_.commit(size);
-        self->take_requests();
-        self->read();
+        caught(
+            self->context_.logger, self->client_.client_address,
+            [&] {
+              self->decoder_.commit(size);
+              self->take_requests();
+              self->read();
+            },
+            [&] { self->close(); });
       });
 }
 
@@ -102,8 +119,13 @@ void Connection::go_on_if_paused() {
   if (!paused_ || taking_ || must_pause()) return;
   // What the decoder holds already waits in no socket: go on with it from the loop.
   context_.reactor.post([self = shared_from_this()] {
-    self->take_requests();
-    self->read();
+    caught(
+        self->context_.logger, self->client_.client_address,
+        [&] {
+          self->take_requests();
+          self->read();
+        },
+        [&] { self->close(); });
   });
 }
 
@@ -120,8 +142,13 @@ void Connection::take_requests() {
       yielded_ = true;
       context_.reactor.post([self = shared_from_this()] {
         self->yielded_ = false;
-        self->take_requests();
-        self->read();
+        caught(
+            self->context_.logger, self->client_.client_address,
+            [&] {
+              self->take_requests();
+              self->read();
+            },
+            [&] { self->close(); });
       });
       break;
     }
@@ -226,8 +253,14 @@ void Connection::take(cql::Envelope envelope) {
 Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            cql::Request request) {
   const uint64_t bytes = envelope.body.size();
-  co_await self->context_.processor.process(std::move(envelope), std::move(request), self->client_,
-                                            self->encoder_.out());
+  try {
+    co_await self->context_.processor.process(std::move(envelope), std::move(request),
+                                              self->client_, self->encoder_.out());
+  } catch (const std::exception& error) {  // not even its error could be written
+    self->context_.logger.error("closed a connection client={} error={}",
+                                self->client_.client_address, error.what());
+    self->close();
+  }
   self->request_done(bytes);
 }
 
@@ -286,7 +319,9 @@ void Connection::schedule_flush() {
   flush_scheduled_ = true;
   context_.reactor.at_turn_end([self = shared_from_this()] {
     self->flush_scheduled_ = false;
-    self->flush();
+    caught(
+        self->context_.logger, self->client_.client_address, [&] { self->flush(); },
+        [&] { self->close(); });
   });
 }
 
