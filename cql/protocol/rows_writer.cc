@@ -28,11 +28,8 @@ size_t append_rows_metadata(Bytes& out, int version, const EncodedMetadata& meta
   uint32_t flags = 0;
   if (options.paging_state) flags |= kHasMorePages;
   if (changed) flags |= kMetadataChanged;
-  if (options.skip_metadata) {
-    flags |= kNoMetadata;
-  } else if (metadata.global_table()) {
-    flags |= kGlobalTable;
-  }
+  if (options.skip_metadata) flags |= kNoMetadata;
+  if (metadata.global_table()) flags |= kGlobalTable;  // as Cassandra: also where it is left out
   append_int(out, kRows);
   const size_t flags_at = out.size();
   append_int(out, flags);

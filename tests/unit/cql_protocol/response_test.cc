@@ -166,6 +166,7 @@ TEST_CASE("a client that has the metadata gets none; changed metadata comes with
                 {.paging_state = "next", .skip_metadata = true}, 0, "");
     auto reply = reply_of<client::RowsReply>(out);
     CHECK(reply.metadata.no_metadata);
+    CHECK((static_cast<uint8_t>(out[kEnvelopeHeaderBytes + 7]) & 0x05) == 0x05);  // as Cassandra
     CHECK(reply.metadata.column_count == 4);
     CHECK(reply.metadata.paging_state == BytesView("next"));
     out.clear();
