@@ -103,6 +103,12 @@ constexpr Case kRefused[] = {
      R"~(Cannot use CONTAINS KEY on non-map column v)~"},
     {R"~(SELECT * FROM seme.t WHERE l CONTAINS KEY 1 ALLOW FILTERING)~",
      R"~(Cannot use CONTAINS KEY on non-map column l)~"},
+    {R"~(DROP INDEX seme.x)~",
+     R"~(Index 'seme.x' doesn't exist)~"},
+    {R"~(DROP MATERIALIZED VIEW seme.x)~",
+     R"~(Materialized view 'seme.x' doesn't exist)~"},
+    {R"~(DROP TRIGGER x ON seme.t)~",
+     R"~(Trigger 'x' on 'seme.t' doesn't exist)~"},
     {R"~(SELECT * FROM seme.t WHERE v NOT CONTAINS KEY 1 ALLOW FILTERING)~",
      R"~(Cannot use NOT CONTAINS KEY on non-map column v)~"},
     {R"~(SELECT * FROM seme.t WHERE l NOT CONTAINS KEY 1 ALLOW FILTERING)~",
@@ -600,6 +606,9 @@ constexpr Case kRefused[] = {
 };
 
 constexpr std::string_view kAccepted[] = {
+    R"~(DROP INDEX IF EXISTS seme.x)~",
+    R"~(DROP MATERIALIZED VIEW IF EXISTS seme.x)~",
+    R"~(DROP TRIGGER IF EXISTS x ON seme.t)~",
     R"~(SELECT * FROM seme.t WHERE a>1 AND b=1 ALLOW FILTERING)~",
     R"~(SELECT * FROM seme.t WHERE a=1 AND b=1 AND c>1 AND d='x' ALLOW FILTERING)~",
     R"~(SELECT * FROM seme.t WHERE c=1 ALLOW FILTERING)~",
