@@ -49,7 +49,10 @@ ast::CqlType Parser::type() {
   while (is(Keyword::kFrozen) && is(TokenKind::kLess, 1)) {  // no level: DESCRIBE marks every one
     advance();
     advance();
-    ++marks;
+    if (++marks > static_cast<size_t>(limits_.depth_max)) {
+      fail_too_deep();
+      return {};
+    }
   }
   const auto unmarked = [&] {
     Level level(*this);
