@@ -75,7 +75,7 @@ TEST_CASE_METHOD(Fixture, "an answer that is too large is refused before it is m
     return error(text + " FROM t");
   };
   const std::string too_large =
-      "The result is larger than 268435456 bytes: use paging or a smaller page";
+      "The result is larger than 67108864 bytes: use paging or a smaller page";
   CHECK(select(10'000, "v") == too_large);
   CHECK(select(10'000, "(text)v") == too_large);
   CHECK(select(10'001, "v") == "A SELECT may have 10000 selectors at most, not 10001");
