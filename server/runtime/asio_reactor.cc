@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include <boost/asio/post.hpp>
 
@@ -19,12 +20,23 @@ base::MonotonicUs monotonic_now_us() {
       .count();
 }
 
+int64_t boot_now_us() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
+}
+
 }  // namespace
 
 AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {
-  now_us_ = monotonic_now_us();
+  read_clocks();
 }
 AsioReactor::~AsioReactor() = default;
+
+void AsioReactor::read_clocks() {
+  now_us_ = monotonic_now_us();
+  boot_time_us_ = boot_now_us();
+}
 
 base::MonotonicUs AsioReactor::now_us() const { return now_us_; }
 
@@ -66,7 +78,7 @@ void AsioReactor::arm_timer() {
   timer_.async_wait([this, due_us](const boost::system::error_code& error) {
     if (error || armed_for_us_ != due_us) return;  // replaced by an earlier one
     armed_for_us_ = 0;
-    now_us_ = monotonic_now_us();
+    read_clocks();
     timers_us_ = std::min(timers_us_, now_us_);
     run_due_timers();
     arm_timer();
@@ -99,7 +111,7 @@ void AsioReactor::run() {
     // When the loop has slept nobody knows when its first handler began.
     const bool has_slept = !may_have_more || context_.poll_one() == 0;
     if (has_slept) context_.run_one();
-    now_us_ = monotonic_now_us();
+    read_clocks();
     may_have_more = true;
     for (int i = 1; i < kHandlersPerTurnMax && may_have_more; ++i) {
       may_have_more = context_.poll_one() != 0;

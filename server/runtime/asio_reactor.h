@@ -25,6 +25,7 @@ class AsioReactor final : public base::Reactor {
 
   base::MonotonicUs now_us() const override;
   int64_t wall_time_us() const override;
+  int64_t boot_time_us() const override { return boot_time_us_; }
   void post(base::Callback callback) override;
   void post_from_any_thread(base::Callback callback) override;
   void at_turn_end(base::Callback callback) override;
@@ -53,9 +54,12 @@ class AsioReactor final : public base::Reactor {
   std::unordered_map<TimerId, base::MonotonicUs> timer_due_us_;
   TimerId next_timer_ = 1;
   std::vector<base::Callback> turn_end_, turn_end_running_;
+  void read_clocks();
+
   base::MonotonicUs now_us_ = 0;
   StallWatch* watch_ = nullptr;
   base::MonotonicUs timers_us_ = INT64_MAX;  // when this turn's timers began
+  int64_t boot_time_us_ = 0;
   std::atomic<bool> stopped_{false};
 };
 

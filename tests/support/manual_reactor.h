@@ -23,6 +23,7 @@ class ManualReactor final : public base::Reactor {
 
   base::MonotonicUs now_us() const override { return now_us_; }
   int64_t wall_time_us() const override { return wall_offset_us_ + now_us_; }
+  int64_t boot_time_us() const override { return now_us_; }
   void post(base::Callback callback) override { posted_.push_back(std::move(callback)); }
   void post_from_any_thread(base::Callback callback) override {
     const std::lock_guard lock(mutex_);

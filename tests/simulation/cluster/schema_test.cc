@@ -252,7 +252,8 @@ TEST_CASE("a minority cannot change the schema, and catches up when the way is m
 TEST_CASE("another shard's front sees what shard 0 sees, and may change the schema") {
   SimCluster cluster(6, 2);
   REQUIRE(cluster.form());
-  SimReactor shard(cluster.world(), 0);
+  const SimClock clock(cluster.world());
+  SimReactor shard(cluster.world(), clock);
   auto front = std::make_unique<replication::MetaFront>(shard, cluster[1].node().self(),
                                                         cluster[1].node().hub());
   const auto same = [&] { return front->snapshot() == cluster[1].state(); };

@@ -87,8 +87,9 @@ class SimNode {
   /// Of the disk under a store, and under the local log; at any moment.
   StoreFaults& faults(uint32_t store) { return store_faults_[store]; }
   StoreFaults log_faults, hint_log_faults;
-  /// How far the wall clock of a life may be off; each life's is another.
+  /// How far the wall clock of a life may be off; each life's is another. 0: it stays as it is.
   int64_t clock_skew_max_us = 1'000'000;
+  SimClock& clock() { return clock_; }
   World& world() { return world_; }
   bool is_up() const { return life_ != nullptr; }
   /// Every shard of it.
@@ -118,14 +119,16 @@ class SimNode {
     fatal_.reset();
     life_ = std::make_unique<Life>();
     Life& life = *life_;
-    const auto skew_us =
-        static_cast<int64_t>(world_.random().below(static_cast<uint64_t>(2 * clock_skew_max_us))) -
-        clock_skew_max_us;
+    if (clock_skew_max_us != 0) {
+      const auto range_us = static_cast<uint64_t>(2 * clock_skew_max_us);
+      clock_.set_offset_us(static_cast<int64_t>(world_.random().below(range_us)) -
+                           clock_skew_max_us);
+    }
     life.pool = std::make_unique<SimIoPool>(world_);
     std::vector<base::Reactor*> reactors;
     for (uint32_t i = 0; i < options_.shard_count; ++i) {
       auto shard = std::make_unique<Shard>();
-      shard->reactor = std::make_unique<SimReactor>(world_, skew_us);
+      shard->reactor = std::make_unique<SimReactor>(world_, clock_);
       shard->random = std::make_unique<base::Random>(world_.random().next());
       shard->transport = std::make_unique<SimTransport>(network_, endpoint());
       reactors.push_back(shard->reactor.get());
@@ -182,7 +185,7 @@ class SimNode {
           .read(std::move(command), base::kNoDeadline, take);
       world_.run_until([&] { return answer.has_value(); }, 1'000'000);
     } else {
-      SimReactor reactor(world_, 0);
+      SimReactor reactor(world_, clock_);
       SimIoPool pool(world_);
       open_store(*factory(), number, reactor, pool)
           ->read(std::move(command), base::kNoDeadline, take);
@@ -222,7 +225,7 @@ class SimNode {
 
   /// The stores of a node that is down, for who looks at them.
   struct Dead {
-    explicit Dead(SimNode& node) : reactor(node.world_, 0), pool(node.world_) {
+    explicit Dead(SimNode& node) : reactor(node.world_, node.clock_), pool(node.world_) {
       factory = node.factory();
       for (uint32_t i = 0; i < node.options_.store_count; ++i)
         stores.push_back(node.open_store(*factory, i, reactor, pool));
@@ -309,6 +312,7 @@ class SimNode {
   }
 
   World& world_;
+  SimClock clock_{world_};
   SimNetwork& network_;
   replication::NodeOptions options_;
   std::shared_ptr<storage::MemoryDisk> disk_;

@@ -66,15 +66,54 @@ class World {
   std::map<EventId, base::Callback> events_;
 };
 
+/// The clocks of one machine, over all lives of its node: what it counts since its start, at a rate
+/// of its own, and the wall clock, which may step. It may stand still for a while.
+class SimClock {
+ public:
+  explicit SimClock(World& world) : world_(world) {}
+
+  int64_t wall_time_us() const { return kWallStartUs + boot_time_us() + offset_us_; }
+  int64_t boot_time_us() const {
+    return counted_us_ + (world_.now_us() - since_us_) +
+           (world_.now_us() - since_us_) * rate_ppm_ / 1'000'000;
+  }
+  /// How far the wall clock is ahead of the right time.
+  int64_t off_us() const { return wall_time_us() - kWallStartUs - world_.now_us(); }
+  /// The wall clock is ahead of what the machine counts by so much.
+  void set_offset_us(int64_t offset_us) { offset_us_ = offset_us; }
+  void step(int64_t us) { offset_us_ += us; }
+  /// The clock is fast by so much.
+  void set_rate_ppm(int64_t ppm) {
+    counted_us_ = boot_time_us();
+    since_us_ = world_.now_us();
+    rate_ppm_ = ppm;
+  }
+  /// Nothing runs on this machine for so long; messages queue. `uncounted`: as a virtual machine
+  /// that is paused, it does not count the time either.
+  void freeze(int64_t us, bool uncounted = false) {
+    frozen_until_us_ = std::max(frozen_until_us_, world_.now_us() + us);
+    if (uncounted) counted_us_ -= us;
+  }
+  base::MonotonicUs frozen_until_us() const { return frozen_until_us_; }
+  bool is_frozen() const { return world_.now_us() < frozen_until_us_; }
+
+ private:
+  static constexpr int64_t kWallStartUs = 1'700'000'000'000'000;
+  World& world_;
+  base::MonotonicUs since_us_ = 0, frozen_until_us_ = 0;
+  int64_t counted_us_ = 0, rate_ppm_ = 0, offset_us_ = 0;
+};
+
 /// One node's thread. Destroying it drops what waits, as a crash does. A turn is one event.
 class SimReactor final : public base::Reactor {
  public:
-  SimReactor(World& world, int64_t clock_skew_us)
-      : state_(std::make_shared<State>(world)), clock_skew_us_(clock_skew_us) {}
+  /// `clock` outlives it.
+  SimReactor(World& world, const SimClock& clock) : state_(std::make_shared<State>(world, clock)) {}
   ~SimReactor() override { state_->alive = false; }
 
   base::MonotonicUs now_us() const override { return state_->world.now_us(); }
-  int64_t wall_time_us() const override { return kWallStartUs + now_us() + clock_skew_us_; }
+  int64_t wall_time_us() const override { return state_->clock.wall_time_us(); }
+  int64_t boot_time_us() const override { return state_->clock.boot_time_us(); }
   void post(base::Callback callback) override { schedule(now_us(), std::move(callback)); }
   void post_from_any_thread(base::Callback callback) override { post(std::move(callback)); }
   void at_turn_end(base::Callback callback) override {
@@ -86,7 +125,7 @@ class SimReactor final : public base::Reactor {
     const TimerId id = next_timer_++;
     const auto event =
         schedule(at_us, [state = state_, id, callback = std::move(callback)]() mutable {
-          state->timers.erase(id);
+          if (state->timers.erase(id) == 0) return;  // cancelled while the machine stood still
           callback();
         });
     state_->timers.emplace(id, event);
@@ -100,31 +139,40 @@ class SimReactor final : public base::Reactor {
   }
 
  private:
-  static constexpr int64_t kWallStartUs = 1'700'000'000'000'000;
   struct State {
-    explicit State(World& w) : world(w) {}
+    State(World& w, const SimClock& c) : world(w), clock(c) {}
     World& world;
+    const SimClock& clock;
     bool alive = true;
     bool in_turn = false;
     std::vector<base::Callback> turn_end;
     std::map<TimerId, World::EventId> timers;
   };
 
+  using StatePtr = std::shared_ptr<State>;
+  static void run(const StatePtr& state, base::Callback callback) {
+    if (!state->alive) return;
+    if (state->clock.is_frozen()) {
+      state->world.schedule(
+          state->clock.frozen_until_us(),
+          [state, callback = std::move(callback)]() mutable { run(state, std::move(callback)); });
+      return;
+    }
+    state->in_turn = true;
+    callback();
+    while (state->alive && !state->turn_end.empty())
+      for (auto& end : std::exchange(state->turn_end, {}))
+        if (state->alive) end();
+    state->in_turn = false;
+  }
   World::EventId schedule(base::MonotonicUs at_us, base::Callback callback) {
     return state_->world.schedule(at_us,
                                   [state = state_, callback = std::move(callback)]() mutable {
-                                    if (!state->alive) return;
-                                    state->in_turn = true;
-                                    callback();
-                                    while (state->alive && !state->turn_end.empty())
-                                      for (auto& end : std::exchange(state->turn_end, {}))
-                                        if (state->alive) end();
-                                    state->in_turn = false;
+                                    run(state, std::move(callback));
                                   });
   }
 
-  std::shared_ptr<State> state_;
-  const int64_t clock_skew_us_;
+  StatePtr state_;
   TimerId next_timer_ = 1;
 };
 

@@ -32,6 +32,7 @@ class ThreadLoop final : public base::Reactor {
  public:
   base::MonotonicUs now_us() const override { return 0; }
   int64_t wall_time_us() const override { return 0; }
+  int64_t boot_time_us() const override { return 0; }
   void post(base::Callback callback) override { post_from_any_thread(std::move(callback)); }
   void post_from_any_thread(base::Callback callback) override {
     {
