@@ -72,6 +72,17 @@ struct DataMutants {
   bool change_places_ahead = false;       // a place moves past what was delivered
   bool change_sequence_restarts = false;  // a restart gives sequences below the last
 
+  // Clocks.
+  bool horizon_one_clock = false;      // rule 18: a repair begins by the clock of one node
+  bool repair_without_member = false;  // rule 18: a repair begins without a word of one member
+  bool redate_skipped = false;         // rule 18: a deletion dated below the horizon is taken
+  bool filter_raw_wall = false;        // rule 17: the wall clock decides what may lose its value
+  bool quarantine_off = false;         // rule 28: a node whose clock is off goes on coordinating
+  bool clock_back_at_start = false;    // rule 28: a life begins at the wall clock
+  bool h_votes = false;                // rule 28: hybrid clocks are compared, not wall clocks
+  bool server_stamp_any = false;       // rule 28: replicas take whatever stamp a coordinator gave
+  bool mark_beyond_silent = false;     // rule 28: nobody is told of a write that is hidden
+
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
   bool replicas_stamp = false;            // rule 26: each replica gets a timestamp of its own

@@ -41,20 +41,20 @@ HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
                      HybridClock& clock, StoreCleanup& cleanup, ChangeLogs& changes,
                      const DataPlaneOptions& options)
-    : replicas_(environment.reactor, rpc, meta, clock, environment.stores, cleanup, changes,
-                environment.read_fold, environment.logger.named("replica")),
+    : replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, cleanup,
+                changes, environment.read_fold, environment.logger.named("replica")),
       hints_(environment.hint_log != nullptr ? *environment.hint_log : environment.log,
              hint_options(environment, options)),
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
                    coordinator_options(options), environment.logger.named("coordinator")),
-      dispatcher_(environment.reactor, hints_, rpc, meta, dispatch_options(options),
+      dispatcher_(environment.reactor, hints_, rpc, meta, clock, dispatch_options(options),
                   environment.logger.named("hints")),
       repairs_(
-          environment.reactor, environment.random, rpc, meta, coordinator_,
+          environment.reactor, environment.random, rpc, meta, clock, coordinator_,
           [this](const StoreAddress& replica) { return replicas_.is_local(replica); },
           options.repair, environment.logger.named("repair")),
-      purges_(environment.reactor, rpc, meta, environment.stores, options.horizon, options.purge,
-              environment.logger.named("purge")),
+      purges_(environment.reactor, rpc, meta, clock, environment.stores, options.horizon,
+              options.purge, environment.logger.named("purge")),
       throughput_(environment.reactor, environment.random, rpc, meta, options.throughput) {}
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,

@@ -2,9 +2,15 @@
 // Wiring of a node's replication.
 #include "replication/node.h"
 
+#include "base/byte_io.h"
+
 namespace tetrad::replication {
 
 namespace {
+
+constexpr BytesView kTimeKey = "node/t";
+constexpr int64_t kKeepTimeUs = 1'000'000;
+constexpr int64_t kKeepLateUs = 200'000;
 
 RpcOptions rpc_options(const NodeOptions& options) {
   RpcOptions rpc;
@@ -60,16 +66,23 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
 Result<std::unique_ptr<ReplicationNode>> ReplicationNode::make(NodeEnvironment environment,
                                                                NodeOptions options) {
   TETRAD_TRY(const NodeIdentity identity, load_identity(environment.log, environment.random));
+  TETRAD_TRY(const auto kept, environment.log.get(kTimeKey));
+  std::optional<int64_t> kept_us;
+  if (kept) {
+    TETRAD_TRY(const int64_t last_us, base::ByteReader(*kept).read_i64());
+    kept_us = last_us + kKeepTimeUs + kKeepLateUs;  // it may have stamped so much higher
+  }
   if (!options.fatal) options.fatal = [](const Error&) {};
   return std::unique_ptr<ReplicationNode>(
-      new ReplicationNode(std::move(environment), std::move(options), identity));
+      new ReplicationNode(std::move(environment), std::move(options), identity, kept_us));
 }
 
 ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions options,
-                                 NodeIdentity identity)
+                                 NodeIdentity identity, std::optional<int64_t> kept_us)
     : environment_(std::move(environment)),
       options_(std::move(options)),
       logger_(environment_.logger),
+      clock_(options_.clock_skew_max_us),
       rpc_(environment_.reactor, environment_.random, environment_.transport, identity.host,
            rpc_options(options_), logger_.named("rpc")),
       membership_(environment_.reactor, rpc_, clock_,
@@ -81,7 +94,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
           [this](DiskUsage usage) { membership_.set_disk_usage(usage); },
           logger_.named("membership")),
       throughputs_(environment_.reactor, rpc_, meta_),
-      tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_,
+      tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
                environment_.stores, options_.load_period_us, options_.changes, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
@@ -95,6 +108,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                      [this] { be_removed(); }),
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
+  membership_.begin_clock(kept_us);
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_load(context, body); });
@@ -109,13 +123,44 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       meta_.subscribe([this](const MetaSnapshot&, const MetaSnapshot& now) { on_state(now); });
 }
 
-ReplicationNode::~ReplicationNode() { hub_->close(); }
+ReplicationNode::~ReplicationNode() {
+  environment_.reactor.cancel(keep_timer_);
+  hub_->close();
+}
+
+/// The next life must not begin before what this one has stamped. Not synced: a power cut takes
+/// what the last second has stamped, too.
+void ReplicationNode::keep_time() {
+  keep_timer_ = environment_.reactor.call_at(environment_.reactor.now_us() + kKeepTimeUs,
+                                             [this] { keep_time(); });
+  const auto time_us = membership_.clock_watch().keep_us();
+  if (!time_us) return;
+  Bytes value;
+  base::ByteWriter(value).i64(*time_us);
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({Bytes(kTimeKey), std::move(value)});
+  environment_.log.write(std::move(batch), false, [](Result<void>) {});
+}
 
 void ReplicationNode::register_metrics() {
   constexpr const char* kShard = "shard=\"0\"";
   base::MetricsRegistry& metrics = environment_.metrics;
   rpc_.metrics().register_in(metrics, kShard);
   tablets_.register_in(metrics, kShard);
+  metrics.add_gauge("tetrad_replication_clock_good",
+                    "1: requests are coordinated; 0: the node's clock is off, or in doubt.", "",
+                    [this] { return clock_.is_good() ? 1.0 : 0.0; });
+  metrics.add_gauge("tetrad_replication_clock_off_seconds",
+                    "How far the wall clock is ahead of what the other nodes agree on.", "",
+                    [this] { return static_cast<double>(clock_.off_us()) / 1e6; });
+  metrics.add_gauge(
+      "tetrad_replication_clock_ahead_seconds",
+      "How far the node's own time, which never goes back, is ahead of the wall clock.", "",
+      [this] {
+        const int64_t ahead_us =
+            clock_.own_us(environment_.reactor) - environment_.reactor.wall_time_us();
+        return static_cast<double>(ahead_us) / 1e6;
+      });
   metrics.add("tetrad_replication_tablet_changes_total",
               "Changes of members this node has begun as the leader of the metadata group.", "",
               moves_.metrics().begun);
@@ -128,6 +173,7 @@ void ReplicationNode::register_metrics() {
 
 void ReplicationNode::start() {
   formation_.start();
+  keep_time();
   disk_usage_.start();
   tablets_.start();
   moves_.start();

@@ -68,6 +68,8 @@ struct NodeOptions {
 
   int64_t raft_tick_us = 100'000;
   int64_t heartbeat_us = 200'000;
+  /// How far clocks of nodes may be apart.
+  int64_t clock_skew_max_us = kClockSkewMaxUs;
   uint64_t raft_snapshot_every = 1000;
   int64_t voter_away_us = 30'000'000;
   int64_t join_retry_us = 50'000;
@@ -116,7 +118,9 @@ class ReplicationNode {
   const NodeOptions& options() const { return options_; }
 
  private:
-  ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity);
+  ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity,
+                  std::optional<int64_t> kept_us);
+  void keep_time();
   void on_state(const MetaSnapshot& now);
   void be_removed();
   void on_load(const RpcContext& context, BytesView body);
@@ -137,6 +141,7 @@ class ReplicationNode {
   Formation formation_;
   std::shared_ptr<MetaHub> hub_;
   std::shared_ptr<void> subscription_;
+  base::Reactor::TimerId keep_timer_ = 0;
   bool member_ = false, ready_ = false, removed_ = false;
 };
 

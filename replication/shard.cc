@@ -22,7 +22,7 @@ ReplicationShard::ReplicationShard(const NodeEnvironment& environment, Replicati
       rpc_(environment.reactor, environment.random, environment.transport, main.self(),
            rpc_options(main.options(), options_), environment.logger.named("rpc")),
       meta_(environment.reactor, main.self(), main.hub()),
-      tablets_(environment.reactor, environment.random, rpc_, environment.log, meta_,
+      tablets_(environment.reactor, environment.random, rpc_, environment.log, meta_, main.clock(),
                environment.stores, main.options().load_period_us, main.options().changes,
                environment.logger) {
   const std::string labels = fmt::format("shard=\"{}\"", options_.shard);

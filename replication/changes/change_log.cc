@@ -116,11 +116,12 @@ struct ChangeLogs::Log {
   std::optional<Error> refused;
 };
 
-ChangeLogs::ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+ChangeLogs::ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                        std::vector<storage::Store*> stores, ChangeLogOptions options, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
+      clock_(clock),
       stores_(std::move(stores)),
       options_(options),
       logger_(std::move(logger)) {
@@ -292,8 +293,8 @@ void ChangeLogs::write_marker(Log& log, ChangeSequence reach, storage::Store::Ap
 
 /// The first of `count`, all of one slice.
 ChangeSequence ChangeLogs::next_sequence(Log& log, size_t count) {
-  const auto wall_us = static_cast<ChangeSequence>(std::max<int64_t>(1, reactor_.wall_time_us()));
-  ChangeSequence first = std::max(log.last + 1, wall_us);
+  const auto now_us = static_cast<ChangeSequence>(std::max<int64_t>(1, clock_.now_us(reactor_)));
+  ChangeSequence first = std::max(log.last + 1, now_us);
   if (TETRAD_MUTANT(change_sequence_restarts)) first = log.last + 1;
   if (slice_of(first) != slice_of(first + count - 1)) first = slice_start(slice_of(first) + 1);
   log.last = first + count - 1;
@@ -462,7 +463,7 @@ Task<void> ChangeLogs::sweep_all(std::function<void()> done) {
 
 /// The slices before the one that the retention begins in. First the marker says that they go.
 Task<Result<void>> ChangeLogs::sweep(LogPtr log) {
-  const int64_t keep_from_us = reactor_.wall_time_us() - options_.retention_us;
+  const int64_t keep_from_us = clock_.now_us(reactor_) - options_.retention_us;
   if (!log->is_open || keep_from_us <= 0) co_return Result<void>();
   const ChangeSequence end = slice_of(static_cast<ChangeSequence>(keep_from_us));
   if (end <= log->swept_slices) co_return Result<void>();

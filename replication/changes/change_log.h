@@ -26,6 +26,7 @@
 #include "base/reactor.h"
 #include "base/task_group.h"
 #include "replication/changes/change_messages.h"
+#include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
 #include "storage/engine/store.h"
@@ -77,7 +78,7 @@ class ChangeLogs {
   using AnswerCallback = std::move_only_function<void(Result<ChangesAnswer>)>;
 
   /// `stores` by number; null: another shard's. Answers Verb::kChanges. Everything outlives it.
-  ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+  ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
              std::vector<storage::Store*> stores, ChangeLogOptions options, Logger logger);
   ~ChangeLogs();
   ChangeLogs(const ChangeLogs&) = delete;
@@ -122,6 +123,7 @@ class ChangeLogs {
   base::Reactor& reactor_;
   RpcNode& rpc_;
   MetaService& meta_;
+  HybridClock& clock_;
   const std::vector<storage::Store*> stores_;
   const ChangeLogOptions options_;
   const Logger logger_;

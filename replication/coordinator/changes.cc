@@ -301,8 +301,7 @@ Task<Result<ChangesPage>> CoordinatorImpl::changes(ChangesCommand command, ReadO
         places.places[one.store] = std::max({one.place, one.answer->end, begin});
       }
       // What was written before is found by the scan.
-      places.since_us =
-          std::max(places.since_us, reactor_.wall_time_us() - options_.horizon.longest_deadline_us);
+      places.since_us = std::max(places.since_us, now_us() - options_.horizon.longest_deadline_us);
     }
     const MetaSnapshot now = meta_.snapshot();
     std::erase_if(places.places, [&](const auto& entry) {

@@ -28,6 +28,9 @@ struct WriteOptions {
   /// are acknowledged where a replica has seen a later one.
   std::optional<int64_t> server_timestamp_us = {};
   TracePtr trace = {};  // null: nobody asked
+  /// What the mutations delete, and what expires in them, is dated at this now_us(); it is dated
+  /// anew where a replica finds that too long ago. Unset: nothing is.
+  std::optional<int64_t> dated_us = {};
 };
 
 struct ReadOptions {
@@ -52,8 +55,8 @@ class Coordinator {
   /// Sends every mutation to all replicas of its tablet and answers when each is on the level's
   /// number of them, never fewer than W (design, section 7). Mutations of one partition and table
   /// are applied together; the others are independent (UNLOGGED). Errors: kUnavailable,
-  /// kWriteTimeout, kWriteFailure, kOverloaded, kInvalid (a full logical partition), kStaleSchema
-  /// (the table is gone).
+  /// kWriteTimeout, kWriteFailure, kOverloaded (also: this node's clock is off), kInvalid (a full
+  /// logical partition), kStaleSchema (the table is gone).
   virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                                    WriteOptions options) = 0;
 
@@ -88,6 +91,11 @@ class Coordinator {
   /// Microseconds since 1970, strictly rising on this shard, fed by other nodes' messages (rule
   /// 28): the timestamp of a statement that names none.
   virtual int64_t next_timestamp_us() = 0;
+  /// The hybrid time, microseconds since 1970: what deletions are dated by, and what decides what
+  /// has expired.
+  virtual int64_t now_us() = 0;
+  /// How far nodes' clocks may be apart.
+  virtual int64_t clock_skew_us() const = 0;
 };
 
 }  // namespace tetrad::replication

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
+
 namespace tetrad::replication {
 
 void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
@@ -31,6 +33,7 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
   counter("read_repairs", "Mutations that read repair wrote.", read_repairs);
   counter("restamped", "Writes stamped anew because a replica had seen a later timestamp.",
           restamped);
+  counter("redated", "Writes dated anew because a replica found their deletions too old.", redated);
   counter("speculative_retries", "Reads that asked one replica more because an answer was late.",
           speculative_retries);
 }
@@ -50,8 +53,13 @@ CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaServi
 CoordinatorImpl::~CoordinatorImpl() = default;
 
 int64_t CoordinatorImpl::next_timestamp_us() {
-  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, clock_.now_us(reactor_.wall_time_us()));
+  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, clock_.now_us(reactor_));
   return last_timestamp_us_;
+}
+
+Result<void> CoordinatorImpl::check_clock() const {
+  if (clock_.is_good() || TETRAD_MUTANT(quarantine_off)) return {};
+  return std::unexpected(clock_.refusal());
 }
 
 std::string CoordinatorImpl::place_text(const StoreAddress& replica) const {

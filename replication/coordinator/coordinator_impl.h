@@ -33,7 +33,7 @@ struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
   std::array<base::Counter, kLevels> unavailable, write_timeouts, read_timeouts, failures;
-  base::Counter digest_mismatches, read_repairs, speculative_retries, restamped;
+  base::Counter digest_mismatches, read_repairs, speculative_retries, restamped, redated;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
@@ -55,6 +55,8 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) override;
   Task<Result<ChangesPage>> changes(ChangesCommand command, ReadOptions options) override;
   int64_t next_timestamp_us() override;
+  int64_t now_us() override { return clock_.now_us(reactor_); }
+  int64_t clock_skew_us() const override { return clock_.skew_max_us(); }
 
   const CoordinatorMetrics& metrics() const { return metrics_; }
 
@@ -72,7 +74,20 @@ class CoordinatorImpl final : public Coordinator {
                                        WriteOptions options, Again* again);
   /// The timestamp to stamp anew with when a replica's mark is not below the one given.
   std::optional<int64_t> timestamp_above(int64_t mark_us);
-  Result<void> restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
+  /// Above what hides a write that was acknowledged, as R replicas hold it; unset: nothing does, or
+  /// a client's timestamp of the future, of which the client is warned.
+  Task<Result<std::optional<int64_t>>> timestamp_above_hiding(
+      const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options);
+  /// The newest timestamp of what hides it. Errors: those of a read.
+  Task<Result<std::optional<int64_t>>> find_hiding(const std::vector<storage::Mutation>& mutations,
+                                                   int64_t stamp_us, WriteOptions options);
+  /// Errors: kOverloaded: this node's clock is off, so it coordinates nothing.
+  Result<void> check_clock() const;
+  /// Times that replicas refuse are set anew; false: those that were refused were the newest.
+  Result<void> renew_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
+                           const Again& again);
+  /// True: a mark is beyond what clocks may be apart.
+  Result<bool> restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
                                        std::optional<int64_t>& server_timestamp_us);
   Result<std::shared_ptr<WriteOperation>> plan_write(std::vector<storage::Mutation>& mutations,
                                                      const WriteOptions& options,

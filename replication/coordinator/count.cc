@@ -41,6 +41,7 @@ struct CoordinatorImpl::Counting {
 
 Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
+  TETRAD_CO_TRY_VOID(check_clock());
   const base::MonotonicUs started_us = reactor_.now_us();
   command.row_limit = kPageRows;
   command.per_partition_limit = storage::ReadCommand::kNoLimit;

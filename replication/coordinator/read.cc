@@ -9,7 +9,9 @@
 #include "replication/consistency.h"
 #include "replication/coordinator/gathering.h"
 #include "replication/coordinator/replica_sets.h"
+#include "replication/coordinator/restamp.h"
 #include "replication/coordinator/ring_walk.h"
+#include "storage/engine/tombstone_filter.h"
 
 namespace tetrad::replication {
 
@@ -82,6 +84,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
   const auto repairs = std::make_shared<Repairs>();
   const ClusterFormat format = meta_.snapshot()->format;
   if (TETRAD_MUTANT(merge_not_written)) merged.repairs.clear();
+  const int64_t now_s = now_us() / 1'000'000;
+  if (command.now_s > now_s) {  // a client's now_in_seconds
+    for (std::vector<storage::Mutation>& lacking : merged.repairs)
+      for (storage::Mutation& mutation : lacking)
+        TETRAD_CO_TRY_VOID(leave_out_stripped(mutation, now_s - storage::kExpiredValueMargin_s));
+  }
   for (size_t i = 0; i < merged.repairs.size(); ++i) {
     const StoreAddress replica = gathering->data[i].from;
     for (const storage::Mutation& mutation : merged.repairs[i]) {
@@ -287,6 +295,7 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
 std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::ReadCommand& command,
                                                                    const ReadOptions& options,
                                                                    storage::RowSink& sink) {
+  if (auto good = check_clock(); !good) return std::unexpected(std::move(good.error()));
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(command.incarnation);
   if (table == nullptr) return std::nullopt;
@@ -313,6 +322,7 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
 Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand command,
                                                         ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
+  TETRAD_CO_TRY_VOID(check_clock());
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
   Result<storage::ReadResult> result = storage::ReadResult();

@@ -23,6 +23,8 @@ struct CoordinatorImpl::Again {
   std::vector<storage::Mutation> mutations;
   /// After success: the highest mark that is not below the server timestamp.
   std::optional<int64_t> mark_us;
+  /// Replicas found the deletions dated too long ago, or the server timestamp too far off.
+  bool redate = false, restamp = false;
 };
 
 /// One write on its way; shared by the callbacks of its replicas.
@@ -56,6 +58,8 @@ struct CoordinatorImpl::WriteOperation {
   size_t failed_part = 0;
   std::optional<int64_t> server_timestamp_us, mark_us;
   ClusterFormat format = kFormatFirst;
+  int64_t dated_us = 0;
+  bool redate = false, clock = false;
   bool decided = false;
   TracePtr trace;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
@@ -84,7 +88,7 @@ struct CoordinatorImpl::PartCall final : MutateCall {
   PartCall(CoordinatorImpl& coordinator, std::shared_ptr<WriteOperation> its_operation,
            size_t its_index, const StoreAddress& its_replica, base::Deadline until)
       : MutateCall(its_replica.store, until, its_operation->parts[its_index].epoch,
-                   its_operation->server_timestamp_us),
+                   its_operation->server_timestamp_us, its_operation->dated_us),
         self(coordinator),
         alive(coordinator.alive_),
         operation(std::move(its_operation)),
@@ -106,8 +110,9 @@ struct CoordinatorImpl::PartCall final : MutateCall {
 struct CoordinatorImpl::SoleMutateCall final : MutateCall {
   using Back = base::OneShot<std::unique_ptr<SoleMutateCall>>::Setter;
   SoleMutateCall(const StoreAddress& replica, base::Deadline until, SetEpoch epoch_of_it,
-                 std::optional<int64_t> stamp_us, storage::Mutation mutation, Back back)
-      : MutateCall(replica.store, until, epoch_of_it, stamp_us),
+                 const WriteOptions& options, storage::Mutation mutation, Back back)
+      : MutateCall(replica.store, until, epoch_of_it, options.server_timestamp_us,
+                   options.dated_us.value_or(0)),
         own(std::move(mutation)),
         done(std::move(back)) {}
   const storage::Mutation& mutation() const override { return own; }
@@ -122,6 +127,9 @@ struct CoordinatorImpl::SoleMutateCall final : MutateCall {
 
 namespace {
 
+constexpr int64_t kRenewPauseUs = 20'000;
+constexpr const char* kClockWords =
+    "The clocks of replicas and of this node are further apart than they may be; try again";
 constexpr const char* kOverloadedWords = "Replicas take no more writes at the moment; try again";
 
 /// Whether a mutation adds data, so that a full logical partition must refuse it.
@@ -254,9 +262,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     operation.overloaded |= code == ErrorCode::kOverloaded;
     operation.stale_schema |= code == ErrorCode::kStaleSchema;
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
-    if (code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
-        replica.host != rpc_.self()) {
-      hints_.add(replica, part.mutation, reactor_.wall_time_us());
+    operation.redate |= code == kRedate;
+    operation.clock |= code == kClockOff;
+    if (code != kRedate && code != kClockOff && code != ErrorCode::kStaleSchema &&
+        code != ErrorCode::kStaleEpoch && replica.host != rpc_.self()) {
+      hints_.add(replica, part.mutation, now_us());
     }
     if (TETRAD_MUTANT(hints_count)) {
       if (in_old) part.old_tally->on_ack();
@@ -285,6 +295,8 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
                               : asking_text("MUTATE", replica));
   }
   if (replicas_.is_local(replica)) {
+    if (auto fits = replicas_.check_times(std::nullopt, operation->dated_us); !fits)
+      return on_written(*operation, index, replica, std::unexpected(std::move(fits.error())));
     std::optional<int64_t> mark_us;
     if (operation->server_timestamp_us)
       mark_us =
@@ -306,8 +318,9 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     return;
   }
   if (encoded.empty())
-    encoded = encode_mutate(operation->format, part.epoch, part.mutation,
-                            operation->server_timestamp_us);  // once for all the others
+    encoded =
+        encode_mutate(operation->format, part.epoch, part.mutation, operation->server_timestamp_us,
+                      operation->dated_us);  // once for all the others
   rpc_.call(replica.host, replica.store, Verb::kMutate, encoded, deadline,
             [this, alive, operation, index, replica](Result<Bytes> answer) {
               if (alive.expired()) return;
@@ -362,11 +375,10 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
           options.trace->add(asking_text("MUTATE", tablet.replicas.front()));
         base::OneShot<std::unique_ptr<SoleMutateCall>> back;
         const size_t bytes = mutations.front().size_bytes();
-        rpc_.call_shard(
-            std::make_unique<SoleMutateCall>(tablet.replicas.front(), options.deadline,
-                                             tablet.epoch, options.server_timestamp_us,
-                                             std::move(mutations.front()), back.setter()),
-            bytes);
+        rpc_.call_shard(std::make_unique<SoleMutateCall>(
+                            tablet.replicas.front(), options.deadline, tablet.epoch, options,
+                            std::move(mutations.front()), back.setter()),
+                        bytes);
         const std::unique_ptr<SoleMutateCall> call = co_await back;
         if (call->answer) {
           if (options.trace != nullptr) options.trace->add("Written");
@@ -375,7 +387,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
           co_return Result<void>();
         }
         Error& error = call->answer.error();
-        if (error.code == ErrorCode::kStaleEpoch) {
+        again->redate = error.code == kRedate;
+        if (error.code == ErrorCode::kStaleEpoch || again->redate) {
           again->mutations.push_back(std::move(call->own));
         } else if (error.code == ErrorCode::kOverloaded) {
           error.message = kOverloadedWords;
@@ -407,6 +420,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
                 plan_write(mutations, options, *state));
   operation->server_timestamp_us = options.server_timestamp_us;
   operation->format = state->format;
+  operation->dated_us = options.dated_us.value_or(0);
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;
@@ -425,54 +439,77 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     }
   }
   const bool succeeded = co_await operation->done;
+  again->redate = operation->redate;
+  again->restamp = operation->clock;
   if (succeeded) {
-    if (operation->mark_us) {
-      again->mark_us = operation->mark_us;
+    again->mark_us = operation->mark_us;
+    if (operation->mark_us || operation->redate) {
       for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
     }
     co_return Result<void>();
   }
-  if (operation->stale_epoch && !operation->stale_schema) {
+  if ((operation->stale_epoch || operation->redate || operation->clock) &&
+      !operation->stale_schema) {
     for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
-    co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
+    if (operation->stale_epoch)
+      co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
+    co_return fail(kClockOff, "{}", kClockWords);
   }
   co_return std::unexpected(write_error(*operation, options));
 }
 
 std::optional<int64_t> CoordinatorImpl::timestamp_above(int64_t mark_us) {
-  const int64_t wall_us = reactor_.wall_time_us();
-  if (!clock_.is_within_bound(mark_us, wall_us)) return std::nullopt;  // a client's, most likely
+  if (!clock_.is_within_bound(mark_us, reactor_)) return std::nullopt;  // a client's
   metrics_.restamped.add();
   return std::max(mark_us + 1, next_timestamp_us());
 }
 
+Result<void> CoordinatorImpl::renew_times(std::vector<storage::Mutation>& mutations,
+                                          WriteOptions& options, const Again& again) {
+  if (again.redate && options.dated_us) {
+    metrics_.redated.add();
+    options.dated_us = now_us();
+    for (storage::Mutation& mutation : mutations)
+      TETRAD_TRY_VOID(redate(mutation, *options.dated_us / 1'000'000));
+  }
+  if (again.restamp && options.server_timestamp_us) {
+    metrics_.restamped.add();
+    const int64_t stamp_us = next_timestamp_us();
+    for (storage::Mutation& mutation : mutations)
+      TETRAD_TRY_VOID(restamp(mutation, *options.server_timestamp_us, stamp_us));
+    options.server_timestamp_us = stamp_us;
+  }
+  return {};
+}
+
 /// What this shard's own stores have seen saves the others a second message.
-Result<void> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
+Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
                                                       std::optional<int64_t>& server_timestamp_us) {
-  if (!server_timestamp_us || TETRAD_MUTANT(stale_stamp_acked)) return {};
+  if (!server_timestamp_us || TETRAD_MUTANT(stale_stamp_acked)) return false;
   const MetaSnapshot state = meta_.snapshot();
   std::optional<int64_t> mark_us;
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* table = state->table(mutation.incarnation);
-    if (table == nullptr) return {};
+    if (table == nullptr) return false;
     for (const StoreAddress& replica : table->tablets.find(mutation.position).replicas) {
       if (!replicas_.is_local(replica)) continue;
       const auto mark = replicas_.mark_not_below(replica.store, mutation, *server_timestamp_us);
       if (mark) mark_us = std::max(mark_us.value_or(*mark), *mark);
     }
   }
-  if (!mark_us) return {};
+  if (!mark_us) return false;
   const auto later_us = timestamp_above(*mark_us);
-  if (!later_us) return {};
+  if (!later_us) return true;
   for (storage::Mutation& mutation : mutations)
     TETRAD_TRY_VOID(restamp(mutation, *server_timestamp_us, *later_us));
   server_timestamp_us = later_us;
-  return {};
+  return false;
 }
 
 Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
                                           WriteOptions options) {
   TETRAD_CO_TRY_VOID(check_write_level(options.level));
+  TETRAD_CO_TRY_VOID(check_clock());
   for (const storage::Mutation& mutation : mutations) {
     if (mutation.size_bytes() > options_.mutation_bytes_max) {
       co_return fail(ErrorCode::kInvalid,
@@ -480,7 +517,11 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
                      mutation.size_bytes(), options_.mutation_bytes_max);
     }
   }
-  TETRAD_CO_TRY_VOID(restamp_above_own_marks(mutations, options.server_timestamp_us));
+  TETRAD_CO_TRY(const bool is_beyond,
+                restamp_above_own_marks(mutations, options.server_timestamp_us));
+  // The way with one replica keeps nothing.
+  std::vector<storage::Mutation> kept;
+  if (is_beyond) kept = mutations;
   const base::MonotonicUs started_us = reactor_.now_us();
   const auto finished = [&](Result<void> outcome) {
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
@@ -490,14 +531,30 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
     auto result = co_await write_to_replicas(std::move(mutations), options, &again);
+    if (result && again.redate) {
+      // Those that took it may purge it before the others have it: all get it with a newer date.
+      mutations = std::move(again.mutations);
+      again.restamp = false;
+      TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
+      options.dated_us.reset();  // once is enough
+      continue;
+    }
     if (result) {
-      if (!again.mark_us || TETRAD_MUTANT(stale_stamp_acked)) co_return finished({});
+      const bool has_stamp = options.server_timestamp_us.has_value();
+      if (!has_stamp || (!again.mark_us && kept.empty()) || TETRAD_MUTANT(stale_stamp_acked))
+        co_return finished({});
       // Once is enough: every write acknowledged before this one began is on a replica that has
       // answered now.
       const int64_t stamp_us = *std::exchange(options.server_timestamp_us, {});
-      const auto later_us = timestamp_above(*again.mark_us);
+      mutations = again.mutations.empty() ? std::move(kept) : std::move(again.mutations);
+      std::optional<int64_t> later_us;
+      if (again.mark_us) later_us = timestamp_above(*again.mark_us);
+      if (!later_us) {
+        Result<std::optional<int64_t>> above =
+            co_await timestamp_above_hiding(mutations, stamp_us, options);
+        if (above) later_us = *above;
+      }
       if (!later_us) co_return finished({});
-      mutations = std::move(again.mutations);
       for (storage::Mutation& mutation : mutations)
         TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
       continue;
@@ -507,6 +564,16 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       // Applying twice is harmless; the newer map is on its way here.
       if (meta_.snapshot()->applied.value == seen) co_await base::sleep_for(reactor_, 5'000);
       mutations = std::move(again.mutations);
+      continue;
+    }
+    if ((code == kClockOff || code == kRedate) && !again.mutations.empty()) {
+      if (reactor_.now_us() >= options.deadline.at_us)
+        co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
+      co_await base::sleep_for(reactor_, kRenewPauseUs);
+      // The clock may have been found to be off meanwhile.
+      if (auto good = check_clock(); !good) co_return finished(std::move(good));
+      mutations = std::move(again.mutations);
+      TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
       continue;
     }
     if (code == ErrorCode::kStaleEpoch) {

@@ -11,11 +11,13 @@
 namespace tetrad::replication {
 
 HintDispatcher::HintDispatcher(base::Reactor& reactor, HintStore& store, RpcNode& rpc,
-                               MetaService& meta, HintDispatchOptions options, Logger logger)
+                               MetaService& meta, const HybridClock& clock,
+                               HintDispatchOptions options, Logger logger)
     : reactor_(reactor),
       store_(store),
       rpc_(rpc),
       meta_(meta),
+      clock_(clock),
       options_(options),
       logger_(std::move(logger)) {}
 
@@ -124,7 +126,7 @@ std::shared_ptr<HintDispatcher::Sending> HintDispatcher::send_page(const StoreAd
   for (size_t i = 0; i < page.hints.size(); ++i) {
     const HintStore::Hint& hint = page.hints[i];
     const partitioner::Tablet* const tablet = tablet_of(*state, hint, replica, options_.horizon);
-    if (tablet == nullptr || store_.is_expired(hint, reactor_.wall_time_us())) {
+    if (tablet == nullptr || store_.is_expired(hint, clock_.now_us(reactor_))) {
       finished(i, Outcome::kDropped);
       continue;
     }

@@ -30,7 +30,7 @@ class HintDispatcher {
  public:
   /// All outlive it.
   HintDispatcher(base::Reactor& reactor, HintStore& store, RpcNode& rpc, MetaService& meta,
-                 HintDispatchOptions options, Logger logger);
+                 const HybridClock& clock, HintDispatchOptions options, Logger logger);
   ~HintDispatcher();
   HintDispatcher(const HintDispatcher&) = delete;
   HintDispatcher& operator=(const HintDispatcher&) = delete;
@@ -64,6 +64,7 @@ class HintDispatcher {
   HintStore& store_;
   RpcNode& rpc_;
   MetaService& meta_;
+  const HybridClock& clock_;
   const HintDispatchOptions options_;
   Logger logger_;
   std::set<StoreAddress> under_way_;

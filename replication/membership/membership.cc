@@ -15,7 +15,12 @@ constexpr uint8_t kHeartbeatFormat = 1;
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
                        MembershipOptions options, Logger logger)
-    : reactor_(reactor), rpc_(rpc), clock_(clock), options_(options), logger_(std::move(logger)) {
+    : reactor_(reactor),
+      rpc_(rpc),
+      clock_(clock),
+      options_(options),
+      logger_(std::move(logger)),
+      watch_(reactor, rpc.self(), clock, logger_.named("clock")) {
   rpc_.handle(Verb::kHeartbeat, [this](const RpcContext& context, BytesView body,
                                        const RpcNode::Reply&) { on_message(context, body); });
 }
@@ -35,23 +40,31 @@ void Membership::set_hosts(const MetaState& state) {
     if (host == rpc_.self()) continue;
     if (node.state == NodeState::kRemoved) {
       hosts_.erase(host);
+      watch_.forget(host);
       filling_disks_.erase(host);  // listeners hear of the new state anyway
     } else {
       hosts_.try_emplace(host, options_.heartbeat_us);
     }
   }
+  if (std::exchange(is_known_, is_known_ || state.nodes.contains(rpc_.self()))) return;
+  if (is_known_ && !hosts_.empty()) watch_.joined();
 }
 
-Bytes Membership::heartbeat() const {
+Bytes Membership::heartbeat(const Host& to) const {
   Bytes body;
   base::ByteWriter writer(body);
   writer.u8(kHeartbeatFormat);
   writer.u64(applied_.value);
-  writer.i64(clock_.now_us(reactor_.wall_time_us()));
+  writer.i64(clock_.now_us(reactor_));
   writer.u64(options_.start_number);
   writer.u64(entry_.index);
   writer.u64(entry_.term);
   writer.u8(static_cast<uint8_t>(disk_usage_));
+  writer.i64(reactor_.wall_time_us());
+  writer.i64(clock_.own_us(reactor_));
+  writer.i64(reactor_.now_us());
+  writer.i64(to.sent_us);
+  writer.i64(reactor_.now_us() - to.came_us);
   return body;
 }
 
@@ -76,15 +89,26 @@ void Membership::note_disk_usage(HostId host, DiskUsage usage) {
   if (liveness_) liveness_(host, is_live(host));
 }
 
-void Membership::beat(HostId host) { rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat()); }
+void Membership::beat(HostId host) {
+  const auto known = hosts_.find(host);
+  const Host nobody(options_.heartbeat_us);
+  const Host& to = known == hosts_.end() ? nobody : known->second;
+  rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat(to));
+}
 
 void Membership::beat_all() {
-  const Bytes body = heartbeat();
-  for (const auto& [host, entry] : hosts_) rpc_.one_way(host, 0, Verb::kHeartbeat, body);
+  for (const auto& [host, entry] : hosts_)
+    rpc_.one_way(host, 0, Verb::kHeartbeat, heartbeat(entry));
+}
+
+void Membership::judge_clock() {
+  const std::optional<HostId> leader = leader_ ? leader_() : std::nullopt;
+  if (watch_.tick(hosts_.size() + 1, leader)) beat_all();
 }
 
 void Membership::tick() {
   timer_ = reactor_.call_at(reactor_.now_us() + options_.heartbeat_us, [this] { tick(); });
+  judge_clock();
   beat_all();
   std::vector<HostId> down;
   for (auto& [host, entry] : hosts_) {
@@ -108,10 +132,21 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   if (!format || *format != kHeartbeatFormat || !applied || !clock_us || !start_number) return;
   AppliedEntry entry;
   DiskUsage disk_usage = DiskUsage::kNotAvailable;
+  std::optional<ClockWatch::Told> clocks;
+  base::MonotonicUs sent_us = 0;
   if (const auto index = in.read_u64()) {
     const auto term = in.read_u64();
     if (term) entry = {*index, *term};
     if (const auto number = in.read_u8()) disk_usage = disk_usage_numbered(*number);
+    ClockWatch::Told told;
+    told.wall_us = in.read_i64().value_or(0);
+    told.own_us = in.read_i64().value_or(0);
+    sent_us = in.read_i64().value_or(0);
+    told.asked_us = in.read_i64().value_or(0);
+    if (const auto held_us = in.read_i64()) {
+      told.held_us = *held_us;
+      clocks = told;
+    }
   }
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
@@ -125,11 +160,16 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     host.applied = MetaIndex();
   }
   host.applied = std::max(host.applied, MetaIndex{*applied});
-  const int64_t wall_us = reactor_.wall_time_us();
-  const bool followed = clock_.observe(*clock_us, wall_us);
+  if (clocks) {
+    host.sent_us = sent_us;
+    host.came_us = reactor_.now_us();
+    watch_.heard(context.from, *clocks);
+    if (clock_.standing() == ClockStanding::kSuspect) judge_clock();
+  }
+  const bool followed = clock_.observe(*clock_us, reactor_);
   if (!followed && !host.clock_refused) {
     logger_.warn("the clock of a node is too far ahead and not followed host={} ahead_ms={}",
-                 context.from.to_string(), (*clock_us - wall_us) / 1000);
+                 context.from.to_string(), (*clock_us - clock_.own_us(reactor_)) / 1000);
   }
   host.clock_refused = !followed;
   host.detector.heard(reactor_.now_us());

@@ -4,7 +4,10 @@
 //
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
-//                log's last entry that the node has applied, [u8 use of its disk]]
+//                log's last entry that the node has applied, [u8 use of its disk, [clocks]]]
+//   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
+//                sender's own count), i64 when the last one of the receiver was sent (of the
+//                receiver's count; 0: none), i64 us since that came
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -15,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/reactor.h"
+#include "replication/membership/clock_watch.h"
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/failure_detector.h"
 #include "replication/membership/hybrid_clock.h"
@@ -42,7 +46,7 @@ class Membership {
   /// After each heartbeat, with what it told.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
 
-  /// Heartbeats carry `clock` and feed it.
+  /// Heartbeats carry `clock` and feed it, and compare the nodes' wall clocks.
   Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock, MembershipOptions options,
              Logger logger);
   ~Membership();
@@ -64,6 +68,15 @@ class Membership {
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
   void on_heartbeat(HeartbeatListener listener) { heartbeat_ = std::move(listener); }
 
+  /// The leader of the metadata group, whose wall clock counts where there is no majority.
+  void set_leader_source(std::function<std::optional<HostId>()> leader) {
+    leader_ = std::move(leader);
+  }
+  /// `kept_us`: see ClockWatch::begin(). Before start().
+  void begin_clock(std::optional<int64_t> kept_us) { watch_.begin(kept_us); }
+  const ClockWatch& clock_watch() const { return watch_; }
+  HybridClock& clock() { return clock_; }
+
   bool is_live(HostId host) const;
   /// What the host last told; 0 if never since it started.
   MetaIndex applied_of(HostId host) const;
@@ -79,11 +92,13 @@ class Membership {
     bool live = false;
     MetaIndex applied;
     uint64_t start_number = 0;
-    bool clock_refused = false;  // said so once
+    bool clock_refused = false;                  // said so once
+    base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
   };
   void tick();
   void on_message(const RpcContext& context, BytesView body);
-  Bytes heartbeat() const;
+  Bytes heartbeat(const Host& to) const;
+  void judge_clock();
   void note_disk_usage(HostId host, DiskUsage usage);
 
   base::Reactor& reactor_;
@@ -91,6 +106,9 @@ class Membership {
   HybridClock& clock_;
   const MembershipOptions options_;
   const Logger logger_;
+  ClockWatch watch_;
+  std::function<std::optional<HostId>()> leader_;
+  bool is_known_ = false;  // the metadata has had this node
   std::map<HostId, Host> hosts_;
   MetaIndex applied_;  // by all shards; the entry by the first
   AppliedEntry entry_;

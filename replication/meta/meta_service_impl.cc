@@ -59,11 +59,16 @@ MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
               });
   membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
   membership_.on_heartbeat([this](HostId from, AppliedEntry entry) { on_heartbeat(from, entry); });
+  membership_.set_leader_source([this]() -> std::optional<HostId> {
+    if (!driver_ || (driver_->core().leader() == self() && !is_leader())) return std::nullopt;
+    return driver_->core().leader();
+  });
 }
 
 MetaServiceImpl::~MetaServiceImpl() {
   membership_.on_liveness(nullptr);
   membership_.on_heartbeat(nullptr);
+  membership_.set_leader_source(nullptr);
   rpc_.handle(Verb::kPropose, nullptr);
   if (voter_timer_ != 0) reactor_.cancel(voter_timer_);
 }
@@ -269,7 +274,7 @@ void MetaServiceImpl::manage_voters() {
     removed_since_.clear();
     return;
   }
-  if (hand_over_if_leaving()) return;
+  if (hand_over_if_unfit()) return;
   forget_retired();
   const RaftCore& core = driver_->core();
   const auto peers = core.peers();
@@ -298,10 +303,14 @@ void MetaServiceImpl::manage_voters() {
 }
 
 /// A leader on its way out gives the group to a voter that stays.
-bool MetaServiceImpl::hand_over_if_leaving() {
+/// A node that leaves, or whose clock is off, does not lead.
+bool MetaServiceImpl::hand_over_if_unfit() {
   const NodeInfo* own = state_->node(self());
-  if (own == nullptr || own->state == NodeState::kNormal || own->state == NodeState::kJoining)
-    return false;
+  const bool stays =
+      own == nullptr || own->state == NodeState::kNormal || own->state == NodeState::kJoining;
+  const bool is_off = membership_.clock().standing() == ClockStanding::kQuarantine &&
+                      !TETRAD_MUTANT(quarantine_off);
+  if (stays && !is_off) return false;
   const RaftCore& core = driver_->core();
   for (const RaftPeerStatus& peer : core.peers()) {
     const NodeInfo* node = state_->node(peer.server);
@@ -440,8 +449,21 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_once(Bytes comman
   co_return answer;
 }
 
+/// A repair does not begin in the future: what is deleted until then would count as long dead.
+Result<void> MetaServiceImpl::check_start(BytesView command) const {
+  const auto decoded = decode_meta_command(command);
+  if (!decoded || TETRAD_MUTANT(horizon_one_clock)) return {};
+  const auto* const repaired = std::get_if<SetTabletRepaired>(&decoded->body);
+  if (repaired == nullptr) return {};
+  HybridClock& clock = membership_.clock();
+  if (repaired->repaired_us <= clock.own_us(reactor_) + clock.skew_max_us()) return {};
+  return fail(ErrorCode::kInvalid, "a repair that began at {}, which is {} ms ahead of the leader",
+              repaired->repaired_us, (repaired->repaired_us - clock.own_us(reactor_)) / 1000);
+}
+
 Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes command, Uuid id,
                                                                     base::Deadline deadline) {
+  TETRAD_CO_TRY_VOID(check_start(command));
   base::OneShot<Result<Answer>> answered;
   const AnswerSetter setter = answered.setter();
   awaited_[id].push_back(setter);

@@ -93,6 +93,7 @@ class MetaServiceImpl final : public MetaService {
 
   Task<Result<Answer>> propose_once(Bytes command, Uuid id, base::Deadline deadline);
   Task<Result<Answer>> propose_here(Bytes command, Uuid id, base::Deadline deadline);
+  Result<void> check_start(BytesView command) const;
   Task<void> serve_proposal(Bytes body, base::Deadline deadline, RpcNode::Reply reply);
   std::optional<HostId> whom_to_ask();
   Result<void> on_apply(RaftIndex index, BytesView command);
@@ -103,7 +104,7 @@ class MetaServiceImpl final : public MetaService {
   void notify(const MetaSnapshot& before, const MetaSnapshot& now);
   void wake();
   void manage_voters();
-  bool hand_over_if_leaving();
+  bool hand_over_if_unfit();
   bool still_to_be_told(HostId removed);
   void forget_retired();
   Task<void> run_forget(ForgetRetired command);

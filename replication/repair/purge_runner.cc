@@ -91,11 +91,12 @@ std::vector<PartitionThresholds::Line> PartitionThresholds::lines(
 }
 
 PurgeRunner::PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                         std::vector<storage::Store*> stores, HorizonSlack slack,
-                         PurgeOptions options, Logger logger)
+                         const HybridClock& clock, std::vector<storage::Store*> stores,
+                         HorizonSlack slack, PurgeOptions options, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
+      clock_(clock),
       stores_(std::move(stores)),
       slack_(slack),
       options_(std::move(options)),
@@ -128,7 +129,7 @@ std::vector<PurgeRunner::Target> PurgeRunner::own_tablets() const {
 }
 
 storage::PurgeBound PurgeRunner::bound_of(const Target& target) const {
-  const int64_t now_s = reactor_.wall_time_us() / kSecondUs;
+  const int64_t now_s = clock_.now_us(reactor_) / kSecondUs;
   storage::PurgeBound bound;
   bound.horizon_s = purge_horizon_s(target.tablet, slack_);
   if (TETRAD_MUTANT(purge_over_horizon)) bound.horizon_s = now_s + 1;
@@ -197,6 +198,10 @@ void PurgeRunner::log_large(const TableInfo& table, const storage::SweepPage& pa
 
 void PurgeRunner::look() {
   start();
+  // What has expired, and what is old, a clock that is off does not decide.
+  if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) return;
+  for (storage::Store* store : stores_)
+    if (store != nullptr) store->note_time(clock_.now_us(reactor_) / kSecondUs);
   if (busy_) return;
   for (auto& [place, known] : known_) known.seen = false;
   std::optional<Target> due;
@@ -254,7 +259,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
   if (target.parts.empty()) {
     known.oldest_left_s = std::numeric_limits<int64_t>::max();
     known.dead_seen = stores_[target.store]->dead_seen(incarnation);
-    known.began_s = reactor_.wall_time_us() / kSecondUs;
+    known.began_s = clock_.now_us(reactor_) / kSecondUs;
     const storage::PartitionExtent told_beyond = options_.partitions.lowest();
     if (told_beyond.bytes != 0 || told_beyond.tombstones != 0)
       known.bytes = stores_[target.store]->approximate_bytes(incarnation, target.tablet.range);

@@ -55,7 +55,7 @@ struct PurgeMetrics {
 class PurgeRunner {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
-  PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+  PurgeRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, const HybridClock& clock,
               std::vector<storage::Store*> stores, HorizonSlack slack, PurgeOptions options,
               Logger logger);
   ~PurgeRunner();
@@ -114,6 +114,7 @@ class PurgeRunner {
   base::Reactor& reactor_;
   RpcNode& rpc_;
   MetaService& meta_;
+  const HybridClock& clock_;
   const std::vector<storage::Store*> stores_;
   const HorizonSlack slack_;
   const PurgeOptions options_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/coordinator/replica_sets.h"
@@ -17,6 +18,7 @@ using partitioner::TabletStage;
 
 namespace {
 
+constexpr int64_t kBeginUs = 2'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
 constexpr int64_t kFirstPart = 6;  // of a period: a new tablet's time until its first repair
 
@@ -62,13 +64,14 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
 }  // namespace
 
 RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
-                           MetaService& meta, Coordinator& coordinator,
+                           MetaService& meta, const HybridClock& clock, Coordinator& coordinator,
                            std::function<bool(const StoreAddress&)> is_own, RepairOptions options,
                            Logger logger)
     : reactor_(reactor),
       random_(random),
       rpc_(rpc),
       meta_(meta),
+      clock_(clock),
       coordinator_(coordinator),
       is_own_(std::move(is_own)),
       options_(options),
@@ -76,9 +79,13 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
   rpc_.handle(Verb::kSettleTablet, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
     on_settle(body, std::move(reply));
   });
+  rpc_.handle(Verb::kRepairBegin, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+    on_begin(body, std::move(reply));
+  });
 }
 
 RepairRunner::~RepairRunner() {
+  rpc_.handle(Verb::kRepairBegin, nullptr);
   rpc_.handle(Verb::kSettleTablet, nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
 }
@@ -89,7 +96,7 @@ void RepairRunner::start() {
 
 void RepairRunner::look() {
   start();
-  if (busy_) return;
+  if (busy_ || (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off))) return;
   const auto target = next_due();
   if (!target) return;
   busy_ = true;
@@ -99,7 +106,7 @@ void RepairRunner::look() {
 /// The tablet whose last repair is the longest ago. A new one has some time.
 std::optional<RepairRunner::Target> RepairRunner::next_due() {
   const MetaSnapshot state = meta_.snapshot();
-  const int64_t due_us = reactor_.wall_time_us() - options_.period_us;
+  const int64_t due_us = clock_.now_us(reactor_) - options_.period_us;
   std::map<TabletId, base::MonotonicUs> not_before_us;
   std::optional<Target> found;
   for (const auto& [id, table] : state->tables) {
@@ -221,7 +228,7 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
     command.range = tablet.range;
     command.resume_after = after;
     command.bytes_limit = options_.page_bytes;
-    command.now_s = reactor_.wall_time_us() / 1'000'000;
+    command.now_s = clock_.now_us(reactor_) / 1'000'000;
     ReadOptions options;
     options.level = level;
     options.deadline = {reactor_.now_us() + options_.page_timeout_us};
@@ -236,10 +243,49 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
   co_return Result<void>();
 }
 
+void RepairRunner::on_begin(BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const MetaSnapshot state = meta_.snapshot();
+  const Tablet* tablet = find_tablet(*state, what->incarnation, what->tablet);
+  if (tablet == nullptr || tablet->epoch < what->epoch)
+    return reply.error(Error(ErrorCode::kBehind, "the tablet's epoch is not known here"));
+  if (tablet->epoch != what->epoch)
+    return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
+  if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) {
+    const Error why = clock_.refusal();
+    return reply.error(Error(kClockOff, why.message));
+  }
+  Bytes answer;
+  base::ByteWriter(answer).i64(clock_.own_us(reactor_));
+  reply.ok(std::move(answer));
+}
+
+Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
+  const TabletEpoch what{target.incarnation, target.tablet.id, target.tablet.epoch};
+  const std::vector<StoreAddress> members = target.tablet.replicas;
+  const base::Deadline deadline{reactor_.now_us() + kBeginUs};
+  int64_t earliest_us = clock_.own_us(reactor_);
+  for (const StoreAddress& member : members) {
+    if (TETRAD_MUTANT(repair_without_member) && member == members.back()) continue;
+    Result<Bytes> answer = co_await rpc_.ask(member.host, member.store, Verb::kRepairBegin,
+                                             encode_tablet_epoch(what), deadline);
+    if (!answer) co_return std::unexpected<Error>(answer.error());
+    TETRAD_CO_TRY(const int64_t time_us, base::ByteReader(*answer).read_i64());
+    earliest_us = std::min(earliest_us, time_us);
+  }
+  co_return earliest_us;
+}
+
 Task<Result<void>> RepairRunner::repair(Target target) {
   const Tablet tablet = target.tablet;
   const TableIncarnation incarnation = target.incarnation;
-  const int64_t began_us = reactor_.wall_time_us();
+  Result<int64_t> began_us = co_await begin(target);
+  if (!began_us) {
+    metrics_.failed.add();
+    co_return std::unexpected<Error>(began_us.error());
+  }
+  if (TETRAD_MUTANT(horizon_one_clock)) began_us = reactor_.wall_time_us();
   // The only member has nobody to differ from.
   if (tablet.replicas.size() > 1 && !TETRAD_MUTANT(repair_reads_nothing)) {
     Result<void> read =
@@ -249,7 +295,7 @@ Task<Result<void>> RepairRunner::repair(Target target) {
       co_return read;
     }
   }
-  SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
+  SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, *began_us};
   MetaCommandBody body(std::move(repaired));
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> noted =

@@ -2,8 +2,11 @@
 // Background repair (design, section 7 and rule 18): every tablet is read from all of its members,
 // page by page and paced, by digests of the merged form; where they differ, what a member lacks is
 // written to it. Nobody has to ask for it. The runner of a tablet is the shard of its first live
-// member. When all members of one epoch were read to the end, the metadata group notes it: what the
-// tablet's members hold from before the purge horizon is equal from then on.
+// member. First every member says what time it is: the repair begins at the earliest of these, so
+// that no clock which is ahead makes what is young count as old. A member whose clock is off has no
+// say, and without it there is no repair. When all members of one epoch were read to the end, the
+// metadata group notes it: what the tablet's members hold from before the purge horizon is equal
+// from then on.
 //
 // And settling: while a tablet's new set is read already, all of it is read once at the quorums of
 // both sets. A write that failed, or its hint, may have come to old members alone after the new
@@ -20,6 +23,7 @@
 #include "base/random.h"
 #include "base/task_group.h"
 #include "replication/coordinator/coordinator.h"
+#include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
 
@@ -51,8 +55,9 @@ class RepairRunner {
 
   /// Everything outlives it. `is_own`: whether a replica's store is of this shard.
   RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
-               Coordinator& coordinator, std::function<bool(const StoreAddress&)> is_own,
-               RepairOptions options, Logger logger);
+               const HybridClock& clock, Coordinator& coordinator,
+               std::function<bool(const StoreAddress&)> is_own, RepairOptions options,
+               Logger logger);
   ~RepairRunner();
   RepairRunner(const RepairRunner&) = delete;
   RepairRunner& operator=(const RepairRunner&) = delete;
@@ -75,6 +80,9 @@ class RepairRunner {
   Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
   Task<Result<void>> repair(Target target);
+  void on_begin(BytesView body, RpcNode::Reply reply);
+  /// Asks all members, and answers with the earliest time. Errors: that of the first that refuses.
+  Task<Result<int64_t>> begin(const Target& target);
   /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
   Task<Result<void>> read_pages(Target target, ConsistencyLevel level, int64_t pause_us);
 
@@ -82,6 +90,7 @@ class RepairRunner {
   base::Random& random_;
   RpcNode& rpc_;
   MetaService& meta_;
+  const HybridClock& clock_;
   Coordinator& coordinator_;
   const std::function<bool(const StoreAddress&)> is_own_;
   const RepairOptions options_;

@@ -17,16 +17,18 @@ namespace tetrad::replication {
 class MutateCall : public ShardCall {
  public:
   MutateCall(uint32_t store, base::Deadline deadline, SetEpoch its_epoch,
-             std::optional<int64_t> stamp_us)
+             std::optional<int64_t> stamp_us, int64_t its_dated_us)
       : ShardCall(Verb::kMutate, store, deadline),
         epoch(its_epoch),
-        server_timestamp_us(stamp_us) {}
+        server_timestamp_us(stamp_us),
+        dated_us(its_dated_us) {}
   void refuse(Error error) override { answer = std::unexpected(std::move(error)); }
   /// Nobody changes it until the call is back.
   virtual const storage::Mutation& mutation() const = 0;
 
   const SetEpoch epoch;
   const std::optional<int64_t> server_timestamp_us;
+  const int64_t dated_us;
   /// The mark that is not below the server timestamp.
   Result<std::optional<int64_t>> answer = std::optional<int64_t>();
 };

@@ -28,7 +28,7 @@ Result<void> read_mutate_head(base::ByteReader& reader, MutateRequest& out) {
   TETRAD_TRY(out.epoch.value, reader.read_varint());
   TETRAD_TRY(const int64_t server_timestamp_us, reader.read_zigzag());
   if (server_timestamp_us != 0) out.server_timestamp_us = server_timestamp_us;
-  TETRAD_TRY(out.repaired_us, reader.read_zigzag());
+  TETRAD_TRY(out.as_of_us, reader.read_zigzag());
   return {};
 }
 
@@ -39,7 +39,7 @@ BytesView rest_of(const base::ByteReader& reader) {
 }  // namespace
 
 Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us, int64_t repaired_us) {
+                    std::optional<int64_t> server_timestamp_us, int64_t as_of_us) {
   Bytes out;
   out.reserve(mutation.size_bytes() + 64);
   base::ByteWriter writer(out);
@@ -49,7 +49,7 @@ Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutatio
   const size_t head = out.size();
   writer.varint(epoch.value);
   writer.zigzag(server_timestamp_us.value_or(0));
-  writer.zigzag(repaired_us);
+  writer.zigzag(as_of_us);
   if (has_sized_head) {
     TETRAD_ASSERT(out.size() - head <= 0xff);
     out[head - 1] = static_cast<char>(out.size() - head);

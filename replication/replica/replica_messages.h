@@ -4,9 +4,10 @@
 //   mutate      := u8 version (4), u8 size of the head, head, mutation to the end
 //                                                  answer: nothing, or the i64 mark that is not
 //                                                  below it
-//   head        := varint set epoch, zigzag server timestamp (0: the client's own), zigzag start of
-//                  the tablet's last repair as the sender knows it (merged only, else 0); what a
-//                  later program appends is passed over
+//   head        := varint set epoch, zigzag server timestamp (0: the client's own), zigzag when
+//                  its deletions were dated (us since 1970; 0: it has none), or if it is merged the
+//                  start of the tablet's last repair as the sender knows it; what a later program
+//                  appends is passed over
 //   Version 3, of the cluster's first format, has no size of the head.
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
 //   read digest := as read                    answer: u8 (1: settled, 2: exhausted; no other bits),
@@ -29,13 +30,14 @@ struct MutateRequest {
   /// The stamp a coordinator gave (rule 28): the replica answers with what it knows that is not
   /// older.
   std::optional<int64_t> server_timestamp_us;
-  /// Of rows that were read, or kept as a hint: `repaired_us` of the tablet when that was.
-  int64_t repaired_us = 0;
+  /// Of rows that were read, or kept as a hint: `repaired_us` of the tablet when that was. Of a
+  /// write: see WriteOptions::dated_us.
+  int64_t as_of_us = 0;
   storage::Mutation mutation;
 };
 /// `format`: of the metadata that the sender knows.
 Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us = {}, int64_t repaired_us = 0);
+                    std::optional<int64_t> server_timestamp_us = {}, int64_t as_of_us = 0);
 /// Errors: kCorruption.
 Result<MutateRequest> decode_mutate(BytesView body);
 

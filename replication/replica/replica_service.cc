@@ -13,13 +13,14 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 }  // namespace
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                               HybridClock& clock, std::vector<storage::Store*> stores,
-                               StoreCleanup& cleanup, ChangeLogs& changes,
-                               storage::FoldReader read_fold, Logger logger)
+                               HybridClock& clock, HorizonSlack slack,
+                               std::vector<storage::Store*> stores, StoreCleanup& cleanup,
+                               ChangeLogs& changes, storage::FoldReader read_fold, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       clock_(clock),
+      slack_(slack),
       self_(rpc.self()),
       stores_(std::move(stores)),
       cleanup_(cleanup),
@@ -36,10 +37,16 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       std::optional<int64_t> mark_us;
       if (const auto stamp_us = request->server_timestamp_us) {
         mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
-        clock_.observe(*stamp_us, reactor_.wall_time_us());
+        clock_.observe(*stamp_us, reactor_);
       }
       std::optional<Merged> as_merged;
-      if (merged) as_merged = Merged{request->repaired_us};
+      if (merged) {
+        as_merged = Merged{request->as_of_us};
+      } else if (auto fits = check_times(request->server_timestamp_us, request->as_of_us); !fits) {
+        metrics_.refused_times.add();
+        reply.error(fits.error());
+        return;
+      }
       apply(context.store, request->epoch, request->mutation, as_merged, context.deadline,
             [reply = std::move(reply), mark_us](Result<void> applied) mutable {
               if (applied) {
@@ -102,6 +109,10 @@ void ReplicaService::take(std::unique_ptr<ShardCall> call) {
 
 void ReplicaService::take_mutation(std::unique_ptr<ShardCall> owned) {
   auto& call = static_cast<MutateCall&>(*owned);
+  if (auto fits = check_times(std::nullopt, call.dated_us); !fits) {
+    call.refuse(std::move(fits.error()));
+    return rpc_.answer_shard(std::move(owned));
+  }
   if (call.server_timestamp_us)
     call.answer = mark_not_below(call.store(), call.mutation(), *call.server_timestamp_us);
   apply(call.store(), call.epoch, call.mutation(), std::nullopt, call.deadline(),
@@ -249,6 +260,22 @@ std::optional<int64_t> ReplicaService::mark_not_below(uint32_t store,
       stores_[store]->high_water_timestamp(mutation.incarnation, mutation.position);
   if (mark_us < server_timestamp_us) return std::nullopt;
   return mark_us;
+}
+
+Result<void> ReplicaService::check_times(std::optional<int64_t> server_timestamp_us,
+                                         int64_t dated_us) const {
+  const int64_t own_us = clock_.own_us(reactor_);
+  // No repair that this node has been asked for begins later than its own time.
+  const int64_t oldest_us = own_us - slack_.clock_skew_us - slack_.longest_deadline_us;
+  if (dated_us != 0 && dated_us < oldest_us && !TETRAD_MUTANT(redate_skipped))
+    return fail(kRedate, "what it deletes is dated {} ms ago", (own_us - dated_us) / 1000);
+  if (!server_timestamp_us || TETRAD_MUTANT(server_stamp_any)) return {};
+  const int64_t low_us = own_us - clock_.skew_max_us() - slack_.longest_deadline_us;
+  // A coordinator may be ahead by the bound, and has stamped above a mark that is within its own.
+  const int64_t high_us = own_us + 2 * clock_.skew_max_us();
+  if (*server_timestamp_us >= low_us && *server_timestamp_us <= high_us) return {};
+  return fail(kClockOff, "its timestamp is {} ms ahead of this node's time",
+              (*server_timestamp_us - own_us) / 1000);
 }
 
 void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand command,

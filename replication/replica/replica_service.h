@@ -17,6 +17,7 @@
 #include "replication/changes/change_log.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
+#include "replication/repair/purge_horizon.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/store_cleanup.h"
 #include "storage/engine/store.h"
@@ -24,7 +25,7 @@
 namespace tetrad::replication {
 
 struct ReplicaMetrics {
-  base::Counter mutations, reads, digests, refused_stale, waited_for_metadata;
+  base::Counter mutations, reads, digests, refused_stale, refused_times, waited_for_metadata;
 };
 
 class ReplicaService {
@@ -36,8 +37,8 @@ class ReplicaService {
   /// `read_fold` knows what peers want rows to be folded to; null: nothing.
   /// Registers its verbs; everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                 std::vector<storage::Store*> stores, StoreCleanup& cleanup, ChangeLogs& changes,
-                 storage::FoldReader read_fold, Logger logger);
+                 HorizonSlack slack, std::vector<storage::Store*> stores, StoreCleanup& cleanup,
+                 ChangeLogs& changes, storage::FoldReader read_fold, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -58,6 +59,11 @@ class ReplicaService {
   /// 28). To be asked before apply(), which raises it.
   std::optional<int64_t> mark_not_below(uint32_t store, const storage::Mutation& mutation,
                                         int64_t server_timestamp_us) const;
+  /// Whether a write may be taken with the times its coordinator gave it, by this node's own time.
+  /// To be asked before apply(). Errors: kRedate: its deletions are older than any write may be, so
+  /// they might be purged before all members have them (rule 18). kClockOff: the server timestamp
+  /// is further off than clocks may be (rule 28).
+  Result<void> check_times(std::optional<int64_t> server_timestamp_us, int64_t dated_us) const;
   void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
             ReadCallback done);
 
@@ -99,6 +105,7 @@ class ReplicaService {
   RpcNode& rpc_;
   MetaService& meta_;
   HybridClock& clock_;
+  const HorizonSlack slack_;
   const HostId self_;
   const std::vector<storage::Store*> stores_;
   StoreCleanup& cleanup_;

@@ -26,6 +26,7 @@ enum class Verb : uint8_t {
                        // that is
   kBorrowThroughput = 14,  // a slice of a bucket of request units
   kIdentify = 15,          // what are you, and what am I to you: also between strangers
+  kRepairBegin = 16,       // to a store: from when on what a repair leaves is complete there
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

@@ -6,12 +6,12 @@
 namespace tetrad::replication {
 
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
-                           storage::LocalLog& log, MetaService& meta,
+                           storage::LocalLog& log, MetaService& meta, HybridClock& clock,
                            std::vector<storage::Store*> stores, int64_t load_period_us,
                            const ChangeLogOptions& changes, const Logger& logger)
     : stores_(std::move(stores)),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
-      changes_(reactor, rpc, meta, stores_, changes, logger.named("changes")),
+      changes_(reactor, rpc, meta, clock, stores_, changes, logger.named("changes")),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
       stream_(reactor, rpc, meta, stores_, cleanup_, changes_, logger.named("tablets")) {

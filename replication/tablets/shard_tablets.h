@@ -19,8 +19,8 @@ class ShardTablets {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
-               MetaService& meta, std::vector<storage::Store*> stores, int64_t load_period_us,
-               const ChangeLogOptions& changes, const Logger& logger);
+               MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
+               int64_t load_period_us, const ChangeLogOptions& changes, const Logger& logger);
   void start() {
     load_.start();
     changes_.start();

@@ -132,6 +132,8 @@ void AdminService::answer_ready(const HttpRequest&, Respond respond) {
     text = own + "\n";
   } else {
     for (const std::string& line : measure().obstacles()) text += line + "\n";
+    const replication::HybridClock& clock = parts_.node.clock();
+    if (!clock.is_good()) text += clock.refusal().message + "\n";
   }
   const bool ready = text.empty();
   respond({ready ? 200 : 503, "text/plain", ready ? "ready\n" : text});
@@ -139,6 +141,9 @@ void AdminService::answer_ready(const HttpRequest&, Respond respond) {
 
 std::string AdminService::health() const {
   const std::string own = parts_.health();
+  const replication::HybridClock& clock = parts_.node.clock();
+  if (own == "serving" && clock.standing() == replication::ClockStanding::kQuarantine)
+    return "serving no clients: " + clock.refusal().message;
   return own != "serving" || measure().has_quorum() ? own : "serving, no quorum";
 }
 

@@ -31,7 +31,6 @@ namespace {
 
 /// A read that looks at more keys goes to the I/O pool: about a third of a millisecond.
 constexpr uint64_t kInlineStepsMax = 2'000;
-constexpr int64_t kFilterClockUs = 500'000;
 /// Compactions of all stores: one after another, so that the other threads of maintenance are free.
 /// What deletes files of a store has a lane after it.
 constexpr uint32_t kCompactionLane = 1;
@@ -264,6 +263,8 @@ class RocksStore final : public Store {
     const TableKnowledge* table = state_.tables.find(incarnation);
     return (table == nullptr ? 0 : table->dead) + (state_.tables.unknown() ? 1 : 0);
   }
+
+  void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
 
   void flush(std::move_only_function<void(Result<void>)> done) override {
     maintain(
@@ -587,10 +588,8 @@ class RocksStore final : public Store {
   void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
     if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
-    if (reactor_.now_us() >= filter_due_us_) {
-      filter_due_us_ = reactor_.now_us() + kFilterClockUs;
+    if (TETRAD_MUTANT(filter_raw_wall))
       state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
-    }
     turn_.add(mutation, may_put, std::move(done));
   }
 
@@ -666,7 +665,6 @@ class RocksStore final : public Store {
   const std::shared_ptr<bool> alive_;
   bool closed_ = false;
   std::vector<TableIncarnation> retired_unsaved_;
-  base::MonotonicUs filter_due_us_ = 0;  // when the filter is told the time again
   WriteTurn turn_;
   RowCache row_cache_;
   uint64_t corruptions_ = 0;
@@ -729,7 +727,6 @@ class RocksStoreFactory final : public StoreFactory {
     state.merges = std::make_shared<MergeReport>();
     state.filter = std::make_shared<FilterState>();
     state.background_errors = std::make_shared<BackgroundErrors>();
-    state.filter->set_now_s(reactor.wall_time_us() / 1'000'000);
     state.open = [directory, shared = shared_, merges = state.merges, filter = state.filter,
                   errors = state.background_errors, settings = options_](bool compacts) {
       rocksdb::Options options = store_options(settings, shared, merges, filter);

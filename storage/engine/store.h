@@ -175,6 +175,10 @@ class Store {
   /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.
   virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 
+  /// What time it is, to be told every few seconds: cells expired long ago may lose their values in
+  /// compactions. Before the first call none does.
+  virtual void note_time(int64_t now_s) = 0;
+
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
   virtual StoreStatistics statistics() = 0;

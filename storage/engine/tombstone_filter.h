@@ -21,6 +21,7 @@ namespace tetrad::storage {
 /// What the filter knows. Shared by the store's thread and the background threads.
 class FilterState {
  public:
+  /// As Store::note_time().
   void set_now_s(int64_t now_s) { now_s_.store(now_s, std::memory_order_relaxed); }
   int64_t now_s() const { return now_s_.load(std::memory_order_relaxed); }
   void retire(TableIncarnation incarnation) {

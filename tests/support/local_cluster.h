@@ -15,6 +15,7 @@
 #include "cql/prepare/prepared_statement.h"
 #include "cql/system/virtual_tables.h"
 #include "replication/coordinator/coordinator.h"
+#include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "storage/engine/memory_store.h"
 #include "storage/row/row_fold.h"
@@ -55,6 +56,8 @@ class LocalCoordinator final : public replication::Coordinator {
   Task<Result<replication::ChangesPage>> changes(replication::ChangesCommand command,
                                                  replication::ReadOptions options) override;
   int64_t next_timestamp_us() override;
+  int64_t now_us() override { return reactor_.wall_time_us(); }
+  int64_t clock_skew_us() const override { return replication::kClockSkewMaxUs; }
 
   std::vector<storage::Mutation> written;  // what the last write() got
   uint64_t reads = 0;

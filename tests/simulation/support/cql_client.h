@@ -51,7 +51,7 @@ class CqlClient {
                                 state_,
                                 {},
                                 {},
-                                1'700'000'000};
+                                node_.data().coordinator().now_us() / 1'000'000};
     context.options.consistency = ConsistencyLevel::kQuorum;
     context.disk_guard = &disk_guard_;
     Answer answer;

@@ -79,6 +79,7 @@ class FaultyStore final : public storage::Store {
   uint64_t dead_seen(TableIncarnation incarnation) override {
     return inner_->dead_seen(incarnation);
   }
+  void note_time(int64_t now_s) override { inner_->note_time(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override {
     if (fails(StoreCall::kFlush, done)) return;
     if (faults_.sync_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty())

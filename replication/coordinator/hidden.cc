@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// A write whose bucket has seen a timestamp that no coordinator gave: a client's, of the future. It
+// may hide what was written, or another write with a timestamp of a coordinator's may; the marks do
+// not tell. So what R replicas hold of its rows is looked at.
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "replication/consistency.h"
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/coordinator/gathering.h"
+#include "replication/coordinator/replica_sets.h"
+
+namespace tetrad::replication {
+namespace {
+
+using storage::Deletion;
+using storage::RowRecord;
+
+constexpr uint32_t kSurvivorsMax = 16;
+
+int64_t newest_in(const RowRecord& record) {
+  int64_t newest_us = std::max(record.liveness.timestamp_us, record.deletion.timestamp_us);
+  for (const storage::Cell& cell : record.cells) newest_us = std::max(newest_us, cell.timestamp_us);
+  return newest_us;
+}
+
+/// What replicas hold of one row, or of a partition's header.
+class Held {
+ public:
+  Result<void> add(BytesView encoded) {
+    TETRAD_TRY(RowRecord record, storage::decode_row_record(encoded));
+    record_ = storage::reconcile(record_, record);
+    return {};
+  }
+  void cover(const Deletion& deletion) { cover_ = storage::later_of(cover_, deletion); }
+  /// The newest timestamp there if something of `written` is not to be seen, or not deleted.
+  Result<std::optional<int64_t>> hides(BytesView written) {
+    TETRAD_TRY(RowRecord wanted, storage::decode_row_record(written));
+    storage::drop_hidden(wanted);
+    storage::hide(record_, cover_);
+    const int64_t newest_us = std::max(newest_in(record_), cover_.timestamp_us);
+    const bool survives = wanted.deletion.present() && newest_us > wanted.deletion.timestamp_us &&
+                          newest_us > newest_in(wanted);
+    if (!survives && storage::missing_part(wanted, record_).empty()) return std::nullopt;
+    return newest_us;
+  }
+
+ private:
+  RowRecord record_;
+  Deletion cover_;
+};
+
+/// The rows written, and the first of those that were deleted many at a time.
+storage::ReadCommand command_for(const storage::Mutation& mutation) {
+  storage::ReadCommand command;
+  command.incarnation = mutation.incarnation;
+  command.schema_version = mutation.schema_version;
+  command.position = mutation.position;
+  command.partition_key = mutation.partition_key;
+  command.live_only = false;
+  for (const storage::RowChange& row : mutation.rows) command.rows.push_back(row.clustering_key);
+  std::ranges::sort(command.rows);
+  if (command.rows.empty()) {
+    command.row_limit = kSurvivorsMax;
+    for (const storage::RangeTombstone& tombstone : mutation.range_tombstones)
+      if (command.clustering_ranges.empty()) command.clustering_ranges.push_back(tombstone.range);
+  }
+  return command;
+}
+
+/// The newest timestamp of what hides the mutation, or outlives what it deletes.
+Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t stamp_us,
+                                      std::span<const storage::ReplicaReply> replies) {
+  std::optional<int64_t> newest_us;
+  const auto look = [&](BytesView key, bool is_header, BytesView written) -> Result<void> {
+    Held held;
+    for (const storage::ReplicaReply& reply : replies) {
+      for (const storage::PartitionData& partition : reply.result.partitions) {
+        if (!partition.header.empty()) {
+          TETRAD_TRY(const RowRecord header, storage::decode_row_record(partition.header));
+          if (is_header) {
+            TETRAD_TRY_VOID(held.add(partition.header));
+          } else {
+            held.cover(header.deletion);
+          }
+        }
+        if (is_header) continue;
+        for (const auto& tombstone : partition.range_tombstones)
+          if (tombstone.start <= key && key < tombstone.end) held.cover(tombstone.deletion);
+        for (const storage::RowData& row : partition.rows) {
+          if (row.clustering_key != key) continue;
+          TETRAD_TRY_VOID(held.add(row.record));
+        }
+      }
+    }
+    TETRAD_TRY(const auto hides_us, held.hides(written));
+    if (hides_us) newest_us = std::max(newest_us.value_or(*hides_us), *hides_us);
+    return {};
+  };
+  if (!mutation.header.empty()) {
+    TETRAD_TRY_VOID(look({}, true, mutation.header));
+  }
+  for (const storage::RowChange& row : mutation.rows)
+    TETRAD_TRY_VOID(look(row.clustering_key, false, row.record));
+  if (!mutation.rows.empty()) return newest_us;
+  for (const storage::ReplicaReply& reply : replies)
+    for (const storage::PartitionData& partition : reply.result.partitions)
+      for (const storage::RowData& row : partition.rows) {
+        TETRAD_TRY(const RowRecord record, storage::decode_row_record(row.record));
+        const int64_t row_us = newest_in(record);
+        if (row_us > stamp_us) newest_us = std::max(newest_us.value_or(row_us), row_us);
+      }
+  return newest_us;
+}
+
+}  // namespace
+
+Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
+    const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options) {
+  std::optional<int64_t> newest_us;
+  for (size_t i = 0; i < mutations.size(); ++i) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(mutations[i].incarnation);
+    if (table == nullptr) co_return std::nullopt;
+    const partitioner::Tablet& tablet = table->tablets.find(mutations[i].position);
+    std::vector<StoreAddress> members = live_members(read_set(tablet));
+    storage::ReadCommand command = command_for(mutations[i]);
+    command.now_s = now_us() / 1'000'000;
+    ReadOptions reading;
+    reading.level = ConsistencyLevel::kQuorum;
+    reading.deadline = options.deadline;
+    const int count = static_cast<int>(read_set(tablet).size());
+    const auto need = static_cast<size_t>(required_replies(reading.level, count));
+    TETRAD_CO_TRY_VOID(check_enough(read_set(tablet), reading.level, static_cast<int>(need)));
+    const auto gathering =
+        gather(command, tablet.epoch, std::move(members), need, false, reading, nullptr);
+    const bool complete = co_await gathering->done;
+    if (!complete) co_return std::unexpected(read_error(*gathering, reading.level));
+    TETRAD_CO_TRY(const auto found_us, hiding(mutations[i], stamp_us, gathering->data));
+    if (found_us) newest_us = std::max(newest_us.value_or(*found_us), *found_us);
+  }
+  co_return newest_us;
+}
+
+Task<Result<std::optional<int64_t>>> CoordinatorImpl::timestamp_above_hiding(
+    const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options) {
+  Result<std::optional<int64_t>> found = co_await find_hiding(mutations, stamp_us, options);
+  if (found && !*found) co_return std::nullopt;
+  if (found) {
+    const auto later_us = timestamp_above(**found);
+    if (later_us) co_return later_us;
+  }
+  if (options.warnings != nullptr && !TETRAD_MUTANT(mark_beyond_silent)) {
+    options.warnings->push_back(
+        found
+            ? fmt::format("What was written is hidden by a timestamp of the future: {}, {} s "
+                          "ahead of the time of this node",
+                          **found, (**found - now_us()) / 1'000'000)
+            : "What was written may be hidden by a timestamp of the future; the replicas could not "
+              "be asked");
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace tetrad::replication

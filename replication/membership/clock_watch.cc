@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/membership/clock_watch.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "base/data_mutants.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr int64_t kSampleAgeUs = 10'000'000;
+constexpr int64_t kSampleErrorMaxUs = 1'000'000;
+constexpr int64_t kStepUs = 500'000;
+/// A suspect node that hears too few goes on after so long.
+constexpr int64_t kSuspectMaxUs = 1'000'000;
+constexpr int kGoodInTurn = 3;
+constexpr int64_t kTimeMaxUs = std::numeric_limits<int64_t>::max() / 16;
+constexpr int64_t kKeptAheadMaxUs = int64_t{86'400} * 1'000'000;
+
+/// How near two wall clocks must be.
+int64_t near_us(const ClockView& view, int64_t error_us) {
+  const int64_t near = view.bound_us / 2 - error_us;
+  return view.strict ? near / 2 : near;
+}
+
+int64_t median(std::vector<int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Those near the wall clock that is `off_us` ahead of this node's.
+std::vector<int64_t> group_at(const ClockView& view, int64_t off_us, int64_t error_us) {
+  std::vector<int64_t> group;
+  if (std::abs(off_us) <= near_us(view, error_us)) group.push_back(0);
+  for (const PeerClock& peer : view.heard)
+    if (std::abs(peer.wall_off_us - off_us) <= near_us(view, std::max(error_us, peer.error_us)))
+      group.push_back(peer.wall_off_us);
+  return group;
+}
+
+const char* name_of(ClockStanding standing) {
+  switch (standing) {
+    case ClockStanding::kSuspect:
+      return "suspect";
+    case ClockStanding::kGood:
+      return "good";
+    case ClockStanding::kQuarantine:
+      return "quarantine";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+ClockVerdict judge_clock(const ClockView& view) {
+  const size_t heard = view.heard.size() + 1;
+  if (heard * 2 > view.nodes) {
+    if (group_at(view, 0, 0).size() * 2 > heard) return {true, 0};
+    for (const PeerClock& peer : view.heard) {
+      auto group = group_at(view, peer.wall_off_us, peer.error_us);
+      if (group.size() * 2 > heard) return {false, median(std::move(group))};
+    }
+  }
+  if (view.leads) return {true, 0};
+  if (view.leader) {
+    const auto leader = std::ranges::find(view.heard, *view.leader, &PeerClock::host);
+    if (leader != view.heard.end()) {
+      const bool is_near = std::abs(leader->wall_off_us) <= near_us(view, leader->error_us);
+      return {is_near, is_near ? 0 : leader->wall_off_us};
+    }
+  }
+  const bool all_near = std::ranges::all_of(view.heard, [&](const PeerClock& peer) {
+    return std::abs(peer.own_off_us) <= near_us(view, peer.error_us);
+  });
+  return {all_near, std::nullopt};
+}
+
+ClockWatch::ClockWatch(base::Reactor& reactor, HostId self, HybridClock& clock, Logger logger)
+    : reactor_(reactor), self_(self), clock_(clock), logger_(std::move(logger)) {
+  begin(std::nullopt);
+}
+
+void ClockWatch::begin(std::optional<int64_t> kept_us) {
+  const int64_t wall_us = reactor_.wall_time_us();
+  if (TETRAD_MUTANT(clock_back_at_start)) kept_us.reset();
+  kept_us_ = kept_us;
+  is_first_ = true;
+  const int64_t most_us = wall_us + kKeptAheadMaxUs;
+  clock_.begin(std::max(wall_us, std::min(kept_us.value_or(wall_us), most_us)), reactor_);
+  counted_us_ = reactor_.boot_time_us() - reactor_.now_us();
+  wall_ahead_us_ = wall_us - reactor_.boot_time_us();
+  suspect_since_us_ = reactor_.now_us();
+  clock_.set_standing(ClockStanding::kSuspect, 0);
+}
+
+void ClockWatch::joined() {
+  is_first_ = true;
+  suspect_since_us_ = reactor_.now_us();
+  clock_.set_standing(ClockStanding::kSuspect, 0);
+}
+
+void ClockWatch::heard(HostId host, const Told& told) {
+  // What was asked before the machine stood still, or in another life, measures nothing.
+  if (told.asked_us < suspect_since_us_ || told.held_us < 0) return;
+  const int64_t round_trip_us = reactor_.now_us() - told.asked_us - told.held_us;
+  const int64_t error_us = round_trip_us / 2;
+  if (round_trip_us < 0 || error_us > kSampleErrorMaxUs) return;
+  // What a broken peer tells must not overflow.
+  if (std::abs(told.wall_us / 4) > kTimeMaxUs || std::abs(told.own_us / 4) > kTimeMaxUs) return;
+  const int64_t wall_us = TETRAD_MUTANT(h_votes) ? told.own_us : told.wall_us;
+  const int64_t boot_us = reactor_.boot_time_us();
+  const Peer now{wall_us + error_us - boot_us, told.own_us + error_us - boot_us, error_us,
+                 reactor_.now_us()};
+  const auto [known, is_new] = peers_.try_emplace(host, now);
+  if (is_new) return;
+  Peer& best = known->second;
+  const bool is_old = now.at_us - best.at_us > kSampleAgeUs;
+  const bool has_moved =
+      std::abs(now.wall_us - best.wall_us) > now.error_us + best.error_us + kStepUs;
+  if (is_old || has_moved || now.error_us <= best.error_us)
+    best = now;
+  else
+    best.own_us = now.own_us;
+}
+
+/// A step of the wall clock, or time in which nothing was counted.
+bool ClockWatch::has_jumped() {
+  const int64_t ahead_us = reactor_.wall_time_us() - reactor_.boot_time_us();
+  const int64_t step_us = ahead_us - std::exchange(wall_ahead_us_, ahead_us);
+  const int64_t counted_us = reactor_.boot_time_us() - reactor_.now_us();
+  const int64_t lost_us = counted_us - std::exchange(counted_us_, counted_us);
+  return std::abs(step_us) > kStepUs || std::abs(lost_us) > kStepUs;
+}
+
+void ClockWatch::become_suspect(const char* why) {
+  peers_.clear();
+  suspect_since_us_ = reactor_.now_us();
+  good_in_turn_ = 0;
+  // In quarantine it stays until it is good again.
+  if (clock_.standing() != ClockStanding::kGood) return;
+  logger_.info("the own clock is in doubt, the other nodes are asked reason=\"{}\"", why);
+  clock_.set_standing(ClockStanding::kSuspect, 0);
+}
+
+bool ClockWatch::tick(size_t nodes, std::optional<HostId> leader) {
+  const bool asks = has_jumped() && nodes > 1;
+  if (asks) become_suspect("the wall clock was set, or the machine stood still");
+  std::vector<PeerClock> heard;
+  const int64_t boot_us = reactor_.boot_time_us();
+  int64_t wall_us = reactor_.wall_time_us();
+  const int64_t own_us = clock_.own_us(reactor_);
+  if (TETRAD_MUTANT(h_votes)) wall_us = own_us;
+  for (const auto& [host, peer] : peers_) {
+    if (reactor_.now_us() - peer.at_us > kSampleAgeUs) continue;
+    heard.push_back(
+        {host, peer.wall_us + boot_us - wall_us, peer.own_us + boot_us - own_us, peer.error_us});
+  }
+  ClockView view;
+  view.bound_us = clock_.skew_max_us();
+  view.nodes = nodes;
+  view.heard = heard;
+  view.strict = clock_.standing() == ClockStanding::kQuarantine;
+  const bool has_all = heard.size() + 1 >= nodes;
+  const bool waits = clock_.standing() == ClockStanding::kSuspect && !has_all &&
+                     reactor_.now_us() - suspect_since_us_ < kSuspectMaxUs;
+  // Whoever has just jumped has no say as the leader before it has heard of others.
+  view.leader = leader;
+  view.leads = leader && *leader == self_ && !waits;
+  const ClockVerdict verdict = judge_clock(view);
+  const bool is_sure = heard.size() * 2 + 2 > nodes;  // it has heard a majority
+  if (waits && !(is_sure && verdict.reference_off_us)) return asks;
+  correct(verdict, heard);
+  set(verdict.is_good ? ClockStanding::kGood : ClockStanding::kQuarantine, verdict);
+  return asks;
+}
+
+void ClockWatch::correct(const ClockVerdict& verdict, std::span<const PeerClock> heard) {
+  if (!verdict.reference_off_us) return;
+  const int64_t right_us = reactor_.wall_time_us() + *verdict.reference_off_us;
+  if (std::exchange(is_first_, false)) {
+    const int64_t most_us = right_us + kKeptAheadMaxUs;
+    clock_.begin(std::max(right_us, std::min(kept_us_.value_or(right_us), most_us)), reactor_);
+  }
+  // After all wall clocks went back the nodes' own times are ahead of them together: one that has
+  // not been through it joins the others.
+  std::vector<int64_t> others{0};
+  const int64_t own_us = clock_.own_us(reactor_);
+  for (const PeerClock& peer : heard) others.push_back(peer.own_off_us);
+  const int64_t others_us = own_us + median(std::move(others));
+  const bool is_behind = others_us > own_us + clock_.skew_max_us() / 4;
+  clock_.correct(is_behind ? std::max(right_us, others_us) : right_us, reactor_);
+}
+
+void ClockWatch::set(ClockStanding standing, const ClockVerdict& verdict) {
+  const ClockStanding before = clock_.standing();
+  const int64_t off_us = -verdict.reference_off_us.value_or(0);
+  good_in_turn_ = standing == ClockStanding::kGood ? good_in_turn_ + 1 : 0;
+  if (before == ClockStanding::kQuarantine && standing == ClockStanding::kGood &&
+      good_in_turn_ < kGoodInTurn)
+    return;
+  clock_.set_standing(standing, off_us);
+  if (before == standing) return;
+  if (standing == ClockStanding::kQuarantine)
+    logger_.error(
+        "the clock of this node is off by {} ms: it coordinates no requests until the clock is "
+        "set right standing={}",
+        off_us / 1000, name_of(standing));
+  else if (before == ClockStanding::kQuarantine)
+    logger_.warn("the clock of this node is right again standing={}", name_of(standing));
+}
+
+std::optional<int64_t> ClockWatch::keep_us() const {
+  if (!clock_.is_good()) return std::nullopt;
+  return clock_.own_us(reactor_);
+}
+
+base::Error HybridClock::refusal() const {
+  if (standing() == ClockStanding::kSuspect)
+    return base::Error(base::ErrorCode::kOverloaded,
+                       "the clock of this node is being compared with those of the others");
+  const int64_t off_ms = off_us() / 1000;
+  if (off_ms == 0)
+    return base::Error(base::ErrorCode::kOverloaded,
+                       "the clock of this node is off, and no majority says by how much");
+  return base::Error(
+      base::ErrorCode::kOverloaded,
+      fmt::format("the clock of this node is off by {}.{:03} s ({})", std::abs(off_ms) / 1000,
+                  std::abs(off_ms) % 1000, off_ms > 0 ? "ahead" : "behind"));
+}
+
+}  // namespace tetrad::replication
