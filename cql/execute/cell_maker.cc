@@ -2,6 +2,7 @@
 #include "cql/execute/cell_maker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/assert.h"
@@ -109,14 +110,28 @@ void CellMaker::sort_paths(std::vector<Cell>::iterator from, std::vector<Cell>::
   });
 }
 
+WriteMoment::Expiry WriteMoment::expiry_of(int32_t ttl_s) const {
+  if (now_s == dated_s) return {ttl_s, now_s + ttl_s};
+  const int64_t expiry_s = std::max(now_s + ttl_s, dated_s - clock_skew_s);
+  if (expiry_s != now_s + ttl_s && warnings != nullptr) {
+    auto warning = fmt::format(
+        "now_in_seconds {} with TTL {} ends {} s before this write; it is taken to end {} s before",
+        now_s, ttl_s, dated_s - now_s - ttl_s, clock_skew_s);
+    if (warnings->empty() || warnings->back() != warning) warnings->push_back(std::move(warning));
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return {static_cast<int32_t>(std::clamp<int64_t>(expiry_s - dated_s, 1, kMost)), expiry_s};
+}
+
 Cell CellMaker::value_cell(uint32_t column_id, BytesView value) const {
   Cell cell;
   cell.column_id = column_id;
   cell.timestamp_us = moment_.timestamp_us;
   cell.value = value;
   if (ttl_s_ != 0) {
-    cell.ttl_s = ttl_s_;
-    cell.expiry_s = moment_.now_s + ttl_s_;
+    const auto [ttl_s, expiry_s] = moment_.expiry_of(ttl_s_);
+    cell.ttl_s = ttl_s;
+    cell.expiry_s = expiry_s;
   }
   return cell;
 }
@@ -126,7 +141,7 @@ Cell CellMaker::tombstone(uint32_t column_id) const {
   cell.column_id = column_id;
   cell.kind = CellKind::kTombstone;
   cell.timestamp_us = moment_.timestamp_us;
-  cell.expiry_s = moment_.now_s;
+  cell.expiry_s = moment_.dated_s;
   return cell;
 }
 
@@ -135,7 +150,7 @@ Cell CellMaker::column_deletion(uint32_t column_id, int64_t timestamp_us) const 
   cell.column_id = column_id;
   cell.kind = CellKind::kColumnDeletion;
   cell.timestamp_us = timestamp_us;
-  cell.expiry_s = moment_.now_s;
+  cell.expiry_s = moment_.dated_s;
   return cell;
 }
 

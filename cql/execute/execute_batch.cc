@@ -5,6 +5,7 @@
 // Parts of one partition are one atomic write. An unlogged batch over several partitions is so many
 // independent writes. A logged one would need the batch log, and is refused.
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -160,6 +161,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   base::Random own_random(may_be_long ? context.random.next() : 0);
   ListCellIds ids(may_be_long ? own_random : context.random, now_us);
   std::vector<Mutation> mutations;
+  int64_t dated_s = std::numeric_limits<int64_t>::max();
   work.begin_turn();
   for (const Part& part : parts) {
     if (work.turn_is_over()) {
@@ -169,13 +171,13 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     }
     TETRAD_CO_TRY_VOID(work.spend(kPartNs + bind_ns(*part.statement, part.values)));
     EvalContext evaluation{part.values, arena, functions, context.now_s, nullptr, {}};
-    WriteMoment moment;
-    moment.now_s = context.now_s;
+    WriteMoment moment = moment_of(context);
+    dated_s = std::min(dated_s, moment.dated_s);
     TETRAD_CO_TRY(moment.timestamp_us, part.statement->timestamp(evaluation, timestamp_us));
     if (part.statement->has_timestamp()) {
       TETRAD_CO_TRY_VOID(check_timestamp(guardrails, moment.timestamp_us,
-                                         context.reactor.wall_time_us(),
-                                         part.statement->table().name, context.warnings));
+                                         context.coordinator.now_us(), part.statement->table().name,
+                                         context.warnings));
     }
     if (guardrails.on_values()) moment.guard = &guard;
     ListContents lists;
@@ -246,7 +248,8 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
       type == BatchType::kLogged ? base::WriteType::kBatch : base::WriteType::kUnloggedBatch,
       &context.warnings,
       timestamp_us == now_us ? std::optional(now_us) : std::nullopt,
-      context.trace};
+      context.trace,
+      dated_s * 1'000'000};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

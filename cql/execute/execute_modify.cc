@@ -195,8 +195,9 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   } else {
     record.liveness.timestamp_us = moment.timestamp_us;
     if (ttl_s != 0) {
-      record.liveness.ttl_s = ttl_s;
-      record.liveness.expiry_s = moment.now_s + ttl_s;
+      const auto expiry = moment.expiry_of(ttl_s);
+      record.liveness.ttl_s = expiry.ttl_s;
+      record.liveness.expiry_s = expiry.expiry_s;
     }
   }
   bool all_set = true;
@@ -228,8 +229,9 @@ Result<void> ModifyStatement::add_empty_value(const WriteMoment& moment, int32_t
   cell.column_id = column.id;
   cell.timestamp_us = moment.timestamp_us;
   if (ttl_s != 0) {
-    cell.ttl_s = ttl_s;
-    cell.expiry_s = moment.now_s + ttl_s;
+    const auto expiry = moment.expiry_of(ttl_s);
+    cell.ttl_s = expiry.ttl_s;
+    cell.expiry_s = expiry.expiry_s;
   }
   return {};
 }
@@ -261,7 +263,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
     storage::Mutation mutation = make_mutation(*table_);
     mutation.position = target.position;
     mutation.partition_key = std::move(target.key);
-    const storage::Deletion deletion{moment.timestamp_us, moment.now_s};
+    const storage::Deletion deletion{moment.timestamp_us, moment.dated_s};
     CellMaker::Place place{mutation.partition_key, {}, lists};
 
     RowRecord header;
@@ -479,8 +481,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   const int64_t now_us = context.coordinator.next_timestamp_us();
   FunctionEnvironment functions = make_function_environment(context);
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
-  WriteMoment moment;
-  moment.now_s = context.now_s;
+  WriteMoment moment = moment_of(context);
   auto timestamp_us = timestamp(evaluation, context.options.timestamp_us.value_or(now_us));
   if (!timestamp_us) {
     // Not where it is no timestamp at all.
@@ -497,7 +498,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                        context.options.consistency, true, context.warnings));
   if (has_timestamp()) {
     TETRAD_CO_TRY_VOID(check_timestamp(guardrails, moment.timestamp_us,
-                                       context.reactor.wall_time_us(), table_->name,
+                                       context.coordinator.now_us(), table_->name,
                                        context.warnings));
   }
   const ValueGuard guard{guardrails, context.warnings};
@@ -544,7 +545,8 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
       mutations.size() == 1 ? base::WriteType::kSimple : base::WriteType::kUnloggedBatch,
       &context.warnings,
       moment.timestamp_us == now_us ? std::optional(now_us) : std::nullopt,
-      context.trace};
+      context.trace,
+      moment.dated_s * 1'000'000};
   auto written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();

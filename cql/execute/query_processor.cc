@@ -310,7 +310,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
   context.off_loop = &off_loop_;
   context.request_bytes = notes.request_bytes;
   context.now_s = parameters.now_in_seconds ? static_cast<int64_t>(*parameters.now_in_seconds)
-                                            : reactor_.wall_time_us() / 1'000'000;
+                                            : coordinator_.now_us() / 1'000'000;
   return context;
 }
 

@@ -74,4 +74,14 @@ Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,
   return {};
 }
 
+WriteMoment moment_of(ExecuteContext& context) {
+  WriteMoment moment;
+  moment.now_s = moment.dated_s = context.now_s;
+  if (!context.options.now_in_seconds) return moment;
+  moment.dated_s = context.coordinator.now_us() / 1'000'000;
+  moment.warnings = &context.warnings;
+  moment.clock_skew_s = context.coordinator.clock_skew_us() / 1'000'000;
+  return moment;
+}
+
 }  // namespace tetrad::cql

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cql/prepare/expression.h"
+#include "cql/prepare/prepared_modify.h"
 #include "cql/prepare/prepared_statement.h"
 #include "storage/row/mutation.h"
 
@@ -30,6 +31,9 @@ Result<int64_t> evaluate_timestamp(const Expression& expression, EvalContext& co
 /// Errors: kInvalid.
 Result<int64_t> evaluate_timeout_us(const ExpressionPtr& expression, EvalContext& context,
                                     int64_t otherwise_us);
+
+/// Everything of a write but its timestamp.
+WriteMoment moment_of(ExecuteContext& context);
 
 /// Refuses a mutation above the limit.
 Result<void> check_mutation_sizes(std::span<const storage::Mutation> mutations,

@@ -54,7 +54,20 @@ struct PreparedAttributes {
 /// What is fixed once for a statement or a batch before anything is made.
 struct WriteMoment {
   int64_t timestamp_us = 0;
-  int64_t now_s = 0;
+  int64_t now_s = 0;  // what TTLs count from; a client may say it
+  /// The node's time, seconds since 1970: what is deleted is dated by it, whatever a client says,
+  /// for the date decides when a tombstone may be purged.
+  int64_t dated_s = 0;
+  int64_t clock_skew_s = 0;
+  std::vector<std::string>* warnings = nullptr;
+  struct Expiry {
+    int32_t ttl_s;
+    int64_t expiry_s;
+  };
+  /// When something written now with a TTL expires. The two say together when it was written, which
+  /// is dated_s also where the client's now is another; so what has expired before the write does
+  /// so clock_skew_s before it at the earliest.
+  Expiry expiry_of(int32_t ttl_s) const;
   const ValueGuard* guard = nullptr;  // null: values are not looked at
 };
 

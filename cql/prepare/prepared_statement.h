@@ -113,7 +113,7 @@ struct ExecuteContext {
   ClientState& client;
   QueryOptions options;
   std::vector<std::string> warnings;  // for the client
-  /// Seconds since 1970 for TTL: options.now_in_seconds, else the wall clock.
+  /// Seconds since 1970 for TTL: options.now_in_seconds, else the node's time.
   int64_t now_s = 0;
   replication::TracePtr trace = {};  // null: the client asked for none
   RequestCharge charge = {};

@@ -38,6 +38,52 @@ TEST_CASE_METHOD(Fixture, "INSERT makes a row, UPDATE only cells") {
   CHECK(rows("SELECT v, w FROM t WHERE k = 1 AND c = 5") == "9 | null");
 }
 
+TEST_CASE_METHOD(Fixture, "now_in_seconds moves what expires, and dates no deletion") {
+  run({"CREATE TABLE t (k int, c int, v int, s set<int>, PRIMARY KEY (k, c))"});
+  const int64_t node_s = reactor.wall_time_us() / 1'000'000;
+  for (const int64_t client_s : {node_s - 3600, node_s + 3600}) {
+    options.now_in_seconds = static_cast<int32_t>(client_s);
+    const auto written = [&]() -> const storage::Mutation& { return coordinator->written.at(0); };
+    const auto record = [](const Bytes& encoded) { return *storage::decode_row_record(encoded); };
+    run({"DELETE FROM t WHERE k = 1"});
+    CHECK(record(written().header).deletion.deletion_time_s == node_s);
+    run({"DELETE FROM t WHERE k = 1 AND c > 1"});
+    CHECK(written().range_tombstones.at(0).deletion.deletion_time_s == node_s);
+    run({"DELETE FROM t WHERE k = 1 AND c = 1"});
+    CHECK(record(written().rows.at(0).record).deletion.deletion_time_s == node_s);
+    run({"UPDATE t SET v = null, s = {} WHERE k = 1 AND c = 1"});
+    for (const storage::Cell& cell : record(written().rows.at(0).record).cells)
+      CHECK(cell.expiry_s == node_s);
+
+    // A TTL counts from the client's now, and what is written is as old as it is.
+    run({"INSERT INTO t (k, c, v) VALUES (1, 1, 1) USING TTL 7200"});
+    CHECK(warnings.empty());
+    const storage::RowRecord bytes = record(written().rows.at(0).record);
+    CHECK(bytes.liveness.expiry_s == client_s + 7200);
+    CHECK(bytes.liveness.expiry_s - bytes.liveness.ttl_s == node_s);
+    CHECK(bytes.cells.at(0).expiry_s == client_s + 7200);
+    CHECK(bytes.cells.at(0).expiry_s - bytes.cells.at(0).ttl_s == node_s);
+    CHECK(rows("SELECT ttl(v) FROM t WHERE k = 1") == "7200");
+    options.now_in_seconds = static_cast<int32_t>(client_s + 7199);
+    CHECK(rows("SELECT ttl(v) FROM t WHERE k = 1") == "1");
+    options.now_in_seconds = static_cast<int32_t>(client_s + 7200);
+    CHECK(rows("SELECT v FROM t WHERE k = 1") == "");
+  }
+  // What had ended before it was written.
+  options.now_in_seconds = static_cast<int32_t>(node_s - 3600);
+  run(
+      {"BEGIN BATCH INSERT INTO t (k, c, v) VALUES (1, 2, 1) USING TTL 60; DELETE FROM t WHERE k = "
+       "1 AND c = 3 APPLY BATCH"});
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0].starts_with("now_in_seconds "));
+  REQUIRE(coordinator->written.at(0).rows.size() == 2);
+  const auto ended = *storage::decode_row_record(coordinator->written[0].rows[0].record);
+  CHECK(ended.cells.at(0).expiry_s == node_s - 10);
+  CHECK(ended.cells.at(0).expiry_s - ended.cells.at(0).ttl_s >= node_s - 11);
+  const auto gone = *storage::decode_row_record(coordinator->written[0].rows[1].record);
+  CHECK(gone.deletion.deletion_time_s == node_s);
+}
+
 TEST_CASE_METHOD(Fixture, "a complete INSERT says so") {
   run({"CREATE TABLE t (k int, c int, v int, l list<int>, s int static, PRIMARY KEY (k, c))",
        "INSERT INTO t (k, c, v, l) VALUES (1, 1, 1, [1])"});
