@@ -73,6 +73,11 @@ ScenarioResult run_all_levels(uint64_t seed);
 /// TRUNCATE by a node that does not know who the members are (rule 29).
 ScenarioResult run_old_map(uint64_t seed);
 
+/// Wall clocks step, machines stand still: nothing is lost, undone or read backwards (rule 28).
+ScenarioResult run_clocks(uint64_t seed);
+/// A node that is off coordinates nothing; a life goes on where the last one was.
+ScenarioResult run_clock_off(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

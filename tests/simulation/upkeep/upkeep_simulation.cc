@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a cluster does by itself over time, under faults, seed by seed.
-// usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | --mutants
+// usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | --mutants [NAME]
 // Every twentieth seed runs twice and must take the same steps. With --mutants each known mistake
 // is switched on and must be noticed.
 #include <cstring>
@@ -156,7 +156,9 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"hung", run_hung},
                                    {"ends", run_ends},
                                    {"all", run_all_levels},
-                                   {"old_map", run_old_map}};
+                                   {"old_map", run_old_map},
+                                   {"clocks", run_clocks},
+                                   {"clock_off", run_clock_off}};
 
 struct Mutant {
   const char* name;
@@ -192,6 +194,12 @@ constexpr Mutant kMutants[] = {
     {"end_not_compared", &DataMutants::end_not_compared, run_ends},
     {"all_is_w", &DataMutants::all_is_w, run_all_levels},
     {"truncate_old_map", &DataMutants::truncate_old_map, run_old_map},
+    {"horizon_one_clock", &DataMutants::horizon_one_clock, run_clocks},
+    {"repair_without_member", &DataMutants::repair_without_member, run_clock_off},
+    {"quarantine_off", &DataMutants::quarantine_off, run_clock_off},
+    {"clock_back_at_start", &DataMutants::clock_back_at_start, run_clock_off},
+    {"h_votes", &DataMutants::h_votes, run_clock_off},
+    {"server_stamp_any", &DataMutants::server_stamp_any, run_clocks, &DataMutants::quarantine_off},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
@@ -214,9 +222,10 @@ int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
   return failed == 0 ? 0 : 1;
 }
 
-int run_mutants() {
+int run_mutants(const char* only) {
   int passed = 0, failed = 0;
   for (const Mutant& mutant : kMutants) {
+    if (only != nullptr && std::strcmp(only, mutant.name) != 0) continue;
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
     if (mutant.also != nullptr) base::data_mutants.*mutant.also = true;
@@ -241,7 +250,8 @@ int main(int argc, char** argv) {
   const char* only = nullptr;
   bool verbose = false;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--mutants") == 0) return tetrad::simulation::run_mutants();
+    if (std::strcmp(argv[i], "--mutants") == 0)
+      return tetrad::simulation::run_mutants(i + 1 < argc ? argv[i + 1] : nullptr);
     if (std::strcmp(argv[i], "--verbose") == 0) {
       verbose = true;
     } else if (std::strcmp(argv[i], "--scenario") == 0 && i + 1 < argc) {
@@ -254,7 +264,7 @@ int main(int argc, char** argv) {
     } else {
       std::fprintf(stderr,
                    "usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | "
-                   "--mutants\n");
+                   "--mutants [NAME]\n");
       return 2;
     }
   }
