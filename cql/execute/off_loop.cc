@@ -107,13 +107,12 @@ Task<void> OffLoop::evaluate(FunctionEnvironment& functions, const std::function
   functions = std::move(mine);
 }
 
-StatementPtr OffLoop::freed_off_loop(StatementPtr statement) {
+StatementPtr OffLoop::freed_off_loop(uint32_t lane, StatementPtr statement) {
   if (pool_ == nullptr) return statement;
   const Statement* const plain = statement.get();
-  return {plain, [this, kept = std::move(statement)](const Statement*) mutable {
+  return {plain, [this, lane, kept = std::move(statement)](const Statement*) mutable {
             pool_->run(
-                reactor_, base::IoDuty::kParse, evaluation_lane_, [last = std::move(kept)] {},
-                [] {});
+                reactor_, base::IoDuty::kParse, lane, [last = std::move(kept)] {}, [] {});
           }};
 }
 

@@ -35,8 +35,8 @@ class OffLoop {
   /// `functions` is the request's.
   Task<void> evaluate(FunctionEnvironment& functions, const std::function<void()>& work);
 
-  /// The statement that is freed off the loop once nobody has it any more.
-  StatementPtr freed_off_loop(StatementPtr statement);
+  /// The statement that is freed in that lane once nobody has it any more.
+  StatementPtr freed_off_loop(uint32_t lane, StatementPtr statement);
 
  private:
   base::Reactor& reactor_;

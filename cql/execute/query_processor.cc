@@ -207,7 +207,7 @@ Task<Result<StatementPtr>> QueryProcessor::prepare(BytesView text, const std::st
   const SchemaPtr schema = schema_;
   const std::function<void()> read_text = [&] { prepared = prepare_text(text, keyspace, schema); };
   co_await off_loop_.run(kParseLane, read_text);
-  if (prepared) prepared = off_loop_.freed_off_loop(std::move(*prepared));
+  if (prepared) prepared = off_loop_.freed_off_loop(kParseLane, std::move(*prepared));
   co_return prepared;
 }
 
