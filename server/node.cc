@@ -2,6 +2,7 @@
 #include "server/node.h"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <unistd.h>
 
@@ -27,7 +28,9 @@
 #include "server/runtime/process_facts.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
+#include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
+#include "storage/engine/store_status.h"
 
 namespace tetrad::server {
 namespace {
@@ -138,6 +141,8 @@ class NodeImpl final : public Node {
   void finish_stop();
   void join_shards();
   void fatal(const Error& error);
+  /// What a store can do has changed.
+  void take_store_status(uint32_t store, storage::StoreStatus status);
   uint64_t connections_open() const;
   std::string health() const;
   void register_metrics();
@@ -172,6 +177,7 @@ class NodeImpl final : public Node {
   base::MonotonicUs stop_began_us_ = 0;
   std::optional<Error> fatal_error_;
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
+  std::vector<storage::StoreStatus> store_status_;    // by store, as last told
 };
 
 /// As many as the node was first started with.
@@ -311,7 +317,18 @@ Result<void> NodeImpl::open_stores() {
   for (const auto& shard : shards_) {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);
-    TETRAD_TRY(shard->store, store_factory_->open(directory, shard->reactor, pool_));
+    auto opened = store_factory_->open(directory, shard->reactor, pool_);
+    if (!opened && opened.error().code == ErrorCode::kLimit &&
+        storage::release_ballast(options_.data_directory + "/log")) {
+      logger_.warn("the ballast of a full disk is given away to open a store: {}",
+                   opened.error().message);
+      opened = store_factory_->open(directory, shard->reactor, pool_);
+    }
+    TETRAD_TRY(shard->store, std::move(opened));
+    shard->store->on_status([this, number = shard->number](const storage::StoreStatus& status) {
+      reactors_[0]->post_from_any_thread(
+          [this, number, status] { take_store_status(number, status); });
+    });
     if (shard->number != 0) {
       shard->log = storage::make_local_log_front(*log_, *reactors_[0], shard->reactor);
       shard->hint_log = storage::make_local_log_front(*hint_log_, *reactors_[0], shard->reactor);
@@ -436,11 +453,12 @@ Result<void> NodeImpl::open() {
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
-  TETRAD_TRY(log_,
-             storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_));
+  TETRAD_TRY(log_, storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0],
+                                                 pool_, 0, logger_.named("log")));
   // Apart, so that a storm of hints holds up nothing of the metadata group.
-  TETRAD_TRY(hint_log_, storage::open_rocks_local_log(options_.data_directory + "/hints",
-                                                      *reactors_[0], pool_, 1));
+  TETRAD_TRY(hint_log_,
+             storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
+                                           1, logger_.named("hints")));
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
@@ -584,7 +602,13 @@ void NodeImpl::register_process_metrics() {
 
 std::string NodeImpl::health() const {
   if (stopping_) return "stopping";
-  return serving_ ? "serving" : "starting";
+  if (!serving_) return "starting";
+  for (size_t i = 0; i < store_status_.size(); ++i) {
+    const auto& [state, reason] = store_status_[i];
+    if (state != storage::StoreState::kServing)
+      return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
+  }
+  return "serving";
 }
 
 void NodeImpl::shard_is_ready() {
@@ -648,6 +672,20 @@ void NodeImpl::fatal(const Error& error) {
   fatal_error_ = error;
   logger_.error("stopping because of error={}", error.message);
   stop("error");
+}
+
+void NodeImpl::take_store_status(uint32_t store, storage::StoreStatus status) {
+  store_status_.resize(shards_.size());
+  store_status_[store] = std::move(status);
+  const auto& [state, reason] = store_status_[store];
+  node_->membership().set_store_state(store, state);
+  if (state != storage::StoreState::kFailed || stopping_) return;
+  logger_.error("ending because the disk of a store has failed store={} reason=\"{}\"", store,
+                reason);
+  // The other nodes hear of it first. Nothing is synced or closed: a sync that says that all is
+  // well would be believed by the next start.
+  constexpr int64_t kLastWordsUs = 200'000;
+  reactors_[0]->call_at(reactors_[0]->now_us() + kLastWordsUs, [] { std::_Exit(1); });
 }
 
 void NodeImpl::stop(const std::string& reason) {

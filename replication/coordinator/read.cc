@@ -55,6 +55,11 @@ bool same_fold(const storage::ReadResult& a, const storage::ReadResult& b) {
   return !a.count || !b.count || a.count->folded == b.count->folded;
 }
 
+bool is_disk_error(const Error& error) {
+  return error.code == ErrorCode::kCorruption || error.code == ErrorCode::kIo ||
+         error.code == ErrorCode::kLimit;
+}
+
 }  // namespace
 
 Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
@@ -285,7 +290,7 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
     return Error(ErrorCode::kReadTimeout, "Operation timed out - received only 0 responses.",
                  base::TimeoutDetail{level, 0, 1});
   }
-  if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return error;
+  if (!is_disk_error(error)) return error;
   logger_.error("a read failed error={}", error.message);
   base::FailureDetail detail{level, 0, 1, {}, base::WriteType::kSimple, false};
   return Error(ErrorCode::kReadFailure, "Operation failed - received 0 responses and 1 failures",
@@ -314,6 +319,7 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
     options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,
                                    table->name, tablet.id.value, own->store));
   }
+  if (!*end && set.size() > 1 && is_disk_error(end->error())) return std::nullopt;  // others may
   record_read(options.level, reactor_.now_us(), *end ? nullptr : &end->error());
   if (!*end) return std::unexpected(own_read_error(end->error(), options.level));
   return end;

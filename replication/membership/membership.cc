@@ -5,12 +5,14 @@
 #include <algorithm>
 
 #include "base/byte_io.h"
+#include "storage/engine/store_status.h"
 
 namespace tetrad::replication {
 
 namespace {
 /// Later programs append fields, which earlier ones pass over, and leave the number as it is.
 constexpr uint8_t kHeartbeatFormat = 1;
+constexpr uint32_t kStoresTold = 255;  // a byte counts them
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -65,7 +67,44 @@ Bytes Membership::heartbeat(const Host& to) const {
   writer.i64(reactor_.now_us());
   writer.i64(to.sent_us);
   writer.i64(reactor_.now_us() - to.came_us);
+  writer.u8(static_cast<uint8_t>(stores_.size()));
+  for (const storage::StoreState state : stores_) writer.u8(static_cast<uint8_t>(state));
   return body;
+}
+
+bool Membership::Host::is_present() const {
+  return live && std::none_of(stores.begin(), stores.end(), [](storage::StoreState state) {
+           return state == storage::StoreState::kHung || state == storage::StoreState::kFailed;
+         });
+}
+
+void Membership::set_store_state(uint32_t store, storage::StoreState state) {
+  if (store >= kStoresTold) return;
+  if (stores_.size() <= store) stores_.resize(store + 1);
+  stores_[store] = state;
+  beat_all();
+  if (liveness_) liveness_(rpc_.self(), true);
+}
+
+void Membership::note_stores(HostId host, std::vector<storage::StoreState> stores) {
+  const auto found = hosts_.find(host);
+  if (found == hosts_.end() || found->second.stores == stores) return;
+  for (size_t i = 0; i < std::max(stores.size(), found->second.stores.size()); ++i) {
+    const auto state_in = [i](const auto& states) {
+      return i < states.size() ? states[i] : storage::StoreState::kServing;
+    };
+    if (state_in(stores) == state_in(found->second.stores)) continue;
+    logger_.warn("a node's store has changed host={} store={} is={}", host.to_string(), i,
+                 storage::name_of(state_in(stores)));
+  }
+  found->second.stores = std::move(stores);
+  if (liveness_) liveness_(host, is_live(host));
+}
+
+std::vector<storage::StoreState> Membership::store_states(HostId host) const {
+  if (host == rpc_.self()) return stores_;
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? std::vector<storage::StoreState>() : found->second.stores;
 }
 
 void Membership::set_disk_usage(DiskUsage usage) {
@@ -148,6 +187,9 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
       clocks = told;
     }
   }
+  std::vector<storage::StoreState> stores(in.read_u8().value_or(0));
+  for (storage::StoreState& state : stores)
+    state = storage::store_state_numbered(in.read_u8().value_or(0));
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
@@ -183,13 +225,14 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     if (liveness_) liveness_(from, true);
   }
   note_disk_usage(from, disk_usage);
+  note_stores(from, std::move(stores));
   if (heartbeat_) heartbeat_(from, entry);
 }
 
 bool Membership::is_live(HostId host) const {
   if (host == rpc_.self()) return true;
   const auto found = hosts_.find(host);
-  return found != hosts_.end() && found->second.live;
+  return found != hosts_.end() && found->second.is_present();
 }
 
 MetaIndex Membership::applied_of(HostId host) const {
@@ -201,7 +244,7 @@ MetaIndex Membership::applied_of(HostId host) const {
 std::vector<HostId> Membership::live_hosts() const {
   std::vector<HostId> live;
   for (const auto& [host, entry] : hosts_)
-    if (entry.live) live.push_back(host);
+    if (entry.is_present()) live.push_back(host);
   return live;
 }
 

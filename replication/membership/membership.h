@@ -4,10 +4,12 @@
 //
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
-//                log's last entry that the node has applied, [u8 use of its disk, [clocks]]]
+//                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
+//                number of its stores, u8 state of each]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
+// A node with a store that hangs or has failed is absent, as one that is silent.
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -24,6 +26,7 @@
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_state.h"
 #include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
 
 namespace tetrad::replication {
 
@@ -41,7 +44,7 @@ struct AppliedEntry {
 class Membership {
  public:
   /// On this shard, after `host` came up, was started anew, or went down, and when
-  /// `filling_disks()` has changed.
+  /// `filling_disks()` or `store_states()` has changed.
   using LivenessListener = std::function<void(HostId host, bool live)>;
   /// After each heartbeat, with what it told.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
@@ -63,6 +66,8 @@ class Membership {
   }
   /// As set_applied(), and at once.
   void set_disk_usage(DiskUsage usage);
+  /// Of an own store, by number; as set_applied(), and at once.
+  void set_store_state(uint32_t store, storage::StoreState state);
   void beat(HostId host);
   void beat_all();
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
@@ -84,12 +89,16 @@ class Membership {
   std::vector<HostId> live_hosts() const;
   /// With self. A node that is silent keeps what it last told.
   const FillingDisks& filling_disks() const { return filling_disks_; }
+  /// By number, as the node last told; fewer than it has: the others serve.
+  std::vector<storage::StoreState> store_states(HostId host) const;
 
  private:
   struct Host {
     explicit Host(int64_t expected_us) : detector(expected_us) {}
     FailureDetector detector;
     bool live = false;
+    std::vector<storage::StoreState> stores;  // empty: all serve
+    bool is_present() const;
     MetaIndex applied;
     uint64_t start_number = 0;
     bool clock_refused = false;                  // said so once
@@ -100,6 +109,7 @@ class Membership {
   Bytes heartbeat(const Host& to) const;
   void judge_clock();
   void note_disk_usage(HostId host, DiskUsage usage);
+  void note_stores(HostId host, std::vector<storage::StoreState> stores);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
@@ -113,6 +123,7 @@ class Membership {
   MetaIndex applied_;  // by all shards; the entry by the first
   AppliedEntry entry_;
   DiskUsage disk_usage_ = DiskUsage::kNotAvailable;
+  std::vector<storage::StoreState> stores_;  // own; as Host::stores
   FillingDisks filling_disks_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;

@@ -6,6 +6,7 @@
 #include "server/admin/admin_service.h"
 #include "server/admin/cluster_settings.h"
 #include "server/admin/json_text.h"
+#include "storage/engine/store_status.h"
 
 namespace tetrad::server {
 
@@ -34,6 +35,16 @@ std::string html_text(const std::string& text) {
     }
   }
   return out;
+}
+
+/// "serving", or what those are that do not: "0 full, 2 hung".
+std::string stores_text(const std::vector<storage::StoreState>& states) {
+  std::string text;
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (states[i] != storage::StoreState::kServing)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", i, storage::name_of(states[i]));
+  }
+  return text.empty() ? "serving" : text;
 }
 
 }  // namespace
@@ -84,6 +95,7 @@ std::string AdminService::status() const {
                      {"host_id", host.to_string()},
                      {"state", replication::name_of(node.state)},
                      {"live", parts_.node.meta().is_live(host)},
+                     {"stores", stores_text(parts_.node.membership().store_states(host))},
                      {"data_center", node.data_center},
                      {"rack", node.rack},
                      {"native_port", node.native_port},

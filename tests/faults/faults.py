@@ -358,9 +358,17 @@ def main():
           "%.1f s %s" % (time.time() - begun, stopped.stderr))
 
 
+def full_disk():
+    program = str(Path(__file__).with_name("full_disk.py"))
+    done = subprocess.run([sys.executable, "-W", "ignore", program], capture_output=True, text=True, timeout=900)
+    print(done.stdout, end="", flush=True)
+    check("a node on a disk that fills up", done.returncode == 0, done.stderr[-2000:])
+
+
 try:
     main()
     formation.run(sys.modules[__name__])
+    full_disk()
 except Exception as error:  # counted, not hidden
     check("the run itself", False, "%s: %s" % (type(error).__name__, error))
 finally:

@@ -310,7 +310,7 @@ int main(int argc, char** argv) {
                  body.at("health").get<std::string>());
       for (const auto& line : body.at("warnings"))
         fmt::print("WARNING: {}\n", line.get<std::string>());
-      print_table(body.at("nodes"), {"address", "live", "state", "data_center", "rack",
+      print_table(body.at("nodes"), {"address", "live", "state", "stores", "data_center", "rack",
                                      "partitions", "bytes", "host_id", "version"});
     } else if (*ring) {
       print_table(body, {"token", "address", "rack", "live"});
