@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <utility>
+#include <vector>
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -97,6 +98,36 @@ Result<void> make_directories(rocksdb::Env& env, const std::string& directory) {
   return {};
 }
 
+/// Whether the disk takes so many bytes: tried with a file.
+rocksdb::Status try_room(rocksdb::Env& env, const std::string& directory, uint64_t bytes) {
+  const std::string file = directory + "/ROOM";
+  const std::string zeros(1 << 20, '\0');
+  std::unique_ptr<rocksdb::WritableFile> scratch;
+  rocksdb::Status status = env.NewWritableFile(file, &scratch, rocksdb::EnvOptions());
+  for (uint64_t done = 0; status.ok() && done < bytes; done += zeros.size())
+    status = scratch->Append(zeros);
+  if (status.ok()) status = scratch->Close();
+  scratch.reset();
+  env.DeleteFile(file).PermitUncheckedError();
+  return status;
+}
+
+/// RocksDB ends the process by an assertion when an open finds no room for its first records. It
+/// also writes what is in the logs to files.
+Result<void> check_room(rocksdb::Env& env, const std::string& directory) {
+  std::vector<std::string> names;
+  env.GetChildren(directory, &names).PermitUncheckedError();
+  uint64_t bytes = 1 << 20;
+  for (const std::string& name : names) {
+    uint64_t size = 0;
+    if (name.ends_with(".log") && env.GetFileSize(directory + "/" + name, &size).ok())
+      bytes += size;
+  }
+  const rocksdb::Status status = try_room(env, directory, bytes);
+  if (!status.ok()) return std::unexpected(error_of(status, "opening " + directory));
+  return {};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<RocksDatabase>> RocksDatabase::open(rocksdb::Options options,
@@ -109,6 +140,7 @@ Result<std::shared_ptr<RocksDatabase>> RocksDatabase::open(rocksdb::Options opti
       in_memory ? files.memory : make_watched_env(files.files, watch);
   TETRAD_TRY_VOID(make_directories(*env, directory));
   TETRAD_TRY_VOID(check_format(*env, directory, kind));
+  if (!in_memory) TETRAD_TRY_VOID(check_room(*env, directory));
   options.env = env.get();
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &db);
@@ -185,16 +217,7 @@ bool RocksDatabase::has_room(uint64_t bytes) {
   bytes += held_bytes;
   if (env_->GetFreeSpace(directory_, &free_bytes).ok() && free_bytes < bytes) return false;
   // A quota, or the lack of descriptors, shows only so.
-  const std::string file = directory_ + "/ROOM";
-  const std::string zeros(1 << 20, '\0');
-  std::unique_ptr<rocksdb::WritableFile> scratch;
-  rocksdb::Status status = env_->NewWritableFile(file, &scratch, rocksdb::EnvOptions());
-  for (uint64_t done = 0; status.ok() && done < bytes; done += zeros.size())
-    status = scratch->Append(zeros);
-  if (status.ok()) status = scratch->Close();
-  scratch.reset();
-  env_->DeleteFile(file).PermitUncheckedError();
-  return status.ok();
+  return try_room(*env_, directory_, bytes).ok();
 }
 
 Result<void> RocksDatabase::close() {
