@@ -453,7 +453,7 @@ Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
   if (statement_.counts_only_ && store_counts()) co_return count(*chunk);
   // Many requests may have got their rows in one message: none of them uses up its turn.
   const bool is_plain = !statement_.plain_slots_.empty() && !filters_active_;
-  if (!is_plain) co_await next_turn(context_.reactor);
+  if (!is_plain && context_.off_loop != nullptr) co_await context_.off_loop->own_turn();
   ChunkRows rows(*this, *chunk);
   Result<bool> all = false;
   while (true) {

@@ -107,6 +107,25 @@ Task<void> OffLoop::evaluate(FunctionEnvironment& functions, const std::function
   functions = std::move(mine);
 }
 
+Task<void> OffLoop::own_turn() {
+  base::OneShot<bool> turn;
+  waiting_.push_back(turn.setter());
+  if (!turn_scheduled_) go_on();
+  co_await turn;
+}
+
+void OffLoop::go_on() {
+  turn_scheduled_ = true;
+  reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    const base::OneShot<bool>::Setter next = std::move(waiting_.front());
+    waiting_.pop_front();
+    turn_scheduled_ = false;
+    if (!waiting_.empty()) go_on();
+    next.set(true);
+  });
+}
+
 StatementPtr OffLoop::freed_off_loop(uint32_t lane, StatementPtr statement) {
   if (pool_ == nullptr) return statement;
   const Statement* const plain = statement.get();

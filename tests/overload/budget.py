@@ -16,7 +16,8 @@ ANSWERS = (INVALID, OVERLOADED, READ_TIMEOUT, WRITE_TIMEOUT, FUNCTION_FAILURE, S
 SECONDS_EACH = 1.5  # of each attack, one request at least
 REQUEST_MB = 160  # what the node may take for requests
 PREPARED_MB = 128  # what it keeps prepared
-RSS_MAX_KB = (REQUEST_MB + PREPARED_MB + 64) << 10  # more than before the attacks
+STORE_MB = 192  # its memtables, and flushes and compactions of values of 16 MiB
+RSS_MAX_KB = (REQUEST_MB + PREPARED_MB + STORE_MB + 64) << 10  # more than before the attacks
 
 ATTACKS = []
 
