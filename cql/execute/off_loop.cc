@@ -8,6 +8,8 @@
 namespace tetrad::cql {
 namespace {
 
+/// Of those that wait for a turn of their own: 5 ms each at most, mostly microseconds.
+constexpr size_t kEvaluationsInTurn = 4;
 /// Statements of more tokens are bound off the loop.
 constexpr size_t kTokensOnLoopMax = 4096;
 
@@ -118,11 +120,14 @@ void OffLoop::go_on() {
   turn_scheduled_ = true;
   reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
     if (alive.expired()) return;
-    const base::OneShot<bool>::Setter next = std::move(waiting_.front());
-    waiting_.pop_front();
+    std::vector<base::OneShot<bool>::Setter> next;
+    while (!waiting_.empty() && next.size() < kEvaluationsInTurn) {
+      next.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
     turn_scheduled_ = false;
     if (!waiting_.empty()) go_on();
-    next.set(true);
+    for (const auto& one : next) one.set(true);
   });
 }
 

@@ -37,21 +37,21 @@ class OffLoop {
   /// `functions` is the request's.
   Task<void> evaluate(FunctionEnvironment& functions, const std::function<void()>& work);
 
-  /// Ends in a turn of its own: of those that wait one goes on for each time that the loop comes
-  /// round, however many have got their rows at once.
+  /// Of those that wait a few go on each time that the loop comes round, however many have got
+  /// their rows at once.
   Task<void> own_turn();
 
   /// The statement that is freed in that lane once nobody has it any more.
   StatementPtr freed_off_loop(uint32_t lane, StatementPtr statement);
 
  private:
+  void go_on();
+
   base::Reactor& reactor_;
   base::IoPool* const pool_;
   const uint32_t evaluation_lane_;
   base::Random random_;
   ScriptEngine scripts_;
-  void go_on();
-
   std::deque<base::OneShot<bool>::Setter> waiting_;  // for turns
   bool turn_scheduled_ = false;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -4,8 +4,15 @@
 #include <algorithm>
 
 #include "base/data_mutants.h"
+#include "base/sleep.h"
 
 namespace tetrad::replication {
+
+namespace {
+
+constexpr int64_t kClockLookUs = 5'000;
+
+}  // namespace
 
 void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
                                      const std::string& labels) const {
@@ -60,6 +67,18 @@ int64_t CoordinatorImpl::next_timestamp_us() {
 Result<void> CoordinatorImpl::check_clock() const {
   if (clock_.is_good() || TETRAD_MUTANT(quarantine_off)) return {};
   return std::unexpected(clock_.refusal());
+}
+
+bool CoordinatorImpl::is_clock_in_doubt() const {
+  return clock_.standing() == ClockStanding::kSuspect && !TETRAD_MUTANT(quarantine_off);
+}
+
+Task<Result<void>> CoordinatorImpl::clock_settled(base::Deadline deadline) {
+  while (is_clock_in_doubt()) {
+    if (reactor_.now_us() >= deadline.at_us) co_return std::unexpected(clock_.refusal());
+    co_await base::sleep_for(reactor_, kClockLookUs);
+  }
+  co_return Result<void>();
 }
 
 std::string CoordinatorImpl::place_text(const StoreAddress& replica) const {

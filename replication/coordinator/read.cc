@@ -300,7 +300,7 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
 std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::ReadCommand& command,
                                                                    const ReadOptions& options,
                                                                    storage::RowSink& sink) {
-  if (auto good = check_clock(); !good) return std::unexpected(std::move(good.error()));
+  if (!check_clock()) return std::nullopt;
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(command.incarnation);
   if (table == nullptr) return std::nullopt;
@@ -328,6 +328,10 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
 Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand command,
                                                         ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
+  if (is_clock_in_doubt()) {
+    Result<void> settled = co_await clock_settled(options.deadline);
+    TETRAD_CO_TRY_VOID(std::move(settled));
+  }
   TETRAD_CO_TRY_VOID(check_clock());
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
