@@ -92,6 +92,7 @@ TEST_CASE("a table lies on every store, and any shard reaches all of them") {
 TEST_CASE("the hints of every shard outlive a restart and are replayed") {
   SimCluster cluster(3, 4, 2, 2);
   REQUIRE(cluster.form());
+  cluster.world().run_for(1'000'000);  // all hear of each other
   change(cluster, 0, 0, new_table());
   const TableIncarnation incarnation = cluster[0].state()->tables.begin()->second->incarnation;
   const HostId away = cluster[3].node().self();
