@@ -166,10 +166,11 @@ void Connection::answer() {
   parsed->outside = server_->outside;
   stream_.expires_never();  // a compaction may take its time
   is_handled_ = true;
-  server_->handle(*parsed, [self = shared_from_this(), keep, version, head_only,
-                            answered = std::make_shared<bool>(false)](HttpResponse made) {
-    if (std::exchange(*answered, true)) return;
-    self->send(std::move(made), version, keep, head_only);
+  // Who answers may keep `respond` for longer than the connection, and the loop, live.
+  const auto waiting = std::make_shared<std::shared_ptr<Connection>>(shared_from_this());
+  server_->handle(*parsed, [waiting, keep, version, head_only](HttpResponse made) {
+    const auto self = std::exchange(*waiting, nullptr);
+    if (self != nullptr) self->send(std::move(made), version, keep, head_only);
   });
 }
 
