@@ -3,14 +3,13 @@
 #include "replication/node.h"
 
 #include "base/byte_io.h"
+#include "replication/membership/kept_time.h"
 
 namespace tetrad::replication {
 
 namespace {
 
 constexpr BytesView kTimeKey = "node/t";
-constexpr int64_t kKeepTimeUs = 1'000'000;
-constexpr int64_t kKeepLateUs = 200'000;
 
 RpcOptions rpc_options(const NodeOptions& options) {
   RpcOptions rpc;
@@ -69,8 +68,8 @@ Result<std::unique_ptr<ReplicationNode>> ReplicationNode::make(NodeEnvironment e
   TETRAD_TRY(const auto kept, environment.log.get(kTimeKey));
   std::optional<int64_t> kept_us;
   if (kept) {
-    TETRAD_TRY(const int64_t last_us, base::ByteReader(*kept).read_i64());
-    kept_us = last_us + kKeepTimeUs + kKeepLateUs;  // it may have stamped so much higher
+    TETRAD_TRY(const KeptTime last, KeptTime::decode(*kept));
+    kept_us = last.not_before_us(options.boot_id, environment.reactor.boot_time_us());
   }
   if (!options.fatal) options.fatal = [](const Error&) {};
   return std::unique_ptr<ReplicationNode>(
@@ -135,10 +134,9 @@ void ReplicationNode::keep_time() {
                                              [this] { keep_time(); });
   const auto time_us = membership_.clock_watch().keep_us();
   if (!time_us) return;
-  Bytes value;
-  base::ByteWriter(value).i64(*time_us);
+  const KeptTime kept{*time_us, environment_.reactor.boot_time_us(), options_.boot_id};
   std::vector<storage::LocalLog::Operation> batch;
-  batch.push_back({Bytes(kTimeKey), std::move(value)});
+  batch.push_back({Bytes(kTimeKey), kept.encode()});
   environment_.log.write(std::move(batch), false, [](Result<void>) {});
 }
 

@@ -55,6 +55,9 @@ struct NodeOptions {
   std::string data_center = "datacenter1", rack = "rack1";
   std::string cluster_name = "Tetrad";
   std::string version;
+  /// Names this start of the machine: while it stays, Reactor::boot_time_us() counts on. "":
+  /// unknown.
+  std::string boot_id;
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;

@@ -218,6 +218,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.rack = options_.rack;
   out.cluster_name = options_.cluster_name;
   out.version = kProgramVersion;
+  out.boot_id = read_boot_id();
   out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;

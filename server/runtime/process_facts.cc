@@ -53,4 +53,10 @@ ProcessFacts read_process_facts() {
   return out;
 }
 
+std::string read_boot_id() {
+  std::string out;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), out);
+  return out;
+}
+
 }  // namespace tetrad::server

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel knows of this process, as Prometheus's clients export it (process_*).
+// What the kernel knows of this process, as Prometheus's clients export it (process_*), and of its
+// machine.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace tetrad::server {
 
@@ -15,5 +17,8 @@ struct ProcessFacts {
 };
 
 ProcessFacts read_process_facts();
+
+/// Names this start of the machine (proc(5), random/boot_id); "" when it cannot be read.
+std::string read_boot_id();
 
 }  // namespace tetrad::server

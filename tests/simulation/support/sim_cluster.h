@@ -149,6 +149,7 @@ class SimNode {
       life.stores.push_back(std::make_unique<FaultyStore>(std::move(store), faults(i), reactor));
     }
     replication::NodeOptions options = options_;
+    options.boot_id = "machine";  // its SimClock outlives the node
     options.fatal = [this](const Error& error) { fatal_ = error; };
     options.forward = forward_from(0);
     auto node = replication::ReplicationNode::make(environment_of(0), std::move(options));

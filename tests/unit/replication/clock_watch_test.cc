@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "replication/membership/kept_time.h"
 #include "tests/support/manual_reactor.h"
 
 namespace tetrad::replication {
@@ -130,6 +131,26 @@ TEST_CASE("a life begins where the last one was, and a wrong wall clock does not
   rig.pass(2);
   CHECK(rig.clock.standing() == ClockStanding::kQuarantine);
   CHECK(std::abs(rig.ahead_us()) < 10'000);
+}
+
+TEST_CASE("a node that is back at once on a machine that counted on is not ahead of the others") {
+  const KeptTime kept{1'700'000'000'000'000, 5'000'000, "boot"};
+  const auto read = KeptTime::decode(kept.encode());
+  REQUIRE(read);
+  CHECK(read->not_before_us("boot", 5'300'000) == kept.time_us + 300'000);
+  CHECK(read->not_before_us("boot", 65'000'000) == kept.time_us + 60 * kSecondUs);
+  // Started anew, or nobody knows: it may have stamped until it kept the next one.
+  const int64_t late_us = kept.time_us + 1'200'000;
+  CHECK(read->not_before_us("other", 5'300'000) == late_us);
+  CHECK(read->not_before_us("", 5'300'000) == late_us);
+  CHECK(read->not_before_us("boot", 4'999'999) == late_us);
+  CHECK(KeptTime{kept.time_us, 5'000'000, ""}.not_before_us("", 5'300'000) == late_us);
+  // An older program kept the time alone.
+  const auto old = KeptTime::decode(kept.encode().substr(0, 8));
+  REQUIRE(old);
+  CHECK(old->not_before_us("boot", 5'300'000) == late_us);
+  CHECK_FALSE(KeptTime::decode(kept.encode().substr(0, 7)));
+  CHECK_FALSE(KeptTime::decode(kept.encode().substr(0, 12)));
 }
 
 TEST_CASE("what was asked before the clock was in doubt measures nothing") {

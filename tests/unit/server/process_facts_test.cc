@@ -25,4 +25,9 @@ TEST_CASE("the facts of a process are this one's") {
   ::close(file);
 }
 
+TEST_CASE("the start of a machine has a name that stays") {
+  CHECK(read_boot_id().size() == 36);  // a UUID
+  CHECK(read_boot_id() == read_boot_id());
+}
+
 }  // namespace tetrad::server

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node keeps of its own time, so that its next life begins no earlier than the last one
+// ended (design, rule 28). Kept each second.
+//
+//   kept := time_us:i64 boot_us:i64 boot_id:byte*      i64 as base::ByteWriter writes it
+//
+// An older program wrote time_us alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/byte_io.h"
+#include "base/result.h"
+
+namespace tetrad::replication {
+
+inline constexpr int64_t kKeepTimeUs = 1'000'000;
+
+struct KeptTime {
+  int64_t time_us = 0;  // of the node, since 1970
+  int64_t boot_us = 0;  // Reactor::boot_time_us() then
+  std::string boot_id;  // of the start of the machine that counts it; "": not known
+
+  base::Bytes encode() const {
+    base::Bytes out;
+    base::ByteWriter writer(out);
+    writer.i64(time_us);
+    writer.i64(boot_us);
+    writer.raw(boot_id);
+    return out;
+  }
+
+  /// Errors: kCorruption.
+  static base::Result<KeptTime> decode(base::BytesView bytes) {
+    base::ByteReader reader(bytes);
+    KeptTime kept;
+    TETRAD_TRY(kept.time_us, reader.read_i64());
+    if (reader.remaining() == 0) return kept;
+    TETRAD_TRY(kept.boot_us, reader.read_i64());
+    TETRAD_TRY(const base::BytesView id, reader.read_raw(reader.remaining()));
+    kept.boot_id = std::string(id);
+    return kept;
+  }
+
+  /// What the next life begins at. The machine that was not started anew has counted on: that is
+  /// exact, and a node that is back at once is not ahead of the others. Otherwise the last life may
+  /// have stamped for as long as it had kept nothing.
+  int64_t not_before_us(const std::string& now_boot_id, int64_t now_boot_us) const {
+    constexpr int64_t kKeepLateUs = 200'000;
+    const bool goes_on = !boot_id.empty() && boot_id == now_boot_id && now_boot_us >= boot_us;
+    return time_us + (goes_on ? now_boot_us - boot_us : kKeepTimeUs + kKeepLateUs);
+  }
+};
+
+}  // namespace tetrad::replication
