@@ -69,16 +69,10 @@ Result<void> CoordinatorImpl::check_clock() const {
   return std::unexpected(clock_.refusal());
 }
 
-bool CoordinatorImpl::is_clock_in_doubt() const {
-  return clock_.standing() == ClockStanding::kSuspect && !TETRAD_MUTANT(quarantine_off);
-}
-
 Task<Result<void>> CoordinatorImpl::clock_settled(base::Deadline deadline) {
-  while (is_clock_in_doubt()) {
-    if (reactor_.now_us() >= deadline.at_us) co_return std::unexpected(clock_.refusal());
+  while (clock_.standing() == ClockStanding::kSuspect && reactor_.now_us() < deadline.at_us)
     co_await base::sleep_for(reactor_, kClockLookUs);
-  }
-  co_return Result<void>();
+  co_return check_clock();
 }
 
 std::string CoordinatorImpl::place_text(const StoreAddress& replica) const {

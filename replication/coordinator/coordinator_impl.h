@@ -83,10 +83,8 @@ class CoordinatorImpl final : public Coordinator {
                                                    int64_t stamp_us, WriteOptions options);
   /// Errors: kOverloaded: this node's clock is off, so it coordinates nothing.
   Result<void> check_clock() const;
-  /// The node has just started, or its clock has jumped: the others are being asked.
-  bool is_clock_in_doubt() const;
-  /// Ends when the others have answered, about a second later at most. Errors: kOverloaded, the
-  /// deadline came before.
+  /// As check_clock(), once the others have answered a node that has just started or whose clock
+  /// has jumped: about a second later at most, and no later than the deadline.
   Task<Result<void>> clock_settled(base::Deadline deadline);
   /// Times that replicas refuse are set anew; false: those that were refused were the newest.
   Result<void> renew_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,

@@ -41,11 +41,10 @@ struct CoordinatorImpl::Counting {
 
 Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
-  if (is_clock_in_doubt()) {
+  if (!check_clock()) {
     Result<void> settled = co_await clock_settled(options.deadline);
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
-  TETRAD_CO_TRY_VOID(check_clock());
   const base::MonotonicUs started_us = reactor_.now_us();
   command.row_limit = kPageRows;
   command.per_partition_limit = storage::ReadCommand::kNoLimit;

@@ -68,29 +68,48 @@ storage::ReadCommand command_for(const storage::Mutation& mutation) {
   return command;
 }
 
+/// The part of a reply, which is of one partition.
+struct Answered {
+  const storage::PartitionData& partition;
+  Deletion deletion;  // of the partition
+
+  /// Rows come in the order of their keys.
+  const storage::RowData* row(BytesView key) const {
+    const auto found = std::ranges::lower_bound(
+        partition.rows, key, {},
+        [](const storage::RowData& row) { return BytesView(row.clustering_key); });
+    return found == partition.rows.end() || found->clustering_key != key ? nullptr : &*found;
+  }
+};
+
 /// The newest timestamp of what hides the mutation, or outlives what it deletes.
 Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t stamp_us,
                                       std::span<const storage::ReplicaReply> replies) {
+  std::vector<Answered> answers;
+  for (const storage::ReplicaReply& reply : replies) {
+    for (const storage::PartitionData& partition : reply.result.partitions) {
+      Deletion deletion;
+      if (!partition.header.empty()) {
+        TETRAD_TRY(const RowRecord header, storage::decode_row_record(partition.header));
+        deletion = header.deletion;
+      }
+      answers.push_back({partition, deletion});
+    }
+  }
   std::optional<int64_t> newest_us;
   const auto look = [&](BytesView key, bool is_header, BytesView written) -> Result<void> {
     Held held;
-    for (const storage::ReplicaReply& reply : replies) {
-      for (const storage::PartitionData& partition : reply.result.partitions) {
-        if (!partition.header.empty()) {
-          TETRAD_TRY(const RowRecord header, storage::decode_row_record(partition.header));
-          if (is_header) {
-            TETRAD_TRY_VOID(held.add(partition.header));
-          } else {
-            held.cover(header.deletion);
-          }
-        }
-        if (is_header) continue;
-        for (const auto& tombstone : partition.range_tombstones)
-          if (tombstone.start <= key && key < tombstone.end) held.cover(tombstone.deletion);
-        for (const storage::RowData& row : partition.rows) {
-          if (row.clustering_key != key) continue;
-          TETRAD_TRY_VOID(held.add(row.record));
-        }
+    for (const Answered& answer : answers) {
+      if (is_header) {
+        if (answer.partition.header.empty()) continue;
+        TETRAD_TRY_VOID(held.add(answer.partition.header));
+        continue;
+      }
+      held.cover(answer.deletion);
+      for (const auto& tombstone : answer.partition.range_tombstones)
+        if (tombstone.start <= key && key < tombstone.end) held.cover(tombstone.deletion);
+      if (const storage::RowData* row = answer.row(key)) {
+        TETRAD_TRY_VOID(held.add(row->record));
       }
     }
     TETRAD_TRY(const auto hides_us, held.hides(written));
@@ -103,13 +122,13 @@ Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t
   for (const storage::RowChange& row : mutation.rows)
     TETRAD_TRY_VOID(look(row.clustering_key, false, row.record));
   if (!mutation.rows.empty()) return newest_us;
-  for (const storage::ReplicaReply& reply : replies)
-    for (const storage::PartitionData& partition : reply.result.partitions)
-      for (const storage::RowData& row : partition.rows) {
-        TETRAD_TRY(const RowRecord record, storage::decode_row_record(row.record));
-        const int64_t row_us = newest_in(record);
-        if (row_us > stamp_us) newest_us = std::max(newest_us.value_or(row_us), row_us);
-      }
+  for (const Answered& answer : answers) {
+    for (const storage::RowData& row : answer.partition.rows) {
+      TETRAD_TRY(const RowRecord record, storage::decode_row_record(row.record));
+      const int64_t row_us = newest_in(record);
+      if (row_us > stamp_us) newest_us = std::max(newest_us.value_or(row_us), row_us);
+    }
+  }
   return newest_us;
 }
 

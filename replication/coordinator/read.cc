@@ -328,11 +328,10 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
 Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand command,
                                                         ReadOptions options) {
   TETRAD_CO_TRY_VOID(check_read_level(options.level));
-  if (is_clock_in_doubt()) {
+  if (!check_clock()) {
     Result<void> settled = co_await clock_settled(options.deadline);
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
-  TETRAD_CO_TRY_VOID(check_clock());
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
   Result<storage::ReadResult> result = storage::ReadResult();

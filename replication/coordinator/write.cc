@@ -509,11 +509,10 @@ Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutat
 Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
                                           WriteOptions options) {
   TETRAD_CO_TRY_VOID(check_write_level(options.level));
-  if (is_clock_in_doubt()) {
+  if (!check_clock()) {
     Result<void> settled = co_await clock_settled(options.deadline);
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
-  TETRAD_CO_TRY_VOID(check_clock());
   for (const storage::Mutation& mutation : mutations) {
     if (mutation.size_bytes() > options_.mutation_bytes_max) {
       co_return fail(ErrorCode::kInvalid,
