@@ -30,6 +30,14 @@ const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, 
   return nullptr;
 }
 
+/// The tablet, if `state` has that epoch of it or a later one. Errors: kBehind.
+Result<const Tablet*> find_at_epoch(const MetaState& state, const TabletEpoch& what) {
+  const Tablet* tablet = find_tablet(state, what.incarnation, what.tablet);
+  if (tablet == nullptr || tablet->epoch < what.epoch)
+    return fail(ErrorCode::kBehind, "the tablet's epoch is not known here");
+  return tablet;
+}
+
 /// A repair is of one epoch and one range (rule 12).
 bool is_as_it_was(const MetaState& state, TableIncarnation incarnation, const Tablet& tablet) {
   const Tablet* now = find_tablet(state, incarnation, tablet.id);
@@ -40,11 +48,10 @@ bool is_as_it_was(const MetaState& state, TableIncarnation incarnation, const Ta
 std::vector<Tablet> tablets_in(const MetaState& state, TableIncarnation incarnation,
                                const RingRange& range) {
   std::vector<Tablet> out;
-  for (const auto& [id, table] : state.tables) {
-    if (table->incarnation != incarnation) continue;
-    for (const Tablet& tablet : table->tablets.tablets())
-      if (tablet.range.start < range.end && range.start < tablet.range.end) out.push_back(tablet);
-  }
+  const TableInfo* table = state.table(incarnation);
+  if (table == nullptr) return out;
+  for (const Tablet& tablet : table->tablets.tablets())
+    if (tablet.range.start < range.end && range.start < tablet.range.end) out.push_back(tablet);
   return out;
 }
 
@@ -184,9 +191,9 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
   const MetaSnapshot state = meta_.snapshot();
-  const Tablet* tablet = find_tablet(*state, what->incarnation, what->tablet);
-  if (tablet == nullptr || tablet->epoch < what->epoch)
-    return reply.error(Error(ErrorCode::kBehind, "the tablet's epoch is not known here"));
+  const auto found = find_at_epoch(*state, *what);
+  if (!found) return reply.error(found.error());
+  const Tablet* tablet = *found;
   if (tablet->epoch != what->epoch || !reads_both_sets(*tablet))
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not read from both sets"));
   const auto known = settling_.find(tablet->id);
@@ -247,9 +254,9 @@ void RepairRunner::on_begin(BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
   const MetaSnapshot state = meta_.snapshot();
-  const Tablet* tablet = find_tablet(*state, what->incarnation, what->tablet);
-  if (tablet == nullptr || tablet->epoch < what->epoch)
-    return reply.error(Error(ErrorCode::kBehind, "the tablet's epoch is not known here"));
+  const auto found = find_at_epoch(*state, *what);
+  if (!found) return reply.error(found.error());
+  const Tablet* tablet = *found;
   if (tablet->epoch != what->epoch)
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
   if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) {

@@ -118,15 +118,17 @@ bool Connection::must_pause() {
 void Connection::go_on_if_paused() {
   if (!paused_ || taking_ || must_pause()) return;
   // What the decoder holds already waits in no socket: go on with it from the loop.
-  context_.reactor.post([self = shared_from_this()] {
-    caught(
-        self->context_.logger, self->client_.client_address,
-        [&] {
-          self->take_requests();
-          self->read();
-        },
-        [&] { self->close(); });
-  });
+  context_.reactor.post([self = shared_from_this()] { self->go_on(); });
+}
+
+void Connection::go_on() {
+  caught(
+      context_.logger, client_.client_address,
+      [&] {
+        take_requests();
+        read();
+      },
+      [&] { close(); });
 }
 
 void Connection::take_requests() {
@@ -142,13 +144,7 @@ void Connection::take_requests() {
       yielded_ = true;
       context_.reactor.post([self = shared_from_this()] {
         self->yielded_ = false;
-        caught(
-            self->context_.logger, self->client_.client_address,
-            [&] {
-              self->take_requests();
-              self->read();
-            },
-            [&] { self->close(); });
+        self->go_on();
       });
       break;
     }

@@ -101,6 +101,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   bool must_pause();
   void charge_answers();
   void go_on_if_paused();
+  /// In a step of the loop of its own.
+  void go_on();
   void event_sent();
   void take_room();
   void give_room();

@@ -14,12 +14,6 @@ namespace {
 constexpr int kHandlersPerTurnMax = 256;
 constexpr int64_t kTurnUsMax = 1'000;
 
-base::MonotonicUs monotonic_now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 int64_t boot_now_us() {
   timespec now{};
   clock_gettime(CLOCK_BOOTTIME, &now);
@@ -27,6 +21,12 @@ int64_t boot_now_us() {
 }
 
 }  // namespace
+
+base::MonotonicUs monotonic_now_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {
   read_clocks();

@@ -18,6 +18,9 @@
 
 namespace tetrad::server {
 
+/// The clock of AsioReactor and of its deadlines, read now. Any thread.
+base::MonotonicUs monotonic_now_us();
+
 class AsioReactor final : public base::Reactor {
  public:
   AsioReactor();

@@ -2,19 +2,11 @@
 #include "server/runtime/stall_watch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
+#include "server/runtime/asio_reactor.h"
+
 namespace tetrad::server {
-namespace {
-
-base::MonotonicUs monotonic_now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 void StallWatch::begin(BytesView id, BytesView text) {
   const base::MonotonicUs now_us = monotonic_now_us();

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/runtime/thread_io_pool.h"
 
-#include <chrono>
 #include <pthread.h>
 #include <unordered_map>
 
+#include "server/runtime/asio_reactor.h"
+
 namespace tetrad::server {
-namespace {
-
-/// The clock of AsioReactor, whose deadlines these are.
-base::MonotonicUs monotonic_now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 /// Threads over one queue in which calls of one lane run one after another.
 class ThreadIoPool::Workers {

@@ -397,7 +397,8 @@ Result<std::optional<SweptKey>> sweep_again(const SweptKey& before,
   sweep_row(record, before.cover, {}, bound);
   if (place->kind == KeyKind::kHeader && deletion.present()) {
     const bool went_before = before.uncovers_us != kNoTimestamp;
-    if (!went_before) record.deletion = deletion;  // for now: its partition was not looked through
+    // It stays until its partition has been looked through.
+    if (!went_before) record.deletion = deletion;
     if (!record.deletion.present()) again.uncovers_us = deletion.timestamp_us;
   }
   if (Extent(record) == extent) return std::optional<SweptKey>();

@@ -8,6 +8,15 @@ import subprocess
 import time
 
 
+def check_comes(f, text, action):
+    # It may take a while until the cluster has settled.
+    try:
+        f.with_retry(action, 60)
+        f.check(text, True)
+    except Exception as error:
+        f.check(text, False, repr(error))
+
+
 def folder(f, node):
     return f.TOP / "build/cluster" / f.FIRST / ("node%d" % node)
 
@@ -79,11 +88,7 @@ def wiped_seed(f):
         finally:
             one.shutdown()
 
-    try:
-        f.with_retry(ddl, 60)
-        f.check("with the leader killed too the cluster goes on", True)
-    except Exception as error:
-        f.check("with the leader killed too the cluster goes on", False, str(error))
+    check_comes(f, "with the leader killed too the cluster goes on", ddl)
     f.check("nobody ended", serving(f) == 3, f.up("--status").stdout)
     started = f.up("--start", str(leads))
     f.check("the leader comes back", started.returncode == 0, started.stdout + started.stderr)
@@ -96,11 +101,7 @@ def wiped_seed(f):
         finally:
             one.shutdown()
 
-    try:
-        f.with_retry(read_all, 60)
-        f.check("what was acknowledged is read at QUORUM", True)
-    except Exception as error:
-        f.check("what was acknowledged is read at QUORUM", False, repr(error))
+    check_comes(f, "what was acknowledged is read at QUORUM", read_all)
 
 
 def silent_seed(f):
