@@ -40,6 +40,37 @@ struct DataMutants {
   bool split_edge_twice = false;       // rule 12: a scan takes the last place of a tablet twice
   bool limits_at_replica = false;      // rule 13: a replica refuses a mutation of a full tablet
 
+  // Fences.
+  bool fence_at_enqueue = false;      // rule 8: a write is not asked again when it leaves the queue
+  bool drain_skipped = false;         // rule 8: an epoch is confirmed while older writes are on
+                                      // their way to the disk
+  bool parked_past_deadline = false;  // rule 8: what waited past its deadline is written
+  bool own_node_no_deadline = false;  // a write to the node's own store has no end
+  bool range_fenced_at_end = false;   // rule 8: a range is let in by its last place alone
+
+  // Power cuts.
+  bool behind_reads = false;        // rule 20: a replica that is behind answers reads
+  bool behind_is_source = false;    // rule 20: one that is behind is fetched from
+  bool behind_not_kept = false;     // rule 20: a second start forgets that it is behind
+  bool behind_from_one = false;     // rule 20: it fetches from one member only
+  bool no_second_pass = false;      // rule 20: what was under way at the cut is not fetched
+  bool marks_not_raised = false;    // rule 20: bucket marks begin where the disk has them
+  bool clean_mark_early = false;    // rule 20: the clean mark is written before the stores close
+  bool boot_id_ignored = false;     // rule 20: a start of the machine counts as one of the process
+  bool sync_record_early = false;   // rule 20: a sync record goes before what it covers is synced
+  bool writeback_unsynced = false;  // rule 20: what a read writes back counts before it is synced
+  bool fill_unsynced = false;       // rule 20: a new member is full before it is synced
+  bool repair_unsynced = false;     // rule 20: the horizon rises before what repair brought is
+  bool all_cut_alone = false;       // rule 20: after a cut of all, each answers from its own disk
+  bool feed_sequence_kept = false;  // rule 20: sequences go on where the disk has them
+  bool told_not_compared = false;   // rule 20: what peers were told is durable is not compared
+
+  // Stores that fail.
+  bool failed_store_live = false;   // a replica on a store that failed counts as live
+  bool damaged_is_source = false;   // a damaged store is streamed from
+  bool file_dropped_alone = false;  // a bad file goes without the rest of its range
+  bool scrub_off = false;           // nobody reads blocks that are not asked for
+
   // The store.
   bool put_below_mark = false;          // rule 14: Put although not newer than the bucket's mark
   bool put_over_tombstone = false;      // rule 14: Put although the bucket saw a row tombstone

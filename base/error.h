@@ -48,7 +48,11 @@ enum class ErrorCode : uint8_t {
   kConflict,     // a metadata command found another version than it expected
   kNotLeader,
   kLimit,
+  kRedate,         // deletions of the write are dated too long ago: the coordinator dates it anew
+  kClockOff,       // its server timestamp is further off than clocks may be
+  kReplicaBehind,  // a power cut took what we had: we answer no reads until we have fetched it
 };
+inline constexpr ErrorCode kErrorCodeLast = ErrorCode::kReplicaBehind;
 
 /// Extras of Unavailable, native protocol v5, section 9 (0x1000).
 struct UnavailableDetail {

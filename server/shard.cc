@@ -67,6 +67,12 @@ const char* error_label(ErrorCode code) {
       return "not_leader";
     case ErrorCode::kLimit:
       return "limit";
+    case ErrorCode::kRedate:
+      return "redate";
+    case ErrorCode::kClockOff:
+      return "clock_off";
+    case ErrorCode::kReplicaBehind:
+      return "replica_behind";
   }
   return "other";
 }

@@ -59,7 +59,7 @@ struct QueryMetrics {
     base::Counter errors;
   };
   Verb query, prepare, execute, batch;
-  static constexpr size_t kErrorCodes = static_cast<size_t>(ErrorCode::kLimit) + 1;
+  static constexpr size_t kErrorCodes = static_cast<size_t>(base::kErrorCodeLast) + 1;
   std::array<base::Counter, kErrorCodes> errors_of;  // by the number of the code; the last: others
   base::Counter prepared_evicted, unprepared;
   base::Counter charged;  // of answered requests, in parts of a request unit

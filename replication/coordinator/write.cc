@@ -262,10 +262,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     operation.overloaded |= code == ErrorCode::kOverloaded;
     operation.stale_schema |= code == ErrorCode::kStaleSchema;
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
-    operation.redate |= code == kRedate;
-    operation.clock |= code == kClockOff;
-    if (code != kRedate && code != kClockOff && code != ErrorCode::kStaleSchema &&
-        code != ErrorCode::kStaleEpoch && replica.host != rpc_.self()) {
+    operation.redate |= code == ErrorCode::kRedate;
+    operation.clock |= code == ErrorCode::kClockOff;
+    if (code != ErrorCode::kRedate && code != ErrorCode::kClockOff &&
+        code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
+        replica.host != rpc_.self()) {
       hints_.add(replica, part.mutation, now_us());
     }
     if (TETRAD_MUTANT(hints_count)) {
@@ -387,7 +388,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
           co_return Result<void>();
         }
         Error& error = call->answer.error();
-        again->redate = error.code == kRedate;
+        again->redate = error.code == ErrorCode::kRedate;
         if (error.code == ErrorCode::kStaleEpoch || again->redate) {
           again->mutations.push_back(std::move(call->own));
         } else if (error.code == ErrorCode::kOverloaded) {
@@ -453,7 +454,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
     if (operation->stale_epoch)
       co_return fail(ErrorCode::kStaleEpoch, "the replica set has changed");
-    co_return fail(kClockOff, "{}", kClockWords);
+    co_return fail(ErrorCode::kClockOff, "{}", kClockWords);
   }
   co_return std::unexpected(write_error(*operation, options));
 }
@@ -569,7 +570,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       mutations = std::move(again.mutations);
       continue;
     }
-    if ((code == kClockOff || code == kRedate) && !again.mutations.empty()) {
+    if ((code == ErrorCode::kClockOff || code == ErrorCode::kRedate) && !again.mutations.empty()) {
       if (reactor_.now_us() >= options.deadline.at_us)
         co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
       co_await base::sleep_for(reactor_, kRenewPauseUs);

@@ -18,12 +18,6 @@ namespace tetrad::replication {
 /// How far ahead of its own time a node follows that of another, and how far clocks may be apart.
 inline constexpr int64_t kClockSkewMaxUs = 10'000'000;
 
-/// What a replica answers to a write whose times do not fit: its deletions are dated too long ago,
-/// or its server timestamp is further off than clocks may be.
-/// Replicas answer a write with these codes for nothing else.
-inline constexpr auto kRedate = base::ErrorCode::kConflict;
-inline constexpr auto kClockOff = base::ErrorCode::kNotLeader;
-
 /// What a node thinks of its own clock.
 enum class ClockStanding : uint8_t {
   kSuspect,     // just started, or it may have jumped: the others are asked

@@ -261,7 +261,7 @@ void RepairRunner::on_begin(BytesView body, RpcNode::Reply reply) {
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
   if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) {
     const Error why = clock_.refusal();
-    return reply.error(Error(kClockOff, why.message));
+    return reply.error(Error(ErrorCode::kClockOff, why.message));
   }
   Bytes answer;
   base::ByteWriter(answer).i64(clock_.own_us(reactor_));

@@ -268,13 +268,14 @@ Result<void> ReplicaService::check_times(std::optional<int64_t> server_timestamp
   // No repair that this node has been asked for begins later than its own time.
   const int64_t oldest_us = own_us - slack_.clock_skew_us - slack_.longest_deadline_us;
   if (dated_us != 0 && dated_us < oldest_us && !TETRAD_MUTANT(redate_skipped))
-    return fail(kRedate, "what it deletes is dated {} ms ago", (own_us - dated_us) / 1000);
+    return fail(ErrorCode::kRedate, "what it deletes is dated {} ms ago",
+                (own_us - dated_us) / 1000);
   if (!server_timestamp_us || TETRAD_MUTANT(server_stamp_any)) return {};
   const int64_t low_us = own_us - clock_.skew_max_us() - slack_.longest_deadline_us;
   // A coordinator may be ahead by the bound, and has stamped above a mark that is within its own.
   const int64_t high_us = own_us + 2 * clock_.skew_max_us();
   if (*server_timestamp_us >= low_us && *server_timestamp_us <= high_us) return {};
-  return fail(kClockOff, "its timestamp is {} ms ahead of this node's time",
+  return fail(ErrorCode::kClockOff, "its timestamp is {} ms ahead of this node's time",
               (*server_timestamp_us - own_us) / 1000);
 }
 

@@ -70,7 +70,7 @@ void encode_error(const Error& error, Bytes& out) {
 }
 
 Error decode_error(BytesView body) {
-  if (body.empty() || static_cast<uint8_t>(body[0]) > static_cast<uint8_t>(ErrorCode::kLimit))
+  if (body.empty() || static_cast<uint8_t>(body[0]) > static_cast<uint8_t>(base::kErrorCodeLast))
     return Error(ErrorCode::kServerError, "an error reply that cannot be read");
   return Error(static_cast<ErrorCode>(body[0]), std::string(body.substr(1, kErrorTextBytesMax)));
 }

@@ -27,6 +27,8 @@ enum class Verb : uint8_t {
   kBorrowThroughput = 14,  // a slice of a bucket of request units
   kIdentify = 15,          // what are you, and what am I to you: also between strangers
   kRepairBegin = 16,       // to a store: from when on what a repair leaves is complete there
+  kRepairSync = 17,        // to a store: what the repair brought is on its disk
+  kRecent = 18,            // to a store: a page of what was written to it since a moment
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,
@@ -53,6 +55,7 @@ constexpr Lane lane_of(Verb verb, bool is_request) {
       return is_request ? Lane::kBulk : Lane::kControl;
     case Verb::kLoad:
     case Verb::kStreamRange:
+    case Verb::kRecent:
     case Verb::kRepairTree:
     case Verb::kRepairRange:
     case Verb::kHint:
