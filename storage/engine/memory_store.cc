@@ -104,11 +104,11 @@ class MemoryStore final : public Store {
     if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
   }
 
-  void apply(const Mutation& mutation, ApplyCallback done) override {
-    queue(mutation, std::move(done));
+  void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    queue(mutation, std::move(guard), std::move(done));
   }
-  void apply_merged(const Mutation& mutation, ApplyCallback done) override {
-    queue(mutation, std::move(done));
+  void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    queue(mutation, std::move(guard), std::move(done));
   }
 
   void read(ReadCommand command, base::Deadline, ReadCallback done) override {
@@ -228,6 +228,7 @@ class MemoryStore final : public Store {
  private:
   struct Waiting {
     Mutation mutation;
+    WritePass pass;
     ApplyCallback done;
   };
 
@@ -268,8 +269,11 @@ class MemoryStore final : public Store {
     return retired_.contains(incarnation.value);
   }
 
-  void queue(const Mutation& mutation, ApplyCallback done) {
+  /// It is written in this turn: no need to ask the guard again.
+  void queue(const Mutation& mutation, WriteGuard guard, ApplyCallback done) {
     if (closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+    if (auto refusal = refusal_of(guard, reactor_.now_us()))
+      return done(std::unexpected(std::move(*refusal)));
     if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
     if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
     if (queued_bytes_ > options_.write_queue_max_bytes)
@@ -278,7 +282,7 @@ class MemoryStore final : public Store {
     raise_mark(mutation);
     if (watches_.any()) note(mutation);
     queued_bytes_ += mutation.size_bytes();
-    waiting_.push_back({mutation, std::move(done)});
+    waiting_.push_back({mutation, std::move(guard.pass), std::move(done)});
     if (waiting_.size() > 1) return;
     reactor_.at_turn_end([this, alive = alive_] {
       if (*alive) commit();
@@ -373,7 +377,10 @@ class MemoryStore final : public Store {
       arm_sync();
     }
     queued_bytes_ = 0;
-    for (Waiting& waiting : std::exchange(waiting_, {})) waiting.done({});
+    for (Waiting& waiting : std::exchange(waiting_, {})) {
+      waiting.pass.give_back();
+      waiting.done({});
+    }
   }
 
   void arm_sync() {

@@ -106,11 +106,11 @@ class RocksStore final : public Store {
     if (state_.database != nullptr) state_.database->shut_out_jobs();
   }
 
-  void apply(const Mutation& mutation, ApplyCallback done) override {
-    add(mutation, true, std::move(done));
+  void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    add(mutation, true, std::move(guard), std::move(done));
   }
-  void apply_merged(const Mutation& mutation, ApplyCallback done) override {
-    add(mutation, false, std::move(done));
+  void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    add(mutation, false, std::move(guard), std::move(done));
   }
 
   void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override {
@@ -455,12 +455,16 @@ class RocksStore final : public Store {
       if (is_retired(job->command.incarnation))
         return end_sweep(job, retired_error(job->command.incarnation).error());
       if (turn_.failure() != nullptr) return end_sweep(job, *turn_.failure());
-      if (turn_.full()) {  // the same page again: its partition's watch goes on
-        const Error overloaded(ErrorCode::kOverloaded, "too many writes wait for the disk");
-        return job->goes_on ? job->done(std::unexpected(overloaded)) : end_sweep(job, overloaded);
-      }
+      if (turn_.full())
+        return put_off(job, Error(ErrorCode::kOverloaded, "too many writes wait for the disk"));
       settle_swept(job);
     });
+  }
+
+  /// The same page again: its partition's watch goes on.
+  void put_off(const SweepJobPtr& job, Error overloaded) {
+    if (!job->goes_on) return end_sweep(job, std::move(overloaded));
+    job->done(std::unexpected(std::move(overloaded)));
   }
 
   /// Nothing is on its way to RocksDB.
@@ -472,7 +476,6 @@ class RocksStore final : public Store {
         settle_page(job->swept, job->command, watches, job->watch, read_now, last_try);
     if (!cold) return end_sweep(job, cold.error());
     if (!cold->empty()) return warm_up(job, *cold);
-    turn_.replace(job->swept.changes);
     const bool uncovers = std::ranges::any_of(job->swept.changes, [](const SweptKey& change) {
       return change.uncovers_us != kNoTimestamp;
     });
@@ -482,10 +485,13 @@ class RocksStore final : public Store {
     if (!goes_on) watches.close(job->watch);
     page.next.watch = goes_on ? job->watch : 0;
     if (job->swept.changes.empty()) return job->done(std::move(page));
-    turn_.after_writes([this, alive = alive_, job] {
+    const auto done = [this, alive = alive_, job](Result<void> written) {
       if (!*alive || unusable()) return job->done(closed_error());
-      job->done(std::move(job->swept.page));
-    });
+      if (written) return job->done(std::move(job->swept.page));
+      if (written.error().code == ErrorCode::kOverloaded) return put_off(job, written.error());
+      end_sweep(job, written.error());
+    };
+    turn_.replace(job->swept.changes, done);
   }
 
   Result<void> read_values_now(ValuesNow& values) {
@@ -585,12 +591,16 @@ class RocksStore final : public Store {
     return contents;
   }
 
-  void add(const Mutation& mutation, bool may_put, ApplyCallback done) {
+  void add(const Mutation& mutation, bool may_put, WriteGuard guard, ApplyCallback done) {
     if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
     if (TETRAD_MUTANT(filter_raw_wall))
       state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
-    turn_.add(mutation, may_put, std::move(done));
+    if (!guard.may_write(reactor_.now_us())) [[unlikely]] {
+      if (auto refusal = refusal_of(guard, reactor_.now_us()))
+        return done(std::unexpected(std::move(*refusal)));
+    }
+    turn_.add(mutation, may_put, std::move(guard), std::move(done));
   }
 
   /// Runs `work` on a maintenance thread unless the store is closed before, then `done` on the

@@ -20,6 +20,7 @@
 #include "base/metrics.h"
 #include "base/reactor.h"
 #include "base/result.h"
+#include "storage/engine/write_guard.h"
 #include "storage/row/mutation.h"
 #include "storage/row/purge.h"
 #include "storage/row/read_command.h"
@@ -128,10 +129,21 @@ class Store {
   /// Errors: kOverloaded when the write queue is full, kIo when the disk is full, hangs or has
   /// failed (what was under way then may be stored or not), kStaleSchema when the incarnation is
   /// retired, kCorruption when a record does not decode. `done` then runs inside this call.
-  virtual void apply(const Mutation& mutation, ApplyCallback done) = 0;
+  ///
+  /// A write that has to wait is not done once the guard does not allow it: kStaleEpoch, or
+  /// kTimedOut, told at the deadline. It keeps its pass as long as it may still be done; kTimedOut
+  /// of a write that is on its way to the disk leaves open whether it is.
+  virtual void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) = 0;
   /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
   /// (rule 15).
-  virtual void apply_merged(const Mutation& mutation, ApplyCallback done) = 0;
+  virtual void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) = 0;
+  /// Whatever happens meanwhile.
+  void apply(const Mutation& mutation, ApplyCallback done) {
+    apply(mutation, WriteGuard(), std::move(done));
+  }
+  void apply_merged(const Mutation& mutation, ApplyCallback done) {
+    apply_merged(mutation, WriteGuard(), std::move(done));
+  }
 
   /// `done` may run inside this call (everything was in memory) or later (the I/O pool read it).
   /// Sees everything acknowledged before the call. A page without rows may be not exhausted.

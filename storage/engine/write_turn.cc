@@ -20,6 +20,7 @@ constexpr size_t kPacedBatchBytes = 256 << 10;
 constexpr int64_t kStoppedLookUs = 2'000, kIdleLookUs = 50'000;
 // After that long the disk hangs.
 constexpr int64_t kHungUs = 5'000'000, kHungLookUs = 1'000'000;
+constexpr int64_t kDeadlineLookUs = 10'000;
 
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -31,6 +32,36 @@ Bytes store_key(std::string_view what, TableIncarnation incarnation) {
   w.u32(incarnation.value);
   return key;
 }
+
+/// Copies the records of a batch but for some.
+class KeptRecords final : public rocksdb::WriteBatch::Handler {
+ public:
+  /// Ascending, disjoint [begin, end) of records that are left out.
+  using Gaps = std::vector<std::pair<uint32_t, uint32_t>>;
+  explicit KeptRecords(const Gaps& gaps) : gaps_(gaps) {}
+  rocksdb::Status PutCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& v) override {
+    return is_kept() ? kept.Put(key, v) : rocksdb::Status::OK();
+  }
+  rocksdb::Status DeleteCF(uint32_t, const rocksdb::Slice& key) override {
+    return is_kept() ? kept.Delete(key) : rocksdb::Status::OK();
+  }
+  rocksdb::Status MergeCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice& v) override {
+    return is_kept() ? kept.Merge(key, v) : rocksdb::Status::OK();
+  }
+
+  rocksdb::WriteBatch kept;
+
+ private:
+  bool is_kept() {
+    const uint32_t here = next_++;
+    while (gap_ < gaps_.size() && gaps_[gap_].second <= here) ++gap_;
+    return gap_ == gaps_.size() || here < gaps_[gap_].first;
+  }
+
+  const Gaps& gaps_;
+  size_t gap_ = 0;
+  uint32_t next_ = 0;
+};
 
 /// No clustering key twice: then a Put and a Merge of one mutation never meet.
 bool strictly_ascending(const std::vector<RowChange>& rows) {
@@ -78,13 +109,29 @@ class PendingValues final : public rocksdb::WriteBatch::Handler {
 Bytes retired_key(TableIncarnation incarnation) { return store_key("retired", incarnation); }
 Bytes schema_version_key(TableIncarnation incarnation) { return store_key("schema", incarnation); }
 
+/// The part of a batch that is one mutation's or one sweep's, in the order of its records; or one
+/// who waits for the batch, without records. Records between spans are the store's own.
+struct WriteTurn::Span {
+  Store::ApplyCallback done;  // null: it was answered
+  WriteGuard guard;
+  uint32_t begin = 0, end = 0;  // records
+  bool is_sweep = false;        // made of what was in the batch before it
+};
+
 struct WriteTurn::Batch {
   rocksdb::WriteBatch writes;
-  std::vector<Store::ApplyCallback> done;
+  std::vector<Span> spans;
   uint64_t last_number = 0;  // of its mutations
+  /// No span that is to be answered has an earlier one.
+  base::MonotonicUs earliest_deadline_us = WriteGuard::kNever;
+  bool waited = false;  // beyond the turn of its mutations
 
   uint64_t bytes() const { return writes.GetDataSize(); }
-  bool empty() const { return writes.Count() == 0 && done.empty(); }
+  bool empty() const { return writes.Count() == 0 && spans.empty(); }
+  void add_span(Store::ApplyCallback done, WriteGuard guard, uint32_t begin, bool is_sweep) {
+    earliest_deadline_us = std::min(earliest_deadline_us, guard.deadline_us);
+    spans.push_back({std::move(done), std::move(guard), begin, writes.Count(), is_sweep});
+  }
 };
 
 /// A batch on its way through the commit thread.
@@ -114,6 +161,8 @@ WriteTurn::~WriteTurn() {
   if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
   if (pace_timer_ != 0) reactor_.cancel(pace_timer_);
   if (hung_timer_ != 0) reactor_.cancel(hung_timer_);
+  if (deadline_timer_ != 0) reactor_.cancel(deadline_timer_);
+  if (in_flight_ != nullptr) in_flight_->batch->spans.clear();  // passes go back on this thread
 }
 
 // Every record is decoded once before anything is added, so that a mutation is taken whole or not
@@ -146,7 +195,8 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   return all;
 }
 
-void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback done) {
+void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
+                    Store::ApplyCallback done) {
   if (refusal_) return done(std::unexpected(*refusal_));
   if (full())
     return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
@@ -169,6 +219,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
     base::ByteWriter(version).u64(table.schema_version);
     writes.Put(schema_version_key(mutation.incarnation), version);
   }
+  const uint32_t begin = writes.Count();
   table.dead += facts->dead;
   const uint16_t bucket = bucket_of(mutation.incarnation, mutation.position);
   // A row of an older schema version may lack a column that is stored already.
@@ -226,7 +277,7 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, Store::ApplyCallback
     table.marks.raise(bucket, facts->latest_us, tables_.budget());
   if (facts->has_deletion)
     table.marks.see(bucket, TableMarks::Seen::kRowTombstones, tables_.budget());
-  current_->done.push_back(std::move(done));
+  current_->add_span(std::move(done), std::move(guard), begin, false);
   begin_turn();
 }
 
@@ -246,8 +297,9 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
   if (any) begin_turn();
 }
 
-void WriteTurn::replace(const std::vector<SweptKey>& keys) {
+void WriteTurn::replace(const std::vector<SweptKey>& keys, Store::ApplyCallback done) {
   TETRAD_ASSERT(!refusal_ && parked_.empty() && in_flight_ == nullptr);
+  const uint32_t begin = current_->writes.Count();
   for (const SweptKey& swept : keys) {
     const auto place = decode_storage_key(swept.key);
     TETRAD_ASSERT(place.has_value());
@@ -260,7 +312,8 @@ void WriteTurn::replace(const std::vector<SweptKey>& keys) {
     current_->last_number = last_number_[bucket_of(place->incarnation, place->position)] =
         next_number_++;
   }
-  if (!keys.empty()) begin_turn();
+  current_->add_span(std::move(done), {}, begin, true);
+  begin_turn();
 }
 
 bool WriteTurn::full() const {
@@ -304,7 +357,8 @@ void WriteTurn::add_retired(TableIncarnation incarnation) {
 
 void WriteTurn::after_writes(base::Callback then) {
   if (refusal_) return reactor_.post(std::move(then));
-  current_->done.push_back([then = std::move(then)](const Result<void>&) mutable { then(); });
+  current_->add_span([then = std::move(then)](const Result<void>&) mutable { then(); }, {},
+                     current_->writes.Count(), false);
   begin_turn();
 }
 
@@ -357,6 +411,7 @@ void WriteTurn::write_paced() {
   }
   if (refusal_ || in_flight_ != nullptr) return;
   const bool waits = !parked_.empty() || !current_->empty();
+  if (waits) watch_deadlines();
   if (pace_timer_ != 0) {
     if (!std::exchange(idle_, false) || !waits) return;
     reactor_.cancel(std::exchange(pace_timer_, 0));
@@ -386,8 +441,10 @@ void WriteTurn::write_paced() {
     parked_.pop_front();
     queued_bytes_ -= next->bytes();
   }
+  std::vector<Refused> refused = cut(*next);
   pace_.wrote(next->bytes(), now_us);
   hand_over(std::move(next), false);
+  answer(std::move(refused));
 }
 
 void WriteTurn::look_later(base::MonotonicUs at_us) {
@@ -435,8 +492,17 @@ void WriteTurn::start_sync() {
 // ---- by the commit thread ----
 
 void WriteTurn::write_group() {
-  if (in_flight_ != nullptr || current_->empty()) return;  // what came meanwhile goes next
-  hand_over(std::exchange(current_, std::make_unique<Batch>()), true);
+  if (current_->empty()) return;
+  watch_deadlines();
+  if (in_flight_ != nullptr) {  // what came meanwhile goes next
+    current_->waited = true;
+    return;
+  }
+  std::unique_ptr<Batch> next = std::exchange(current_, std::make_unique<Batch>());
+  std::vector<Refused> refused;
+  if (next->waited) refused = cut(*next);
+  hand_over(std::move(next), true);
+  answer(std::move(refused));
 }
 
 void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
@@ -484,6 +550,79 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
   job->sync ? write_group() : write_paced();
 }
 
+// ---- what had to wait ----
+
+// What a sweep does it does to the values of its keys with what came before it in the batch: if any
+// of that goes, so does the sweep, whose page is asked for again.
+std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
+  std::vector<Refused> refused;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  const auto may_stay = [now_us](const Span& span) { return span.guard.may_write(now_us); };
+  if (std::ranges::all_of(batch.spans, may_stay)) return refused;
+  KeptRecords::Gaps gaps;
+  std::vector<Span> kept;
+  uint32_t removed = 0;
+  for (Span& span : batch.spans) {
+    std::optional<Error> error = refusal_of(span.guard, now_us);
+    if (!error && span.is_sweep && removed != 0)
+      error.emplace(ErrorCode::kOverloaded, "writes that it has seen were given up");
+    if (error) {
+      if (span.begin < span.end) gaps.emplace_back(span.begin, span.end);
+      removed += span.end - span.begin;
+      if (span.done) refused.push_back({std::move(span.done), std::move(*error)});
+    } else {
+      span.begin -= removed;
+      span.end -= removed;
+      kept.push_back(std::move(span));
+    }
+  }
+  batch.spans = std::move(kept);
+  if (gaps.empty()) return refused;
+  KeptRecords records(gaps);
+  const uint32_t count_before = batch.writes.Count();
+  const rocksdb::Status status = batch.writes.Iterate(&records);
+  TETRAD_ASSERT(status.ok());  // it is our own batch
+  batch.writes = std::move(records.kept);
+  TETRAD_ASSERT(batch.writes.Count() + removed == count_before);
+  return refused;
+}
+
+void WriteTurn::answer(std::vector<Refused> refused) {
+  for (Refused& write : refused) write.done(std::unexpected(std::move(write.error)));
+}
+
+void WriteTurn::watch_deadlines() {
+  if (deadline_timer_ != 0) return;
+  deadline_timer_ = reactor_.call_at(reactor_.now_us() + kDeadlineLookUs, [this] {
+    deadline_timer_ = 0;
+    answer_late();
+  });
+}
+
+void WriteTurn::answer_late() {
+  std::vector<Refused> late;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  const auto look_at_batch = [&](Batch& batch) {
+    if (batch.earliest_deadline_us > now_us) return;
+    batch.earliest_deadline_us = WriteGuard::kNever;
+    for (Span& span : batch.spans) {
+      const base::MonotonicUs deadline_us = span.guard.deadline_us;
+      if (!span.done) continue;
+      if (deadline_us > now_us) {
+        batch.earliest_deadline_us = std::min(batch.earliest_deadline_us, deadline_us);
+        continue;
+      }
+      late.push_back({std::exchange(span.done, nullptr),
+                      Error(ErrorCode::kTimedOut, "the store did not take the write in time")});
+    }
+  };
+  for (const auto& batch : parked_) look_at_batch(*batch);
+  if (in_flight_ != nullptr) look_at_batch(*in_flight_->batch);
+  look_at_batch(*current_);
+  if (!parked_.empty() || in_flight_ != nullptr || !current_->empty()) watch_deadlines();
+  answer(std::move(late));
+}
+
 // ---- the end ----
 
 WriteTurn::Figures WriteTurn::figures() const {
@@ -494,9 +633,12 @@ WriteTurn::Figures WriteTurn::figures() const {
 }
 
 void WriteTurn::complete(Batch& batch, const Result<void>& result) {
-  std::vector<Store::ApplyCallback> done = std::move(batch.done);
-  batch.done.clear();
-  for (Store::ApplyCallback& callback : done) callback(result);
+  std::vector<Span> spans = std::move(batch.spans);
+  batch.spans.clear();
+  for (Span& span : spans) {
+    span.guard.pass.give_back();
+    if (span.done) span.done(result);  // else it was answered at its deadline
+  }
 }
 
 void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
@@ -539,7 +681,7 @@ void WriteTurn::look_at_commit_thread() {
 }
 
 Result<void> WriteTurn::finish() {
-  for (base::Reactor::TimerId* timer : {&sync_timer_, &pace_timer_, &hung_timer_})
+  for (base::Reactor::TimerId* timer : {&sync_timer_, &pace_timer_, &hung_timer_, &deadline_timer_})
     if (*timer != 0) reactor_.cancel(std::exchange(*timer, 0));
   std::deque<std::unique_ptr<Batch>> waiting = std::exchange(parked_, {});
   Result<void> outcome;
@@ -557,6 +699,7 @@ Result<void> WriteTurn::finish() {
   waiting.push_back(std::exchange(current_, std::make_unique<Batch>()));
   for (const auto& batch : waiting) {
     if (batch->empty()) continue;
+    answer(cut(*batch));
     if (outcome) {
       rocksdb::WriteOptions write;
       write.sync = options_.sync == CommitLogSync::kGroup;

@@ -7,6 +7,9 @@
 // synced by the commit thread every sync period while there is something to sync. Group: the commit
 // thread writes and syncs; what is applied meanwhile becomes the next batch.
 //
+// What had to wait is cut out of its batch, before that goes to RocksDB, where its guard does not
+// allow it any more (write_guard.h), and is answered at its deadline wherever it is.
+//
 // What a disk in trouble does to writes is decided in store_health.cc: refused for a while, or for
 // good after the first failure of a sync (fsyncgate).
 #pragma once
@@ -52,8 +55,8 @@ class WriteTurn {
   WriteTurn(const WriteTurn&) = delete;
   WriteTurn& operator=(const WriteTurn&) = delete;
 
-  /// `may_put`: rule 14 may be used.
-  void add(const Mutation& mutation, bool may_put, Store::ApplyCallback done);
+  /// `may_put`: rule 14 may be used. The guard allows it now.
+  void add(const Mutation& mutation, bool may_put, WriteGuard guard, Store::ApplyCallback done);
   /// Everything written so far has a lower number.
   uint64_t written_through() const { return written_through_; }
   /// Puts values that a read has joined, of what was written up to `seen`; not where a write came
@@ -62,8 +65,9 @@ class WriteTurn {
   /// The newest mutation of a bucket, as written_through() numbers them.
   uint64_t last_number(uint16_t bucket) const { return last_number_[bucket]; }
   /// Puts and erases what a sweep has found and settle_page() has left, inside when_settled(). A
-  /// write itself: what was read before it is not put back.
-  void replace(const std::vector<SweptKey>& keys);
+  /// write itself: what was read before it is not put back. `done` as of a mutation; kOverloaded:
+  /// what it has seen was given up, so it was, too.
+  void replace(const std::vector<SweptKey>& keys, Store::ApplyCallback done);
   SweepWatches& watches() { return watches_; }
   DeadRuns& dead_runs() { return dead_runs_; }
   /// Runs `then`, perhaps at once, when everything added so far is in RocksDB.
@@ -101,6 +105,7 @@ class WriteTurn {
   Figures figures() const;
 
  private:
+  struct Span;
   struct Batch;
   struct Job;
   void begin_turn();
@@ -113,6 +118,16 @@ class WriteTurn {
   void write_group();
   void hand_over(std::unique_ptr<Batch> batch, bool sync);
   void written_elsewhere(const std::shared_ptr<Job>& job);
+  struct Refused {
+    Store::ApplyCallback done;
+    Error error;
+  };
+  /// Takes out of a batch what may not be written any more.
+  std::vector<Refused> cut(Batch& batch);
+  static void answer(std::vector<Refused> refused);
+  /// While writes wait: those past their deadline are answered, whatever comes of them.
+  void watch_deadlines();
+  void answer_late();
   void arm_sync();
   void start_sync();
   static void complete(Batch& batch, const Result<void>& result);
@@ -153,7 +168,7 @@ class WriteTurn {
   std::optional<Error> refusal_;
   Trouble trouble_;
   bool hung_ = false;
-  base::Reactor::TimerId hung_timer_ = 0;
+  base::Reactor::TimerId hung_timer_ = 0, deadline_timer_ = 0;
   std::optional<base::MonotonicUs> job_since_us_, sync_since_us_;  // with the commit thread
   Figures figures_;
 

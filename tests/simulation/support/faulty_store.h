@@ -24,11 +24,13 @@ class FaultyStore final : public storage::Store {
   /// Without the faults.
   storage::Store& inner() { return *inner_; }
 
-  void apply(const storage::Mutation& mutation, ApplyCallback done) override {
-    write(mutation, false, std::move(done));
+  void apply(const storage::Mutation& mutation, storage::WriteGuard guard,
+             ApplyCallback done) override {
+    write(mutation, false, std::move(guard), std::move(done));
   }
-  void apply_merged(const storage::Mutation& mutation, ApplyCallback done) override {
-    write(mutation, true, std::move(done));
+  void apply_merged(const storage::Mutation& mutation, storage::WriteGuard guard,
+                    ApplyCallback done) override {
+    write(mutation, true, std::move(guard), std::move(done));
   }
 
   void read(storage::ReadCommand command, base::Deadline deadline, ReadCallback done) override {
@@ -114,8 +116,10 @@ class FaultyStore final : public storage::Store {
   struct Parked {
     storage::Mutation mutation;
     bool merged;
-    base::MonotonicUs not_before_us;  // that long it is on its way to the disk
-    ApplyCallback done;
+    bool is_on_its_way;               // to the disk
+    base::MonotonicUs not_before_us;  // then it is there
+    storage::WriteGuard guard;
+    ApplyCallback done;  // null: it was told at its deadline
   };
   struct Held {
     base::MonotonicUs not_before_us;
@@ -140,7 +144,8 @@ class FaultyStore final : public storage::Store {
     look_later();
   }
 
-  void write(const storage::Mutation& mutation, bool merged, ApplyCallback done) {
+  void write(const storage::Mutation& mutation, bool merged, storage::WriteGuard guard,
+             ApplyCallback done) {
     if (faults_.refusal) {
       ++faults_.figures.failed;
       return done(std::unexpected(*faults_.refusal));
@@ -151,16 +156,22 @@ class FaultyStore final : public storage::Store {
         done(std::unexpected(std::move(error)));
       };
     }
-    Parked parked{mutation, merged, 0, std::move(done)};
-    if (faults_.sync_us != 0) parked.not_before_us = reactor_.now_us() + faults_.sync_us;
-    if (!faults_.holds_writes() && parked_.empty() && parked.not_before_us == 0)
-      return hand_over(parked);
+    Parked parked{mutation, merged, false, 0, std::move(guard), std::move(done)};
+    const bool waits = faults_.holds_writes() || !parked_.empty();
+    if (!waits && faults_.sync_us == 0) return hand_over(parked);
+    if (faults_.sync_us != 0 && !faults_.holds_writes()) {
+      if (auto refusal = storage::refusal_of(parked.guard, reactor_.now_us()))
+        return parked.done(std::unexpected(std::move(*refusal)));
+      parked.is_on_its_way = true;
+      parked.not_before_us = reactor_.now_us() + faults_.sync_us;
+    }
     ++faults_.figures.parked;
     parked_.push_back(std::move(parked));
     look_later();
   }
   void hand_over(Parked& parked) {
     ApplyCallback done = std::move(parked.done);
+    if (!done) done = [](const Result<void>&) {};  // it was told at its deadline
     if (faults_.ack_late_us != 0) {
       done = [this, alive = alive_, done = std::move(done)](Result<void> result) mutable {
         if (!*alive) return;
@@ -170,8 +181,23 @@ class FaultyStore final : public storage::Store {
                          });
       };
     }
-    parked.merged ? inner_->apply_merged(parked.mutation, std::move(done))
-                  : inner_->apply(parked.mutation, std::move(done));
+    storage::WriteGuard guard = std::move(parked.guard);
+    if (parked.is_on_its_way) {  // nobody asks any more, but it has not ended yet
+      guard.deadline_us = storage::WriteGuard::kNever;
+      done = [pass = std::exchange(guard.pass, {}),
+              done = std::move(done)](Result<void> result) mutable { done(std::move(result)); };
+    }
+    parked.merged ? inner_->apply_merged(parked.mutation, std::move(guard), std::move(done))
+                  : inner_->apply(parked.mutation, std::move(guard), std::move(done));
+  }
+  /// They stay where they are.
+  void answer_late() {
+    std::vector<ApplyCallback> late;
+    for (Parked& parked : parked_)
+      if (parked.done && parked.guard.deadline_us <= reactor_.now_us())
+        late.push_back(std::exchange(parked.done, nullptr));
+    for (ApplyCallback& done : late)
+      done(fail(ErrorCode::kTimedOut, "the store did not take the write in time"));
   }
 
   void look_later() {
@@ -183,6 +209,8 @@ class FaultyStore final : public storage::Store {
   }
   void look() {
     const std::shared_ptr<bool> alive = alive_;
+    answer_late();
+    if (!*alive) return;
     while (!parked_.empty() && !faults_.holds_writes() &&
            parked_.front().not_before_us <= reactor_.now_us()) {
       Parked parked = std::move(parked_.front());

@@ -66,7 +66,7 @@ struct PaceRig {
   void add(int number, size_t bytes) {
     turn->add(
         row_mutation(number, "p" + std::to_string(number), "a", inserted(1, Bytes(bytes, 'x'))),
-        true, [this](const Result<void>& r) { r ? ++written : ++refused; });
+        true, {}, [this](const Result<void>& r) { r ? ++written : ++refused; });
   }
   /// RocksDB's time is the machine's.
   bool comes(const std::function<bool()>& condition) {
@@ -128,6 +128,44 @@ TEST_CASE("a database that takes nothing answers overloaded after a while, and g
   REQUIRE(t.comes([&] { return !t.turn->behind(); }));
   t.add(4, 100);
   REQUIRE(t.comes([&] { return t.written == 3; }));
+}
+
+TEST_CASE("a sweep goes with the writes that it has seen, and with no other") {
+  const auto swept_after = [](bool seen_is_late) {
+    PaceRig t;
+    for (int i = 0; i < 4; ++i) t.make_file();
+    const base::MonotonicUs soon_us = t.reactor.now_us() + 50'000;
+    std::optional<Result<void>> swept, late;
+    const auto add = [&](int number, base::MonotonicUs deadline_us) {
+      t.turn->add(row_mutation(number, "p" + std::to_string(number), "a", inserted(1, "v")), true,
+                  {WritePass(), deadline_us}, [&](Result<void> r) { late = std::move(r); });
+    };
+    if (seen_is_late) add(1, soon_us);
+    Bytes key;
+    append_storage_key(key, kTable, position_of(9), "p9", KeyKind::kRow, "a");
+    t.turn->when_settled([&] {
+      t.turn->replace({SweptKey{.key = key, .value = inserted(1, "swept")}},
+                      [&](Result<void> r) { swept = std::move(r); });
+    });
+    if (!seen_is_late) add(2, soon_us);
+    t.add(3, 100);
+    t.reactor.run_until([] { return false; }, 100'000);
+    CHECK((late && !*late && late->error().code == ErrorCode::kTimedOut));
+    CHECK_FALSE(swept.has_value());
+    t.gate->open();
+    REQUIRE(t.comes([&] { return t.written == 1 && swept.has_value(); }));
+    std::string stored;
+    const std::unique_ptr<rocksdb::Iterator> it(t.database->db().NewIterator({}));
+    for (it->SeekToFirst(); it->Valid(); it->Next())
+      if (const auto place = decode_storage_key({it->key().data(), it->key().size()}))
+        if (place->incarnation == kTable) stored += Bytes(place->partition_key) + " ";
+    return (*swept                                          ? "done: "
+            : swept->error().code == ErrorCode::kOverloaded ? "again: "
+                                                            : "?") +
+           stored;
+  };
+  CHECK(swept_after(true) == "again: p3 ");
+  CHECK(swept_after(false) == "done: p3 p9 ");
 }
 
 TEST_CASE("the pace: what went is paid for before the next") {
