@@ -80,6 +80,8 @@ void SequenceTrail::give(base::MonotonicUs now_us, ChangeSequence last) {
     base_ = steps_.front().last;
     steps_.pop_front();
   }
+  TETRAD_ASSERT(steps_.empty() ||
+                (steps_.back().last <= last && steps_.back().newest_us <= now_us));
   if (steps_.empty() || now_us - steps_.back().begun_us >= step_us_)
     steps_.push_back({now_us, now_us, last});
   steps_.back().newest_us = now_us;
@@ -215,6 +217,7 @@ Task<void> ChangeLogs::open(LogPtr log) {
   if (log->is_gone) co_return;
   log->last = std::max(log->last, log->reach == 0 ? 0 : log->reach - 1);
   if (TETRAD_MUTANT(change_sequence_restarts)) log->last = 0;
+  TETRAD_ASSERT(!log->is_open);
   log->written = log->last;
   log->settling.begin(log->last);
   log->ending.begin(log->last);
@@ -297,6 +300,7 @@ ChangeSequence ChangeLogs::next_sequence(Log& log, size_t count) {
   ChangeSequence first = std::max(log.last + 1, now_us);
   if (TETRAD_MUTANT(change_sequence_restarts)) first = log.last + 1;
   if (slice_of(first) != slice_of(first + count - 1)) first = slice_start(slice_of(first) + 1);
+  TETRAD_ASSERT(count > 0 && first > log.last);
   log.last = first + count - 1;
   log.settling.give(reactor_.now_us(), log.last);
   log.ending.give(reactor_.now_us(), log.last);

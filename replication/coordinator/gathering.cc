@@ -3,6 +3,7 @@
 // answered.
 #include "replication/coordinator/gathering.h"
 
+#include "base/assert.h"
 #include "replication/consistency.h"
 
 namespace tetrad::replication {
@@ -39,6 +40,7 @@ struct CoordinatorImpl::PartReadCall final : ReadCall {
 
 void CoordinatorImpl::ask(const std::shared_ptr<Gathering>& gathering, bool as_digest) {
   Gathering& g = *gathering;
+  TETRAD_ASSERT(g.next < g.candidates.size());
   const StoreAddress replica = g.candidates[g.next++];
   const bool digest = as_digest && !replicas_.is_local(replica);  // here the data is as cheap
   ++g.asked;
@@ -123,6 +125,7 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
   if (now.trace != nullptr)
     now.trace->add(fmt::format("Read failed at {}: {}", place_text(replica), error.message));
   ++now.failed;
+  TETRAD_ASSERT(now.failed <= now.asked);
   now.failed_replicas.push_back(replica);
   if (!digest) ++now.data_failed;
   now.timed_out |= error.code == ErrorCode::kTimedOut;
@@ -143,6 +146,7 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
 }
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
+  TETRAD_ASSERT(gathering.replies() + gathering.failed <= gathering.asked);
   if (gathering.complete()) gathering.finish(true);
 }
 

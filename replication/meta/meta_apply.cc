@@ -111,6 +111,7 @@ void give_incarnations(MetaState& state, TableInfo& table, bool change_log) {
   table.change_log.reset();
   if (change_log) table.change_log = TableIncarnation{state.next_incarnation++};
   table.incarnation = TableIncarnation{state.next_incarnation++};
+  TETRAD_ASSERT(!state.by_incarnation.contains(table.incarnation));
 }
 
 void retire_change_log(MetaState& state, const TableInfo& table) {
@@ -260,6 +261,7 @@ Result<void> enter_stage(Tablet& tablet, const ChangeTabletStage& body) {
              !TETRAD_MUTANT(stage_skipped)) {
     return fail(ErrorCode::kInvalid, "stage {} does not follow stage {}", to, from);
   }
+  TETRAD_ASSERT((body.next == TabletStage::kNormal) == tablet.new_replicas.empty());
   tablet.stage = body.next;
   tablet.epoch = SetEpoch{tablet.epoch.value + 1};
   return {};
@@ -331,6 +333,7 @@ void remember(MetaState& state, const Uuid& command_id, MetaIndex index,
   }
   if (state.recent_outcomes.size() >= kOutcomesKept)
     state.recent_outcomes.erase(state.recent_outcomes.begin());
+  TETRAD_ASSERT(state.recent_outcomes.size() < kOutcomesKept);
   state.recent_outcomes.push_back(std::move(entry));
 }
 
@@ -357,6 +360,11 @@ MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
   }
   // A refused command may have changed the copy half-way.
   if (!outcome) changed = std::make_shared<MetaState>(*before);
+  // Numbers are given once and formats never fall, or what was written could be taken for another.
+  TETRAD_ASSERT(changed->next_incarnation >= before->next_incarnation);
+  TETRAD_ASSERT(changed->next_tablet_id >= before->next_tablet_id);
+  TETRAD_ASSERT(changed->schema_version.value >= before->schema_version.value);
+  TETRAD_ASSERT(changed->by_incarnation.size() == changed->tables.size());
   changed->applied = index;
   remember(*changed, command.id, index, outcome);
   return {std::move(changed), std::move(outcome)};

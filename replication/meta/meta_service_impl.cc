@@ -6,6 +6,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -192,6 +193,7 @@ Result<void> MetaServiceImpl::on_install(BytesView image) {
 }
 
 void MetaServiceImpl::publish(MetaSnapshot now) {
+  TETRAD_ASSERT(now != nullptr && now->applied >= state_->applied);
   const MetaSnapshot before = std::exchange(state_, std::move(now));
   for (const auto& [host, node] : state_->nodes) {
     if (host == self()) continue;
@@ -363,6 +365,7 @@ Task<void> MetaServiceImpl::run_forget(ForgetRetired command) {
   // Refused or lost: the next look repeats it.
   Result<MetaIndex> done = co_await propose(std::move(body), deadline);
   (void)done;
+  TETRAD_ASSERT(forgetting_);
   forgetting_ = false;
 }
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "replication/meta/meta_command.h"
 
@@ -96,6 +97,7 @@ void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t
   for (const partitioner::Tablet& tablet : table.tablets.tablets()) {
     for (const StoreAddress& member : tablet.replicas) {
       const auto entry = load.try_emplace(member, 0).first;
+      TETRAD_ASSERT(each > 0 || entry->second > 0);
       entry->second += static_cast<uint64_t>(each);
       if (entry->second == 0) load.erase(entry);
     }
@@ -104,6 +106,7 @@ void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t
 
 void count_table(const TableInfo& table, MetaState& state, int64_t each) {
   count_members(table, state.load, each);
+  TETRAD_ASSERT(each > 0 || !table.throughput.is_limited() || state.limited_tables > 0);
   if (table.throughput.is_limited()) state.limited_tables += static_cast<uint64_t>(each);
 }
 
@@ -128,8 +131,8 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
     TETRAD_TRY(const uint8_t code, in.read_u8());
     outcome.failed = failed != 0;
     // A code that a later program wrote is told as a plain error.
-    outcome.code = code > static_cast<uint8_t>(ErrorCode::kLimit) ? ErrorCode::kServerError
-                                                                  : static_cast<ErrorCode>(code);
+    outcome.code = code > static_cast<uint8_t>(base::kErrorCodeLast) ? ErrorCode::kServerError
+                                                                     : static_cast<ErrorCode>(code);
     TETRAD_TRY(outcome.message, read_string(in));
     state.recent_outcomes.push_back(std::move(outcome));
   }
@@ -180,6 +183,7 @@ void MetaState::find_format() {
 void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
   erase_table(table->id);
   count_table(*table, *this, 1);
+  TETRAD_ASSERT(!by_incarnation.contains(table->incarnation));
   by_incarnation.put(table->incarnation, table);
   const TableId id = table->id;
   tables.put(id, std::move(table));

@@ -8,6 +8,33 @@
 
 namespace tetrad::replication {
 
+/// What is true between any two events, whoever sent them.
+void RaftCore::check_invariants() const {
+  TETRAD_ASSERT(log_.base_index() <= log_.snapshot().index);
+  TETRAD_ASSERT(log_.snapshot().index <= commit_);
+  TETRAD_ASSERT(applied_ <= commit_);
+  TETRAD_ASSERT(commit_ <= log_.last_index());
+  TETRAD_ASSERT(log_.configuration_index() <= log_.last_index());
+  TETRAD_ASSERT(log_.last_term() <= term_);
+  TETRAD_ASSERT(emitted_ <= log_.last_index());
+  TETRAD_ASSERT(stable_ <= log_.last_index());
+  TETRAD_ASSERT(stable_term_ <= emitted_term_);
+  TETRAD_ASSERT(emitted_term_ <= term_);
+  TETRAD_ASSERT(outstanding_.empty() || outstanding_.back().sequence < next_sequence_);
+  TETRAD_ASSERT(held_.empty() || held_.back().sequence <= next_sequence_);
+  TETRAD_ASSERT((role_ == RaftRole::kLeader) == (leader_ == options_.self));
+  if (role_ == RaftRole::kLeader) {
+    TETRAD_ASSERT(!pending_snapshot_);
+    TETRAD_ASSERT(!progress_.contains(options_.self));
+    return;
+  }
+  TETRAD_ASSERT(progress_.empty());
+  TETRAD_ASSERT(reads_.empty() && early_reads_.empty());
+  TETRAD_ASSERT(!transferee_);
+  TETRAD_ASSERT(role_ == RaftRole::kFollower || !leader_);
+  TETRAD_ASSERT(role_ != RaftRole::kCandidate || vote_ == options_.self);
+}
+
 RaftMessage RaftCore::make_message(RaftServerId to, RaftMessageBody body) const {
   return {options_.cluster_id, options_.group_id, options_.self, to, term_, std::move(body)};
 }
@@ -68,6 +95,7 @@ void RaftCore::persisted(uint64_t sequence) {
   TETRAD_ASSERT(sequence < next_sequence_);
   while (!outstanding_.empty() && outstanding_.front().sequence <= sequence) {
     const OutstandingPersist& write = outstanding_.front();
+    TETRAD_ASSERT(write.term >= stable_term_);
     stable_term_ = write.term;
     stable_vote_ = write.vote;
     stable_ = std::max(stable_, write.last_index);
@@ -88,6 +116,7 @@ bool RaftCore::has_actions() const {
 }
 
 RaftActions RaftCore::take_actions() {
+  check_invariants();
   RaftActions actions;
   if (role_ == RaftRole::kLeader) {
     if (append_wanted_) send_appends();
@@ -108,6 +137,7 @@ RaftActions RaftCore::take_actions() {
   actions.snapshots.swap(snapshot_sends_);
   if (applicable() > applied_) {
     actions.committed = log_.copy(applied_ + 1, applicable(), options_.apply_bytes_max);
+    TETRAD_ASSERT(!actions.committed.empty());
     applied_ += actions.committed.size();
   }
   actions.reads.swap(read_states_);

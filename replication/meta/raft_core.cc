@@ -185,6 +185,7 @@ void RaftCore::tally_votes() {
 
 void RaftCore::become_leader() {
   TETRAD_ASSERT(role_ == RaftRole::kCandidate);
+  TETRAD_ASSERT(vote_ == options_.self);
   role_ = RaftRole::kLeader;
   leader_ = options_.self;
   election_elapsed_ = 0;
@@ -531,6 +532,7 @@ Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
 }
 
 void RaftCore::truncate_from(RaftIndex index) {
+  TETRAD_ASSERT(role_ != RaftRole::kLeader);
   log_.truncate_from(index, TETRAD_RAFT_MUTANT(options_, kKeepTruncatedMembers));
   if (index <= emitted_) {
     pending_truncate_ = pending_truncate_ ? std::min(*pending_truncate_, index) : index;

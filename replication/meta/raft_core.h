@@ -285,6 +285,7 @@ class RaftCore {
   RaftMessage make_message(RaftServerId to, RaftMessageBody body) const;
   void send(RaftServerId to, RaftMessageBody body);
   void send_when_persisted(RaftServerId to, RaftMessageBody body);
+  void check_invariants() const;
   bool must_persist() const;
   bool may_persist() const;
   RaftPersist make_persist();

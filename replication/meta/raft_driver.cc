@@ -264,21 +264,27 @@ void RaftDriver::write(RaftPersist persist) {
   if (persist.truncate_from) {
     erase(*persist.truncate_from, last_stored_);
     last_stored_ = std::min(last_stored_, *persist.truncate_from - 1);
+    TETRAD_ASSERT(*persist.truncate_from > applied_);
   }
   for (const RaftEntry& entry : persist.entries) {
     Bytes value;
     base::ByteWriter writer(value);
     encode(entry, writer);
+    TETRAD_ASSERT(entry.index == last_stored_ + 1);
     batch.push_back({entry_key(entry.index), std::move(value)});
     last_stored_ = entry.index;
   }
   if (persist.drop_through && *persist.drop_through >= first_stored_) {
+    TETRAD_ASSERT(*persist.drop_through <= applied_);
     erase(first_stored_, std::min(*persist.drop_through, last_stored_));
     first_stored_ = *persist.drop_through + 1;
   }
+  TETRAD_ASSERT(first_stored_ <= last_stored_ + 1);
+  TETRAD_ASSERT(persist.hard_state.commit <= last_stored_);
   batch.push_back(put_hard_state(persist.hard_state));
   writing_since_us_.push_back(reactor_.now_us());
   write_batch(std::move(batch), true, [this, sequence = persist.sequence] {
+    TETRAD_ASSERT(!writing_since_us_.empty());
     writing_since_us_.pop_front();
     core_->persisted(sequence);
     drain();
@@ -308,6 +314,7 @@ void RaftDriver::fail_fatally(const Error& error) {
 void RaftDriver::apply(std::vector<RaftEntry> entries) {
   const std::weak_ptr<Alive> alive = alive_;
   for (const RaftEntry& entry : entries) {
+    TETRAD_ASSERT(entry.index == applied_ + 1);
     const RaftIndex before = std::exchange(applied_, entry.index);
     if (entry.kind != RaftEntryKind::kCommand) continue;
     const Result<void> applied = hooks_.apply(entry.index, entry.data);
@@ -364,6 +371,7 @@ void RaftDriver::maybe_take_image() {
   if (failed_ || applied_ < image_asked_ + options_.snapshot_every) return;
   auto meta = core_->snapshot_meta(applied_);
   if (!meta) return;
+  TETRAD_ASSERT(meta->index == applied_);
   image_asked_ = applied_;
   std::vector<Operation> batch;
   batch.push_back({Bytes(kSnapshotKey), encode_image(*meta, hooks_.image())});

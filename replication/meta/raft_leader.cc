@@ -159,6 +159,8 @@ bool RaftCore::send_append(RaftServerId to, RaftProgress& progress, bool even_em
     return false;
   }
   const RaftIndex last = request.previous_index + request.entries.size();
+  TETRAD_ASSERT(progress.next > progress.match);
+  TETRAD_ASSERT(last <= log_.last_index());
   progress.commit_sent = std::min(commit_, last);
   if (progress.state == RaftProgress::State::kProbe) {
     progress.probe_sent = true;
@@ -176,6 +178,7 @@ void RaftCore::send_snapshot(RaftServerId to, RaftProgress& progress) {
     progress.probe_sent = true;
     return;
   }
+  TETRAD_ASSERT(log_.snapshot().index > progress.match);
   progress.await_snapshot(log_.snapshot().index);
   snapshot_sends_.push_back({make_message(to, RaftInstallSnapshot{log_.snapshot()})});
 }
@@ -230,6 +233,7 @@ void RaftCore::on_append_reply(const RaftMessage& message, const RaftAppendReply
     return;
   }
   if (body.index > log_.last_index()) return;  // never of this term
+  TETRAD_ASSERT(progress.match <= log_.last_index());
   progress.acknowledge(body.index);
   if (body.index > progress.match) {
     progress.match = body.index;
@@ -301,6 +305,7 @@ void RaftCore::advance_commit() {
   // Copies of an earlier term's entry prove nothing (Raft §5.4.2, figure 8).
   if (log_.term_at(index) != term_ && !TETRAD_RAFT_MUTANT(options_, kCommitEarlierTerm)) return;
   const RaftIndex before = commit_;
+  TETRAD_ASSERT(index <= log_.last_index());
   commit_to(index);
   after_leader_commit(before);
 }
@@ -311,6 +316,7 @@ void RaftCore::commit_to(RaftIndex index) {
 }
 
 void RaftCore::after_leader_commit(RaftIndex before) {
+  TETRAD_ASSERT(before < commit_);
   for (RaftIndex index = before + 1; index <= commit_; ++index) {
     const size_t bytes = RaftLog::size_of(log_.entry(index));
     uncommitted_bytes_ -= std::min(uncommitted_bytes_, bytes);

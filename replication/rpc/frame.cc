@@ -60,6 +60,7 @@ Result<std::optional<Bytes>> FrameReader::next() {
     return fail(ErrorCode::kCorruption, "checksum of a message of {} bytes is wrong", size);
   }
   consumed_ += kFrameHeaderBytes + size;
+  TETRAD_ASSERT(consumed_ <= buffer_.size());
   return std::optional<Bytes>(Bytes(message));
 }
 

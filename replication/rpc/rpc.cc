@@ -150,6 +150,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   }
 
   void call_shard(std::unique_ptr<ShardCall> call, uint64_t bytes) {
+    TETRAD_ASSERT(call != nullptr && options.forward);
     Peer& peer = peer_of(self);
     call->from_shard_ = options.shard;
     call->request_bytes_ = bytes;
@@ -176,6 +177,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       return;
     }
     Peer& peer = peer_of(self);
+    TETRAD_ASSERT(peer.calls > 0 && peer.bytes >= call->request_bytes_);
     --peer.calls;
     peer.bytes -= call->request_bytes_;
     ShardCall& answered = *call;
@@ -208,6 +210,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       free_slots.pop_back();
     }
     Pending& entry = pending[slot];
+    TETRAD_ASSERT(entry.id == 0 && !entry.done);
     entry.id = ((++generation) << kSlotBits) | slot;
     entry.done = std::move(done);
     entry.peer = peer;
@@ -231,7 +234,9 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     std::optional<ReplyCallback> done(std::move(entry.done));
     entry.done = nullptr;
     entry.id = 0;
+    TETRAD_ASSERT(in_flight > 0);
     if (entry.peer != nullptr) {
+      TETRAD_ASSERT(entry.peer->calls > 0 && entry.peer->bytes >= entry.bytes);
       --entry.peer->calls;
       entry.peer->bytes -= entry.bytes;
     }
@@ -258,6 +263,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     arm_timer();
     const auto keep = shared_from_this();
     for (const uint64_t id : due) {
+      TETRAD_ASSERT((id & kSlotMask) < pending.size());
       const Verb verb = pending[id & kSlotMask].verb;
       auto done = take_pending(id);
       if (!done) continue;
@@ -527,6 +533,7 @@ void RpcNode::handle_shard_calls(ShardCallHandler handler) {
 
 void RpcNode::answer_shard(std::unique_ptr<ShardCall> call) {
   const uint32_t to = call->from_shard_;
+  TETRAD_ASSERT(call->is_answered_ && to < core_->options.shard_count);
   core_->options.forward(to, std::move(call));
 }
 

@@ -48,6 +48,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
 
   void flush(uint32_t from) {
     Outbox& outbox = shards[from]->outbox;
+    TETRAD_ASSERT(outbox.turn_begun);
     outbox.turn_begun = false;
     for (size_t to = 0; to < shards.size(); ++to)
       if (!outbox.for_shard[to].empty()) hand_over(outbox.for_shard[to], *shards[to]);
@@ -92,6 +93,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
           return;
         }
       }
+      TETRAD_ASSERT(inbox.taken_next < inbox.taken.size());
       ShardMessage message = std::move(inbox.taken[inbox.taken_next++]);
       if (inbox.deliver) inbox.deliver(std::move(message));
     }

@@ -18,6 +18,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
+#include "base/assert.h"
 #include "replication/rpc/frame.h"
 #include "replication/rpc/verbs.h"
 
@@ -130,6 +131,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
       failed(target.error().message);
       return;
     }
+    TETRAD_ASSERT(state != State::kConnected && connect_timer == 0);
     state = State::kConnecting;
     connecting_since_us = reactor.now_us();
     const uint64_t mine = ++connection;
@@ -184,6 +186,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   }
 
   void write() {
+    TETRAD_ASSERT(state == State::kConnected && !write_under_way);
     writing.clear();
     std::swap(writing, queued);
     write_under_way = true;
@@ -232,6 +235,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void set_failing(bool now) {
     if (failing == now) return;
     failing = now;
+    TETRAD_ASSERT(now || *failing_peers > 0);
     now ? ++*failing_peers : --*failing_peers;
   }
 
@@ -393,6 +397,7 @@ class TcpTransportImpl final : public TcpTransport {
     reactor_.at_turn_end([this, shared = std::weak_ptr<Shared>(shared_)] {
       const auto alive = shared.lock();
       if (!alive || alive->closed) return;
+      TETRAD_ASSERT(flush_asked_);
       flush_asked_ = false;
       std::vector<Outgoing*> dirty;
       dirty.swap(dirty_);

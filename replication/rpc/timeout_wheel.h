@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/reactor.h"
 
 namespace tetrad::replication {
@@ -39,6 +40,7 @@ class TimeoutWheel {
       size_t kept = 0;
       for (const Entry& entry : slot) {
         if (entry.tick <= tick_) {
+          TETRAD_ASSERT(count_ > 0);
           due.push_back(entry.id);
           --count_;
         } else {

@@ -2,6 +2,7 @@
 // Measuring tablets.
 #include "replication/tablets/load_report.h"
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::replication {
@@ -42,6 +43,7 @@ Result<TabletSizes> decode_load(BytesView body) {
 StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService& meta) {
   for (const StoreAddress& member : tablet.replicas)
     if (meta.is_live(member.host)) return member;
+  TETRAD_ASSERT(!tablet.replicas.empty());
   return tablet.replicas.front();
 }
 

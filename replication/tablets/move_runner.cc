@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::replication {
@@ -92,6 +93,7 @@ void MoveRunner::carry_on(const MetaSnapshot& state) {
 }
 
 void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
+  TETRAD_ASSERT(tablet.stage != TabletStage::kNormal && !tablet.new_replicas.empty());
   Change& change = changes_[tablet.id];
   if (change.progress.epoch != tablet.epoch) {
     const bool proposing = change.proposing;
@@ -204,6 +206,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
 }
 
 void MoveRunner::propose(const TableInfo& table, ChangeTabletStage change) {
+  TETRAD_ASSERT(!changes_[change.tablet].proposing);
   changes_[change.tablet].proposing = true;
   tasks_.spawn(run_proposal(table.keyspace + "." + table.name, std::move(change)));
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "partitioner/placement.h"
 
@@ -58,6 +59,7 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   if (tablet.stage == TabletStage::kReadNew && progress.filled.empty() &&
       !TETRAD_MUTANT(settling_skipped) && !TETRAD_MUTANT(confirmations_skipped))
     return std::nullopt;
+  TETRAD_ASSERT(!tablet.new_replicas.empty());
   if (tablet.stage == TabletStage::kWriteNew) return TabletStage::kNormal;
   if (TETRAD_MUTANT(stage_skipped) && tablet.stage == TabletStage::kWriteBoth)
     return TabletStage::kReadNew;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/sleep.h"
 #include "base/uuid.h"
 #include "storage/row/row_weight.h"
@@ -130,6 +131,7 @@ void ThroughputGate::settle(TableIncarnation table, RingPosition position, int64
 
 void ThroughputGate::ask(const AccountPtr& account) {
   if (account->is_asking) return;
+  TETRAD_ASSERT(account->per_s > 0);
   account->is_asking = true;
   tasks_.spawn(borrow(account));
 }
@@ -152,6 +154,8 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
     let_in(*account);
     if (account->waiters.empty()) break;
   }
+  TETRAD_ASSERT(account->is_asking);
+  TETRAD_ASSERT(account->waiting_weight == 0);
   account->is_asking = false;
 }
 
@@ -210,6 +214,7 @@ void ThroughputGate::let_in(Account& account) {
   while (!account.waiters.empty() && account.balance > 0) {
     const Waiter first = std::move(account.waiters.front());
     account.waiters.pop_front();
+    TETRAD_ASSERT(account.waiting_weight >= first.weight);
     account.waiting_weight -= first.weight;
     account.balance -= first.weight;
     first.turn.set(0);
@@ -220,6 +225,7 @@ void ThroughputGate::refuse_late(Account& account) {
   while (!account.waiters.empty() && account.waiters.front().until_us < account.nothing_before_us) {
     const Waiter first = std::move(account.waiters.front());
     account.waiters.pop_front();
+    TETRAD_ASSERT(account.waiting_weight >= first.weight);
     account.waiting_weight -= first.weight;
     first.turn.set(std::max<int64_t>(line_us(account), 1));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "replication/tablets/load_report.h"
 #include "storage/row/row_weight.h"
@@ -41,6 +42,7 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet) {
     out.key = tablet.value;
     out.per_s /= table.tablets.tablets().size();
   }
+  TETRAD_ASSERT(table.throughput.is_limited());
   out.per_s = std::clamp<uint64_t>(out.per_s, 1, TokenBucket::kPerSecondMax);
   return out;
 }
@@ -100,6 +102,7 @@ Loan lend(TokenBucket& bucket, uint64_t per_s, base::MonotonicUs now_us) {
     loan.retry_us = bucket.us_until(least, now_us);
     return loan;
   }
+  TETRAD_ASSERT(level > 0 && slice > 0);
   loan.granted = static_cast<uint64_t>(std::min(level, slice));
   bucket.take(loan.granted, now_us);
   return loan;

@@ -26,6 +26,7 @@ void DeadRuns::watch(uint16_t bucket, BytesView prefix, uint64_t newest) {
   }
   if (partitions_.size() >= kPartitionsMax) {
     const uint16_t bucket_of_last = partitions_.back().bucket;
+    TETRAD_ASSERT(by_prefix_.contains(partitions_.back().prefix));
     by_prefix_.erase(partitions_.back().prefix);
     partitions_.pop_back();
     if (std::ranges::find(partitions_, bucket_of_last, &Partition::bucket) == partitions_.end())
@@ -72,6 +73,7 @@ void DeadRuns::cut(DeadRunList& runs, BytesView key) {
     DeadRun& run = runs[i];
     if (key < run.start || run.end <= key) continue;
     DeadRun behind{Bytes(key) + '\0', std::move(run.end), run.now_s};
+    TETRAD_ASSERT(run.start <= key);
     run.end.assign(key);
     const bool is_empty = run.start >= run.end;
     if (is_empty) runs.erase(runs.begin() + static_cast<ptrdiff_t>(i));
@@ -90,6 +92,7 @@ void DeadRuns::join(DeadRunList& runs, DeadRun run) {
     run.now_s = std::max(run.now_s, other.now_s);
     return true;
   });
+  TETRAD_ASSERT(run.start < run.end);
   const auto place = std::ranges::lower_bound(runs, run.start, {}, &DeadRun::start);
   runs.insert(place, std::move(run));
   if (runs.size() > kRunsMax) runs.pop_back();

@@ -62,6 +62,7 @@ class RocksIterator final : public KeyIterator {
   void seek_before(BytesView key) override {
     if (!step()) return;
     const BytesView bound = std::min(key, BytesView(bounds_.end));
+    TETRAD_ASSERT(bounds_.start <= bound);
     it_->SeekForPrev(slice_of(bound));
     if (it_->Valid() && view_of(it_->key()) >= bound) it_->Prev();
     settle();

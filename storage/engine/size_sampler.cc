@@ -3,6 +3,7 @@
 
 #include <rocksdb/db.h>
 
+#include "base/assert.h"
 #include "storage/engine/rocks_view.h"
 #include "storage/row/storage_key.h"
 
@@ -57,6 +58,7 @@ std::vector<Part> halve(rocksdb::DB& db, TableIncarnation incarnation, const Rin
       continue;
     }
     const RingPosition middle = position_of_wide(start + (end - start) / 2);
+    TETRAD_ASSERT(part.range.start < middle && middle < part.range.end);
     const RingRange left{part.range.start, middle}, right{middle, part.range.end};
     open.push_back({right, estimated_bytes(db, incarnation, right)});
     open.push_back({left, estimated_bytes(db, incarnation, left)});
@@ -100,6 +102,7 @@ Result<std::vector<SizeSample>> sample_sizes_of(rocksdb::DB& db, TableIncarnatio
       samples.back().bytes += std::exchange(pending, 0);
       continue;
     }
+    TETRAD_ASSERT(samples.empty() || samples.back().position < key->position);
     samples.push_back({key->position, std::exchange(pending, 0)});
   }
   TETRAD_TRY_VOID(it->status());

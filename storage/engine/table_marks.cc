@@ -69,6 +69,7 @@ bool TableMarks::may_put(uint16_t bucket, const RecordFacts& facts) const {
 
 void TableMarks::see(uint16_t bucket, Seen what, MarkBudget& budget) {
   if (has(bucket, what)) return;
+  TETRAD_ASSERT(index_of(bucket) < seen_.size());
   grow_to(kBitsMost, budget);  // one partition shall not speak for many
   seen_[index_of(bucket)] |= what;
 }
@@ -79,6 +80,7 @@ void TableMarks::raise_all_to_the_end() {
 }
 
 void TableMarks::release(MarkBudget& budget) {
+  TETRAD_ASSERT(newest_us_.size() >= size_t{1} << kFirstBits);
   budget.buckets_left += newest_us_.size() - (size_t{1} << kFirstBits);
 }
 
@@ -89,6 +91,7 @@ void TableMarks::grow(MarkBudget& budget) {
 
 void TableMarks::grow_to(uint8_t bits, MarkBudget& budget) {
   if (bits <= bits_) return;
+  TETRAD_ASSERT(bits <= kBitsMost && newest_us_.size() == size_t{1} << bits_);
   const size_t count = size_t{1} << bits, added = count - newest_us_.size();
   if (added > budget.buckets_left) return;
   budget.buckets_left -= added;
@@ -123,6 +126,7 @@ void TableMarks::encode(Bytes& out) const {
   } else {
     w.u8(kDense);
     const auto later = [&](uint16_t a, uint16_t b) { return newest_us_[a] > newest_us_[b]; };
+    TETRAD_ASSERT(used.size() > kNewestAlone && newest_us_.size() >= kGroupCount);
     std::ranges::nth_element(used, used.begin() + kNewestAlone, later);
     list(kNewestAlone);
     std::vector<int64_t> groups(kGroupCount, kNoTimestamp);
@@ -198,6 +202,7 @@ Result<void> TableMarks::join_seen(base::ByteReader& r, uint8_t bits, Seen what)
   const auto see_part = [&](size_t index) {
     const size_t first = (index << (kBitsMost - bits)) >> (kBitsMost - bits_);
     const size_t end = (((index + 1) << (kBitsMost - bits)) - 1) >> (kBitsMost - bits_);
+    TETRAD_ASSERT(first <= end && end < seen_.size());
     for (size_t i = first; i <= end; ++i) seen_[i] |= what;
   };
   TETRAD_TRY(const uint8_t form, r.read_u8());

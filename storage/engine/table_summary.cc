@@ -16,6 +16,7 @@
 
 #include <rocksdb/table_properties.h>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/row/range_tombstones.h"
@@ -51,6 +52,7 @@ class Collector final : public rocksdb::TablePropertiesCollector {
       table_incarnation_ = view->incarnation.value;
       table_ = &tables_[table_incarnation_];
     }
+    TETRAD_ASSERT(table_ != nullptr);
     table_->bytes += key.size() + value.size();
     const uint16_t bucket = bucket_of(view->incarnation, view->position);
     const BytesView bytes(value.data(), value.size());

@@ -82,6 +82,7 @@ Result<Deletion> TombstoneWindow::at(BytesView key) {
   }
   if (has_more_) steps_ = make_steps(tombstones_, partition_);
   has_more_ = false;
+  TETRAD_ASSERT(key < known_to_);
   return deletion_at(steps_, key);
 }
 
@@ -101,6 +102,7 @@ Result<void> TombstoneWindow::finish() {
 }
 
 Result<Bytes> TombstoneWindow::load(BytesView start, BytesView end, uint64_t keys_max) {
+  TETRAD_ASSERT(start <= end);
   Bytes reached(end);
   if (!whole_) has_more_ = true;  // those of before are gone
   if (contents_.range_tombstones) {
@@ -193,6 +195,7 @@ Result<void> TombstoneWindow::take(BytesView start, BytesView set, BytesView wan
   });
   if (set_.empty()) return {};
   has_more_ = true;
+  TETRAD_ASSERT(start < set_.front().end);
   const BytesView kept = arena_.copy(start);
   for (const TombstoneEnd& e : set_) tombstones_.push_back({kept, arena_.copy(e.end), e.deletion});
   return {};

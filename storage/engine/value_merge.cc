@@ -103,6 +103,7 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
   const size_t start = out.size();
   kind == KeyKind::kRangeTombstone ? join_tombstones(pieces, out) : join_records(pieces, out);
   if (pieces.broken.empty()) return 0;
+  TETRAD_ASSERT(out.size() >= start);
   std::sort(pieces.broken.begin(), pieces.broken.end());
   pieces.broken.erase(std::unique(pieces.broken.begin(), pieces.broken.end()), pieces.broken.end());
   const Bytes joined = out.substr(start);
@@ -141,6 +142,7 @@ std::vector<std::pair<Bytes, Bytes>> tombstone_values(const Mutation& mutation) 
   }
   std::vector<std::pair<Bytes, Bytes>> values;
   for (auto& [place, set] : sets) {
+    TETRAD_ASSERT(!set.empty());
     reduce_tombstone_set(set);
     Bytes value;
     encode_tombstone_set(set, value);

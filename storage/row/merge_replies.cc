@@ -151,6 +151,7 @@ class Merger {
     std::optional<BytesView> key;
     for (const Piece& piece : pieces) {
       if (piece.data == nullptr || piece.next_row == piece.data->rows.size()) continue;
+      TETRAD_ASSERT(piece.next_row < piece.data->rows.size());
       const BytesView k = piece.data->rows[piece.next_row].clustering_key;
       if (!key || before(k, *key)) key = k;
     }
@@ -212,6 +213,7 @@ class Merger {
       end = cut;
       stop_at({partition.position, Bytes(partition.partition_key), Bytes(*cut)});
     }
+    TETRAD_ASSERT(out.rows.size() <= limit);
     const bool static_live = command_.wants_static && is_live(header, command_.now_s);
     const bool static_only =
         static_live && !stopped_ && out.rows.empty() && limit != 0 && rows_done(partition) == 0;

@@ -8,6 +8,7 @@
 //   bytes     := varint size, the bytes
 #include "storage/row/mutation.h"
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::storage {
@@ -51,6 +52,7 @@ size_t Mutation::size_bytes() const {
 }
 
 void encode_mutation(const Mutation& mutation, Bytes& out) {
+  TETRAD_ASSERT(mutation.partition_key.size() <= kPartitionKeyBytesMax);
   base::ByteWriter w(out);
   w.u8(kVersion);
   w.u32(mutation.incarnation.value);
@@ -61,6 +63,7 @@ void encode_mutation(const Mutation& mutation, Bytes& out) {
   w.bytes(mutation.header);
   w.varint(mutation.range_tombstones.size());
   for (const RangeTombstone& tombstone : mutation.range_tombstones) {
+    TETRAD_ASSERT(tombstone.deletion.present());
     w.bytes(tombstone.range.start);
     w.bytes(tombstone.range.end);
     w.zigzag(tombstone.deletion.timestamp_us);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace tetrad::storage {
 
 size_t purge(RowRecord& record, const PurgeBound& bound) {
@@ -21,6 +23,7 @@ size_t purge(RowRecord& record, const PurgeBound& bound) {
                           return cell.column_id == kKeyCellColumnId;
                         });
   if (only_key) record.cells.clear();
+  TETRAD_ASSERT(!record.deletion.present() || !bound.takes(record.deletion));
   return dropped;
 }
 

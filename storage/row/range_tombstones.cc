@@ -23,6 +23,7 @@ bool later(const Deletion& a, const Deletion& b) {
 
 void append_step(TombstoneSteps& steps, BytesView start, BytesView end, const Deletion& deletion) {
   if (start >= end) return;
+  TETRAD_ASSERT(steps.empty() || steps.back().end <= start);  // in order, and apart
   if (!steps.empty() && steps.back().end == start && steps.back().deletion == deletion) {
     steps.back().end = end;
     return;
@@ -145,6 +146,7 @@ Deletion deletion_at(const TombstoneSteps& steps, BytesView key) {
                        [](BytesView k, const RangeTombstoneView& t) { return k < t.start; });
   if (after == steps.begin()) return {};
   const RangeTombstoneView& step = *std::prev(after);
+  TETRAD_ASSERT(step.start <= key && step.deletion.present());
   return key < step.end ? step.deletion : Deletion{};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 
 namespace tetrad::storage {
@@ -69,6 +70,8 @@ RowRecord reconcile(const RowRecord& a, const RowRecord& b) {
   merged.deletion = later_of(a.deletion, b.deletion);
   merged.liveness = reconcile_liveness(a.liveness, b.liveness);
   if (merged.deletion.hides(merged.liveness.timestamp_us)) merged.liveness = {};
+  TETRAD_ASSERT(merged.deletion.timestamp_us >= a.deletion.timestamp_us &&
+                merged.deletion.timestamp_us >= b.deletion.timestamp_us);
   merged.cells.reserve(a.cells.size() + b.cells.size());
   HiddenTest hidden(merged.deletion);
   const auto keep = [&](const Cell& cell) {
@@ -87,6 +90,7 @@ RowRecord reconcile(const RowRecord& a, const RowRecord& b) {
   }
   for (; left != a.cells.end(); ++left) keep(*left);
   for (; right != b.cells.end(); ++right) keep(*right);
+  TETRAD_ASSERT(merged.cells.size() <= a.cells.size() + b.cells.size());
   return merged;
 }
 

@@ -31,6 +31,7 @@ Bytes key_past(TableIncarnation incarnation, RingPosition position) {
   }
   Bytes key;
   append_position(key, incarnation, position);
+  TETRAD_ASSERT(key.size() == kKeyPrefixBytes);
   return key;
 }
 
@@ -68,6 +69,7 @@ std::optional<StorageKeyView> decode_storage_key(BytesView key) {
   const auto kind = static_cast<uint8_t>(key[kPartitionKeyAt + length]);
   if (kind > static_cast<uint8_t>(KeyKind::kRow)) return std::nullopt;
   view.kind = static_cast<KeyKind>(kind);
+  TETRAD_ASSERT(view.partition_prefix.size() < key.size());
   view.clustering_key = key.substr(kPartitionKeyAt + length + 1);
   return view;
 }
