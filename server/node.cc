@@ -145,6 +145,7 @@ class NodeImpl final : public Node {
   void take_store_status(uint32_t store, storage::StoreStatus status);
   uint64_t connections_open() const;
   std::string health() const;
+  std::vector<std::string> complaints() const;
   void register_metrics();
   void register_store_metrics();
   void register_cluster_metrics();
@@ -426,9 +427,9 @@ Result<void> NodeImpl::open_admin() {
   TETRAD_TRY(const std::string address, admin_address_of(options_));
   std::vector<AdminService::Shard> parts;
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
-  admin_ = std::make_unique<AdminService>(
-      AdminService::Parts{*node_, std::move(parts), metrics_, logger_, [this] { return health(); },
-                          kProgramVersion, std::move(token), token_file, address});
+  admin_ = std::make_unique<AdminService>(AdminService::Parts{
+      *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
+      std::move(token), token_file, address, [this] { return complaints(); }});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -610,6 +611,17 @@ std::string NodeImpl::health() const {
       return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
   }
   return "serving";
+}
+
+/// Runs on the first shard, whose schema this is.
+std::vector<std::string> NodeImpl::complaints() const {
+  std::vector<std::string> lines;
+  const cql::QueryProcessor* const processor = shards_.front()->processor.get();
+  if (processor == nullptr || processor->schema() == nullptr) return lines;
+  for (const auto& [key, object] : processor->schema()->unreadable())
+    lines.push_back(
+        fmt::format("the schema of {} does not read: {}", object.title(), object.reason));
+  return lines;
 }
 
 void NodeImpl::shard_is_ready() {

@@ -85,6 +85,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   cql::QueryProcessorOptions query = serving.query;
   query.throughput = &data->throughput();
   query.work_lane += number;
+  query.logs_schema = number == 0;
   query.work_random = base::Random(os_random);
   query.request_bytes_max = serving.limits.shard_request_bytes_max;
   stalls = std::make_unique<StallWatch>(logger.named(fmt::format("shard-{}", number)));

@@ -183,14 +183,20 @@ Result<void> QueryProcessor::Held::set(uint64_t bytes) {
 void QueryProcessor::take_schema(const replication::MetaSnapshot& snapshot) {
   if (snapshot == nullptr) return;
   if (schema_ != nullptr && schema_->version() == snapshot->schema_version) return;
-  auto built = SchemaSnapshot::build(*snapshot, schema_.get(), virtual_tables_.keyspaces());
-  if (!built) {
-    logger_.error("schema does not read version={} error={}", snapshot->schema_version.value,
-                  built.error().message);
-    return;
-  }
-  const SchemaPtr before = std::exchange(schema_, std::move(*built));
+  const SchemaPtr before = std::exchange(
+      schema_, SchemaSnapshot::build(*snapshot, schema_.get(), virtual_tables_.keyspaces()));
+  if (options_.logs_schema) log_unreadable(before.get());
   if (schema_listener_) schema_listener_(before.get(), *schema_);
+}
+
+/// What did not read before, for the same reason, is not said again.
+void QueryProcessor::log_unreadable(const SchemaSnapshot* before) {
+  for (const auto& [key, object] : schema_->unreadable()) {
+    const UnreadableObject* const known = before == nullptr ? nullptr : before->unreadable(key);
+    if (known == nullptr || known->reason != object.reason)
+      logger_.error("schema object does not read object={} schema_version={} reason={}",
+                    object.title(), schema_->version().value, object.reason);
+  }
 }
 
 Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,

@@ -49,6 +49,8 @@ struct QueryProcessorOptions {
   bool tells_charge = false;                          // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 16u << 10;
   base::LoopWatch* watch = nullptr;  // outlives it; null: nobody watches
+  /// Objects of the schema that do not read; one shard of a node says it.
+  bool logs_schema = true;
   /// Of all requests in flight on the shard, with what they hold beside their bodies.
   uint64_t request_bytes_max = 1u << 30;
 };
@@ -162,6 +164,7 @@ class QueryProcessor {
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
   void forget(Prepared& prepared);
   void take_schema(const replication::MetaSnapshot& snapshot);
+  void log_unreadable(const SchemaSnapshot* before);
 
   base::Reactor& reactor_;
   base::Random& random_;

@@ -5,6 +5,7 @@
 
 #include "cql/grammar/ast_print.h"
 #include "cql/protocol/response.h"
+#include "cql/schema/schema_text.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/keyword.h"
 #include "cql/types/literal.h"
@@ -192,7 +193,10 @@ class DescribeStatement final : public Statement {
     if (name.empty())
       return fail(ErrorCode::kInvalid, "No keyspace specified and no current keyspace");
     const KeyspaceSchema* keyspace = schema.keyspace(name);
-    if (keyspace == nullptr) return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+    if (keyspace == nullptr) {
+      TETRAD_TRY_VOID(schema.check_readable(keyspace_key(name)));
+      return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+    }
     return keyspace;
   }
 
@@ -229,8 +233,10 @@ class DescribeStatement final : public Statement {
         const std::string name = statement_.name ? statement_.name->text : "";
         if (!name.empty()) {
           const KeyspaceSchema* keyspace = schema.keyspace(name);
-          if (keyspace == nullptr)
+          if (keyspace == nullptr) {
+            TETRAD_TRY_VOID(schema.check_readable(keyspace_key(name)));
             return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
+          }
           add_keyspace(rows, *keyspace, statement_.only, internals);
           return rows;
         }
@@ -245,13 +251,16 @@ class DescribeStatement final : public Statement {
             add_keyspace(rows, *keyspace, false, internals);
             return rows;
           }
+          TETRAD_TRY_VOID(schema.check_readable(keyspace_key(name)));
           if (keyspace_.empty())
             return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
         }
         const std::string in = statement_.keyspace ? statement_.keyspace->text : keyspace_;
+        TETRAD_TRY_VOID(schema.check_readable(keyspace_key(in)));
         if (schema.keyspace(in) == nullptr)
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", in);
         const TablePtr table = schema.table(in, name);
+        TETRAD_TRY_VOID(schema.check_readable(table_key(in, name)));
         if (table == nullptr)
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspace '{}'", name, in);
         rows.push_back({quote_identifier(in), "table", quote_identifier(name),
@@ -264,6 +273,7 @@ class DescribeStatement final : public Statement {
     TETRAD_TRY(const KeyspaceSchema* const keyspace, keyspace_named(schema));
     const std::string& name = statement_.name->text;
     if (statement_.target == Target::kTable) {
+      TETRAD_TRY_VOID(schema.check_readable(table_key(keyspace->name, name)));
       const auto table = keyspace->tables.find(name);
       if (table == keyspace->tables.end()) {
         return fail(ErrorCode::kInvalid, "Table '{}' not found in keyspace '{}'", name,
@@ -274,6 +284,7 @@ class DescribeStatement final : public Statement {
       return rows;
     }
     if (statement_.target == Target::kType) {
+      TETRAD_TRY_VOID(schema.check_readable(type_key(keyspace->name, name)));
       const auto type = keyspace->types.find(name);
       if (type == keyspace->types.end()) {
         return fail(ErrorCode::kInvalid, "User defined type '{}' not found in '{}'", name,

@@ -185,6 +185,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   const TablePtr old = find_table(keyspace, name);
   SchemaPlan out;
   if (old == nullptr) {
+    TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, name)));
     if (!statement.if_exists)
       return fail(ErrorCode::kInvalid, "Table '{}.{}' doesn't exist", keyspace_name, name);
     out.nothing_to_do = true;

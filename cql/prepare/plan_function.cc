@@ -25,6 +25,7 @@ Result<std::string> keyspace_of_function(const ast::FunctionName& name, const Pl
   if (found != nullptr && found->is_virtual) {
     return fail(ErrorCode::kInvalid, "System keyspace '{}' is not user-modifiable", keyspace);
   }
+  TETRAD_TRY_VOID(input.schema.check_readable(keyspace_key(keyspace)));
   return keyspace;
 }
 
@@ -131,6 +132,61 @@ Result<std::vector<TypePtr>> dropped_types(const Statement& statement,
   return resolve_types(*statement.parameters, keyspace);
 }
 
+/// A type's text without what does not tell one overload from another.
+std::string bare(std::string_view type) {
+  constexpr std::string_view kFrozen = "frozen<";
+  std::string out;
+  while (!type.empty()) {
+    if (type.starts_with(kFrozen)) {
+      type.remove_prefix(kFrozen.size());
+      continue;
+    }
+    if (type.front() != '>' && type.front() != ' ') out += type.front();
+    type.remove_prefix(1);
+  }
+  return out;
+}
+
+/// A plan to drop a function or aggregate that does not read, found by its key in the metadata.
+/// Unset: the statement means none such. Errors: kInvalid, it means several.
+template <class Schema, class Statement>
+Result<std::optional<SchemaPlan>> drop_unreadable(
+    const Statement& statement, Target target, const std::string& keyspace,
+    const std::vector<std::shared_ptr<const Schema>>& readable, const SchemaSnapshot& schema) {
+  const bool is_function = target == Target::kFunction;
+  const std::string& name = statement.name.name.text;
+  const std::string prefix =
+      fmt::format("{}/{}/{}(", is_function ? "function" : "aggregate", keyspace, name);
+  std::string written;
+  if (statement.parameters) {
+    for (const ast::CqlType& type : *statement.parameters)
+      written += (written.empty() ? "" : ",") + bare(ast::to_string(type));
+    written += ")";
+  }
+  const std::string* found = nullptr;
+  bool is_ambiguous = !statement.parameters && std::ranges::any_of(readable, [&](const auto& one) {
+    return one->name == name;
+  });
+  const auto& objects = schema.unreadable();
+  for (auto at = objects.lower_bound(prefix); at != objects.end() && at->first.starts_with(prefix);
+       ++at) {
+    if (statement.parameters && bare(at->first.substr(prefix.size())) != written) continue;
+    is_ambiguous = is_ambiguous || found != nullptr;
+    found = &at->first;
+  }
+  if (found == nullptr) return std::nullopt;
+  if (is_ambiguous) {
+    return fail(ErrorCode::kInvalid,
+                "'DROP {0} {1}' matches several, and not all of them read; specify the argument "
+                "types as system_tetrad.unreadable_objects shows them",
+                is_function ? "FUNCTION" : "AGGREGATE", name);
+  }
+  SchemaPlan out;
+  out.change.objects.emplace_back(*found, std::nullopt);
+  out.answer = SchemaChange{Kind::kDropped, target, keyspace, name, {}};
+  return out;
+}
+
 /// "ks.name", with the argument types when they were written.
 template <class Statement>
 std::string dropped_name(const Statement& statement, const std::string& keyspace,
@@ -219,6 +275,8 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
     return fail(ErrorCode::kInvalid, "Function '{}' cannot replace an aggregate", name);
   }
   SchemaPlan out;
+  TETRAD_TRY_VOID(
+      input.schema.check_readable(function_key(keyspace_name, name, function.argument_types)));
   const FunctionPtr before = keyspace->find_function(name, function.argument_types);
   if (before) {
     if (statement.if_not_exists) {
@@ -255,6 +313,9 @@ Result<SchemaPlan> plan(const ast::DropFunction& statement, const PlanInput& inp
   std::vector<TypePtr> types;
   FunctionPtr found;
   if (keyspace != nullptr) {
+    TETRAD_TRY(auto unreadable, drop_unreadable(statement, Target::kFunction, keyspace_name,
+                                                keyspace->functions, input.schema));
+    if (unreadable) return std::move(*unreadable);
     TETRAD_TRY(types, dropped_types(statement, *keyspace));
     TETRAD_TRY(found, find_dropped(statement, keyspace->functions, types, "FUNCTION"));
   }
@@ -337,6 +398,8 @@ Result<SchemaPlan> plan(const ast::CreateAggregate& statement, const PlanInput& 
     return fail(ErrorCode::kInvalid, "Aggregate '{}' cannot replace a function", name);
   }
   SchemaPlan out;
+  TETRAD_TRY_VOID(
+      input.schema.check_readable(aggregate_key(keyspace_name, name, aggregate.argument_types)));
   const AggregatePtr before = keyspace->find_aggregate(name, aggregate.argument_types);
   if (before) {
     if (statement.if_not_exists) {
@@ -368,6 +431,9 @@ Result<SchemaPlan> plan(const ast::DropAggregate& statement, const PlanInput& in
   std::vector<TypePtr> types;
   AggregatePtr found;
   if (keyspace != nullptr) {
+    TETRAD_TRY(auto unreadable, drop_unreadable(statement, Target::kAggregate, keyspace_name,
+                                                keyspace->aggregates, input.schema));
+    if (unreadable) return std::move(*unreadable);
     TETRAD_TRY(types, dropped_types(statement, *keyspace));
     TETRAD_TRY(found, find_dropped(statement, keyspace->aggregates, types, "AGGREGATE"));
   }

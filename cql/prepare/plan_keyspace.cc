@@ -114,7 +114,15 @@ Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& k
   if (found != nullptr && is_system(*found)) {
     return fail(ErrorCode::kUnauthorized, "{} keyspace is not user-modifiable.", keyspace);
   }
-  return {};
+  return schema.check_readable(keyspace_key(keyspace));
+}
+
+void drop_tables(std::string_view keyspace, std::optional<std::string_view> table,
+                 const replication::MetaState& meta, replication::SchemaChange& change) {
+  for (const auto& [id, info] : meta.tables) {
+    if (info->keyspace == keyspace && (!table || info->name == *table))
+      change.dropped_tables.push_back(id);
+  }
 }
 
 namespace {
@@ -221,6 +229,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
                                  fmt::format("Cannot add existing keyspace \"{}\"", name),
                                  base::AlreadyExistsDetail{name, ""}));
   }
+  TETRAD_TRY_VOID(input.schema.check_readable(keyspace_key(name)));
   const std::set<std::string> data_centers = data_centers_of(input.meta);
   TETRAD_TRY(
       const KeyspaceProperties given,
@@ -285,14 +294,17 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
   TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.drop_keyspace, "drop_keyspace_enabled",
                                 "DROP KEYSPACE functionality"));
   const std::string& name = statement.name.text;
-  TETRAD_TRY_VOID(check_modifiable(input.schema, name));
-  const KeyspaceSchema* found = input.schema.keyspace(name);
-  SchemaPlan out;
-  if (found == nullptr) {
-    if (!statement.if_exists) return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", name);
-    out.nothing_to_do = true;
-    return out;
+  if (input.schema.unreadable(keyspace_key(name)) == nullptr) {
+    TETRAD_TRY_VOID(check_modifiable(input.schema, name));
+    if (input.schema.keyspace(name) == nullptr) {
+      if (!statement.if_exists)
+        return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", name);
+      SchemaPlan nothing;
+      nothing.nothing_to_do = true;
+      return nothing;
+    }
   }
+  SchemaPlan out;
   const std::string inside = "/" + name + "/";
   for (const auto& [key, text] : input.meta.schema_objects) {
     const size_t slash = key.find('/');
@@ -301,8 +313,7 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
       out.change.objects.emplace_back(key, std::nullopt);
     }
   }
-  for (const auto& [table_name, table] : found->tables)
-    out.change.dropped_tables.push_back(table->id);
+  drop_tables(name, std::nullopt, input.meta, out.change);
   out.answer = SchemaChange{Kind::kDropped, Target::kKeyspace, name, "", {}};
   return out;
 }
@@ -322,6 +333,7 @@ Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input
     out.nothing_to_do = true;
     return out;
   }
+  TETRAD_TRY_VOID(input.schema.check_readable(type_key(keyspace_name, name)));
   std::vector<std::string> field_names;
   std::vector<TypePtr> field_types;
   for (const ast::FieldDefinition& field : statement.fields) {
@@ -372,6 +384,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
   const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
   SchemaPlan out;
   if (keyspace == nullptr || !keyspace->types.contains(name)) {
+    TETRAD_TRY_VOID(input.schema.check_readable(type_key(keyspace_name, name)));
     if (!statement.if_exists)
       return fail(ErrorCode::kInvalid, "Type {}.{} doesn't exist", keyspace_name, name);
     out.nothing_to_do = true;
@@ -454,6 +467,11 @@ Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input) 
   TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
   const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
   SchemaPlan out;
+  if (input.schema.unreadable(type_key(keyspace_name, name)) != nullptr) {
+    out.change.objects.emplace_back(type_key(keyspace_name, name), std::nullopt);
+    out.answer = SchemaChange{Kind::kDropped, Target::kType, keyspace_name, name, {}};
+    return out;
+  }
   if (keyspace == nullptr || !keyspace->types.contains(name)) {
     if (!statement.if_exists)
       return fail(ErrorCode::kInvalid, "Type '{}.{}' doesn't exist", keyspace_name, name);

@@ -240,6 +240,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
                           keyspace_name),
               base::AlreadyExistsDetail{keyspace_name, name}));
   }
+  TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, name)));
   if (statement.options.compact_storage) {
     TETRAD_TRY_VOID(check_enabled(input.settings.guardrails.compact_tables, "compact_tables",
                                   "Creation of new COMPACT STORAGE tables"));
@@ -308,14 +309,14 @@ Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input)
   const std::string& name = statement.name.name.text;
   const TablePtr table = find_table(keyspace, name);
   SchemaPlan out;
-  if (table == nullptr) {
+  if (table == nullptr && input.schema.unreadable(table_key(keyspace_name, name)) == nullptr) {
     if (!statement.if_exists)
       return fail(ErrorCode::kInvalid, "Table '{}.{}' doesn't exist", keyspace_name, name);
     out.nothing_to_do = true;
     return out;
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), std::nullopt);
-  out.change.dropped_tables.push_back(table->id);
+  drop_tables(keyspace_name, name, input.meta, out.change);
   out.answer = table_changed(Kind::kDropped, keyspace_name, name);
   return out;
 }
@@ -327,8 +328,10 @@ Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) 
   TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.table, input));
   const std::string& name = statement.table.name.text;
   const KeyspaceSchema* keyspace = input.schema.keyspace(keyspace_name);
+  TETRAD_TRY_VOID(input.schema.check_readable(keyspace_key(keyspace_name)));
   if (keyspace == nullptr)
     return fail(ErrorCode::kInvalid, "keyspace {} does not exist", keyspace_name);
+  TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, name)));
   const TablePtr table = find_table(keyspace, name);
   if (table == nullptr) return fail(ErrorCode::kInvalid, "table {} does not exist", name);
   if (table->is_virtual) return fail(ErrorCode::kInvalid, "Cannot truncate virtual tables");

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/prepare/prepare_schema.h"
 
+#include <algorithm>
+
 #include "base/sleep.h"
 #include "cql/prepare/describe.h"
 #include "cql/prepare/prepare_modify.h"
 #include "cql/prepare/schema_plan.h"
+#include "cql/schema/schema_text.h"
 #include "cql/system/virtual_tables.h"
 #include "replication/meta/meta_command.h"
 
@@ -52,7 +55,8 @@ concept Planned = requires(const T& statement, const PlanInput& input) {
 constexpr size_t kChangeBytesMax = 16u << 20;
 
 /// Whether all nodes will be able to read what the change leaves behind: what is in the metadata is
-/// there for good. `schema` is of `meta`. Errors: kInvalid.
+/// there for good. `schema` is of `meta`. Errors: kInvalid, an object would not read that does now,
+/// or that is the change's own.
 Result<void> check_change(const replication::SchemaChange& change,
                           const replication::MetaSnapshot& meta, const SchemaSnapshot& schema) {
   if (change.objects.empty()) return {};
@@ -67,10 +71,23 @@ Result<void> check_change(const replication::SchemaChange& change,
   const replication::MetaApplied applied =
       replication::apply_meta_command(meta, MetaIndex{meta->applied.value + 1}, command);
   if (!applied.outcome) return {};  // the group says so, and why
-  const auto next = SchemaSnapshot::build(*applied.state, &schema, {});
-  if (next) return {};
+  const SchemaPtr next = SchemaSnapshot::build(*applied.state, &schema, {});
+  std::vector<const UnreadableObject*> lost;
+  for (const auto& [key, object] : next->unreadable()) {
+    const bool is_own = std::ranges::any_of(
+        change.objects, [&](const auto& put) { return put.first == key && put.second; });
+    if (schema.unreadable(key) == nullptr || is_own) lost.push_back(&object);
+  }
+  if (lost.empty()) return {};
+  // Types first: what needs them is lost because of them.
+  std::ranges::stable_partition(lost, [](const auto* object) { return object->kind == "type"; });
+  constexpr size_t kNamed = 3;
+  std::string reasons;
+  for (const UnreadableObject* object : std::span(lost).first(std::min(kNamed, lost.size())))
+    reasons +=
+        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", object->title(), object->reason);
   return fail(ErrorCode::kInvalid, "The statement would leave a schema that does not read: {}",
-              next.error().message);
+              reasons);
 }
 
 /// A statement that changes the schema: planned against the newest schema, proposed, planned again
@@ -92,10 +109,8 @@ class ChangeStatement final : public Statement {
     std::shared_ptr<const SchemaSnapshot> schema = context.schema;
     while (true) {
       const replication::MetaSnapshot meta = context.meta.snapshot();
-      if (schema->version() != meta->schema_version) {
-        TETRAD_CO_TRY(
-            schema, SchemaSnapshot::build(*meta, schema.get(), context.virtual_tables.keyspaces()));
-      }
+      if (schema->version() != meta->schema_version)
+        schema = SchemaSnapshot::build(*meta, schema.get(), context.virtual_tables.keyspaces());
       std::vector<std::string> warnings;
       auto planned = plan_now(*schema, *meta, context, warnings);
       const auto warn = [&] {
@@ -192,6 +207,7 @@ Result<StatementPtr> prepare_schema_statement(const ast::Statement& statement,
         if constexpr (std::is_same_v<T, ast::Use>) {
           const std::string keyspace = keyspace_named(*context.schema, node.keyspace.text);
           if (context.schema->keyspace(keyspace) == nullptr) {
+            TETRAD_TRY_VOID(context.schema->check_readable(keyspace_key(keyspace)));
             return fail(ErrorCode::kInvalid, "Keyspace '{}' does not exist", node.keyspace.text);
           }
           return std::make_shared<UseStatement>(keyspace);

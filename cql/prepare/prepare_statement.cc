@@ -5,6 +5,7 @@
 #include "cql/prepare/prepare_schema.h"
 #include "cql/prepare/prepare_select.h"
 #include "cql/prepare/prepared_statement.h"
+#include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
 
@@ -75,10 +76,14 @@ Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext
                 "keyspace.tablename");
   }
   if (context.schema->keyspace(keyspace) == nullptr) {
+    TETRAD_TRY_VOID(context.schema->check_readable(keyspace_key(keyspace)));
     return fail(ErrorCode::kInvalid, "keyspace {} does not exist", keyspace);
   }
   TablePtr table = context.schema->table(keyspace, name.name.text);
-  if (!table) return fail(ErrorCode::kInvalid, "table {} does not exist", name.name.text);
+  if (!table) {
+    TETRAD_TRY_VOID(context.schema->check_readable(table_key(keyspace, name.name.text)));
+    return fail(ErrorCode::kInvalid, "table {} does not exist", name.name.text);
+  }
   return table;
 }
 

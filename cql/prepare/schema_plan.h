@@ -52,8 +52,13 @@ Result<SchemaPlan> plan(const ast::DropAggregate& statement, const PlanInput& in
 
 /// The keyspace a name is in. Errors: kInvalid "No keyspace has been specified. …".
 Result<std::string> keyspace_of(const ast::QualifiedName& name, const PlanInput& input);
-/// Errors: kUnauthorized for the keyspaces that are Tetrad's own.
+/// Errors: kUnauthorized for the keyspaces that are Tetrad's own, kInvalid for one that does not
+/// read.
 Result<void> check_modifiable(const SchemaSnapshot& schema, const std::string& keyspace);
+/// Adds to a change that what holds the rows of a table goes, or of all tables of a keyspace, those
+/// that do not read among them.
+void drop_tables(std::string_view keyspace, std::optional<std::string_view> table,
+                 const replication::MetaState& meta, replication::SchemaChange& change);
 /// Resolves a written type; user types are those of the keyspace. Errors: kInvalid.
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace);
 /// Up to 48 letters, digits and underscores.

@@ -28,61 +28,58 @@ void for_each_object(const base::SharedMap<std::string, std::string>& objects, c
     visit(it->first, it->second);
 }
 
-bool has_user_types(const TableSchema& table) {
-  return std::ranges::any_of(
-      table.columns(), [](const ColumnSchema& column) { return column.type->references_udt(); });
+/// The user types of `before` that are not the same in `now`, or not there.
+std::vector<std::string> changed_types(const KeyspaceSchema& before, const KeyspaceSchema& now) {
+  std::vector<std::string> changed;
+  for (const auto& [name, type] : before.types) {
+    const auto found = now.types.find(name);
+    if (found == now.types.end() || found->second != type) changed.push_back(name);
+  }
+  return changed;
 }
 
-/// Types may need one another: goes round until all are there.
-Result<void> read_types(const std::map<std::string, std::string>& texts, KeyspaceSchema& keyspace) {
-  std::map<std::string, std::string> waiting = texts;
-  const UdtResolver resolve = [&keyspace](std::string_view named,
-                                          std::string_view name) -> TypePtr {
+bool holds_any(const TableSchema& table, std::span<const std::string> types) {
+  return std::ranges::any_of(table.columns(), [&](const ColumnSchema& column) {
+    return column.type->references_udt() &&
+           std::ranges::any_of(types, [&](const std::string& type) {
+             return column.type->references_udt(table.keyspace, type);
+           });
+  });
+}
+
+/// Finds the types of a keyspace that is being read.
+UdtResolver resolver_of(const KeyspaceSchema& keyspace) {
+  return [&keyspace](std::string_view named, std::string_view name) -> TypePtr {
     if (!named.empty() && named != keyspace.name) return nullptr;
     const auto found = keyspace.types.find(std::string(name));
     return found == keyspace.types.end() ? nullptr : found->second;
   };
-  while (!waiting.empty()) {
-    const size_t before = waiting.size();
-    for (auto it = waiting.begin(); it != waiting.end();) {
-      auto type = read_type_text(it->second, resolve);
-      if (!type && type.error().code != ErrorCode::kNotFound) return std::unexpected(type.error());
-      if (!type) {
-        ++it;
-        continue;
-      }
-      keyspace.types_in_dependency_order.push_back((*type)->name());
-      keyspace.types.emplace((*type)->name(), std::move(*type));
-      it = waiting.erase(it);
-    }
-    if (waiting.size() == before) {
-      return fail(ErrorCode::kCorruption, "type {} needs a type that is not there",
-                  waiting.begin()->first);
-    }
-  }
+}
+
+/// The functions that an aggregate is made of are there.
+Result<void> check_parts(const AggregateSchema& aggregate, const KeyspaceSchema& keyspace) {
+  std::vector<TypePtr> types = {aggregate.state_type};
+  if (!aggregate.final_function.empty() &&
+      keyspace.find_function(aggregate.final_function, types) == nullptr)
+    return fail(ErrorCode::kNotFound, "there is no function {} for it", aggregate.final_function);
+  types.insert(types.end(), aggregate.argument_types.begin(), aggregate.argument_types.end());
+  if (keyspace.find_function(aggregate.state_function, types) == nullptr)
+    return fail(ErrorCode::kNotFound, "there is no function {} for it", aggregate.state_function);
   return {};
 }
 
-/// Functions and aggregates. What is as it was keeps its object: listeners compare those.
-Result<void> read_functions(const std::map<std::string, std::string>& texts,
-                            const UdtResolver& resolve, const KeyspaceSchema* old,
-                            KeyspaceSchema& keyspace) {
-  for (const auto& [key, text] : texts) {
-    if (key.starts_with("function/")) {
-      TETRAD_TRY(FunctionPtr function, read_function_text(text, resolve));
-      const FunctionPtr before =
-          old == nullptr ? nullptr : old->find_function(function->name, function->argument_types);
-      keyspace.functions.push_back(before && *before == *function ? before : std::move(function));
-    } else if (key.starts_with("aggregate/")) {
-      TETRAD_TRY(AggregatePtr aggregate, read_aggregate_text(text, resolve));
-      const AggregatePtr before =
-          old == nullptr ? nullptr
-                         : old->find_aggregate(aggregate->name, aggregate->argument_types);
-      keyspace.aggregates.push_back(before && *before == *aggregate ? before
-                                                                    : std::move(aggregate));
-    }
-  }
-  return {};
+/// With the incarnation that the metadata gave it.
+Result<TablePtr> read_table(const std::string& key, const std::string& text,
+                            const UdtResolver& resolve, const replication::MetaState& state) {
+  TETRAD_TRY(const std::shared_ptr<TableSchema> table, read_table_text(text, resolve));
+  if (table_key(table->keyspace, table->name) != key)
+    return fail(ErrorCode::kCorruption, "it says that it is {}", table->qualified_name());
+  if (table->partition_key().empty())
+    return fail(ErrorCode::kCorruption, "it has no partition key");
+  const auto info = state.tables.find(table->id);
+  if (info == state.tables.end()) return fail(ErrorCode::kCorruption, "it has no tablets");
+  table->incarnation = info->second->incarnation;
+  return table;
 }
 
 template <class Schema>
@@ -126,7 +123,12 @@ AggregatePtr KeyspaceSchema::find_aggregate(std::string_view aggregate,
   return find_overload(aggregates, aggregate, argument_types);
 }
 
-Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
+std::string UnreadableObject::title() const {
+  return name.empty() ? fmt::format("{} {}", kind, keyspace)
+                      : fmt::format("{} {}.{}", kind, keyspace, name);
+}
+
+std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
     const replication::MetaState& state, const SchemaSnapshot* previous,
     const std::vector<std::shared_ptr<const KeyspaceSchema>>& virtual_keyspaces) {
   const SchemaSnapshot nothing;
@@ -135,6 +137,7 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
   out->version_ = state.schema_version;
   out->version_uuid_ = state.schema_version_uuid();
   out->keyspaces_ = before.keyspaces_;
+  out->unreadable_ = before.unreadable_;
   out->objects_ = state.schema_objects;
   out->infos_ = state.tables;
 
@@ -156,83 +159,170 @@ Result<std::shared_ptr<const SchemaSnapshot>> SchemaSnapshot::build(
         if (old == nullptr || now == nullptr || (*old)->incarnation == (*now)->incarnation) return;
         touched[(*now)->keyspace].tables.emplace((*now)->name);  // truncated
       });
-  for (const auto& [name, what] : touched) TETRAD_TRY_VOID(out->rebuild(name, what, before, state));
+  for (const auto& [name, what] : touched) out->rebuild(name, what, before, state);
   for (const auto& keyspace : virtual_keyspaces)  // but where a real one has its name
     if (!out->objects_.contains(keyspace_key(keyspace->name)))
       out->keyspaces_[keyspace->name] = keyspace;
-  return std::shared_ptr<const SchemaSnapshot>(std::move(out));
+  return out;
 }
 
-Result<void> SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
-                                     const SchemaSnapshot& before,
-                                     const replication::MetaState& state) {
-  std::map<std::string, std::string> types, dependencies;
-  for (const char* kind : {"type", "function", "aggregate"})
-    for_each_object(objects_, kind, name, [&](const std::string& key, const std::string& text) {
-      dependencies.emplace(key, text);
-      if (key.starts_with("type/")) types.emplace(key, text);
-    });
+void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& reason) {
+  std::string_view name;
+  const auto [kind, keyspace] = split_key(key, name);
+  unreadable_[key] = {std::string(kind), std::string(keyspace), std::string(name), reason};
+}
+
+void SchemaSnapshot::forget_unreadable(std::string_view keyspace, bool and_tables) {
+  std::erase_if(unreadable_, [&](const auto& entry) {
+    return entry.second.keyspace == keyspace && (and_tables || entry.second.kind != "table");
+  });
+}
+
+/// Types may need one another: goes round until all are there that can be.
+void SchemaSnapshot::read_types(const KeyspaceSchema* old, KeyspaceSchema& keyspace) {
+  std::map<std::string, std::string> waiting, reasons;
+  for_each_object(
+      objects_, "type", keyspace.name,
+      [&](const std::string& key, const std::string& text) { waiting.emplace(key, text); });
+  const UdtResolver resolve = resolver_of(keyspace);
+  for (size_t before = SIZE_MAX; !waiting.empty() && waiting.size() != before;) {
+    before = waiting.size();
+    for (auto it = waiting.begin(); it != waiting.end();) {
+      auto type = read_type_text(it->second, resolve);
+      if (type && type_key((*type)->keyspace(), (*type)->name()) != it->first)
+        type = fail(ErrorCode::kCorruption, "it says that it is {}.{}", (*type)->keyspace(),
+                    (*type)->name());
+      if (!type) {
+        reasons[it->first] = type.error().message;
+        ++it;
+        continue;
+      }
+      const std::string& name = (*type)->name();
+      if (old != nullptr) {  // those that hold it are then compared at a glance
+        const auto known = old->types.find(name);
+        if (known != old->types.end() && *known->second == **type) *type = known->second;
+      }
+      keyspace.types_in_dependency_order.push_back(name);
+      keyspace.types.emplace(name, std::move(*type));
+      it = waiting.erase(it);
+    }
+  }
+  for (const auto& [key, text] : waiting) set_unreadable(key, reasons[key]);
+}
+
+void SchemaSnapshot::read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace) {
+  const UdtResolver resolve = resolver_of(keyspace);
+  for_each_object(
+      objects_, "function", keyspace.name, [&](const std::string& key, const std::string& text) {
+        auto function = read_function_text(text, resolve);
+        if (!function) return set_unreadable(key, function.error().message);
+        const FunctionPtr before =
+            old == nullptr ? nullptr
+                           : old->find_function((*function)->name, (*function)->argument_types);
+        keyspace.functions.push_back(before && *before == **function ? before
+                                                                     : std::move(*function));
+      });
+  for_each_object(
+      objects_, "aggregate", keyspace.name, [&](const std::string& key, const std::string& text) {
+        auto aggregate = read_aggregate_text(text, resolve);
+        if (!aggregate) return set_unreadable(key, aggregate.error().message);
+        if (const auto whole = check_parts(**aggregate, keyspace); !whole)
+          return set_unreadable(key, whole.error().message);
+        const AggregatePtr before =
+            old == nullptr ? nullptr
+                           : old->find_aggregate((*aggregate)->name, (*aggregate)->argument_types);
+        keyspace.aggregates.push_back(before && *before == **aggregate ? before
+                                                                       : std::move(*aggregate));
+      });
+}
+
+void SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
+                             const SchemaSnapshot& before, const replication::MetaState& state) {
+  const auto leave_out = [&](const std::string& reason) {
+    keyspaces_.erase(name);
+    forget_unreadable(name, true);
+    set_unreadable(keyspace_key(name), reason);
+  };
   const auto entry = objects_.find(keyspace_key(name));
   if (entry == objects_.end()) {
-    bool has_tables = false;
-    for_each_object(objects_, "table", name,
-                    [&](const std::string&, const std::string&) { has_tables = true; });
-    if (has_tables || !dependencies.empty())
-      return fail(ErrorCode::kCorruption, "keyspace '{}' has objects but no entry", name);
+    bool is_empty = true;
+    for (const char* kind : {"table", "type", "function", "aggregate"})
+      for_each_object(objects_, kind, name,
+                      [&](const std::string&, const std::string&) { is_empty = false; });
+    if (!is_empty) return leave_out("it has objects but no entry");
     keyspaces_.erase(name);
-    return {};
+    forget_unreadable(name, true);
+    return;
   }
+  auto read = read_keyspace_text(entry->second);
+  if (read && read->name != name)
+    read = fail(ErrorCode::kCorruption, "it says that it is {}", read->name);
+  if (!read) return leave_out(read.error().message);
+  KeyspaceSchema& keyspace = *read;
   std::shared_ptr<const KeyspaceSchema> old;
   if (const auto known = before.keyspaces_.find(name);
       known != before.keyspaces_.end() && !known->second->is_virtual)
     old = known->second;
-  TETRAD_TRY(KeyspaceSchema keyspace, read_keyspace_text(entry->second));
-  const UdtResolver resolve = [&keyspace](std::string_view named,
-                                          std::string_view type) -> TypePtr {
-    if (!named.empty() && named != keyspace.name) return nullptr;
-    const auto found = keyspace.types.find(std::string(type));
-    return found == keyspace.types.end() ? nullptr : found->second;
-  };
-  if (old != nullptr) keyspace.tables = old->tables;
+
   std::set<std::string> tables = touched.tables;
-  if (old != nullptr && !touched.dependencies) {
-    keyspace.types = old->types;
-    keyspace.types_in_dependency_order = old->types_in_dependency_order;
-    keyspace.functions = old->functions;
-    keyspace.aggregates = old->aggregates;
+  const auto add_unreadable_tables = [&] {
+    for (const auto& [key, object] : unreadable_)
+      if (object.keyspace == name && object.kind == "table") tables.insert(object.name);
+  };
+  if (old == nullptr) {
+    forget_unreadable(name, true);
+    for_each_object(objects_, "table", name, [&](const std::string& key, const std::string&) {
+      tables.insert(key.substr(table_key(name, "").size()));
+    });
+    read_types(nullptr, keyspace);
+    read_functions(nullptr, keyspace);
   } else {
-    TETRAD_TRY_VOID(read_types(types, keyspace));
-    bool changed = false;
-    for (auto& [type_name, type] : keyspace.types) {
-      if (old == nullptr) break;
-      const auto found = old->types.find(type_name);
-      if (found == old->types.end()) continue;
-      if (*found->second == *type) {
-        type = found->second;
-      } else {
-        changed = true;
-      }
-    }
-    TETRAD_TRY_VOID(read_functions(dependencies, resolve, old.get(), keyspace));
-    if (changed)
+    keyspace.tables = old->tables;
+    if (!touched.dependencies) {
+      keyspace.types = old->types;
+      keyspace.types_in_dependency_order = old->types_in_dependency_order;
+      keyspace.functions = old->functions;
+      keyspace.aggregates = old->aggregates;
+    } else {
+      forget_unreadable(name, false);
+      read_types(old.get(), keyspace);
+      read_functions(old.get(), keyspace);
+      add_unreadable_tables();  // a type that they need may be there now
+      const std::vector<std::string> changed = changed_types(*old, keyspace);
       for (const auto& [table_name, table] : keyspace.tables)
-        if (has_user_types(*table)) tables.insert(table_name);
+        if (!changed.empty() && holds_any(*table, changed)) tables.insert(table_name);
+    }
   }
+  const UdtResolver resolve = resolver_of(keyspace);
   for (const std::string& table_name : tables) {
-    const auto object = objects_.find(table_key(name, table_name));
+    const std::string key = table_key(name, table_name);
+    unreadable_.erase(key);
+    const auto object = objects_.find(key);
     if (object == objects_.end()) {
       keyspace.tables.erase(table_name);
       continue;
     }
-    TETRAD_TRY(const std::shared_ptr<TableSchema> fresh, read_table_text(object->second, resolve));
-    const auto info = state.tables.find(fresh->id);
-    if (info == state.tables.end())
-      return fail(ErrorCode::kCorruption, "table {} has no tablets", fresh->qualified_name());
-    fresh->incarnation = info->second->incarnation;
-    keyspace.tables.put(table_name, fresh);
+    auto table = read_table(key, object->second, resolve, state);
+    if (table) {
+      keyspace.tables.put(table_name, std::move(*table));
+    } else {
+      keyspace.tables.erase(table_name);
+      set_unreadable(key, table.error().message);
+    }
   }
   keyspaces_[name] = std::make_shared<const KeyspaceSchema>(std::move(keyspace));
-  return {};
+}
+
+const UnreadableObject* SchemaSnapshot::unreadable(std::string_view key) const {
+  const auto found = unreadable_.find(key);
+  return found == unreadable_.end() ? nullptr : &found->second;
+}
+
+Result<void> SchemaSnapshot::check_readable(std::string_view key) const {
+  const UnreadableObject* const found = unreadable(key);
+  if (found == nullptr) return {};
+  return fail(ErrorCode::kInvalid, "The schema of {} does not read, it can only be dropped: {}",
+              found->title(), found->reason);
 }
 
 const KeyspaceSchema* SchemaSnapshot::keyspace(std::string_view name) const {

@@ -73,13 +73,28 @@ inline bool is_system(const KeyspaceSchema& keyspace) {
   return keyspace.is_virtual || keyspace.name == kTracesKeyspace;
 }
 
+/// An object of the metadata whose text this program does not read: written by a newer one, or
+/// damaged. A snapshot is as if it were not there, but its name stays taken until it is dropped.
+struct UnreadableObject {
+  std::string kind;  // keyspace, type, function, aggregate, table
+  std::string keyspace;
+  std::string name;  // of a function with its argument types; "" of a keyspace
+  std::string reason;
+
+  /// "table ks.t", "keyspace ks".
+  std::string title() const;
+};
+
 class SchemaSnapshot {
  public:
+  /// By the key of the object in the metadata.
+  using UnreadableObjects = std::map<std::string, UnreadableObject, std::less<>>;
+
   /// Reads what differs from the state that `previous` (may be null) was built from, and takes over
   /// the rest: objects that did not change stay the same. `virtual_keyspaces` are those of
-  /// SystemTables. Errors: kCorruption when an object's text does not read (written by a newer
-  /// program).
-  static Result<std::shared_ptr<const SchemaSnapshot>> build(
+  /// SystemTables. An object that does not read is left out with all that needs it, and is in
+  /// unreadable(). Never null.
+  static std::shared_ptr<const SchemaSnapshot> build(
       const replication::MetaState& state, const SchemaSnapshot* previous,
       const std::vector<std::shared_ptr<const KeyspaceSchema>>& virtual_keyspaces);
 
@@ -92,6 +107,11 @@ class SchemaSnapshot {
   }
   const KeyspaceSchema* keyspace(std::string_view name) const;
   TablePtr table(std::string_view keyspace, std::string_view name) const;
+  const UnreadableObjects& unreadable() const { return unreadable_; }
+  /// The object of that key in the metadata if it does not read, or null.
+  const UnreadableObject* unreadable(std::string_view key) const;
+  /// Errors: kInvalid, the object of that key in the metadata does not read.
+  Result<void> check_readable(std::string_view key) const;
 
  private:
   /// What changed of a keyspace between two states.
@@ -99,14 +119,21 @@ class SchemaSnapshot {
     bool dependencies = false;  // a type, function or aggregate
     std::set<std::string> tables;
   };
-  Result<void> rebuild(const std::string& name, const Touched& touched,
-                       const SchemaSnapshot& before, const replication::MetaState& state);
+  void rebuild(const std::string& name, const Touched& touched, const SchemaSnapshot& before,
+               const replication::MetaState& state);
+  /// What is as it was in `old` (may be null) keeps its object: listeners compare those.
+  void read_types(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
+  void read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
+  void set_unreadable(const std::string& key, const std::string& reason);
+  /// Forgets what did not read of a keyspace: all of it, or all but tables.
+  void forget_unreadable(std::string_view keyspace, bool and_tables);
 
   SchemaVersion version_;
   Uuid version_uuid_;
   std::map<std::string, std::shared_ptr<const KeyspaceSchema>, std::less<>> keyspaces_;
   // What it was built from: the next one reads only what differs.
   base::SharedMap<std::string, std::string> objects_;
+  UnreadableObjects unreadable_;
   base::SharedMap<TableId, std::shared_ptr<const replication::TableInfo>> infos_;
 };
 

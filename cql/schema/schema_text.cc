@@ -21,6 +21,9 @@ Result<ColumnKind> kind_named(const std::string& name) {
   return fail(ErrorCode::kCorruption, "column kind '{}'", name);
 }
 
+/// More columns than all ALTER TABLE ADD of a table's life make.
+constexpr uint32_t kColumnIdMax = 1u << 24;
+
 /// Never throws for what is in the object: bytes that are no UTF-8, which no client's statement has
 /// (WireReader refuses it), become U+FFFD.
 std::string text_of(const json& object) {
@@ -236,6 +239,9 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
       column.descending = item.at("descending");
       column.hidden = item.value("hidden", false);
       column.id = item.at("id");
+      // They index an array.
+      if (column.id != 0 && (column.id >= out->next_column_id || column.id > kColumnIdMax))
+        return fail(ErrorCode::kCorruption, "id {} of column {}", column.id, column.name);
       columns.push_back(std::move(column));
     }
     out->set_columns(std::move(columns));

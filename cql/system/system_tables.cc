@@ -269,6 +269,18 @@ class SystemTables final : public VirtualTables {
           }
           return rows;
         });
+    tables_.define("system_tetrad", "unreadable_objects",
+                   {{"keyspace_name", "text", "pk"},
+                    {"kind", "text", "ck"},
+                    {"name", "text", "ck"},
+                    {"reason", "text"}},
+                   [](const SchemaSnapshot& schema) {
+                     VirtualRows rows;
+                     for (const auto& [key, object] : schema.unreadable())
+                       rows.push_back({text(object.keyspace), text(object.kind), text(object.name),
+                                       text(object.reason)});
+                     return rows;
+                   });
     tables_.define(
         "system_tetrad", "nodes",
         {{"host_id", "uuid", "pk"},

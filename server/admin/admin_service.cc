@@ -121,7 +121,10 @@ void AdminService::answer_page(const HttpRequest&, Respond respond) {
 /// Alive: restarting this node would not help.
 void AdminService::answer_health(const HttpRequest&, Respond respond) {
   const std::string text = health();
-  respond({text.starts_with("serving") ? 200 : 503, "text/plain", text + "\n"});
+  std::string body = text + "\n";
+  if (parts_.complaints)
+    for (const std::string& line : parts_.complaints()) body += line + "\n";
+  respond({text.starts_with("serving") ? 200 : 503, "text/plain", std::move(body)});
 }
 
 /// Useful: what clients ask of this node can be done.

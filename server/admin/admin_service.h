@@ -38,6 +38,8 @@ class AdminService {
     std::string version;
     std::string token, token_file;      // what orders must carry, and where it is to be read
     std::string address = "127.0.0.1";  // where all of the service is reached
+    /// What an operator should know although the node serves, a line each.
+    std::function<std::vector<std::string>()> complaints = {};
   };
   using Respond = HttpServer::Respond;
 

@@ -549,13 +549,12 @@ class Target {
   void check_schema() {
     const replication::MetaSnapshot meta = cluster_.meta.snapshot();
     checked_ = meta->schema_version;
-    const auto read = cql::SchemaSnapshot::build(*meta, nullptr, {});
-    if (!read) std::fprintf(stderr, "%s\n", read.error().message.c_str());
-    TETRAD_ASSERT(read.has_value());
-    const cql::SchemaPtr fresh = *read;
-    const auto next = cql::SchemaSnapshot::build(*meta, followed_.get(), {});
-    TETRAD_ASSERT(next.has_value());
-    followed_ = *next;
+    const cql::SchemaPtr fresh = cql::SchemaSnapshot::build(*meta, nullptr, {});
+    for (const auto& [key, object] : fresh->unreadable())
+      std::fprintf(stderr, "%s: %s\n", key.c_str(), object.reason.c_str());
+    TETRAD_ASSERT(fresh->unreadable().empty());
+    followed_ = cql::SchemaSnapshot::build(*meta, followed_.get(), {});
+    TETRAD_ASSERT(followed_->unreadable().empty());
     TETRAD_ASSERT(fresh->keyspaces().size() == followed_->keyspaces().size());
     for (const auto& [name, keyspace] : fresh->keyspaces()) {
       const cql::KeyspaceSchema* const other = followed_->keyspace(name);

@@ -26,7 +26,8 @@ class AdminNode {
                                                 "1.2.3",
                                                 "secret",
                                                 "/data/admin_token",
-                                                "127.0.0.1"});
+                                                "127.0.0.1",
+                                                [this] { return complaints; }});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -42,6 +43,7 @@ class AdminNode {
   simulation::SimCluster cluster;
   base::MetricsRegistry metrics;
   std::string health = "serving";
+  std::vector<std::string> complaints;
   std::optional<server::AdminService> service;
 };
 

@@ -258,10 +258,8 @@ LocalCluster::~LocalCluster() = default;
 
 void LocalCluster::take_schema() {
   if (schema_ && schema_->version() == meta.snapshot()->schema_version) return;
-  auto built =
+  schema_ =
       cql::SchemaSnapshot::build(*meta.snapshot(), schema_.get(), virtual_tables_->keyspaces());
-  TETRAD_ASSERT(built.has_value());
-  schema_ = std::move(*built);
 }
 
 Result<cql::StatementPtr> LocalCluster::prepared(std::string_view text) {

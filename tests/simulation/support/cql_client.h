@@ -30,12 +30,11 @@ class CqlClient {
   };
 
   Answer run(std::string_view text) {
-    auto schema = cql::SchemaSnapshot::build(*node_.state(), nullptr, tables_->keyspaces());
-    REQUIRE(schema.has_value());
+    const auto schema = cql::SchemaSnapshot::build(*node_.state(), nullptr, tables_->keyspaces());
     const auto parsed = cql::parse_with_markers(text);
     INFO((parsed ? "" : parsed.error().message));
     REQUIRE(parsed.has_value());
-    const cql::PrepareContext prepare{*schema, "ks", settings_, parsed->marker_names};
+    const cql::PrepareContext prepare{schema, "ks", settings_, parsed->marker_names};
     const auto statement = cql::prepare_statement(parsed->statement, prepare);
     INFO((statement ? "" : statement.error().message));
     REQUIRE(statement.has_value());
@@ -47,7 +46,7 @@ class CqlClient {
                                 random_,
                                 scripts_,
                                 answers_,
-                                *schema,
+                                schema,
                                 state_,
                                 {},
                                 {},

@@ -22,7 +22,7 @@ class Fixture : public LocalCluster {
         " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
   }
   cql::SchemaPtr build(const cql::SchemaPtr& previous) const {
-    return cql::SchemaSnapshot::build(*meta.snapshot(), previous.get(), {}).value();
+    return cql::SchemaSnapshot::build(*meta.snapshot(), previous.get(), {});
   }
 };
 
@@ -122,7 +122,7 @@ TEST_CASE_METHOD(Fixture, "a real keyspace takes the place of a computed one of 
   computed->is_virtual = true;
   const std::vector<std::shared_ptr<const cql::KeyspaceSchema>> virtuals = {computed};
   const auto with_computed = [&](const cql::SchemaPtr& previous) {
-    return cql::SchemaSnapshot::build(*meta.snapshot(), previous.get(), virtuals).value();
+    return cql::SchemaSnapshot::build(*meta.snapshot(), previous.get(), virtuals);
   };
   const cql::SchemaPtr before = with_computed(nullptr);
   CHECK(before->keyspace("ks") == computed.get());

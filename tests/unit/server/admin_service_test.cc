@@ -39,6 +39,10 @@ TEST_CASE("admin routes: each answers its method, and no other") {
   }
   CHECK(ask(node, "GET", "/nothing").status == 404);
   CHECK(error_of(ask(node, "GET", "/ring?verbose=1")) == "/ring takes no parameter verbose");
+  CHECK(ask(node, "GET", "/health").body == "serving\n");
+  node.complaints = {"the schema of table a.b does not read: no"};  // serves all the same
+  CHECK(ask(node, "GET", "/health").status == 200);
+  CHECK(ask(node, "GET", "/health").body == "serving\nthe schema of table a.b does not read: no\n");
   node.health = "starting";
   CHECK(ask(node, "GET", "/health").status == 503);
 }
