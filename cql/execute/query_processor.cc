@@ -122,6 +122,16 @@ std::string shown(const Request& request) {
   return "batch";
 }
 
+std::unexpected<Error> fail_unprepared(BytesView id) {
+  return std::unexpected(
+      Error(ErrorCode::kUnprepared,
+            fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
+                        "this host (maybe the host has been restarted?) or you have prepared too "
+                        "many queries and it has been evicted from the internal cache)",
+                        base::to_hex(id)),
+            base::UnpreparedDetail{std::string(id)}));
+}
+
 std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
   return named ? std::string(*named) : client.keyspace;
 }
@@ -289,13 +299,18 @@ Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id)
       forget(*found->second);
   }
   metrics_.unprepared.add();
-  co_return std::unexpected(
-      Error(ErrorCode::kUnprepared,
-            fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
-                        "this host (maybe the host has been restarted?) or you have prepared too "
-                        "many queries and it has been evicted from the internal cache)",
-                        base::to_hex(id)),
-            base::UnpreparedDetail{std::string(id)}));
+  co_return fail_unprepared(id);
+}
+
+bool QueryProcessor::is_announced(Prepared& prepared) {
+  const ResultMetadataPtr& metadata = prepared.statement->result_metadata();
+  if (metadata == nullptr || prepared.announced_metadata == metadata->encoded.id()) return true;
+  // It may have been prepared again on another shard.
+  if (options_.prepared_texts != nullptr) {
+    if (const auto of_node = options_.prepared_texts->find(prepared.id))
+      prepared.announced_metadata = of_node->announced;
+  }
+  return prepared.announced_metadata == metadata->encoded.id();
 }
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
@@ -426,6 +441,13 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   if (entry == nullptr) {
     auto again = co_await find_again(request.id);
     TETRAD_CO_TRY(entry, std::move(again));
+  }
+  // As Cassandra, which forgets a statement when its table changes: drivers take new columns from
+  // PREPARE only. Before v5 a client cannot say which ones it knows, and one that does not read
+  // them from the new PREPARE would misread rows without metadata: it goes on and gets all of it.
+  if (envelope.version() >= 5 && !is_announced(*entry)) {
+    metrics_.unprepared.add();
+    co_return fail_unprepared(request.id);
   }
   const StatementPtr statement = entry->statement;
   watch(request.id, entry->text);

@@ -98,7 +98,7 @@ class QueryProcessor {
     std::string keyspace, text;
     StatementPtr statement;
     SchemaVersion checked_at;
-    MetadataId announced_metadata;  // what PREPARE last told a client
+    MetadataId announced_metadata{};  // what PREPARE last told a client
     std::list<Prepared*>::iterator used;
     uint64_t bytes = 0;  // estimated
   };
@@ -161,6 +161,8 @@ class QueryProcessor {
   /// One that find_current() has not found: prepared once more from its text, or from that of
   /// another shard. Errors: kUnprepared. Good until the next suspension.
   Task<Result<Prepared*>> find_again(BytesView id);
+  /// Whether clients of this node have been told what columns the statement's rows have now.
+  bool is_announced(Prepared& prepared);
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
   void forget(Prepared& prepared);
   void take_schema(const replication::MetaSnapshot& snapshot);
