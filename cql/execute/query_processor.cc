@@ -31,10 +31,12 @@ Bytes statement_id(const std::string& keyspace, BytesView text) {
   return Bytes(reinterpret_cast<const char*>(digest.data()), 16);
 }
 
-/// What must not change between two pages: the statement and its values.
-StatementHash paging_hash(BytesView statement, const std::string& keyspace,
+/// What must not change between two pages: the statement, its table (another may have got the name
+/// since) and its values.
+StatementHash paging_hash(BytesView statement, BytesView keyspace, const TableId& table,
                           std::span<const WireValue> values) {
   base::StreamingHash128 hash;
+  hash.update(table.value.view());
   hash.update(keyspace);
   hash.update(BytesView("\0", 1));
   hash.update(statement);
@@ -337,7 +339,7 @@ ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, in
 
 Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
                                                          const QueryParameters& parameters,
-                                                         int version, StatementHash hash,
+                                                         int version, PagedStatement paged,
                                                          ClientState& client, Notes& notes,
                                                          bool executed) {
   TETRAD_CO_TRY(const WireValues values, order_values(parameters, *statement));
@@ -351,9 +353,14 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
   const replication::MetaSnapshot meta = meta_.snapshot();
   ExecuteContext context = context_for(parameters, version, client, notes);
   context.options.page_size = parameters.page_size.value_or(-1);
+  // Made only where a paging state is read or written: it goes over all of the text and values.
+  const auto hash = [&] {
+    return paging_hash(paged.text_or_id, paged.keyspace, statement->table_id(), parameters.values);
+  };
   if (parameters.paging_state) {
+    const StatementHash expected = hash();
     TETRAD_CO_TRY(PagingState state,
-                  decode_paging_state(*parameters.paging_state, hash, meta->secret));
+                  decode_paging_state(*parameters.paging_state, expected, meta->secret));
     context.options.paging_position = std::move(state.position);
   }
   auto result = co_await statement->execute(context, values.span());
@@ -367,7 +374,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
   if (auto* rows = std::get_if<RowsResult>(&answer.result);
       rows != nullptr && rows->next_position) {
     PagingState state;
-    state.statement = hash;
+    state.statement = hash();
     state.position = std::move(*rows->next_position);
     answer.paging_state = encode_paging_state(state, meta->secret);
   }
@@ -390,9 +397,9 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
     TETRAD_CO_TRY_VOID(
         notes.held->set(plan_bytes(*statement) + kHeldForEachByte * notes.request_bytes));
   notes.warnings = statement->warnings();
-  const StatementHash hash = paging_hash(request.text, keyspace, request.parameters.values);
+  const PagedStatement paged{request.text, keyspace};
   auto answer =
-      co_await run(statement, request.parameters, envelope.version(), hash, client, notes, false);
+      co_await run(statement, request.parameters, envelope.version(), paged, client, notes, false);
   co_return answer;
 }
 
@@ -453,12 +460,9 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   watch(request.id, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
-  // Without a page size, too: a change feed goes on anyway.
-  const StatementHash hash = statement->result_metadata() != nullptr
-                                 ? paging_hash(request.id, "", request.parameters.values)
-                                 : StatementHash{};
+  const PagedStatement paged{request.id, {}};
   auto answer =
-      co_await run(statement, request.parameters, envelope.version(), hash, client, notes, true);
+      co_await run(statement, request.parameters, envelope.version(), paged, client, notes, true);
   if (answer && statement->result_metadata() != nullptr) {
     // Who skips the metadata reads rows by what he was told: the id he names (v5), or what PREPARE
     // said (v3, v4).

@@ -137,8 +137,14 @@ class QueryProcessor {
                                       ClientState& client, Notes& notes);
   Task<Result<Answer>> answer_batch(const BatchRequest& request, const Envelope& envelope,
                                     ClientState& client, Notes& notes);
+  /// What of a request must not change between two pages, beside its values. The views outlive the
+  /// request.
+  struct PagedStatement {
+    BytesView text_or_id;
+    BytesView keyspace;  // in effect for a text; "" for an id
+  };
   Task<Result<Answer>> run(StatementPtr statement, const QueryParameters& parameters, int version,
-                           StatementHash hash, ClientState& client, Notes& notes, bool executed);
+                           PagedStatement paged, ClientState& client, Notes& notes, bool executed);
 
   void append_answer(const Envelope& envelope, const Request& request, const Result<Answer>& result,
                      const Uuid& tracing_id, Notes& notes, Bytes& out);

@@ -435,6 +435,7 @@ class SelectPreparer {
     made.tells_filtering_ = source_.allow_filtering && made.where_.leaves_out_rows();
     made.partition_key_indexes_ = markers_.partition_key_indexes(*table_);
     made.bind_variables_ = std::move(markers_).take();
+    made.table_id_ = table_->id;
   }
 
   const ast::Select& source_;

@@ -163,6 +163,8 @@ class Statement {
   const std::vector<uint16_t>& partition_key_indexes() const { return partition_key_indexes_; }
   /// Null for all but SELECT (and for conditional statements).
   const ResultMetadataPtr& result_metadata() const { return result_metadata_; }
+  /// Of the table of a SELECT; nil of other statements.
+  const TableId& table_id() const { return table_id_; }
   /// Sentences to be sent when the statement is prepared or run unprepared.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// How long the text was: bounds what the statement is made of.
@@ -183,6 +185,7 @@ class Statement {
   std::vector<ColumnSpec> bind_variables_;
   std::vector<uint16_t> partition_key_indexes_;
   ResultMetadataPtr result_metadata_;
+  TableId table_id_;
   std::vector<std::string> warnings_;
   UsedFunctions used_functions_;
 
