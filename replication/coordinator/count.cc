@@ -4,6 +4,7 @@
 // goes with it: each page goes on from the state that the one before has left.
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
+#include "replication/coordinator/last_catch.h"
 #include "replication/coordinator/ring_walk.h"
 #include "storage/row/row_fold.h"
 #include "storage/row/row_weight.h"
@@ -89,24 +90,28 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
 
 /// Counts range after range until none is left or one has failed.
 Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting) {
-  while (counting->goes_on()) {
-    storage::ReadCommand part = counting->command;
-    const size_t index = counting->next++;
-    part.range = counting->ranges[index];
-    if (index != 0 && counting->folds_in_order()) part.fold_state = counting->states[index - 1];
-    auto counted = co_await self->count_part(std::move(part), counting->options);
-    if (!counted) {
-      if (!counting->error) counting->error = std::move(counted.error());
-      continue;
+  try {
+    while (counting->goes_on()) {
+      storage::ReadCommand part = counting->command;
+      const size_t index = counting->next++;
+      part.range = counting->ranges[index];
+      if (index != 0 && counting->folds_in_order()) part.fold_state = counting->states[index - 1];
+      auto counted = co_await self->count_part(std::move(part), counting->options);
+      if (!counted) {
+        if (!counting->error) counting->error = std::move(counted.error());
+        continue;
+      }
+      counting->counted.rows += counted->rows;
+      counting->counted.weight += counted->weight;
+      if (counting->fold() == nullptr) continue;
+      if (counted->folded) {
+        counting->states[index] = std::move(*counted->folded);
+      } else {
+        counting->gave_up = true;
+      }
     }
-    counting->counted.rows += counted->rows;
-    counting->counted.weight += counted->weight;
-    if (counting->fold() == nullptr) continue;
-    if (counted->folded) {
-      counting->states[index] = std::move(*counted->folded);
-    } else {
-      counting->gave_up = true;
-    }
+  } catch (const std::exception& error) {
+    if (!counting->error) counting->error = failed_inside(error, self->logger_).error();
   }
   if (--counting->working == 0) counting->done.setter().set(true);
 }

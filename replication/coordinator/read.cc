@@ -8,6 +8,7 @@
 #include "base/sleep.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/gathering.h"
+#include "replication/coordinator/last_catch.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/restamp.h"
 #include "replication/coordinator/ring_walk.h"
@@ -417,8 +418,14 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
 Task<void> CoordinatorImpl::read_into(
     CoordinatorImpl* self, storage::ReadCommand command, ReadOptions options,
     std::move_only_function<void(Result<storage::ReadResult>)> done) {
-  auto result = co_await self->read(std::move(command), options);
-  done(std::move(result));
+  std::optional<Result<storage::ReadResult>> result;
+  try {
+    auto read = co_await self->read(std::move(command), options);
+    result.emplace(std::move(read));
+  } catch (const std::exception& error) {
+    result.emplace(failed_inside(error, self->logger_));
+  }
+  done(std::move(*result));
 }
 
 Task<Result<std::vector<storage::ReadResult>>> CoordinatorImpl::read_many(
@@ -436,6 +443,7 @@ Task<Result<std::vector<storage::ReadResult>>> CoordinatorImpl::read_many(
   };
   for (size_t first = 0; first < commands.size(); first += kAtOnce) {
     const auto window = std::make_shared<Window>();
+    window->results.reserve(kAtOnce);  // nothing throws where a result arrives
     const size_t end = std::min(commands.size(), first + kAtOnce);
     for (size_t i = first; i < end; ++i) {
       ++window->left;
