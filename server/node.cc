@@ -509,13 +509,13 @@ void NodeImpl::register_store_metrics() {
     gauge("tetrad_storage_delayed_write_bytes_per_second",
           "Bytes of writes let through while compactions are behind; 0: all.",
           &storage::StoreStatistics::delayed_write_bytes_per_s);
-    gauge("tetrad_storage_writes_paced_microseconds",
-          "Time during which writes had to wait for the disk.",
-          &storage::StoreStatistics::writes_paced_us);
-    gauge("tetrad_storage_background_errors", "Flushes and compactions that failed.",
-          &storage::StoreStatistics::background_errors);
-    gauge("tetrad_storage_corruptions", "Reads that found damaged data.",
-          &storage::StoreStatistics::corruptions);
+    counter("tetrad_storage_writes_paced_microseconds_total",
+            "Time during which writes had to wait for the disk.",
+            &storage::StoreStatistics::writes_paced_us);
+    counter("tetrad_storage_background_errors_total", "Flushes and compactions that failed.",
+            &storage::StoreStatistics::background_errors);
+    counter("tetrad_storage_corruptions_total", "Reads that found damaged data.",
+            &storage::StoreStatistics::corruptions);
     metrics_.add_gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.", store,
                        [this, number = shard->number] {
                          return admin_->statistics(number).writes_stopped ? 1.0 : 0.0;
@@ -543,10 +543,12 @@ void NodeImpl::register_cluster_metrics() {
         [this] { return node_->meta().snapshot()->applied.value; });
   gauge("tetrad_io_reads_waiting", "Reads that wait for a thread.",
         [this] { return pool_.read_figures().waiting; });
-  gauge("tetrad_io_reads_refused", "Reads refused because too many waited for a thread.",
-        [this] { return pool_.read_figures().refused; });
-  gauge("tetrad_io_reads_late", "Reads whose time was over before a thread was free for them.",
-        [this] { return pool_.read_figures().late; });
+  metrics_.add_counter("tetrad_io_reads_refused_total",
+                       "Reads refused because too many waited for a thread.", "",
+                       [this] { return static_cast<double>(pool_.read_figures().refused); });
+  metrics_.add_counter("tetrad_io_reads_late_total",
+                       "Reads whose time was over before a thread was free for them.", "",
+                       [this] { return static_cast<double>(pool_.read_figures().late); });
   const auto raft_gauge = [&](const char* name, const char* help, auto figure) {
     gauge(name, help, [this, figure]() -> double {
       const replication::RaftDriver* driver = node_->meta_group().driver();
