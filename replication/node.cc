@@ -108,6 +108,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
   membership_.begin_clock(kept_us);
+  membership_.keep_clock_with(
+      [this](int64_t time_us, base::Callback done) { write_time(time_us, true, std::move(done)); });
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_load(context, body); });
@@ -132,12 +134,21 @@ ReplicationNode::~ReplicationNode() {
 void ReplicationNode::keep_time() {
   keep_timer_ = environment_.reactor.call_at(environment_.reactor.now_us() + kKeepTimeUs,
                                              [this] { keep_time(); });
-  const auto time_us = membership_.clock_watch().keep_us();
-  if (!time_us) return;
-  const KeptTime kept{*time_us, environment_.reactor.boot_time_us(), options_.boot_id};
+  if (const auto time_us = membership_.clock_watch().keep_us()) write_time(*time_us, false, [] {});
+}
+
+void ReplicationNode::write_time(int64_t time_us, bool synced, base::Callback done) {
+  const KeptTime kept{time_us, environment_.reactor.boot_time_us(), options_.boot_id};
   std::vector<storage::LocalLog::Operation> batch;
   batch.push_back({Bytes(kTimeKey), kept.encode()});
-  environment_.log.write(std::move(batch), false, [](Result<void>) {});
+  environment_.log.write(std::move(batch), synced,
+                         [logger = logger_, done = std::move(done)](Result<void> written) mutable {
+                           // A full disk does not keep a node from answering; a failed one ends it.
+                           if (!written)
+                             logger.warn("the node's time is not kept error={}",
+                                         written.error().message);
+                           done();
+                         });
 }
 
 void ReplicationNode::register_metrics() {

@@ -124,6 +124,7 @@ class ReplicationNode {
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity,
                   std::optional<int64_t> kept_us);
   void keep_time();
+  void write_time(int64_t time_us, bool synced, base::Callback done);
   void on_state(const MetaSnapshot& now);
   void be_removed();
   void on_load(const RpcContext& context, BytesView body);

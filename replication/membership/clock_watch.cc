@@ -74,7 +74,8 @@ ClockVerdict judge_clock(const ClockView& view) {
     }
   }
   const bool all_near = std::ranges::all_of(view.heard, [&](const PeerClock& peer) {
-    return std::abs(peer.own_off_us) <= near_us(view, peer.error_us);
+    const int64_t off_us = peer.has_own ? peer.own_off_us : peer.wall_off_us;
+    return std::abs(off_us) <= near_us(view, peer.error_us);
   });
   return {all_near, std::nullopt};
 }
@@ -88,9 +89,10 @@ void ClockWatch::begin(std::optional<int64_t> kept_us) {
   const int64_t wall_us = reactor_.wall_time_us();
   if (TETRAD_MUTANT(clock_back_at_start)) kept_us.reset();
   kept_us_ = kept_us;
+  if (kept_us) kept_ahead_us_ = *kept_us - reactor_.boot_time_us();
   is_first_ = true;
-  const int64_t most_us = wall_us + kKeptAheadMaxUs;
-  clock_.begin(std::max(wall_us, std::min(kept_us.value_or(wall_us), most_us)), reactor_);
+  // Until others are heard what was kept says more than the wall clock, which may have been set.
+  clock_.begin(std::min(kept_us.value_or(wall_us), wall_us + kKeptAheadMaxUs), reactor_);
   counted_us_ = reactor_.boot_time_us() - reactor_.now_us();
   wall_ahead_us_ = wall_us - reactor_.boot_time_us();
   suspect_since_us_ = reactor_.now_us();
@@ -111,20 +113,23 @@ void ClockWatch::heard(HostId host, const Told& told) {
   if (round_trip_us < 0 || error_us > kSampleErrorMaxUs) return;
   // What a broken peer tells must not overflow.
   if (std::abs(told.wall_us / 4) > kTimeMaxUs || std::abs(told.own_us / 4) > kTimeMaxUs) return;
-  const int64_t wall_us = TETRAD_MUTANT(h_votes) ? told.own_us : told.wall_us;
+  const bool has_own = told.own_us != 0;
+  const int64_t wall_us = TETRAD_MUTANT(h_votes) && has_own ? told.own_us : told.wall_us;
   const int64_t boot_us = reactor_.boot_time_us();
   const Peer now{wall_us + error_us - boot_us, told.own_us + error_us - boot_us, error_us,
-                 reactor_.now_us()};
+                 reactor_.now_us(), has_own};
   const auto [known, is_new] = peers_.try_emplace(host, now);
   if (is_new) return;
   Peer& best = known->second;
   const bool is_old = now.at_us - best.at_us > kSampleAgeUs;
   const bool has_moved =
       std::abs(now.wall_us - best.wall_us) > now.error_us + best.error_us + kStepUs;
-  if (is_old || has_moved || now.error_us <= best.error_us)
+  if (is_old || has_moved || now.error_us <= best.error_us) {
     best = now;
-  else
+  } else {
     best.own_us = now.own_us;
+    best.has_own = now.has_own;
+  }
 }
 
 /// A step of the wall clock, or time in which nothing was counted.
@@ -146,19 +151,23 @@ void ClockWatch::become_suspect(const char* why) {
   clock_.set_standing(ClockStanding::kSuspect, 0);
 }
 
+std::vector<PeerClock> ClockWatch::clocks_heard(int64_t wall_us) const {
+  std::vector<PeerClock> heard;
+  const int64_t boot_us = reactor_.boot_time_us();
+  const int64_t own_us = clock_.own_us(reactor_);
+  for (const auto& [host, peer] : peers_) {
+    if (reactor_.now_us() - peer.at_us > kSampleAgeUs) continue;
+    heard.push_back({host, peer.wall_us + boot_us - wall_us, peer.own_us + boot_us - own_us,
+                     peer.error_us, peer.has_own});
+  }
+  return heard;
+}
+
 bool ClockWatch::tick(size_t nodes, std::optional<HostId> leader) {
   const bool asks = has_jumped() && nodes > 1;
   if (asks) become_suspect("the wall clock was set, or the machine stood still");
-  std::vector<PeerClock> heard;
-  const int64_t boot_us = reactor_.boot_time_us();
-  int64_t wall_us = reactor_.wall_time_us();
-  const int64_t own_us = clock_.own_us(reactor_);
-  if (TETRAD_MUTANT(h_votes)) wall_us = own_us;
-  for (const auto& [host, peer] : peers_) {
-    if (reactor_.now_us() - peer.at_us > kSampleAgeUs) continue;
-    heard.push_back(
-        {host, peer.wall_us + boot_us - wall_us, peer.own_us + boot_us - own_us, peer.error_us});
-  }
+  const std::vector<PeerClock> heard =
+      clocks_heard(TETRAD_MUTANT(h_votes) ? clock_.own_us(reactor_) : reactor_.wall_time_us());
   ClockView view;
   view.bound_us = clock_.skew_max_us();
   view.nodes = nodes;
@@ -173,26 +182,58 @@ bool ClockWatch::tick(size_t nodes, std::optional<HostId> leader) {
   const ClockVerdict verdict = judge_clock(view);
   const bool is_sure = heard.size() * 2 + 2 > nodes;  // it has heard a majority
   if (waits && !(is_sure && verdict.reference_off_us)) return asks;
-  correct(verdict, heard);
-  set(verdict.is_good ? ClockStanding::kGood : ClockStanding::kQuarantine, verdict);
+  if (correct(verdict, heard)) {
+    set(verdict.is_good ? ClockStanding::kGood : ClockStanding::kQuarantine, verdict);
+  } else if (clock_.is_good()) {
+    clock_.set_standing(ClockStanding::kSuspect, 0);
+  }
   return asks;
 }
 
-void ClockWatch::correct(const ClockVerdict& verdict, std::span<const PeerClock> heard) {
-  if (!verdict.reference_off_us) return;
-  const int64_t right_us = reactor_.wall_time_us() + *verdict.reference_off_us;
-  if (std::exchange(is_first_, false)) {
-    const int64_t most_us = right_us + kKeptAheadMaxUs;
-    clock_.begin(std::max(right_us, std::min(kept_us_.value_or(right_us), most_us)), reactor_);
+bool ClockWatch::correct(const ClockVerdict& verdict, std::span<const PeerClock> heard) {
+  const int64_t told_us = clock_.own_us(reactor_);
+  if (!verdict.reference_off_us) {
+    // It goes on uncorrected from where it is, and may stamp from now on.
+    if (verdict.is_good && !is_kept(told_us)) return false;
+    if (verdict.is_good) is_first_ = false;
+    return true;
   }
-  // After all wall clocks went back the nodes' own times are ahead of them together: one that has
-  // not been through it joins the others.
-  std::vector<int64_t> others{0};
-  const int64_t own_us = clock_.own_us(reactor_);
-  for (const PeerClock& peer : heard) others.push_back(peer.own_off_us);
-  const int64_t others_us = own_us + median(std::move(others));
-  const bool is_behind = others_us > own_us + clock_.skew_max_us() / 4;
-  clock_.correct(is_behind ? std::max(right_us, others_us) : right_us, reactor_);
+  const int64_t right_us = reactor_.wall_time_us() + *verdict.reference_off_us;
+  const int64_t most_us = right_us + kKeptAheadMaxUs;
+  int64_t own_us = told_us;
+  if (is_first_) own_us = std::max(right_us, std::min(kept_us_.value_or(right_us), most_us));
+  // A node's own time is ahead of what is right only where a majority was, or the one that counted,
+  // and it has stamped since: the others join it, so that what they stamp is not below.
+  int64_t furthest_us = own_us;
+  for (const PeerClock& peer : heard)
+    if (peer.has_own) furthest_us = std::max(furthest_us, told_us + peer.own_off_us);
+  furthest_us = std::min(furthest_us, most_us);
+  const bool is_behind = furthest_us > own_us + clock_.skew_max_us() / 4;
+  const int64_t target_us = is_behind ? std::max(right_us, furthest_us) : right_us;
+  if (!is_kept(std::max(own_us, target_us))) return false;
+  keeping_ahead_us_.reset();
+  if (std::exchange(is_first_, false)) clock_.begin(own_us, reactor_);
+  clock_.correct(target_us, reactor_);
+  return true;
+}
+
+/// Otherwise it is put on the disk.
+bool ClockWatch::is_kept(int64_t time_us) {
+  const int64_t ahead_us = time_us - reactor_.boot_time_us();
+  if (!keep_) return true;
+  // So much the next life may be behind: replicas that have seen later stamps say so.
+  const bool is_enough = kept_ahead_us_ && ahead_us <= *kept_ahead_us_ + kStepUs;
+  if (kept_ahead_us_ && ahead_us <= *kept_ahead_us_ + kStepUs / 2) return true;
+  if (std::exchange(is_keeping_, true)) return is_enough;
+  keeping_ahead_us_ = ahead_us;
+  const std::weak_ptr<char> alive = alive_;
+  keep_(time_us, [this, alive, ahead_us] {
+    if (alive.expired()) return;
+    is_keeping_ = false;
+    kept_ahead_us_ = ahead_us;
+    if (on_kept_) on_kept_();
+  });
+  return is_enough;
 }
 
 void ClockWatch::set(ClockStanding standing, const ClockVerdict& verdict) {
@@ -213,9 +254,13 @@ void ClockWatch::set(ClockStanding standing, const ClockVerdict& verdict) {
     logger_.warn("the clock of this node is right again standing={}", name_of(standing));
 }
 
-std::optional<int64_t> ClockWatch::keep_us() const {
-  if (!clock_.is_good()) return std::nullopt;
-  return clock_.own_us(reactor_);
+std::optional<int64_t> ClockWatch::keep_us() {
+  if (is_first_) return std::nullopt;  // nothing was stamped, and the wall clock may be wrong
+  const int64_t boot_us = reactor_.boot_time_us();
+  int64_t ahead_us = clock_.own_us(reactor_) - boot_us;
+  if (keeping_ahead_us_) ahead_us = std::max(ahead_us, *keeping_ahead_us_);
+  if (kept_ahead_us_) kept_ahead_us_ = std::min(*kept_ahead_us_, ahead_us);
+  return boot_us + ahead_us;
 }
 
 base::Error HybridClock::refusal() const {

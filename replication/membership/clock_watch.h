@@ -6,11 +6,15 @@
 //
 // What is measured of a peer is set against what this machine counts (Reactor::boot_time_us()), so
 // a step of the own wall clock spoils nothing.
+//
+// The own time goes forward at once, but not before that is on the disk: otherwise a node that ends
+// then would begin its next life before what it has stamped.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,6 +31,7 @@ namespace tetrad::replication {
 struct PeerClock {
   HostId host;
   int64_t wall_off_us = 0, own_off_us = 0, error_us = 0;
+  bool has_own = true;  // false: it has not had a verdict in its life, its own time says nothing
 };
 
 /// What is known when a node judges its clock.
@@ -57,6 +62,14 @@ class ClockWatch {
   /// A life begins. `kept_us`: what keep_us() was in the last one. From now on the clock is suspect
   /// until others have been asked.
   void begin(std::optional<int64_t> kept_us);
+  /// Puts what the next life must not begin before on the disk, where a power cut does not take it;
+  /// then runs `done`. Without it everything counts as kept.
+  using Keep = std::function<void(int64_t time_us, base::Callback done)>;
+  /// `kept`: runs after each, so that somebody ticks.
+  void keep_with(Keep keep, std::function<void()> kept) {
+    keep_ = std::move(keep);
+    on_kept_ = std::move(kept);
+  }
   /// The node has joined others: nothing it has found out alone counts.
   void joined();
   /// A peer has told its clocks, `held_us` after it took the message that this node sent at
@@ -70,18 +83,24 @@ class ClockWatch {
   void forget(HostId host) { peers_.erase(host); }
   /// Judges. `nodes`: of the cluster. True when the others should be asked at once.
   bool tick(size_t nodes, std::optional<HostId> leader);
-  /// What the next life must not begin before, while that is known.
-  std::optional<int64_t> keep_us() const;
+  /// What the next life must not begin before, to be kept now; unset: what was kept stands.
+  std::optional<int64_t> keep_us();
+  /// What heartbeats tell of the node's own time; 0: nobody should heed it.
+  int64_t told_own_us() const { return is_first_ ? 0 : clock_.own_us(reactor_); }
 
  private:
   struct Peer {
     int64_t wall_us, own_us, error_us;  // ahead of what this machine counts
     base::MonotonicUs at_us;
+    bool has_own;
   };
   bool has_jumped();
+  std::vector<PeerClock> clocks_heard(int64_t wall_us) const;
   void become_suspect(const char* why);
   void set(ClockStanding standing, const ClockVerdict& verdict);
-  void correct(const ClockVerdict& verdict, std::span<const PeerClock> heard);
+  /// False: where it should be is not on the disk yet.
+  bool correct(const ClockVerdict& verdict, std::span<const PeerClock> heard);
+  bool is_kept(int64_t time_us);
 
   base::Reactor& reactor_;
   const HostId self_;
@@ -90,10 +109,17 @@ class ClockWatch {
   std::map<HostId, Peer> peers_;
   std::optional<int64_t> kept_us_;
   bool is_first_ = true;  // no verdict yet: nothing was stamped in this life
+  Keep keep_;
+  std::function<void()> on_kept_;
+  /// Where the next life would begin, and where it will when what is being kept is on the disk:
+  /// ahead of what the machine counts.
+  std::optional<int64_t> kept_ahead_us_, keeping_ahead_us_;
+  bool is_keeping_ = false;
   int good_in_turn_ = 0;
   base::MonotonicUs suspect_since_us_ = 0;
   int64_t counted_us_ = 0;     // by the machine, more than now_us(), at the last tick
   int64_t wall_ahead_us_ = 0;  // of what the machine counts, at the last tick
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
 }  // namespace tetrad::replication

@@ -63,7 +63,7 @@ Bytes Membership::heartbeat(const Host& to) const {
   writer.u64(entry_.term);
   writer.u8(static_cast<uint8_t>(disk_usage_));
   writer.i64(reactor_.wall_time_us());
-  writer.i64(clock_.own_us(reactor_));
+  writer.i64(watch_.told_own_us());
   writer.i64(reactor_.now_us());
   writer.i64(to.sent_us);
   writer.i64(reactor_.now_us() - to.came_us);
@@ -141,6 +141,7 @@ void Membership::beat_all() {
 }
 
 void Membership::judge_clock() {
+  if (!is_known_) return;  // of a node that does not know its cluster nobody asks the time
   const std::optional<HostId> leader = leader_ ? leader_() : std::nullopt;
   if (watch_.tick(hosts_.size() + 1, leader)) beat_all();
 }

@@ -79,7 +79,11 @@ class Membership {
   }
   /// `kept_us`: see ClockWatch::begin(). Before start().
   void begin_clock(std::optional<int64_t> kept_us) { watch_.begin(kept_us); }
-  const ClockWatch& clock_watch() const { return watch_; }
+  /// As ClockWatch::keep_with().
+  void keep_clock_with(ClockWatch::Keep keep) {
+    watch_.keep_with(std::move(keep), [this] { judge_clock(); });
+  }
+  ClockWatch& clock_watch() { return watch_; }
   HybridClock& clock() { return clock_; }
 
   bool is_live(HostId host) const;

@@ -51,7 +51,7 @@ Judged judge(std::initializer_list<int64_t> ahead_s, size_t nodes,
 /// One node that hears two others, whose clocks are a little ahead and right.
 struct Rig {
   tests::ManualReactor reactor;
-  const int64_t right_ahead_us = reactor.wall_time_us() - reactor.now_us();
+  int64_t right_ahead_us = reactor.wall_time_us() - reactor.now_us();
   HybridClock clock;
   ClockWatch watch{reactor, host(1), clock, Logger()};
   int64_t right_us() const { return right_ahead_us + reactor.now_us(); }
@@ -107,7 +107,7 @@ TEST_CASE("a step of the wall clock puts a node in quarantine and does not move 
     CHECK(rig.clock.standing() == ClockStanding::kQuarantine);
     CHECK(std::abs(rig.clock.off_us() - step_us) < 10'000);
     CHECK(rig.clock.refusal().message.starts_with("the clock of this node is off by 3"));
-    CHECK_FALSE(rig.watch.keep_us());
+    CHECK(rig.watch.keep_us() == rig.clock.own_us(rig.reactor));  // it stamped before
     rig.pass(20);
     CHECK(std::abs(rig.ahead_us()) < 10'000);
     rig.reactor.set_wall_time_us(rig.right_us());
@@ -131,6 +131,64 @@ TEST_CASE("a life begins where the last one was, and a wrong wall clock does not
   rig.pass(2);
   CHECK(rig.clock.standing() == ClockStanding::kQuarantine);
   CHECK(std::abs(rig.ahead_us()) < 10'000);
+}
+
+TEST_CASE("a node's time does not go forward before that is on the disk") {
+  Rig rig;
+  std::vector<std::pair<int64_t, base::Callback>> kept;
+  int told = 0;
+  const auto keep = [&](int64_t time_us, base::Callback done) {
+    kept.emplace_back(time_us, std::move(done));
+  };
+  rig.watch.keep_with(keep, [&told] { ++told; });
+  const int64_t begun_us = rig.right_us();
+  rig.watch.begin(begun_us);
+  CHECK(rig.watch.told_own_us() == 0);
+  CHECK_FALSE(rig.watch.keep_us());
+  rig.pass(2);  // where the last life was: that is on the disk
+  CHECK(rig.clock.is_good());
+  CHECK(kept.empty());
+  CHECK(rig.watch.told_own_us() == rig.clock.own_us(rig.reactor));
+
+  // All wall clocks go an hour ahead, and with them what is right.
+  rig.right_ahead_us += kHourUs;
+  rig.reactor.set_wall_time_us(rig.right_us());
+  rig.pass(3);
+  REQUIRE(kept.size() == 1);
+  CHECK(rig.clock.standing() == ClockStanding::kSuspect);
+  CHECK(rig.ahead_us() < -kHourUs + 100'000);
+  CHECK(std::abs(*rig.watch.keep_us() - rig.right_us()) < 1'000'000);
+  std::exchange(kept[0].second, nullptr)();
+  CHECK(told == 1);
+  rig.pass(1);
+  CHECK(rig.clock.is_good());
+  CHECK(std::abs(rig.ahead_us()) < 100'000);
+  CHECK(kept.size() == 1);
+}
+
+TEST_CASE("of two nodes the one that is behind joins the other") {
+  tests::ManualReactor reactor;
+  HybridClock clock;
+  ClockWatch watch(reactor, host(1), clock, Logger());
+  const int64_t right_ahead_us = reactor.wall_time_us() - reactor.now_us();
+  const auto pass = [&](int64_t peer_ahead_us) {
+    for (int i = 0; i < 10; ++i) {
+      reactor.advance_us(200'000);
+      watch.tick(2, host(2));
+      ClockWatch::Told told;
+      told.wall_us = right_ahead_us + reactor.now_us();
+      told.own_us = peer_ahead_us == 0 ? 0 : told.wall_us + peer_ahead_us;
+      told.asked_us = reactor.now_us();
+      watch.heard(host(2), told);
+    }
+  };
+  const auto ahead_us = [&] { return clock.own_us(reactor) - right_ahead_us - reactor.now_us(); };
+  pass(0);  // it has had no verdict
+  CHECK(clock.is_good());
+  CHECK(std::abs(ahead_us()) < 10'000);
+  pass(kHourUs);
+  CHECK(clock.is_good());
+  CHECK(ahead_us() > kHourUs - 10 * kSecondUs);
 }
 
 TEST_CASE("a node that is back at once on a machine that counted on is not ahead of the others") {
