@@ -460,7 +460,9 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
 }
 
 std::optional<int64_t> CoordinatorImpl::timestamp_above(int64_t mark_us) {
-  if (!clock_.is_within_bound(mark_us, reactor_)) return std::nullopt;  // a client's
+  // A machine that stood still may be behind what it has stamped until that is noticed.
+  const int64_t own_us = std::max(clock_.own_us(reactor_), last_timestamp_us_);
+  if (mark_us > own_us + kMarkBoundsMax * clock_.skew_max_us()) return std::nullopt;  // a client's
   metrics_.restamped.add();
   return std::max(mark_us + 1, next_timestamp_us());
 }
@@ -499,6 +501,8 @@ Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutat
     }
   }
   if (!mark_us) return false;
+  // What is further ahead replicas would not take as the stamp of a coordinator.
+  if (!clock_.is_within_bound(*mark_us, reactor_)) return true;
   const auto later_us = timestamp_above(*mark_us);
   if (!later_us) return true;
   for (storage::Mutation& mutation : mutations)
@@ -526,6 +530,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   // The way with one replica keeps nothing.
   std::vector<storage::Mutation> kept;
   if (is_beyond) kept = mutations;
+  bool heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
   const base::MonotonicUs started_us = reactor_.now_us();
   const auto finished = [&](Result<void> outcome) {
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
@@ -545,11 +550,11 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     }
     if (result) {
       const bool has_stamp = options.server_timestamp_us.has_value();
-      if (!has_stamp || (!again.mark_us && kept.empty()) || TETRAD_MUTANT(stale_stamp_acked))
-        co_return finished({});
+      if (!has_stamp || !heeds_marks || (!again.mark_us && kept.empty())) co_return finished({});
       // Once is enough: every write acknowledged before this one began is on a replica that has
       // answered now.
-      const int64_t stamp_us = *std::exchange(options.server_timestamp_us, {});
+      heeds_marks = false;
+      const int64_t stamp_us = *options.server_timestamp_us;
       mutations = again.mutations.empty() ? std::move(kept) : std::move(again.mutations);
       std::optional<int64_t> later_us;
       if (again.mark_us) later_us = timestamp_above(*again.mark_us);
@@ -561,6 +566,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       if (!later_us) co_return finished({});
       for (storage::Mutation& mutation : mutations)
         TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
+      options.server_timestamp_us = later_us;  // replicas still say whether it is too far ahead
       continue;
     }
     const ErrorCode code = result.error().code;
@@ -578,6 +584,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       if (auto good = check_clock(); !good) co_return finished(std::move(good));
       mutations = std::move(again.mutations);
       TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
+      heeds_marks = heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
       continue;
     }
     if (code == ErrorCode::kStaleEpoch) {

@@ -25,6 +25,10 @@
 
 namespace tetrad::replication {
 
+/// Stamps of coordinators are at most one bound of clocks ahead of the furthest of their own times,
+/// and these are within two of each other. What is further ahead of a good clock is a client's.
+inline constexpr int64_t kMarkBoundsMax = 3;
+
 struct MutateRequest {
   SetEpoch epoch;
   /// The stamp a coordinator gave (rule 28): the replica answers with what it knows that is not

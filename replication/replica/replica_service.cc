@@ -10,6 +10,13 @@ namespace {
 constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
 constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 
+/// Whether a mark that is not below a stamp is too far above it for coordinators whose clocks are
+/// right, and not too far above this node's time to be of one: the sender's clock is behind. Were
+/// it left to the sender, it would take the mark for a client's timestamp of the future.
+bool shows_clock_behind(int64_t mark_us, int64_t stamp_us, int64_t own_us, int64_t bound_us) {
+  return mark_us - stamp_us > kMarkBoundsMax * bound_us && mark_us - own_us <= 2 * bound_us;
+}
+
 }  // namespace
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
@@ -38,6 +45,13 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       if (const auto stamp_us = request->server_timestamp_us) {
         mark_us = mark_not_below(context.store, request->mutation, *stamp_us);
         clock_.observe(*stamp_us, reactor_);
+        if (mark_us && !TETRAD_MUTANT(server_stamp_any) &&
+            shows_clock_behind(*mark_us, *stamp_us, clock_.own_us(reactor_),
+                               clock_.skew_max_us())) {
+          metrics_.refused_times.add();
+          reply.error(Error(ErrorCode::kClockOff, "a later timestamp is here, of a coordinator"));
+          return;
+        }
       }
       std::optional<Merged> as_merged;
       if (merged) {
