@@ -3,12 +3,14 @@
 // may hide what was written, or another write with a timestamp of a coordinator's may; the marks do
 // not tell. So what R replicas hold of its rows is looked at.
 #include <algorithm>
+#include <span>
 
 #include "base/data_mutants.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/gathering.h"
 #include "replication/coordinator/replica_sets.h"
+#include "storage/row/range_tombstones.h"
 
 namespace tetrad::replication {
 namespace {
@@ -17,6 +19,9 @@ using storage::Deletion;
 using storage::RowRecord;
 
 constexpr uint32_t kSurvivorsMax = 16;
+/// So that neither a reply nor the turn that looks at it is long, however wide a batch is.
+constexpr size_t kRowsAtOnce = 1000;
+constexpr size_t kPartsMax = 1000;
 
 int64_t newest_in(const RowRecord& record) {
   int64_t newest_us = std::max(record.liveness.timestamp_us, record.deletion.timestamp_us);
@@ -50,21 +55,46 @@ class Held {
   Deletion cover_;
 };
 
-/// The rows written, and the first of those that were deleted many at a time.
-storage::ReadCommand command_for(const storage::Mutation& mutation) {
+/// What is looked at together: rows and a header, or rows that were deleted many at a time.
+struct Part {
+  BytesView header;
+  std::span<const storage::RowChange> rows;
+  const storage::ClusteringRange* deleted = nullptr;
+};
+
+bool deletes_partition(BytesView header) {
+  storage::RowRecordReader reader;
+  return !header.empty() && reader.open(header) && reader.deletion().present();
+}
+
+std::vector<Part> parts_of(const storage::Mutation& mutation) {
+  static const storage::ClusteringRange kWhole;
+  std::vector<Part> parts;
+  std::span<const storage::RowChange> rows = mutation.rows;
+  do {
+    const auto some = rows.first(std::min(rows.size(), kRowsAtOnce));
+    if (!some.empty() || !mutation.header.empty()) parts.push_back({{}, some, nullptr});
+    rows = rows.subspan(some.size());
+  } while (!rows.empty());
+  if (!parts.empty()) parts.front().header = mutation.header;
+  if (deletes_partition(mutation.header)) parts.push_back({{}, {}, &kWhole});
+  for (const storage::RangeTombstone& tombstone : mutation.range_tombstones)
+    parts.push_back({{}, {}, &tombstone.range});
+  return parts;
+}
+
+storage::ReadCommand command_for(const storage::Mutation& mutation, const Part& part) {
   storage::ReadCommand command;
   command.incarnation = mutation.incarnation;
   command.schema_version = mutation.schema_version;
   command.position = mutation.position;
   command.partition_key = mutation.partition_key;
   command.live_only = false;
-  for (const storage::RowChange& row : mutation.rows) command.rows.push_back(row.clustering_key);
+  for (const storage::RowChange& row : part.rows) command.rows.push_back(row.clustering_key);
   std::ranges::sort(command.rows);
-  if (command.rows.empty()) {
-    command.row_limit = kSurvivorsMax;
-    for (const storage::RangeTombstone& tombstone : mutation.range_tombstones)
-      if (command.clustering_ranges.empty()) command.clustering_ranges.push_back(tombstone.range);
-  }
+  command.rows.erase(std::ranges::unique(command.rows).begin(), command.rows.end());
+  if (command.rows.empty()) command.row_limit = kSurvivorsMax;
+  if (part.deleted != nullptr) command.clustering_ranges.push_back(*part.deleted);
   return command;
 }
 
@@ -82,11 +112,14 @@ struct Answered {
   }
 };
 
-/// The newest timestamp of what hides the mutation, or outlives what it deletes.
-Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t stamp_us,
+/// The newest timestamp of what hides the part, or outlives what it deletes. Errors: there is more
+/// than was looked at.
+Result<std::optional<int64_t>> hiding(const Part& part, int64_t stamp_us,
                                       std::span<const storage::ReplicaReply> replies) {
   std::vector<Answered> answers;
   for (const storage::ReplicaReply& reply : replies) {
+    if (!reply.result.exhausted && (part.deleted != nullptr || !part.rows.empty()))
+      return fail(ErrorCode::kLimit, "a replica holds more than it has told");
     for (const storage::PartitionData& partition : reply.result.partitions) {
       Deletion deletion;
       if (!partition.header.empty()) {
@@ -106,8 +139,7 @@ Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t
         continue;
       }
       held.cover(answer.deletion);
-      for (const auto& tombstone : answer.partition.range_tombstones)
-        if (tombstone.start <= key && key < tombstone.end) held.cover(tombstone.deletion);
+      held.cover(storage::deletion_at(answer.partition.range_tombstones, key));
       if (const storage::RowData* row = answer.row(key)) {
         TETRAD_TRY_VOID(held.add(row->record));
       }
@@ -116,12 +148,12 @@ Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t
     if (hides_us) newest_us = std::max(newest_us.value_or(*hides_us), *hides_us);
     return {};
   };
-  if (!mutation.header.empty()) {
-    TETRAD_TRY_VOID(look({}, true, mutation.header));
+  if (!part.header.empty()) {
+    TETRAD_TRY_VOID(look({}, true, part.header));
   }
-  for (const storage::RowChange& row : mutation.rows)
+  for (const storage::RowChange& row : part.rows)
     TETRAD_TRY_VOID(look(row.clustering_key, false, row.record));
-  if (!mutation.rows.empty()) return newest_us;
+  if (part.deleted == nullptr) return newest_us;
   for (const Answered& answer : answers) {
     for (const storage::RowData& row : answer.partition.rows) {
       TETRAD_TRY(const RowRecord record, storage::decode_row_record(row.record));
@@ -137,13 +169,18 @@ Result<std::optional<int64_t>> hiding(const storage::Mutation& mutation, int64_t
 Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
     const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options) {
   std::optional<int64_t> newest_us;
-  for (size_t i = 0; i < mutations.size(); ++i) {
+  std::vector<std::pair<const storage::Mutation*, Part>> parts;
+  for (const storage::Mutation& mutation : mutations)
+    for (const Part& part : parts_of(mutation)) parts.emplace_back(&mutation, part);
+  if (parts.size() > kPartsMax)
+    co_return fail(ErrorCode::kLimit, "{} parts of a write are too many to ask for", parts.size());
+  for (const auto& [mutation, part] : parts) {
     const MetaSnapshot state = meta_.snapshot();
-    const TableInfo* table = state->table(mutations[i].incarnation);
+    const TableInfo* table = state->table(mutation->incarnation);
     if (table == nullptr) co_return std::nullopt;
-    const partitioner::Tablet& tablet = table->tablets.find(mutations[i].position);
+    const partitioner::Tablet& tablet = table->tablets.find(mutation->position);
     std::vector<StoreAddress> members = live_members(read_set(tablet));
-    storage::ReadCommand command = command_for(mutations[i]);
+    storage::ReadCommand command = command_for(*mutation, part);
     command.now_s = now_us() / 1'000'000;
     ReadOptions reading;
     reading.level = ConsistencyLevel::kQuorum;
@@ -155,7 +192,7 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
         gather(command, tablet.epoch, std::move(members), need, false, reading, nullptr);
     const bool complete = co_await gathering->done;
     if (!complete) co_return std::unexpected(read_error(*gathering, reading.level));
-    TETRAD_CO_TRY(const auto found_us, hiding(mutations[i], stamp_us, gathering->data));
+    TETRAD_CO_TRY(const auto found_us, hiding(part, stamp_us, gathering->data));
     if (found_us) newest_us = std::max(newest_us.value_or(*found_us), *found_us);
   }
   co_return newest_us;
