@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kOperationUs = 2'000'000;
 constexpr int kPagesMax = 6;
 
-int64_t wall_s(SimNode& node) { return node.reactor().wall_time_us() / 1'000'000; }
+/// As a client of the node is served: by the node's time.
+int64_t now_s(SimNode& node) { return node.data().coordinator().now_us() / 1'000'000; }
 
 /// Through any of its shards.
 replication::Coordinator* coordinator_of(SimNode* node, const Operation& operation) {
@@ -25,6 +26,7 @@ Task<void> run_write(SimNode* node, Operation* operation) {
   replication::WriteOptions options;
   options.level = operation->level;
   options.deadline = {node->reactor().now_us() + kOperationUs};
+  options.dated_us = operation->dated_s * 1'000'000;
   World* const world = &node->world();
   auto result = co_await coordinator_of(node, *operation)->write(std::move(mutations), options);
   operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
@@ -125,7 +127,9 @@ DataCluster::DataCluster(uint64_t seed)
                .one_keeps = seed % 7 == 5,
                .feeds = seed % 2 == 0 || seed % 7 == 1,
                .feeds_late = seed % 5 == 4,
-               .on_rocks = seed % 10 == 5 && seed % 7 != 3},
+               .on_rocks = seed % 10 == 5 && seed % 7 != 3,
+               .clocks = (seed % 11 == 7 || seed % 11 == 9) && seed % 7 != 3},
+      clocks_(seed * 6661 + 1),
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
       cluster_(seed) {
@@ -143,6 +147,7 @@ DataCluster::DataCluster(uint64_t seed)
 void DataCluster::set_purging(SimNode& node) {
   if (!profile_.purges) return;
   node.clock_skew_max_us = 200'000;
+  if (profile_.clocks) node.options().clock_skew_max_us = 400'000;
   replication::DataPlaneOptions& options = node.data_options;
   options.horizon = {400'000, kOperationUs + 200'000};
   options.repair.look_every_us = 200'000;
@@ -160,6 +165,12 @@ SimNode& DataCluster::add_node() {
   if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
   node.on_rocks = profile_.on_rocks;
   set_purging(node);
+  if (profile_.clocks) {
+    // Of few nodes one may lead all into the next hour.
+    history_.redates(cluster_.size() < 3 ? 4000 : 10);
+    node.clock_skew_max_us = 0;
+    node.clock().set_offset_us(static_cast<int64_t>(random_.below(80'000)) - 40'000);
+  }
   return node;
 }
 
@@ -180,6 +191,7 @@ std::string DataCluster::run() {
   const int feeds_at = profile_.feeds_late ? static_cast<int>(random_.below(30)) : -1;
   for (int step = 0; step < steps; ++step) {
     fault();
+    if (profile_.clocks) clocks_.step(cluster_);
     if (step == feeds_at) turn_on_feeds();
     if (auto wrong = step_feeds(); !wrong.empty()) return "under faults: " + wrong;
     if (random_.one_in(8)) change_tablets();
@@ -220,7 +232,7 @@ size_t DataCluster::up_count() {
 
 SimNode* DataCluster::random_ready_node() {
   SimNode& node = cluster_[random_.below(cluster_.size())];
-  return node.is_ready() ? &node : nullptr;
+  return node.is_ready() && !node.clock().is_frozen() ? &node : nullptr;
 }
 
 const replication::MetaSnapshot& DataCluster::newest_state() {
@@ -354,6 +366,7 @@ void DataCluster::turn_on_feeds() {
 }
 
 void DataCluster::heal() {
+  clocks_.set_right(cluster_);
   cluster_.network().mend_all();
   cluster_.network().hear_all();
   cluster_.network().options = NetworkOptions();
@@ -370,7 +383,7 @@ std::unique_ptr<Operation> DataCluster::new_operation(SimNode& via, ConsistencyL
   operation->level = level;
   operation->incarnation = incarnation(via).value_or(TableIncarnation{});
   operation->begun_us = cluster_.world().now_us();
-  operation->command.now_s = wall_s(via);
+  operation->command.now_s = operation->dated_s = now_s(via);
   return operation;
 }
 
@@ -386,7 +399,7 @@ void DataCluster::start_operation() {
   const bool writes = random_.below(5) < 3;
   auto operation = new_operation(*via, (writes ? kWriteLevels : kReadLevels)[random_.below(6)]);
   if (writes) {
-    make_write(random_, static_cast<int>(random_.below(kKeys)), ++last_timestamp_, wall_s(*via),
+    make_write(random_, static_cast<int>(random_.below(kKeys)), ++last_timestamp_, now_s(*via),
                *operation);
     Operation& added = history_.add(std::move(operation));
     via->spawn(run_write(via, &added));
@@ -566,7 +579,7 @@ std::string DataCluster::check_writes_at_end() {
     }
     cluster_.world().run_for(1'000'000);
     auto write = new_operation(via, ConsistencyLevel::kQuorum);
-    make_write(random_, static_cast<int>(i), ++last_timestamp_, wall_s(via), *write);
+    make_write(random_, static_cast<int>(i), ++last_timestamp_, now_s(via), *write);
     Operation& added = history_.add(std::move(write));
     if (auto wrong = finish(added, via, "a quorum write"); !wrong.empty()) return wrong;
   }

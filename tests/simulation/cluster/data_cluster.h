@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "tests/simulation/cluster/clock_nemesis.h"
 #include "tests/simulation/cluster/feed_reader.h"
 #include "tests/simulation/cluster/history.h"
 #include "tests/simulation/support/sim_cluster.h"
@@ -35,6 +36,7 @@ class DataCluster {
     bool feeds = false;       // the table keeps a change log, which is read meanwhile
     bool feeds_late = false;  // but not from the beginning on
     bool on_rocks = false;    // RocksDB below, whose threads no seed rules
+    bool clocks = false;      // of one node at a time are wrong
   };
 
   std::string make_table();
@@ -72,6 +74,7 @@ class DataCluster {
   uint64_t digest_mismatches();
 
   const Profile profile_;
+  ClockNemesis clocks_;
   base::Random random_;
   const uint32_t shards_;  // of each node
   SimCluster cluster_;

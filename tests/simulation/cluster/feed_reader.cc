@@ -32,7 +32,7 @@ Task<void> FeedReader::read_page(SimNode* node, uint32_t shard, replication::Cha
 
 void FeedReader::ask(SimCluster& cluster) {
   SimNode& node = cluster[random_.below(cluster.size())];
-  if (!node.is_ready()) return;
+  if (!node.is_ready() || node.clock().is_frozen()) return;
   const auto state = node.state();
   if (state->tables.empty()) return;
   const replication::TableInfo& table = *state->tables.begin()->second;
@@ -40,7 +40,7 @@ void FeedReader::ask(SimCluster& cluster) {
   const bool is_as_old_as_table = *table.change_log < table.incarnation;
   if (!first_us_) {
     first_us_ = is_as_old_as_table ? 0 : cluster.world().now_us();
-    since_us_ = is_as_old_as_table ? 0 : node.reactor().wall_time_us();
+    since_us_ = is_as_old_as_table ? 0 : node.data().coordinator().now_us();
   }
   replication::ChangesCommand command;
   command.incarnation = table.incarnation;

@@ -381,7 +381,7 @@ std::string History::check_place(const Operation& read, int key, int row, int co
     for (const Operation* write : writes_[k]) {
       if (write->timestamp != saw) continue;
       if (write->effects[i][j] != Effect::kValue || write->begun_us > read.ended_us) break;
-      if (write->expiry_s != 0 && write->expiry_s <= read.command.now_s)
+      if (write->expiry_s != 0 && write->expiry_s + expiry_late_s_ <= read.command.now_s)
         return fmt::format("a read of {} saw {} after it had expired", place(), saw);
       if (quorum && must_be_gone(*write, read))
         return fmt::format("a read of {} saw {} that was truncated", place(), saw);

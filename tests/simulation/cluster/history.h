@@ -52,6 +52,7 @@ struct Operation {
 
   // A write: what it does to each place of its partition.
   int64_t timestamp = 0;
+  int64_t dated_s = 0;   // its coordinator's time
   int64_t expiry_s = 0;  // of its values; 0: none
   PartitionOf<Effect> effects{};
   storage::Mutation mutation;
@@ -75,6 +76,8 @@ class History {
   Operation& add(std::unique_ptr<Operation> operation);
   const std::vector<std::unique_ptr<Operation>>& operations() const { return operations_; }
   size_t acknowledged() const;
+  /// Writes may be dated anew before they are taken: then what expires lives longer.
+  void redates(int64_t by_s) { expiry_late_s_ = by_s; }
 
   /// What was written before `begun_us` may be gone, and is gone after `ended_us` (unset: nobody
   /// knows when).
@@ -93,6 +96,7 @@ class History {
   std::string check_place(const Operation& read, int key, int row, int column,
                           int64_t at_least) const;
 
+  int64_t expiry_late_s_ = 0;
   std::vector<std::unique_ptr<Operation>> operations_;
   std::array<std::vector<const Operation*>, kKeys> writes_, reads_;
   std::optional<base::MonotonicUs> truncated_at_us_, truncated_until_us_;
