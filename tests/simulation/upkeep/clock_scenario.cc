@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kClients = 4;
 constexpr int64_t kHourUs = int64_t{3600} * 1'000'000;
 constexpr int64_t kBoundUs = 400'000;
-/// What a node has stamped in its last second is not kept over its end.
-constexpr int64_t kForgottenUs = 1'200'000;
+/// So much of its time a node may not have kept over its end.
+constexpr int64_t kForgottenUs = 500'000;
 
 void prepare(SimCluster& cluster, base::Random& random) {
   for (size_t i = 0; i < cluster.size(); ++i) {

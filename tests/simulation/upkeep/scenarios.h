@@ -77,6 +77,12 @@ ScenarioResult run_old_map(uint64_t seed);
 ScenarioResult run_clocks(uint64_t seed);
 /// A node that is off coordinates nothing; a life goes on where the last one was.
 ScenarioResult run_clock_off(uint64_t seed);
+/// Clients' timestamps of the future hide nothing in silence (rule 28).
+ScenarioResult run_future(uint64_t seed);
+/// A deletion dated an hour ago (rule 18).
+ScenarioResult run_redate(uint64_t seed);
+/// RocksDB compacts while a wall clock is hours ahead (rule 17).
+ScenarioResult run_expiry(uint64_t seed);
 
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);

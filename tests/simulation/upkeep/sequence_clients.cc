@@ -11,6 +11,7 @@ SequenceClients::SequenceClients(SimCluster& cluster, TableIncarnation incarnati
 Task<void> SequenceClients::write_next(SequenceClients* self, SimNode* node,
                                        SequenceClient* client) {
   const int number = ++client->number;
+  const base::MonotonicUs since_us = client->since_us;
   client->unknown.insert(number);
   auto& coordinator = node->data().coordinator();
   const int64_t stamp_us = coordinator.next_timestamp_us();
@@ -25,9 +26,14 @@ Task<void> SequenceClients::write_next(SequenceClients* self, SimNode* node,
   options.deadline = {node->reactor().now_us() + 2'000'000};
   options.server_timestamp_us = stamp_us;
   options.dated_us = now_us;
+  std::vector<std::string> warnings;
+  options.warnings = &warnings;
   auto written = co_await coordinator.write(std::move(mutations), options);
+  if (client->since_us != since_us) co_return;  // its client has gone on
   client->busy = false;
   if (!written) co_return;
+  // Nobody writes with timestamps of the future here.
+  if (!warnings.empty()) client->wrong = client->key + ": " + warnings.front();
   ++self->acknowledged_;
   client->acknowledged = number;
   client->unknown.erase(number);
@@ -36,7 +42,9 @@ Task<void> SequenceClients::write_next(SequenceClients* self, SimNode* node,
 Task<void> SequenceClients::read_last(SequenceClients* self, SimNode* node,
                                       SequenceClient* client) {
   RowSeen row;
+  const base::MonotonicUs since_us = client->since_us;
   co_await read_row(node, self->incarnation_, client->key, ConsistencyLevel::kQuorum, &row);
+  if (client->since_us != since_us) co_return;
   client->busy = false;
   if (!row.answered) co_return;
   ++self->answered_;
