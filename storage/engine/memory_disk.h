@@ -25,10 +25,20 @@ struct MemoryArea {
   /// Bucket marks (rule 14); may stay too high after a crash, which is safe.
   std::unordered_map<uint16_t, int64_t> marks;
   uint64_t schema_version = 0;
+  /// Of a store: the key that each number wrote, from `log_start` on.
+  bool keeps_log = false;
+  std::deque<Bytes> log;
+  uint64_t log_start = 1;
+  uint64_t log_end() const { return log_start + log.size(); }
 
   /// Applies a batch and remembers how to undo it.
   void write(std::vector<Operation> batch);
   void sync() { undo.clear(); }
+  /// Undoes the newest batch.
+  void undo_last();
+  /// Undoes batches first <= i < last of those that can be undone, but for keys that later ones
+  /// wrote. The log has a hole there: it begins behind it.
+  void take_out(size_t first, size_t last);
 };
 
 struct MemoryDisk::Impl {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disk of the model engine and the local log over it.
 #include <algorithm>
+#include <set>
 
+#include "base/assert.h"
 #include "storage/engine/memory_disk.h"
 
 namespace tetrad::storage {
@@ -113,6 +115,7 @@ void MemoryArea::write(std::vector<Operation> batch) {
   std::vector<Operation> before;
   before.reserve(batch.size());
   for (auto& [key, value] : batch) {
+    if (keeps_log) log.push_back(key);
     auto found = data.find(key);
     before.emplace_back(key, found == data.end() ? std::nullopt : std::optional(found->second));
     if (value) {
@@ -127,18 +130,46 @@ void MemoryArea::write(std::vector<Operation> batch) {
 MemoryDisk::MemoryDisk() : impl_(std::make_unique<Impl>()) {}
 MemoryDisk::~MemoryDisk() = default;
 
-void MemoryDisk::lose_unsynced(base::Random& random) {
+void MemoryArea::undo_last() {
+  for (auto it = undo.back().rbegin(); it != undo.back().rend(); ++it) {
+    if (it->second) {
+      data.insert_or_assign(it->first, std::move(*it->second));
+    } else {
+      data.erase(it->first);
+    }
+    if (keeps_log) log.pop_back();
+  }
+  undo.pop_back();
+}
+
+void MemoryArea::take_out(size_t first, size_t last) {
+  TETRAD_ASSERT(keeps_log && first < last && last <= undo.size());
+  std::set<BytesView> written_later;
+  size_t numbers_later = 0;
+  for (size_t i = last; i < undo.size(); ++i) {
+    numbers_later += undo[i].size();
+    for (const Operation& operation : undo[i]) written_later.insert(operation.first);
+  }
+  for (size_t i = last; i-- > first;) {
+    for (auto it = undo[i].rbegin(); it != undo[i].rend(); ++it) {
+      if (written_later.contains(it->first)) continue;
+      if (it->second) {
+        data.insert_or_assign(it->first, *it->second);
+      } else {
+        data.erase(it->first);
+      }
+    }
+  }
+  for (; log.size() > numbers_later; ++log_start) log.pop_front();
+}
+
+void MemoryDisk::lose_unsynced(base::Random& random, bool with_hole) {
   for (auto& [directory, area] : impl_->areas) {
     const size_t kept = random.below(area.undo.size() + 1);
-    while (area.undo.size() > kept) {
-      for (auto it = area.undo.back().rbegin(); it != area.undo.back().rend(); ++it) {
-        if (it->second) {
-          area.data.insert_or_assign(it->first, std::move(*it->second));
-        } else {
-          area.data.erase(it->first);
-        }
-      }
-      area.undo.pop_back();
+    while (area.undo.size() > kept) area.undo_last();
+    if (with_hole && area.keeps_log && kept > 1) {
+      const size_t first = random.below(kept - 1);
+      area.take_out(first, first + 1 + random.below(kept - 1 - first));
     }
     area.undo.clear();  // what was kept is on disk
   }

@@ -11,13 +11,17 @@
 #include "base/data_mutants.h"
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/partition_reader.h"
+#include "storage/engine/recent_keys.h"
 #include "storage/engine/sweep.h"
+#include "storage/engine/sync_records.h"
 #include "storage/engine/table_marks.h"
 #include "storage/engine/value_merge.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::storage {
 namespace {
+
+constexpr int64_t kIdleRecordUs = 60'000'000, kFirstRecordUs = 1'000'000;
 
 using Map = std::map<Bytes, Bytes, std::less<>>;
 
@@ -97,11 +101,21 @@ class MemoryStore final : public Store {
     for (auto it = area_.data.lower_bound(prefix);
          it != area_.data.end() && it->first.starts_with(prefix); ++it)
       retired_.insert(base::load_big_endian<uint32_t>(it->first.data() + prefix.size()));
+    area_.keeps_log = true;
+    Bytes own;
+    base::ByteWriter(own).u32(kStoreIncarnation.value);
+    for (auto it = area_.data.lower_bound(own); it != area_.data.end(); ++it) {
+      const Result<void> loaded = records_.load(it->first, it->second);
+      TETRAD_ASSERT(loaded.has_value());
+    }
+    records_.begin_life(area_.log_end());
+    area_.data.insert_or_assign(records_.life_entry().first, records_.life_entry().second);
   }
 
   ~MemoryStore() override {
     *alive_ = false;
     if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
+    if (record_timer_ != 0) reactor_.cancel(record_timer_);
   }
 
   void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
@@ -187,6 +201,31 @@ class MemoryStore final : public Store {
     });
   }
 
+  const Recovered& recovered() const override { return records_.recovered(); }
+  SyncNumbers sync_numbers() const override {
+    return {recovered().life, area_.log_end(), records_.durable()};
+  }
+  void sync(std::move_only_function<void(Result<void>)> done) override {
+    later([this, done = std::move(done)]() mutable {
+      commit();
+      sync_area();
+      done({});
+    });
+  }
+  void set_sync_clock(std::function<std::optional<int64_t>()> now_us) override {
+    records_.set_clock(std::move(now_us));
+    if (!closed_ && record_timer_ == 0) keep_records();
+  }
+
+  void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
+              std::move_only_function<void(Result<RecentPage>)> done) override {
+    later([this, command = std::move(command), after = std::move(after), bytes_max,
+           done = std::move(done)]() mutable {
+      commit();
+      done(read_recent(std::move(command), after, bytes_max));
+    });
+  }
+
   uint64_t dead_seen(TableIncarnation) override { return dead_seen_; }
 
   void note_time(int64_t) override {}  // it compacts nothing
@@ -194,7 +233,7 @@ class MemoryStore final : public Store {
   void flush(std::move_only_function<void(Result<void>)> done) override {
     later([this, done = std::move(done)]() mutable {
       commit();
-      area_.sync();
+      sync_area();
       done({});
     });
   }
@@ -220,7 +259,7 @@ class MemoryStore final : public Store {
 
   Result<void> close() override {
     commit();
-    area_.sync();
+    sync_area();
     closed_ = true;
     return {};
   }
@@ -263,6 +302,52 @@ class MemoryStore final : public Store {
       arm_sync();
     }
     return page;
+  }
+
+  Result<RecentPage> read_recent(RecentCommand command, BytesView after, uint64_t bytes_max) const {
+    RecentPlace place;
+    if (!after.empty()) {
+      TETRAD_TRY(place, RecentPlace::decode(after));
+    } else if (const auto window = records_.window(command.since_us, command.until_us)) {
+      place = {window->from, std::min(window->until, area_.log_end()), {}};
+    }
+    if (place.from < area_.log_start)
+      return fail(ErrorCode::kNotFound, "the log begins after {} us", command.since_us);
+    std::erase_if(command.ranges, [&](const auto& table) { return is_retired(table.first); });
+    RecentKeys keys(command);
+    uint64_t end = place.from;
+    for (; end < place.until && !keys.is_full(); ++end) keys.see(area_.log[end - area_.log_start]);
+    MapView view(area_.data);
+    return recent_page(view, place, keys, end, bytes_max,
+                       [&](TableIncarnation) { return SchemaVersion{area_.schema_version}; });
+  }
+
+  void sync_area() {
+    const auto begun = records_.begin(area_.log_end());
+    area_.sync();
+    records_.end(begun, begun.number);
+    for (; area_.log_start < records_.oldest_number() && !area_.log.empty(); ++area_.log_start)
+      area_.log.pop_front();
+  }
+
+  /// As RocksStore's.
+  void keep_records() {
+    const int64_t every_us = records_.has_written() ? kIdleRecordUs : kFirstRecordUs;
+    record_timer_ = reactor_.call_at(reactor_.now_us() + every_us, [this] { keep_records(); });
+    if (closed_ || !waiting_.empty()) return;
+    sync_area();
+    std::vector<MemoryArea::Operation> batch;
+    add_record(batch);
+    if (batch.empty()) return;
+    area_.write(std::move(batch));
+    arm_sync();
+  }
+
+  void add_record(std::vector<MemoryArea::Operation>& batch) {
+    if (TETRAD_MUTANT(sync_record_early)) records_.end(records_.begin(area_.log_end()), 0);
+    if (!records_.is_due()) return;
+    auto [key, value] = records_.take_due();
+    batch.emplace_back(std::move(key), std::move(value));
   }
 
   bool is_retired(TableIncarnation incarnation) const {
@@ -370,9 +455,10 @@ class MemoryStore final : public Store {
     std::vector<MemoryArea::Operation> batch;
     batch.reserve(changed.size());
     for (auto& [key, value] : changed) batch.emplace_back(key, std::move(value));
+    add_record(batch);
     area_.write(std::move(batch));
     if (options_.sync == CommitLogSync::kGroup) {
-      area_.sync();
+      sync_area();
     } else {
       arm_sync();
     }
@@ -387,7 +473,7 @@ class MemoryStore final : public Store {
     if (sync_timer_ != 0) return;
     sync_timer_ = reactor_.call_at(reactor_.now_us() + options_.sync_period_us, [this] {
       sync_timer_ = 0;
-      area_.sync();
+      sync_area();
     });
   }
 
@@ -402,7 +488,8 @@ class MemoryStore final : public Store {
   uint64_t queued_bytes_ = 0;
   uint64_t dead_seen_ = 1;  // who knows what was written before
   SweepWatches watches_;
-  base::Reactor::TimerId sync_timer_ = 0;
+  SyncRecords records_;
+  base::Reactor::TimerId sync_timer_ = 0, record_timer_ = 0;
   bool closed_ = false;
   const StoreStatus status_;
 };

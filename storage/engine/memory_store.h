@@ -19,7 +19,9 @@ class MemoryDisk {
   ~MemoryDisk();
   /// Power cut: drops what was not synced, but for a random prefix of it. A kill of the process
   /// drops nothing.
-  void lose_unsynced(base::Random& random);
+  void lose_unsynced(base::Random& random) { lose_unsynced(random, false); }
+  /// `with_hole`: of stores, something before the end of what is left may be missing, too.
+  void lose_unsynced(base::Random& random, bool with_hole);
   struct Impl;
   Impl& impl() { return *impl_; }
 

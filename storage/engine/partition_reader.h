@@ -80,6 +80,9 @@ Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
                                      const TableContents& contents, RowSink& sink,
                                      uint64_t keys_max);
 
+/// Adds what is stored at one key of its partition to a mutation. Errors: kCorruption.
+Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, BytesView value);
+
 /// Everything stored of a range, as Store::export_range describes.
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
                                       SchemaVersion schema_version, const RingRange& range,

@@ -14,6 +14,8 @@ std::unique_ptr<KeyIterator> iterate_range(KeyView& view, TableIncarnation incar
   return view.iterate({std::move(keys.start), std::move(keys.end), false, false});
 }
 
+}  // namespace
+
 Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, BytesView value) {
   switch (key.kind) {
     case KeyKind::kHeader:
@@ -35,8 +37,6 @@ Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, Byte
   }
   return {};
 }
-
-}  // namespace
 
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
                                       SchemaVersion schema_version, const RingRange& range,

@@ -12,6 +12,7 @@
 #include <rocksdb/env.h>
 
 #include "base/assert.h"
+#include "storage/engine/kept_logs.h"
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
@@ -123,7 +124,11 @@ Result<void> check_room(rocksdb::Env& env, const std::string& directory) {
     if (name.ends_with(".log") && env.GetFileSize(directory + "/" + name, &size).ok())
       bytes += size;
   }
-  const rocksdb::Status status = try_room(env, directory, bytes);
+  rocksdb::Status status = try_room(env, directory, bytes);
+  if (!status.ok()) {
+    trim_kept_logs(env, directory, 0);
+    status = try_room(env, directory, bytes);
+  }
   if (!status.ok()) return std::unexpected(error_of(status, "opening " + directory));
   return {};
 }
@@ -218,6 +223,10 @@ bool RocksDatabase::has_room(uint64_t bytes) {
   if (env_->GetFreeSpace(directory_, &free_bytes).ok() && free_bytes < bytes) return false;
   // A quota, or the lack of descriptors, shows only so.
   return try_room(*env_, directory_, bytes).ok();
+}
+
+void RocksDatabase::drop_kept_logs() {
+  if (!in_memory_) trim_kept_logs(*env_, directory_, 0);
 }
 
 Result<void> RocksDatabase::close() {

@@ -70,6 +70,8 @@ class RocksDatabase {
   /// Whether the folder's disk takes so many bytes more than what is in memory: tried with a file.
   /// Blocks.
   bool has_room(uint64_t bytes);
+  /// Logs that an open does not need (kept_logs.h) go. Blocks.
+  void drop_kept_logs();
 
   /// No job comes in any more; waits for those inside.
   void shut_out_jobs();

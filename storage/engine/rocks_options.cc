@@ -10,6 +10,7 @@
 #include <rocksdb/utilities/table_properties_collectors.h>
 #include <rocksdb/write_buffer_manager.h>
 
+#include "storage/engine/kept_logs.h"
 #include "storage/engine/table_summary.h"
 #include "storage/row/storage_key.h"
 
@@ -52,6 +53,7 @@ rocksdb::Options common_options() {
 SharedResources make_shared_resources(const StoreOptions& options,
                                       std::shared_ptr<rocksdb::FileSystem> files) {
   SharedResources shared;
+  shared.stores = std::make_shared<std::atomic<uint32_t>>(0);
   rocksdb::LRUCacheOptions cache;
   cache.capacity = options.block_cache_bytes;
   cache.num_shard_bits = options.block_cache_bytes >= (64u << 20) ? 4 : 1;
@@ -114,6 +116,10 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
   o.level_compaction_dynamic_level_bytes = true;
   o.target_file_size_base = std::min<uint64_t>(64u << 20, options.write_buffer_bytes);
   o.max_bytes_for_level_base = 4 * options.write_buffer_bytes;
+  if (options.logs_kept_s > 0 && options.logs_kept_of_free_disk > 0) {
+    o.WAL_ttl_seconds = static_cast<uint64_t>(options.logs_kept_s);
+    o.listeners.push_back(make_log_trimmer(options.logs_kept_of_free_disk, shared.stores));
+  }
   // The periodic sync then finds little left to do (rule 22).
   o.wal_bytes_per_sync = 512 << 10;
   o.bytes_per_sync = 1 << 20;

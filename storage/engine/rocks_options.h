@@ -3,6 +3,7 @@
 // project's notes; the reasons stand beside each.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "storage/engine/row_merge_operator.h"
@@ -25,6 +26,7 @@ struct SharedResources {
   std::shared_ptr<rocksdb::WriteBufferManager> write_buffers;  // null: no common budget
   std::shared_ptr<rocksdb::Env> memory;                        // files in memory; null: on a disk
   std::shared_ptr<rocksdb::FileSystem> files;                  // of the disk; null: the system's
+  std::shared_ptr<std::atomic<uint32_t>> stores;               // how many have been opened
 };
 /// `files`: null: as `options` says.
 SharedResources make_shared_resources(const StoreOptions& options,

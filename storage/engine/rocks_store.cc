@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <set>
+#include <unordered_map>
 
 #include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
@@ -16,6 +17,8 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/engine/failure_mark.h"
+#include "storage/engine/kept_logs.h"
+#include "storage/engine/recent_keys.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/rocks_view.h"
@@ -23,6 +26,7 @@
 #include "storage/engine/store.h"
 #include "storage/engine/store_health.h"
 #include "storage/engine/sweep.h"
+#include "storage/engine/sync_records.h"
 #include "storage/engine/table_summary.h"
 #include "storage/engine/write_turn.h"
 
@@ -67,6 +71,7 @@ struct OpenedState {
   std::shared_ptr<FilterState> filter;
   TablesKnown tables;
   std::set<uint32_t> retired;
+  SyncRecords records;
 };
 
 /// Partition or range tombstones go. What they hid went in earlier pages, whose writes must be safe
@@ -90,7 +95,8 @@ class RocksStore final : public Store {
         lane_(lane),
         logger_(std::move(logger)),
         alive_(std::make_shared<bool>(true)),
-        turn_(state_.database, reactor, pool, lane, options, state_.tables, logger_),
+        turn_(state_.database, reactor, pool, lane, options, state_.tables, state_.records,
+              logger_),
         row_cache_(options.row_cache_bytes),
         health_(state_.directory, reactor, pool, health_actions(), logger_) {
     turn_.on_trouble({[this](const rocksdb::Status& status, std::string_view what) {
@@ -238,6 +244,31 @@ class RocksStore final : public Store {
           return export_page(view, incarnation, version, range, after, bytes_max);
         },
         std::move(done));
+  }
+
+  const Recovered& recovered() const override { return state_.records.recovered(); }
+  SyncNumbers sync_numbers() const override {
+    return {recovered().life, turn_.log_end(), state_.records.durable()};
+  }
+  void sync(std::move_only_function<void(Result<void>)> done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    turn_.sync(std::move(done));
+  }
+  void set_sync_clock(std::function<std::optional<int64_t>()> now_us) override {
+    state_.records.set_clock(std::move(now_us));
+    if (!closed_) turn_.begin_records();
+  }
+
+  void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
+              std::move_only_function<void(Result<RecentPage>)> done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    turn_.when_written([this, alive = alive_, command = std::move(command),
+                        after = std::move(after), bytes_max, done = std::move(done)]() mutable {
+      if (!*alive || unusable()) return done(closed_error());
+      auto place = recent_place(command, after);
+      if (!place) return done(std::unexpected(place.error()));
+      read_recent(std::move(command), std::move(*place), bytes_max, std::move(done));
+    });
   }
 
   void sweep(SweepCommand command, SweepPlace from,
@@ -407,6 +438,40 @@ class RocksStore final : public Store {
       return !place || is_retired(place->incarnation);
     });
     turn_.write_back(values, seen);
+  }
+
+  Result<RecentPlace> recent_place(const RecentCommand& command, BytesView after) const {
+    if (!after.empty()) return RecentPlace::decode(after);
+    const auto window = state_.records.window(command.since_us, command.until_us);
+    if (!window)
+      return fail(ErrorCode::kNotFound, "no sync record is older than {} us", command.since_us);
+    return RecentPlace{window->from, std::min(window->until, turn_.log_end()), {}};
+  }
+
+  void read_recent(RecentCommand command, RecentPlace place, uint64_t bytes_max,
+                   std::move_only_function<void(Result<RecentPage>)> done) {
+    std::unordered_map<uint32_t, SchemaVersion> versions;
+    std::erase_if(command.ranges, [&](const auto& table) {
+      const TableKnowledge* known = state_.tables.find(table.first);
+      versions[table.first.value] = {known == nullptr ? 0 : known->schema_version};
+      return is_retired(table.first);
+    });
+    in_maintenance<RecentPage>(
+        0,
+        [snapshot = std::make_shared<HeldSnapshot>(state_.database), command = std::move(command),
+         versions = std::move(versions), place = std::move(place),
+         bytes_max]() -> Result<RecentPage> {
+          rocksdb::DB& db = snapshot->database().db();
+          RecentKeys keys(command);
+          TETRAD_TRY(const uint64_t end, read_log(db, place.from, place.until, keys));
+          RocksView view(db, {.snapshot = snapshot->get(), .fill_cache = false});
+          const auto version_of = [&](TableIncarnation table) { return versions.at(table.value); };
+          return recent_page(view, place, keys, end, bytes_max, version_of);
+        },
+        [this, alive = alive_, done = std::move(done)](Result<RecentPage> page) mutable {
+          if (*alive && !page) heed(page.error());
+          done(std::move(page));
+        });
   }
 
   struct SweepJob {
@@ -692,6 +757,7 @@ Result<void> load_own_keys(OpenedState& state) {
   const size_t tail = sizeof(uint32_t);
   for (it->seek(start); it->valid(); it->next()) {
     const BytesView key = it->key();
+    TETRAD_TRY_VOID(state.records.load(key, it->value()));
     if (key.size() < start.size() + tail) continue;
     const auto incarnation = base::load_big_endian<uint32_t>(key.data() + key.size() - tail);
     if (key == retired_key({incarnation})) {
@@ -719,6 +785,18 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
     }
   }
   for (const uint32_t incarnation : state.retired) state.tables.erase({incarnation});
+  return {};
+}
+
+/// What was in the log is in files by now: the disk has all of it.
+Result<void> begin_life(OpenedState& state) {
+  rocksdb::DB& db = state.database->db();
+  state.records.begin_life(db.GetLatestSequenceNumber() + 1);
+  const auto [key, value] = state.records.life_entry();
+  rocksdb::WriteOptions write;
+  write.sync = true;
+  const rocksdb::Status status = db.Put(write, key, value);
+  if (!status.ok()) return std::unexpected(error_of(status, "beginning a life of the store"));
   return {};
 }
 
@@ -750,7 +828,8 @@ class RocksStoreFactory final : public StoreFactory {
     TETRAD_TRY(state.database, state.open(true));
     TETRAD_TRY_VOID(load_own_keys(state));
     TETRAD_TRY_VOID(load_summaries(state, logger_));
-    const uint32_t lane = kFirstLane + next_lane_++;
+    TETRAD_TRY_VOID(begin_life(state));
+    const uint32_t lane = kFirstLane + (*shared_.stores)++;
     return std::make_unique<RocksStore>(std::move(state), options_, shared_, lane, reactor, pool,
                                         logger_);
   }
@@ -762,7 +841,6 @@ class RocksStoreFactory final : public StoreFactory {
   const StoreOptions options_;
   const Logger logger_;
   const SharedResources shared_;
-  std::atomic<uint32_t> next_lane_{0};
 };
 
 }  // namespace

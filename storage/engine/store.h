@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/io_pool.h"
@@ -20,6 +21,7 @@
 #include "base/metrics.h"
 #include "base/reactor.h"
 #include "base/result.h"
+#include "storage/engine/sync_mark.h"
 #include "storage/engine/write_guard.h"
 #include "storage/row/mutation.h"
 #include "storage/row/purge.h"
@@ -178,6 +180,39 @@ class Store {
                             uint64_t bytes_max,
                             std::move_only_function<void(Result<ExportPage>)> done) = 0;
 
+  /// What was found at open. Stays as it is; valid as long as the store.
+  virtual const Recovered& recovered() const = 0;
+  virtual SyncNumbers sync_numbers() const = 0;
+  /// Runs `done` when everything applied before this call is on the disk, in both modes of sync;
+  /// calls of one moment share a sync. Errors: kIo, kOverloaded: the store takes no writes;
+  /// kCancelled: it was closed meanwhile.
+  virtual void sync(std::move_only_function<void(Result<void>)> done) = 0;
+  /// The node's hybrid time, for sync records: with what is written they go to the disk after each
+  /// sync, and every minute while nothing is written. Called on the store's thread; unset while the
+  /// time is not to be trusted: none is written then, and the last one stays the newest. Before the
+  /// first call none is written.
+  virtual void set_sync_clock(std::function<std::optional<int64_t>()> now_us) = 0;
+
+  /// What was written from `since_us` to `until_us`, both included, by the clock of
+  /// set_sync_clock(). What is there of retired incarnations is left out.
+  struct RecentCommand {
+    std::vector<std::pair<TableIncarnation, RingRange>> ranges;
+    int64_t since_us = 0, until_us = 0;
+  };
+  struct RecentPage {
+    std::vector<Mutation> mutations;  // of one partition there may be several
+    bool exhausted = true;
+    Bytes next;  // opaque: give it back, with the same command, to go on
+  };
+  /// A page of all records that were written then, as they are now: what is gone meanwhile is left
+  /// out, what was written since shows. A record may come in several pages, and some that were
+  /// written a little before or after come too. A page may be empty and not be the last: it ends
+  /// where so much of the log has been read, off the loop. Errors: kNotFound: the log does not
+  /// reach back to `since_us` without a hole, take the whole range by export_range(); kCorruption
+  /// and kIo of the records; kCancelled.
+  virtual void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
+                      std::move_only_function<void(Result<RecentPage>)> done) = 0;
+
   /// Drops a page's part of what `command` allows (design, rules 17 and 18). Data is read off the
   /// loop; what was written meanwhile is heeded, so that a partition may be written all the time.
   /// Once done has run the page is on disk like a mutation. Errors: kCorruption, kIo, kStaleSchema,
@@ -218,6 +253,10 @@ struct StoreOptions {
   uint32_t open_files_max = 1024;              // of each store
   /// A page of a read ends after so many keys, dead ones too.
   uint64_t read_keys_max = 1'000'000;
+  /// Logs whose rows are in files are kept for recent(): so long, and up to this share of what is
+  /// free on the disk, of all stores together. 0: they are not.
+  int64_t logs_kept_s = 600;
+  double logs_kept_of_free_disk = 0.05;
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
   bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
 };

@@ -154,6 +154,7 @@ void StoreHealth::try_later() {
 }
 
 StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
+  if (!database.has_room(kRoomBytesLeast)) database.drop_kept_logs();
   if (!database.has_room(kRoomBytesLeast))
     return {fail(ErrorCode::kLimit, "there is no room for what is in memory")};
   if (database.watch().append_failed())

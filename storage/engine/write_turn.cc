@@ -18,6 +18,9 @@ constexpr size_t kBatchBytesKept = 1 << 20;  // a larger buffer is given back af
 // While RocksDB is behind. A batch takes in what comes until it is that large.
 constexpr size_t kPacedBatchBytes = 256 << 10;
 constexpr int64_t kStoppedLookUs = 2'000, kIdleLookUs = 50'000;
+// A store that nothing is written to writes and syncs a record of it so often; it looks more often
+// until the first one of its life.
+constexpr int64_t kIdleRecordUs = 60'000'000, kFirstRecordUs = 1'000'000;
 // After that long the disk hangs.
 constexpr int64_t kHungUs = 5'000'000, kHungLookUs = 1'000'000;
 constexpr int64_t kDeadlineLookUs = 10'000;
@@ -62,6 +65,8 @@ class KeptRecords final : public rocksdb::WriteBatch::Handler {
   size_t gap_ = 0;
   uint32_t next_ = 0;
 };
+
+uint64_t end_of_log(const rocksdb::DB& db) { return db.GetLatestSequenceNumber() + 1; }
 
 /// No clustering key twice: then a Put and a Merge of one mutation never meet.
 bool strictly_ascending(const std::vector<RowChange>& rows) {
@@ -140,26 +145,31 @@ struct WriteTurn::Job {
   bool sync = false;
   bool written = false;  // by the pool's thread; read after jobs are shut out or when it is done
   rocksdb::Status status;
+  SyncRecords::Begun begun;
+  uint64_t log_end = 0;  // behind it
 };
 
 WriteTurn::WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor,
                      base::IoPool& pool, uint32_t lane, const StoreOptions& options,
-                     TablesKnown& tables, Logger logger)
+                     TablesKnown& tables, SyncRecords& records, Logger logger)
     : database_(std::move(database)),
       reactor_(reactor),
       pool_(pool),
       lane_(lane),
       options_(options),
       tables_(tables),
+      records_(records),
       logger_(std::move(logger)),
       alive_(std::make_shared<bool>(true)),
       current_(std::make_unique<Batch>()),
+      log_end_(end_of_log(database_->db())),
       last_number_(kBucketCount) {}
 
 WriteTurn::~WriteTurn() {
   *alive_ = false;
   if (sync_timer_ != 0) reactor_.cancel(sync_timer_);
   if (pace_timer_ != 0) reactor_.cancel(pace_timer_);
+  if (record_timer_ != 0) reactor_.cancel(record_timer_);
   if (hung_timer_ != 0) reactor_.cancel(hung_timer_);
   if (deadline_timer_ != 0) reactor_.cancel(deadline_timer_);
   if (in_flight_ != nullptr) in_flight_->batch->spans.clear();  // passes go back on this thread
@@ -373,6 +383,8 @@ void WriteTurn::begin_turn() {
 void WriteTurn::end_turn() {
   turn_begun_ = false;
   if (current_->empty()) return;
+  if (TETRAD_MUTANT(sync_record_early)) records_.end(records_.begin(log_end_), 0);
+  if (records_.is_due() && reactor_.now_us() >= record_not_before_us_) add_record();
   ++figures_.batches;
   if (options_.sync == CommitLogSync::kGroup) return write_group();
   behind() ? write_paced() : write_here();
@@ -390,6 +402,7 @@ void WriteTurn::write_here() {
   }
   std::unique_ptr<Batch> written = std::exchange(current_, std::make_unique<Batch>());
   if (!status.ok()) return write_failed(*written, status);
+  log_end_ = end_of_log(database_->db());
   see_written(*written);
   unsynced_ = true;
   arm_sync();
@@ -463,30 +476,95 @@ void WriteTurn::arm_sync() {
 }
 
 void WriteTurn::start_sync() {
+  if (sync_timer_ != 0) reactor_.cancel(std::exchange(sync_timer_, 0));
   syncing_ = true;
   unsynced_ = false;
   ++figures_.syncs;
   sync_since_us_ = reactor_.now_us();
   watch_commit_thread();
-  const auto synced = std::make_shared<rocksdb::Status>();
+  const auto synced =
+      std::make_shared<rocksdb::Status>(rocksdb::Status::Aborted("the store is closed"));
   pool_.run(
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, synced] {
         if (const RocksDatabase::Visit visit(*database); visit) *synced = database->sync_log();
       },
-      [this, alive = alive_, synced] {
-        if (!*alive) return;
-        syncing_ = false;
-        sync_since_us_.reset();
-        look_at_commit_thread();
-        if (synced->IsAborted()) {  // once the log is a new one
-          unsynced_ = true;
-        } else if (!synced->ok()) {
-          trouble_.failed(*synced, "syncing the log");
-        } else if (unsynced_) {
-          arm_sync();
-        }
+      [this, alive = alive_, synced, begun = records_.begin(log_end_),
+       waiting = std::exchange(sync_waiting_, {})]() mutable {
+        if (*alive) end_sync(begun, *synced, std::move(waiting));
       });
+}
+
+void WriteTurn::end_sync(const SyncRecords::Begun& begun, const rocksdb::Status& status,
+                         std::vector<Store::ApplyCallback> waiting) {
+  const std::shared_ptr<bool> alive = alive_;
+  syncing_ = false;
+  sync_since_us_.reset();
+  look_at_commit_thread();
+  if (status.ok()) records_.end(begun, begun.number);
+  if (status.IsAborted()) {  // once the log is a new one
+    unsynced_ = true;
+  } else if (!status.ok()) {
+    trouble_.failed(status, "syncing the log");
+  }
+  if (*alive && !sync_waiting_.empty()) {
+    sync_at_turn_end();
+  } else if (*alive && unsynced_ && !status.IsAborted()) {
+    arm_sync();
+  }
+  Result<void> result;
+  if (!status.ok()) result = std::unexpected(error_of(status, "syncing the log"));
+  for (Store::ApplyCallback& done : waiting) done(result);
+}
+
+void WriteTurn::sync(Store::ApplyCallback done) {
+  if (refusal_) return done(std::unexpected(*refusal_));
+  current_->add_span(
+      [this, alive = alive_, done = std::move(done)](const Result<void>& written) mutable {
+        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+        // A group's batch is synced when it has been written.
+        if (!written || options_.sync == CommitLogSync::kGroup) return done(written);
+        if (refusal_) return done(std::unexpected(*refusal_));
+        sync_waiting_.push_back(std::move(done));
+        if (sync_waiting_.size() == 1) sync_at_turn_end();
+      },
+      {}, current_->writes.Count(), false);
+  begin_turn();
+}
+
+/// All that ask in this turn share one sync.
+void WriteTurn::sync_at_turn_end() {
+  reactor_.at_turn_end([this, alive = alive_] {
+    if (*alive && !syncing_ && !sync_waiting_.empty()) start_sync();
+  });
+}
+
+// ---- sync records ----
+
+void WriteTurn::begin_records() {
+  if (record_timer_ == 0) keep_records();
+}
+
+void WriteTurn::add_record() {
+  const auto [key, value] = records_.take_due();
+  current_->writes.Put(slice_of(key), slice_of(value));
+  // In group mode each write is a sync, and could carry one.
+  record_not_before_us_ = reactor_.now_us() + options_.sync_period_us;
+}
+
+/// Without writes no record would go out: the time since which something may be lost stays close.
+void WriteTurn::keep_records() {
+  const int64_t every_us = records_.has_written() ? kIdleRecordUs : kFirstRecordUs;
+  record_timer_ = reactor_.call_at(reactor_.now_us() + every_us, [this] { keep_records(); });
+  const bool all_synced =
+      !unsynced_ && !syncing_ && in_flight_ == nullptr && parked_.empty() && current_->empty();
+  if (refusal_ || !all_synced) return;
+  if (reactor_.now_us() < record_not_before_us_ + kIdleRecordUs && records_.has_written()) return;
+  const auto begun = records_.begin(log_end_);
+  records_.end(begun, begun.number);
+  if (!records_.is_due()) return;
+  add_record();
+  begin_turn();
 }
 
 // ---- by the commit thread ----
@@ -509,6 +587,7 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
   in_flight_ = std::make_shared<Job>();
   in_flight_->batch = std::move(batch);
   in_flight_->sync = sync;
+  in_flight_->begun = records_.begin(log_end_);
   queued_bytes_ += in_flight_->batch->bytes();
   job_since_us_ = reactor_.now_us();
   watch_commit_thread();
@@ -520,6 +599,7 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
         rocksdb::WriteOptions write;
         write.sync = job->sync;
         job->status = database->db().Write(write, &job->batch->writes);
+        job->log_end = end_of_log(database->db());
         job->written = true;
       },
       [this, alive = alive_, job = in_flight_] {
@@ -538,7 +618,10 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
     return complete(*job->batch, fail(ErrorCode::kCancelled, "the store is being opened anew"));
   if (!job->status.ok()) return write_failed(*job->batch, job->status);
   see_written(*job->batch);
-  if (!job->sync) {
+  log_end_ = job->log_end;
+  if (job->sync) {
+    records_.end(job->begun, log_end_);
+  } else {
     unsynced_ = true;
     arm_sync();
   }
@@ -648,6 +731,11 @@ void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
   if (*alive && !refusal_ && !current_->empty()) begin_turn();
 }
 
+void WriteTurn::use(std::shared_ptr<RocksDatabase> database) {
+  database_ = std::move(database);
+  log_end_ = end_of_log(database_->db());
+}
+
 void WriteTurn::refuse(std::optional<Error> why) {
   refusal_ = std::move(why);
   if (!refusal_) {
@@ -659,6 +747,7 @@ void WriteTurn::refuse(std::optional<Error> why) {
   queued_bytes_ = in_flight_ == nullptr ? 0 : in_flight_->batch->bytes();
   const Result<void> refused = std::unexpected(*refusal_);
   const std::shared_ptr<bool> alive = alive_;
+  for (Store::ApplyCallback& done : std::exchange(sync_waiting_, {})) done(refused);
   for (const auto& batch : waiting) complete(*batch, refused);
   if (*alive) run_settled();
 }
@@ -681,7 +770,8 @@ void WriteTurn::look_at_commit_thread() {
 }
 
 Result<void> WriteTurn::finish() {
-  for (base::Reactor::TimerId* timer : {&sync_timer_, &pace_timer_, &hung_timer_, &deadline_timer_})
+  for (base::Reactor::TimerId* timer :
+       {&sync_timer_, &pace_timer_, &hung_timer_, &deadline_timer_, &record_timer_})
     if (*timer != 0) reactor_.cancel(std::exchange(*timer, 0));
   std::deque<std::unique_ptr<Batch>> waiting = std::exchange(parked_, {});
   Result<void> outcome;
@@ -710,6 +800,8 @@ Result<void> WriteTurn::finish() {
   }
   queued_bytes_ = 0;
   if (!refusal_) refusal_ = Error(ErrorCode::kCancelled, "the store is closed");
+  for (Store::ApplyCallback& done : std::exchange(sync_waiting_, {}))
+    done(std::unexpected(*refusal_));
   run_settled();
   return outcome;
 }

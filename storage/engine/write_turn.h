@@ -27,6 +27,7 @@
 #include "storage/engine/rocks_view.h"
 #include "storage/engine/store.h"
 #include "storage/engine/sweep.h"
+#include "storage/engine/sync_records.h"
 #include "storage/engine/tables_known.h"
 #include "storage/engine/write_pace.h"
 
@@ -50,7 +51,8 @@ class WriteTurn {
 
   /// All references outlive this. `lane` of the commit threads is this store's alone.
   WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor, base::IoPool& pool,
-            uint32_t lane, const StoreOptions& options, TablesKnown& tables, Logger logger);
+            uint32_t lane, const StoreOptions& options, TablesKnown& tables, SyncRecords& records,
+            Logger logger);
   ~WriteTurn();
   WriteTurn(const WriteTurn&) = delete;
   WriteTurn& operator=(const WriteTurn&) = delete;
@@ -84,6 +86,12 @@ class WriteTurn {
   void add_retired(TableIncarnation incarnation);
   /// Runs `then` when everything added so far has been written (or has failed).
   void after_writes(base::Callback then);
+  /// Runs `done` when everything added so far is on the disk.
+  void sync(Store::ApplyCallback done);
+  /// From now on sync records are written: `records` has got its clock.
+  void begin_records();
+  /// The end of what has been written: all of it has a lower number in RocksDB.
+  uint64_t log_end() const { return log_end_; }
   /// Writes everything that waits, on this thread, however long it takes. Jobs must be shut out.
   Result<void> finish();
 
@@ -101,7 +109,7 @@ class WriteTurn {
   /// What waits, and what comes, is refused with `why`; unset: taken again.
   void refuse(std::optional<Error> why);
   /// Goes on with another database; nothing is under way.
-  void use(std::shared_ptr<RocksDatabase> database) { database_ = std::move(database); }
+  void use(std::shared_ptr<RocksDatabase> database);
   Figures figures() const;
 
  private:
@@ -130,6 +138,12 @@ class WriteTurn {
   void answer_late();
   void arm_sync();
   void start_sync();
+  void end_sync(const SyncRecords::Begun& begun, const rocksdb::Status& status,
+                std::vector<Store::ApplyCallback> waiting);
+  void sync_at_turn_end();
+  /// Adds the record that is due, if any, to this turn's batch.
+  void add_record();
+  void keep_records();
   static void complete(Batch& batch, const Result<void>& result);
   /// The outcome is unknown.
   void write_failed(Batch& batch, const rocksdb::Status& status);
@@ -146,6 +160,7 @@ class WriteTurn {
   const uint32_t lane_;
   const StoreOptions options_;
   TablesKnown& tables_;
+  SyncRecords& records_;
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
 
@@ -153,6 +168,7 @@ class WriteTurn {
   std::deque<std::unique_ptr<Batch>> parked_;  // before current_; only while RocksDB is behind
   std::shared_ptr<Job> in_flight_;
   std::vector<base::Callback> settled_;  // of when_settled(), that wait
+  uint64_t log_end_;
   SweepWatches watches_;
   DeadRuns dead_runs_;
   uint64_t next_number_ = 1;           // of a mutation, in the order of add()
@@ -161,7 +177,9 @@ class WriteTurn {
   uint64_t queued_bytes_ = 0;          // of parked and in-flight batches
   bool turn_begun_ = false;
   bool unsynced_ = false, syncing_ = false;
-  base::Reactor::TimerId sync_timer_ = 0, pace_timer_ = 0;
+  std::vector<Store::ApplyCallback> sync_waiting_;  // of sync(): for one that begins from now on
+  base::MonotonicUs record_not_before_us_ = 0;
+  base::Reactor::TimerId sync_timer_ = 0, pace_timer_ = 0, record_timer_ = 0;
   WritePace pace_;
   bool idle_ = false;  // pace_timer_ looks whether RocksDB has caught up
   std::optional<base::MonotonicUs> paced_since_us_;

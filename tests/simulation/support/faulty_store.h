@@ -78,18 +78,37 @@ class FaultyStore final : public storage::Store {
       inner_->sweep(std::move(command), std::move(from), std::move(done));
     });
   }
+  const storage::Recovered& recovered() const override { return inner_->recovered(); }
+  storage::SyncNumbers sync_numbers() const override { return inner_->sync_numbers(); }
+  void sync(std::move_only_function<void(Result<void>)> done) override {
+    if (fails(StoreCall::kFlush, done)) return;
+    hold_flush([this, done = std::move(done)]() mutable { inner_->sync(std::move(done)); });
+  }
+  void set_sync_clock(std::function<std::optional<int64_t>()> now_us) override {
+    inner_->set_sync_clock(std::move(now_us));
+  }
+  void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
+              std::move_only_function<void(Result<RecentPage>)> done) override {
+    if (fails(StoreCall::kExport, done)) return;
+    // What is parked is not in the inner store yet.
+    if (!faults_.holds_writes() && parked_.empty() && held_.empty())
+      return inner_->recent(std::move(command), std::move(after), bytes_max, std::move(done));
+    held_.push_back({0, true,
+                     [this, command = std::move(command), after = std::move(after), bytes_max,
+                      done = std::move(done)]() mutable {
+                       inner_->recent(std::move(command), std::move(after), bytes_max,
+                                      std::move(done));
+                     }});
+    ++faults_.figures.held;
+    look_later();
+  }
   uint64_t dead_seen(TableIncarnation incarnation) override {
     return inner_->dead_seen(incarnation);
   }
   void note_time(int64_t now_s) override { inner_->note_time(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override {
     if (fails(StoreCall::kFlush, done)) return;
-    if (faults_.sync_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty())
-      return inner_->flush(std::move(done));
-    held_.push_back({reactor_.now_us() + faults_.sync_us, true,
-                     [this, done = std::move(done)]() mutable { inner_->flush(std::move(done)); }});
-    ++faults_.figures.held;
-    look_later();
+    hold_flush([this, done = std::move(done)]() mutable { inner_->flush(std::move(done)); });
   }
   void compact(std::move_only_function<void(Result<void>)> done) override {
     if (fails(StoreCall::kCompact, done)) return;
@@ -137,6 +156,13 @@ class FaultyStore final : public storage::Store {
   void hold_or_run(base::Callback work) {
     if (!faults_.hangs && held_.empty()) return work();
     hold(std::move(work));
+  }
+  void hold_flush(base::Callback work) {
+    if (faults_.sync_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty())
+      return work();
+    held_.push_back({reactor_.now_us() + faults_.sync_us, true, std::move(work)});
+    ++faults_.figures.held;
+    look_later();
   }
   void hold(base::Callback work) {
     held_.push_back({0, false, std::move(work)});

@@ -48,7 +48,7 @@ struct PaceRig {
     auto opened = RocksDatabase::open(options, "/tetrad/paced", "store", {env, nullptr});
     REQUIRE(opened.has_value());
     database = *opened;
-    turn.emplace(database, reactor, pool, 1, StoreOptions(), tables, Logger());
+    turn.emplace(database, reactor, pool, 1, StoreOptions(), tables, records, Logger());
   }
   ~PaceRig() {
     gate->open();
@@ -82,6 +82,7 @@ struct PaceRig {
   tests::InlineIoPool pool;
   std::shared_ptr<RocksDatabase> database;
   TablesKnown tables;
+  SyncRecords records;
   std::optional<WriteTurn> turn;
   int written = 0, refused = 0;
 };

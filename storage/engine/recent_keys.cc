@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/engine/recent_keys.h"
+
+#include <algorithm>
+
+#include <rocksdb/db.h>
+#include <rocksdb/transaction_log.h>
+#include <rocksdb/write_batch.h>
+
+#include "base/byte_io.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr int kLogTries = 3;  // to read on at the end of a log that is being written
+
+/// What a batch writes.
+class KeysOfBatch final : public rocksdb::WriteBatch::Handler {
+ public:
+  explicit KeysOfBatch(RecentKeys& keys) : keys_(keys) {}
+  rocksdb::Status PutCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice&) override {
+    return see(key);
+  }
+  rocksdb::Status MergeCF(uint32_t, const rocksdb::Slice& key, const rocksdb::Slice&) override {
+    return see(key);
+  }
+  /// A sweep's: what it has left of its partition it has put, and what is gone is not sent.
+  rocksdb::Status DeleteCF(uint32_t, const rocksdb::Slice&) override {
+    return rocksdb::Status::OK();
+  }
+  void LogData(const rocksdb::Slice&) override {}
+
+ private:
+  rocksdb::Status see(const rocksdb::Slice& key) {
+    keys_.see({key.data(), key.size()});
+    return rocksdb::Status::OK();
+  }
+  RecentKeys& keys_;
+};
+
+std::unexpected<Error> not_covered(std::string_view why) {
+  return fail(ErrorCode::kNotFound, "the log does not reach back that far: {}", why);
+}
+
+/// What one pass over the log has come to.
+struct LogPass {
+  uint64_t next;  // everything below has been seen
+  uint64_t bytes = 0;
+
+  bool is_enough(const RecentKeys& keys, uint64_t until) const {
+    return next >= until || bytes >= kRecentLogBytes || keys.is_full();
+  }
+};
+
+Result<void> read_on(rocksdb::DB& db, uint64_t until, RecentKeys& keys, LogPass& pass) {
+  std::unique_ptr<rocksdb::TransactionLogIterator> it;
+  if (const auto opened = db.GetUpdatesSince(pass.next, &it); !opened.ok())
+    return not_covered(opened.ToString());
+  for (; it->Valid() && !pass.is_enough(keys, until); it->Next()) {
+    const rocksdb::BatchResult batch = it->GetBatch();
+    if (batch.sequence > pass.next) return not_covered("there is a hole in it");
+    const uint64_t end = batch.sequence + batch.writeBatchPtr->Count();
+    pass.bytes += batch.writeBatchPtr->GetDataSize();
+    if (end <= pass.next) continue;
+    KeysOfBatch seen(keys);
+    const rocksdb::Status status = batch.writeBatchPtr->Iterate(&seen);
+    if (!status.ok()) return not_covered(status.ToString());
+    pass.next = end;
+  }
+  return {};
+}
+
+}  // namespace
+
+Bytes RecentPlace::encode() const {
+  Bytes out;
+  base::ByteWriter w(out);
+  w.u64(from);
+  w.u64(until);
+  w.raw(after);
+  return out;
+}
+
+Result<RecentPlace> RecentPlace::decode(BytesView encoded) {
+  base::ByteReader r(encoded);
+  RecentPlace place;
+  TETRAD_TRY(place.from, r.read_u64());
+  TETRAD_TRY(place.until, r.read_u64());
+  place.after = Bytes(encoded.substr(encoded.size() - r.remaining()));
+  return place;
+}
+
+RecentKeys::RecentKeys(const Store::RecentCommand& command) {
+  for (const auto& [incarnation, range] : command.ranges)
+    if (!range.empty()) ranges_[incarnation.value].push_back(range);
+  for (auto& [incarnation, ranges] : ranges_) {
+    std::ranges::sort(ranges);
+    size_t joined = 0;
+    for (const RingRange& range : ranges) {
+      if (joined > 0 && range.start <= ranges[joined - 1].end) {
+        ranges[joined - 1].end = std::max(ranges[joined - 1].end, range.end);
+      } else {
+        ranges[joined++] = range;
+      }
+    }
+    ranges.resize(joined);
+  }
+}
+
+void RecentKeys::see(BytesView key) {
+  const auto place = decode_storage_key(key);
+  if (!place) return;  // the store's own
+  const auto table = ranges_.find(place->incarnation.value);
+  if (table == ranges_.end()) return;
+  const auto behind = std::ranges::partition_point(
+      table->second, [&](const RingRange& range) { return range.start < place->position; });
+  if (behind == table->second.begin() || !std::prev(behind)->contains(place->position)) return;
+  if (keys_.emplace(key).second) bytes_ += key.size();
+}
+
+Result<uint64_t> read_log(rocksdb::DB& db, uint64_t from, uint64_t until, RecentKeys& keys) {
+  LogPass pass{from};
+  for (int tries = 0; !pass.is_enough(keys, until);) {
+    const uint64_t before = pass.next;
+    TETRAD_TRY_VOID(read_on(db, until, keys, pass));
+    tries = pass.next == before ? tries + 1 : 0;
+    if (tries == kLogTries) return not_covered("it ends before it should");
+  }
+  return pass.next;
+}
+
+Result<Store::RecentPage> recent_page(
+    KeyView& view, const RecentPlace& place, const RecentKeys& keys, uint64_t end,
+    uint64_t bytes_max, const std::function<SchemaVersion(TableIncarnation)>& version_of) {
+  Store::RecentPage page;
+  uint64_t bytes = 0;
+  Bytes prefix;  // of the partition being collected
+  for (auto it = keys.keys().upper_bound(place.after); it != keys.keys().end(); ++it) {
+    if (bytes > 0 && bytes >= bytes_max) {
+      page.exhausted = false;
+      page.next = RecentPlace{place.from, place.until, *std::prev(it)}.encode();
+      return page;
+    }
+    TETRAD_TRY(const auto value, view.get(*it));
+    bytes += it->size();
+    if (!value) continue;
+    bytes += value->size();
+    const auto key = decode_storage_key(*it);
+    if (page.mutations.empty() || prefix != key->partition_prefix) {
+      prefix.assign(key->partition_prefix);
+      Mutation& mutation = page.mutations.emplace_back();
+      mutation.incarnation = key->incarnation;
+      mutation.schema_version = version_of(key->incarnation);
+      mutation.position = key->position;
+      mutation.partition_key = Bytes(key->partition_key);
+    }
+    TETRAD_TRY_VOID(add_to_mutation(page.mutations.back(), *key, *value));
+  }
+  page.exhausted = end >= place.until;
+  if (!page.exhausted) page.next = RecentPlace{end, place.until, {}}.encode();
+  return page;
+}
+
+}  // namespace tetrad::storage

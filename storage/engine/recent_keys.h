@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pages of what was written lately (Store::recent): which keys the log has, and the records that
+// are at those keys now.
+//
+//   place := from:u64 until:u64 after:byte*   the page's keys are those of the log from `from` on,
+//                                             beyond `after`; none come from `until` on
+#pragma once
+
+#include <functional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "storage/engine/partition_reader.h"
+#include "storage/engine/store.h"
+#include "storage/row/storage_key.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace tetrad::storage {
+
+/// A page looks at so much of the log, and keeps so many bytes of keys.
+inline constexpr uint64_t kRecentLogBytes = 32 << 20, kRecentKeyBytes = 4 << 20;
+
+struct RecentPlace {
+  uint64_t from = 0, until = 0;
+  Bytes after;
+
+  Bytes encode() const;
+  /// Errors: kCorruption.
+  static Result<RecentPlace> decode(BytesView encoded);
+};
+
+/// The keys that a piece of the log writes, of the ranges that are asked for.
+class RecentKeys {
+ public:
+  explicit RecentKeys(const Store::RecentCommand& command);
+  /// A key that was written: kept if it is of the ranges.
+  void see(BytesView key);
+  /// No more of the log should be read for this page.
+  bool is_full() const { return bytes_ >= kRecentKeyBytes; }
+  const std::set<Bytes, std::less<>>& keys() const { return keys_; }
+
+ private:
+  std::unordered_map<uint32_t, std::vector<RingRange>> ranges_;  // apart, by start
+  std::set<Bytes, std::less<>> keys_;
+  uint64_t bytes_ = 0;
+};
+
+/// Reads the log from `from` on, to `until` or until it has been enough for a page, and returns
+/// where it stopped. Errors: kNotFound: the log has not all of it. Blocks.
+Result<uint64_t> read_log(rocksdb::DB& db, uint64_t from, uint64_t until, RecentKeys& keys);
+
+/// The page at `place` of `keys`, which the log has up to `end`.
+Result<Store::RecentPage> recent_page(
+    KeyView& view, const RecentPlace& place, const RecentKeys& keys, uint64_t end,
+    uint64_t bytes_max, const std::function<SchemaVersion(TableIncarnation)>& version_of);
+
+}  // namespace tetrad::storage

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sync records: keys of a store that say until when it lost nothing (rule 20), and where in its log
+// a moment is. A record is written with the first batch after the sync it tells of has ended: if it
+// survives a power cut, so has everything below its number.
+//
+//   record key   := kStoreIncarnation:u32 "sync" slot:u32    slot = (time_us / 10 s) mod 64
+//   record value := life:u64 number:u64 time_us:i64
+//   life key     := kStoreIncarnation:u32 "life"             synced before the store is given out
+//   life value   := life:u64
+//
+// So there is the newest record, and one for every ten seconds before, for ten minutes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "storage/engine/sync_mark.h"
+
+namespace tetrad::storage {
+
+class SyncRecords {
+ public:
+  /// A key and value as they are in the store: a record or a life is taken note of, all else left.
+  /// Errors: kCorruption.
+  Result<void> load(BytesView key, BytesView value);
+  /// Once, after what was there has been loaded, of which `number` is the end: what is below was
+  /// written in earlier lives, and is on the disk.
+  void begin_life(uint64_t number);
+  const Recovered& recovered() const { return recovered_; }
+  /// To be written and synced when the life has begun.
+  std::pair<Bytes, Bytes> life_entry() const;
+
+  void set_clock(std::function<std::optional<int64_t>()> now_us) { now_us_ = std::move(now_us); }
+  bool has_clock() const { return now_us_ != nullptr; }
+  /// A sync begins now, after everything below `number` has been written. Its time is unset without
+  /// one that is to be trusted.
+  struct Begun {
+    uint64_t number = 0;
+    std::optional<int64_t> time_us;
+  };
+  Begun begin(uint64_t number) const;
+  /// It has ended well, and everything below `durable` is on the disk.
+  void end(const Begun& begun, uint64_t durable);
+  uint64_t durable() const { return durable_; }
+
+  /// There is a record to be written with what is written next.
+  bool is_due() const { return due_.has_value(); }
+  /// That record.
+  std::pair<Bytes, Bytes> take_due();
+  /// A record of this life has been taken.
+  bool has_written() const { return has_written_; }
+
+  /// The numbers n, from <= n < until, of everything written from `since_us` to `until_us`; `until`
+  /// is max() if later numbers may be of that time. Unset: nobody knows since when.
+  struct Window {
+    uint64_t from = 0, until = 0;
+  };
+  std::optional<Window> window(int64_t since_us, int64_t until_us) const;
+  /// Nothing below is found by window() any more; 0: nothing is found.
+  uint64_t oldest_number() const { return marks_.empty() ? 0 : marks_.front().number; }
+
+ private:
+  void keep(const SyncMark& mark);
+
+  Recovered recovered_;
+  uint64_t last_life_ = 0;
+  std::vector<SyncMark> marks_;  // by number; at most one of a slot
+  std::optional<SyncMark> due_;
+  uint64_t durable_ = 0;
+  bool has_written_ = false;
+  std::function<std::optional<int64_t>()> now_us_;
+};
+
+}  // namespace tetrad::storage
