@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <unistd.h>
 
 namespace tetrad::storage {
 namespace {
@@ -44,6 +45,24 @@ Result<void> check_failures(const std::string& directory, int64_t wall_us, const
       directory, last_reason);
   if (wall_us - last_us > kAgainUs) std::remove(name.c_str());
   return {};
+}
+
+void note_damage(const std::string& directory, std::string_view reason) {
+  const std::string name = directory + "/DAMAGED";
+  std::FILE* const file = std::fopen(name.c_str(), "we");
+  if (file == nullptr) return;
+  std::fwrite(reason.data(), 1, reason.size(), file);
+  std::fflush(file);
+  ::fsync(::fileno(file));
+  std::fclose(file);
+}
+
+std::optional<std::string> noted_damage(const std::string& directory) {
+  std::ifstream file(directory + "/DAMAGED");
+  if (!file) return std::nullopt;
+  std::string reason;
+  std::getline(file, reason);
+  return reason;
 }
 
 }  // namespace tetrad::storage

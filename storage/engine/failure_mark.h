@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -18,5 +19,11 @@ void note_failure(const std::string& directory, int64_t wall_us, std::string_vie
 /// Warns of a failure before this start. Errors: kIo, the disk failed twice within an hour; it must
 /// be replaced, or the file removed.
 Result<void> check_failures(const std::string& directory, int64_t wall_us, const Logger& logger);
+
+/// Some of a store's data does not read: it stays damaged over restarts until it is erased as a
+/// whole. File DAMAGED := reason. Synced; blocks.
+void note_damage(const std::string& directory, std::string_view reason);
+/// The reason; unset: none was noted.
+std::optional<std::string> noted_damage(const std::string& directory);
 
 }  // namespace tetrad::storage

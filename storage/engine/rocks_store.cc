@@ -7,6 +7,7 @@
 // there at once.
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -22,6 +23,7 @@
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/rocks_view.h"
+#include "storage/engine/scrub.h"
 #include "storage/engine/size_sampler.h"
 #include "storage/engine/store.h"
 #include "storage/engine/store_health.h"
@@ -72,6 +74,7 @@ struct OpenedState {
   TablesKnown tables;
   std::set<uint32_t> retired;
   SyncRecords records;
+  std::optional<std::string> damage;  // of an earlier life
 };
 
 /// Partition or range tombstones go. What they hid went in earlier pages, whose writes must be safe
@@ -98,12 +101,15 @@ class RocksStore final : public Store {
         turn_(state_.database, reactor, pool, lane, options, state_.tables, state_.records,
               logger_),
         row_cache_(options.row_cache_bytes),
-        health_(state_.directory, reactor, pool, health_actions(), logger_) {
+        health_(state_.directory, reactor, pool, health_actions(), logger_),
+        scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
     turn_.on_trouble({[this](const rocksdb::Status& status, std::string_view what) {
                         health_.take(status, what);
                       },
                       [this](bool hung) { health_.set_hung(hung); }});
     listen_to(*state_.background_errors);
+    if (state_.damage) health_.begin_damaged(*state_.damage);
+    scrub_.start();
   }
 
   ~RocksStore() override {
@@ -322,8 +328,16 @@ class RocksStore final : public Store {
         std::move(done));
   }
 
+  void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    scrub_.run_now(std::move(done));
+  }
+
   StoreStatistics statistics() override {
     StoreStatistics statistics;
+    statistics.scrubbed_files = scrub_.figures().files;
+    statistics.scrubbed_bytes = scrub_.figures().bytes;
+    statistics.damaged_files = scrub_.figures().damaged_files;
     if (unusable()) return statistics;
     const auto figure = [&](const std::string& property) {
       uint64_t value = 0;
@@ -362,6 +376,7 @@ class RocksStore final : public Store {
     if (closed_) return {};
     closed_ = true;
     health_.stop();
+    scrub_.stop();
     state_.background_errors->deliver_to(nullptr);
     if (state_.database == nullptr)  // whoever opens it anew closes it
       return fail(ErrorCode::kIo, "{}", health_.status().reason);
@@ -417,6 +432,19 @@ class RocksStore final : public Store {
       row_cache_.forget({});  // a write whose outcome was unknown may be in the log
     };
     actions.open = state_.open;
+    return actions;
+  }
+
+  Scrub::Actions scrub_actions() {
+    Scrub::Actions actions;
+    actions.database = [this] {
+      const bool may = !closed_ && health_.status().takes_writes();
+      return may ? state_.database : nullptr;
+    };
+    actions.damaged = [this](const std::string& what) {
+      ++corruptions_;
+      health_.take_damage(what);
+    };
     return actions;
   }
 
@@ -745,6 +773,7 @@ class RocksStore final : public Store {
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;
   StoreHealth health_;
+  Scrub scrub_;
 };
 
 /// Reads the store's own keys.
@@ -825,7 +854,8 @@ class RocksStoreFactory final : public StoreFactory {
     };
     if (!options_.in_memory_files)
       TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger_));
-    TETRAD_TRY(state.database, state.open(true));
+    if (!options_.in_memory_files) state.damage = noted_damage(directory);
+    TETRAD_TRY(state.database, state.open(!state.damage));
     TETRAD_TRY_VOID(load_own_keys(state));
     TETRAD_TRY_VOID(load_summaries(state, logger_));
     TETRAD_TRY_VOID(begin_life(state));

@@ -100,6 +100,7 @@ struct StoreStatistics {
   uint64_t writes_paced_us = 0;  // time during which writes had to wait for the disk
   uint64_t background_errors = 0, corruptions = 0;
   uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
+  uint64_t scrubbed_files = 0, scrubbed_bytes = 0, damaged_files = 0;  // of this life
   uint64_t values_written_back = 0;  // after reads that had to join too many versions (rule 19)
 };
 
@@ -118,6 +119,12 @@ struct StoreStatus {
   bool takes_writes() const {
     return state == StoreState::kServing || state == StoreState::kDamaged;
   }
+};
+
+/// What came of reading every block.
+struct ScrubSummary {
+  uint64_t files = 0, bytes = 0;
+  std::vector<std::string> damaged;  // files, and what is wrong with them
 };
 
 class Store {
@@ -228,6 +235,9 @@ class Store {
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
+  /// Reads every block now and compares its checksum; what does not read makes the store damaged.
+  /// How far it is statistics() tells. Errors: kCancelled, kIo.
+  virtual void verify(std::move_only_function<void(Result<ScrubSummary>)> done) = 0;
   virtual StoreStatistics statistics() = 0;
   virtual const StoreStatus& status() const = 0;
   /// Runs after each change of status(), in an event of its own. Null: nobody wants to know.
@@ -251,6 +261,7 @@ struct StoreOptions {
   uint32_t background_threads = 2;          // of all stores of a node
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
   uint32_t open_files_max = 1024;              // of each store
+  int64_t scrub_period_us = 0;  // in which every block is read once; 0: only when asked
   /// A page of a read ends after so many keys, dead ones too.
   uint64_t read_keys_max = 1'000'000;
   /// Logs whose rows are in files are kept for recent(): so long, and up to this share of what is

@@ -106,7 +106,14 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
 }
 
 void StoreHealth::take_damage(const std::string& what) {
-  if (!damage_.empty()) return;
+  if (!damage_.empty() || stopped_) return;
+  pool_.run(
+      reactor_, base::IoDuty::kMaintenance, 0, [name = name_, what] { note_damage(name, what); },
+      [] {});
+  begin_damaged(what);
+}
+
+void StoreHealth::begin_damaged(const std::string& what) {
   damage_ = what;
   logger_.error("store_damaged store={} error=\"{}\"", name_, what);
   if (status_.state == StoreState::kServing) become(StoreState::kDamaged, what);

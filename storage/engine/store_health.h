@@ -75,6 +75,8 @@ class StoreHealth {
   void take(const rocksdb::Status& error, std::string_view what);
   /// A read met damaged data.
   void take_damage(const std::string& what);
+  /// As take_damage(), of an earlier life.
+  void begin_damaged(const std::string& what);
   /// A write has been under way for long; or has ended.
   void set_hung(bool hung);
   /// Tries nothing any more.

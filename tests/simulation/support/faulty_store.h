@@ -19,6 +19,7 @@ class FaultyStore final : public storage::Store {
   ~FaultyStore() override {
     *alive_ = false;
     if (timer_ != 0) reactor_.cancel(timer_);
+    if (state_timer_ != 0) reactor_.cancel(state_timer_);
   }
 
   /// Without the faults.
@@ -35,6 +36,7 @@ class FaultyStore final : public storage::Store {
 
   void read(storage::ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (fails(StoreCall::kRead, done)) return;
+    if (faults_.rotten) return done(fail(ErrorCode::kCorruption, "a block does not read"));
     hold_or_run([this, deadline, command = std::move(command), done = std::move(done)]() mutable {
       if (reactor_.now_us() >= deadline.at_us)
         return done(fail(ErrorCode::kTimedOut, "the read waited until its time was over"));
@@ -43,7 +45,8 @@ class FaultyStore final : public storage::Store {
   }
   std::optional<Result<storage::ReadEnd>> read_here(const storage::ReadCommand& command,
                                                     storage::RowSink& sink) override {
-    if (faults_.hangs || faults_.is_to_fail(StoreCall::kRead)) return std::nullopt;
+    if (faults_.hangs || faults_.rotten || faults_.is_to_fail(StoreCall::kRead))
+      return std::nullopt;
     return inner_->read_here(command, sink);
   }
   uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override {
@@ -114,18 +117,28 @@ class FaultyStore final : public storage::Store {
     if (fails(StoreCall::kCompact, done)) return;
     hold_or_run([this, done = std::move(done)]() mutable { inner_->compact(std::move(done)); });
   }
+  void verify(std::move_only_function<void(Result<storage::ScrubSummary>)> done) override {
+    inner_->verify(std::move(done));
+  }
   storage::StoreStatistics statistics() override {
     storage::StoreStatistics statistics = inner_->statistics();
     statistics.writes_stopped |= !parked_.empty();
     return statistics;
   }
-  const storage::StoreStatus& status() const override { return inner_->status(); }
-  void on_status(StatusListener changed) override { inner_->on_status(std::move(changed)); }
+  const storage::StoreStatus& status() const override {
+    return status_.state == storage::StoreState::kServing ? inner_->status() : status_;
+  }
+  void on_status(StatusListener changed) override {
+    inner_->on_status([this](const storage::StoreStatus&) { tell_status(); });
+    changed_ = std::move(changed);
+    look_at_state();
+  }
   int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override {
     return inner_->high_water_timestamp(incarnation, position);
   }
   Result<void> close() override {
     if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
+    if (state_timer_ != 0) reactor_.cancel(std::exchange(state_timer_, 0));
     for (Parked& parked : std::exchange(parked_, {})) hand_over(parked);
     for (Held& held : std::exchange(held_, {})) held.work();
     return inner_->close();
@@ -226,6 +239,17 @@ class FaultyStore final : public storage::Store {
       done(fail(ErrorCode::kTimedOut, "the store did not take the write in time"));
   }
 
+  /// Each half second: what a test has said of the store is told.
+  void look_at_state() {
+    state_timer_ = reactor_.call_at(reactor_.now_us() + kStateLookUs, [this] { look_at_state(); });
+    if (std::exchange(status_.state, faults_.state) == faults_.state) return;
+    status_.reason = "the test says so";
+    tell_status();
+  }
+  void tell_status() {
+    if (changed_) changed_(status());
+  }
+
   void look_later() {
     if (timer_ != 0) return;
     timer_ = reactor_.call_at(reactor_.now_us() + kFaultLookUs, [this] {
@@ -259,7 +283,9 @@ class FaultyStore final : public storage::Store {
   base::Reactor& reactor_;
   std::deque<Parked> parked_;  // writes, in order
   std::deque<Held> held_;      // all else, in order
-  base::Reactor::TimerId timer_ = 0;
+  base::Reactor::TimerId timer_ = 0, state_timer_ = 0;
+  storage::StoreStatus status_;
+  StatusListener changed_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

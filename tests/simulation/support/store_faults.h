@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/result.h"
+#include "storage/engine/store.h"
 
 namespace tetrad::simulation {
 
@@ -23,12 +24,18 @@ struct StoreFaults {
   int64_t sync_us = 0;
   /// A write is acknowledged so much later than it was done.
   int64_t ack_late_us = 0;
+  /// What it holds does not read for clients. What streams get is what is left of it.
+  bool rotten = false;
   /// Every write is refused with it: a full disk, for example.
   std::optional<Error> refusal;
   /// The next calls of a kind fail, one for each error.
   std::map<StoreCall, std::deque<Error>> next_errors;
   /// A write that fails by next_errors is done all the same.
   bool failed_is_done = false;
+
+  /// What the store says of itself, as the real one does after a while; a test sets it beside the
+  /// fault.
+  storage::StoreState state = storage::StoreState::kServing;
 
   /// What came of it.
   struct Figures {
@@ -59,5 +66,6 @@ struct StoreFaults {
 
 /// How often it is looked whether a fault is over.
 inline constexpr int64_t kFaultLookUs = 2'000;
+inline constexpr int64_t kStateLookUs = 500'000;
 
 }  // namespace tetrad::simulation
