@@ -9,6 +9,7 @@
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
 #include "replication/node.h"
+#include "replication/repair/comparison.h"
 #include "replication/repair/purge_runner.h"
 #include "replication/repair/repair_runner.h"
 #include "replication/replica/replica_service.h"
@@ -41,6 +42,7 @@ class DataPlane {
   HintStore& hints() { return hints_; }
   const ReplicaService& replicas() const { return replicas_; }
   RepairRunner& repairs() { return repairs_; }
+  Comparison& comparison() { return comparison_; }
   PurgeRunner& purges() { return purges_; }
   ThroughputGate& throughput() { return throughput_; }
 
@@ -53,6 +55,7 @@ class DataPlane {
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;
   RepairRunner repairs_;
+  Comparison comparison_;
   PurgeRunner purges_;
   ThroughputGate throughput_;
 };

@@ -94,7 +94,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
           logger_.named("membership")),
       throughputs_(environment_.reactor, rpc_, meta_),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
-               environment_.stores, options_.load_period_us, options_.changes, logger_),
+               environment_.stores, options_.load_period_us, options_.changes, options_.renew_store,
+               logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
@@ -173,6 +174,9 @@ void ReplicationNode::register_metrics() {
   metrics.add("tetrad_replication_tablet_changes_total",
               "Changes of members this node has begun as the leader of the metadata group.", "",
               moves_.metrics().begun);
+  metrics.add("tetrad_replication_stores_vacated_total",
+              "Stores whose tablets this node, as that leader, has moved because of their disks.",
+              "", moves_.metrics().vacated);
   if (environment_.disk != nullptr && options_.disk_usage.limits.is_on()) {
     metrics.add_gauge("tetrad_replication_disk_used_percent",
                       "Use of the disk under the data, as its guardrail counts it.", "",

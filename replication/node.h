@@ -86,6 +86,9 @@ struct NodeOptions {
   /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
   /// was away asks first whether it still is.
   std::function<void()> ready;
+  /// A damaged store has no tablets any more: it is to be erased as a whole and opened anew. On the
+  /// thread of its shard, once for each store. Null: damaged stores stay as they are.
+  std::function<void(uint32_t store)> renew_store;
   /// Once, when this node has been taken out of its cluster: it serves nobody any more, and its
   /// data belongs to nobody.
   std::function<void()> removed;

@@ -38,7 +38,8 @@ Result<void> check_filling_disks(ExecuteContext& context,
     for (const auto* set : {&sets.old_set, &sets.new_set}) {
       for (const StoreAddress& replica : *set) {
         const auto found = disks.find(replica.host);
-        if (found == disks.end()) continue;
+        // Without room: the coordinator refuses what adds to it.
+        if (found == disks.end() || found->second == DiskUsage::kNoRoom) continue;
         if (found->second == DiskUsage::kFull) {
           return fail(ErrorCode::kInvalid, "{}",
                       guardrail_text(kGuardrail,

@@ -153,7 +153,7 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
   const auto start = std::min(
       kChangeSequenceMax, static_cast<ChangeSequence>(std::max(from.since_us, skew_us) - skew_us));
   for (const StoreAddress& store : members_of(table, command)) {
-    if (!meta_.is_live(store.host)) continue;
+    if (!meta_.is_replica_live(store)) continue;
     const auto place = from.places.find(store);
     Logs::Asked& one = logs->asked.emplace_back();
     one.store = store;

@@ -103,6 +103,13 @@ std::vector<StoreAddress> CoordinatorImpl::live_members(
   for (const StoreAddress& replica : set) {
     if (replica.host != meta_.self() && meta_.is_live(replica.host)) out.push_back(replica);
   }
+  if (meta_.store_troubles().empty()) return out;
+  std::erase_if(out,
+                [this](const StoreAddress& replica) { return !meta_.is_replica_live(replica); });
+  // What is damaged may not read: whoever else has it is asked first.
+  std::ranges::stable_partition(out, [this](const StoreAddress& replica) {
+    return meta_.state_of(replica) != storage::StoreState::kDamaged;
+  });
   return out;
 }
 

@@ -104,6 +104,9 @@ class CoordinatorImpl final : public Coordinator {
   /// A full logical partition takes no inserts; before that clients are warned.
   Result<void> check_room(const MetaState& state, const partitioner::Tablet& tablet,
                           const storage::Mutation& mutation, const WriteOptions& options) const;
+  /// Errors: kOverloaded, when a member of a set has no room for what a mutation adds.
+  Result<void> check_disks(const MetaState& state,
+                           std::span<const storage::Mutation> mutations) const;
   Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
                             int required) const;
 

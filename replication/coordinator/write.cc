@@ -181,10 +181,33 @@ Result<void> CoordinatorImpl::check_room(const MetaState& state, const partition
   return {};
 }
 
+Result<void> CoordinatorImpl::check_disks(const MetaState& state,
+                                          std::span<const storage::Mutation> mutations) const {
+  const FillingDisks& disks = meta_.filling_disks();
+  for (const storage::Mutation& mutation : mutations) {
+    const TableInfo* table = state.table(mutation.incarnation);
+    if (table == nullptr || !adds_data(mutation)) continue;
+    const WriteSets sets = write_sets(table->tablets.find(mutation.position));
+    for (const auto* set : {&sets.old_set, &sets.new_set}) {
+      for (const StoreAddress& replica : *set) {
+        const auto found = disks.find(replica.host);
+        if (found == disks.end() || found->second != DiskUsage::kNoRoom) continue;
+        const NodeInfo* node = state.node(replica.host);
+        return fail(ErrorCode::kOverloaded,
+                    "the disk of {} is full; deletions, DROP and TRUNCATE make room",
+                    node == nullptr ? replica.host.to_string() : node->address);
+      }
+    }
+  }
+  return {};
+}
+
 Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
                                            ConsistencyLevel level, int required) const {
-  const auto alive = static_cast<int32_t>(std::count_if(
-      set.begin(), set.end(), [this](const auto& replica) { return meta_.is_live(replica.host); }));
+  const auto alive =
+      static_cast<int32_t>(std::count_if(set.begin(), set.end(), [this](const auto& replica) {
+        return meta_.is_replica_live(replica);
+      }));
   if (alive >= required) return {};
   return std::unexpected(
       Error(ErrorCode::kUnavailable,
@@ -224,7 +247,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     for (const auto* set : {&part.sets.old_set, &part.sets.new_set}) {
       for (const StoreAddress& replica : *set) {
         if (set == &part.sets.new_set && part.contains(part.sets.old_set, replica)) continue;
-        (meta_.is_live(replica.host) ? part.live : part.down).push_back(replica);
+        (meta_.is_replica_live(replica) ? part.live : part.down).push_back(replica);
       }
     }
     if (options.trace != nullptr) {
@@ -361,6 +384,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
 Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
                                                       WriteOptions options, Again* again) {
   const MetaSnapshot state = meta_.snapshot();
+  if (!meta_.filling_disks().empty()) TETRAD_CO_TRY_VOID(check_disks(*state, mutations));
 
   if (mutations.size() ==
       1) {  // the node that is its own and only replica: no tally, no shared state

@@ -29,6 +29,14 @@ HintDispatcher::~HintDispatcher() { reactor_.cancel(timer_); }
 
 void HintDispatcher::start() { look(); }
 
+/// One that is full would refuse them, and take room for refusing.
+bool HintDispatcher::may_send(const StoreAddress& replica) const {
+  if (!meta_.is_replica_live(replica)) return false;
+  if (meta_.state_of(replica) == storage::StoreState::kFull) return false;
+  const auto disk = meta_.filling_disks().find(replica.host);
+  return disk == meta_.filling_disks().end() || disk->second != DiskUsage::kNoRoom;
+}
+
 void HintDispatcher::look() {
   const MetaSnapshot state = meta_.snapshot();
   for (const StoreAddress& replica : store_.replicas()) {
@@ -39,7 +47,7 @@ void HintDispatcher::look() {
     }
     const auto pace = paces_.find(replica);
     const bool is_due = pace == paces_.end() || reactor_.now_us() >= pace->second.not_before_us;
-    if (meta_.is_live(replica.host) && is_due && under_way_.insert(replica).second)
+    if (may_send(replica) && is_due && under_way_.insert(replica).second)
       tasks_.spawn(replay(replica));
   }
   store_.save_places();
@@ -66,7 +74,7 @@ const partitioner::Tablet* tablet_of(const MetaState& state, const HintStore::Hi
 
 Task<void> HintDispatcher::replay(StoreAddress replica) {
   uint64_t sent = 0;
-  while (meta_.is_live(replica.host)) {
+  while (may_send(replica)) {
     base::OneShot<Result<HintStore::Page>> read;
     const auto setter = read.setter();
     HintStore::PageCallback take = [setter](Result<HintStore::Page> page) {

@@ -53,6 +53,7 @@ class HintDispatcher {
     base::MonotonicUs not_before_us = 0;
   };
   void look();
+  bool may_send(const StoreAddress& replica) const;
   Task<void> replay(StoreAddress replica);
   std::shared_ptr<Sending> send_page(const StoreAddress& replica, const HintStore::Page& page);
   Pace& pace_of(const StoreAddress& replica) {

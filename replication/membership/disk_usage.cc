@@ -16,13 +16,15 @@ std::string_view name_of(DiskUsage usage) {
       return "Stuffed";
     case DiskUsage::kFull:
       return "Full";
+    case DiskUsage::kNoRoom:
+      return "No Room";
   }
   return "Not Available";
 }
 
 DiskUsage disk_usage_numbered(uint8_t number) {
-  return number <= static_cast<uint8_t>(DiskUsage::kFull) ? static_cast<DiskUsage>(number)
-                                                          : DiskUsage::kNotAvailable;
+  return number <= static_cast<uint8_t>(DiskUsage::kNoRoom) ? static_cast<DiskUsage>(number)
+                                                            : DiskUsage::kNotAvailable;
 }
 
 uint64_t used_percent(const DiskSpace& space, uint64_t max_disk_bytes) {
@@ -65,7 +67,7 @@ DiskUsageMonitor::~DiskUsageMonitor() {
 }
 
 void DiskUsageMonitor::start() {
-  if (gauge_ != nullptr && options_.limits.is_on()) measure();
+  if (gauge_ != nullptr && (options_.limits.is_on() || options_.room_bytes != 0)) measure();
 }
 
 void DiskUsageMonitor::measure() {
@@ -73,12 +75,25 @@ void DiskUsageMonitor::measure() {
   const auto space = std::make_shared<Result<DiskSpace>>();
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, 0,
-      [gauge = gauge_, space] { *space = gauge->measure(); },
+      [gauge = gauge_, space, all = options_.limits.is_on()] {
+        if (all) {
+          *space = gauge->measure();
+        } else if (const auto usable = gauge->measure_usable()) {
+          *space = DiskSpace{0, *usable};
+        } else {
+          *space = std::unexpected(usable.error());
+        }
+      },
       [this, alive = std::weak_ptr<char>(alive_), space] {
         if (alive.expired()) return;
         timer_ = reactor_.call_at(reactor_.now_us() + options_.period_us, [this] { measure(); });
         take(*space);
       });
+}
+
+DiskUsage DiskUsageMonitor::usage_of(const DiskSpace& space) const {
+  if (space.usable_bytes < options_.room_bytes) return DiskUsage::kNoRoom;
+  return disk_usage_of(percent_, options_.limits);
 }
 
 void DiskUsageMonitor::take(const Result<DiskSpace>& space) {
@@ -89,9 +104,14 @@ void DiskUsageMonitor::take(const Result<DiskSpace>& space) {
   }
   failed_ = false;
   percent_ = used_percent(*space, options_.limits.max_disk_bytes);
-  const DiskUsage before = std::exchange(usage_, disk_usage_of(percent_, options_.limits));
+  const DiskUsage before = std::exchange(usage_, usage_of(*space));
   if (usage_ == before) return;
-  if (usage_ == DiskUsage::kFull)
+  if (usage_ == DiskUsage::kNoRoom)
+    logger_.error("the disk is full: no inserts are taken usable_mb={} needed_mb={}",
+                  space->usable_bytes >> 20, options_.room_bytes >> 20);
+  else if (before == DiskUsage::kNoRoom)
+    logger_.info("the disk has room again usable_mb={}", space->usable_bytes >> 20);
+  else if (usage_ == DiskUsage::kFull)
     logger_.error("{}", disk_usage_text(percent_, options_.limits));
   else if (usage_ == DiskUsage::kStuffed)
     logger_.warn("{}", disk_usage_text(percent_, options_.limits));

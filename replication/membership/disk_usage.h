@@ -2,7 +2,8 @@
 // The use of the disk under a node's data, with the states, percentages and texts of
 // Cassandra 5.0's guardrail. Heartbeats tell the state to the other nodes; coordinators refuse
 // writes of clients to replicas that are full, and warn of those that are stuffed. There is no
-// hysteresis.
+// hysteresis. A disk on which hardly anything is left, whatever the percentages, takes no inserts,
+// streams or fills any more, but deletions, DROP and TRUNCATE, which make room.
 #pragma once
 
 #include <functional>
@@ -25,6 +26,7 @@ enum class DiskUsage : uint8_t {
   kSpacious = 1,
   kStuffed = 2,  // above the warning threshold
   kFull = 3,     // above the failure threshold
+  kNoRoom = 4,   // hardly anything is left
 };
 std::string_view name_of(DiskUsage usage);
 /// Of a number that a newer node may have sent.
@@ -44,6 +46,8 @@ class DiskGauge {
   virtual ~DiskGauge() = default;
   /// Blocks: on the IO pool. One call at a time. Errors: kIo.
   virtual Result<DiskSpace> measure() = 0;
+  /// As measure() of usable_bytes alone, and cheap.
+  virtual Result<uint64_t> measure_usable() = 0;
 };
 
 /// 0: no limit.
@@ -62,6 +66,7 @@ std::string disk_usage_text(uint64_t percent, const DiskUsageLimits& limits);
 
 struct DiskUsageOptions {
   DiskUsageLimits limits;
+  uint64_t room_bytes = 0;  // below it a disk has no room: what is in memory must find its place
   int64_t period_us = 5'000'000;
 };
 
@@ -89,6 +94,8 @@ class DiskUsageMonitor {
   base::Reactor& reactor_;
   base::IoPool& pool_;
   DiskGauge* const gauge_;
+  DiskUsage usage_of(const DiskSpace& space) const;
+
   const DiskUsageOptions options_;
   const Listener listener_;
   const Logger logger_;

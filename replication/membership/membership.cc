@@ -44,6 +44,7 @@ void Membership::set_hosts(const MetaState& state) {
       hosts_.erase(host);
       watch_.forget(host);
       filling_disks_.erase(host);  // listeners hear of the new state anyway
+      keep_troubles(host, {});
     } else {
       hosts_.try_emplace(host, options_.heartbeat_us);
     }
@@ -72,16 +73,18 @@ Bytes Membership::heartbeat(const Host& to) const {
   return body;
 }
 
-bool Membership::Host::is_present() const {
-  return live && std::none_of(stores.begin(), stores.end(), [](storage::StoreState state) {
-           return state == storage::StoreState::kHung || state == storage::StoreState::kFailed;
-         });
+void Membership::keep_troubles(HostId host, const std::vector<storage::StoreState>& stores) {
+  std::erase_if(store_troubles_, [&](const auto& entry) { return entry.first.host == host; });
+  for (uint32_t store = 0; store < stores.size(); ++store)
+    if (stores[store] != storage::StoreState::kServing)
+      store_troubles_[{host, store}] = stores[store];
 }
 
 void Membership::set_store_state(uint32_t store, storage::StoreState state) {
   if (store >= kStoresTold) return;
   if (stores_.size() <= store) stores_.resize(store + 1);
-  stores_[store] = state;
+  if (std::exchange(stores_[store], state) == state) return;
+  keep_troubles(rpc_.self(), stores_);
   beat_all();
   if (liveness_) liveness_(rpc_.self(), true);
 }
@@ -97,14 +100,9 @@ void Membership::note_stores(HostId host, std::vector<storage::StoreState> store
     logger_.warn("a node's store has changed host={} store={} is={}", host.to_string(), i,
                  storage::name_of(state_in(stores)));
   }
+  keep_troubles(host, stores);
   found->second.stores = std::move(stores);
   if (liveness_) liveness_(host, is_live(host));
-}
-
-std::vector<storage::StoreState> Membership::store_states(HostId host) const {
-  if (host == rpc_.self()) return stores_;
-  const auto found = hosts_.find(host);
-  return found == hosts_.end() ? std::vector<storage::StoreState>() : found->second.stores;
 }
 
 void Membership::set_disk_usage(DiskUsage usage) {
@@ -233,7 +231,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
 bool Membership::is_live(HostId host) const {
   if (host == rpc_.self()) return true;
   const auto found = hosts_.find(host);
-  return found != hosts_.end() && found->second.is_present();
+  return found != hosts_.end() && found->second.live;
 }
 
 MetaIndex Membership::applied_of(HostId host) const {
@@ -245,7 +243,7 @@ MetaIndex Membership::applied_of(HostId host) const {
 std::vector<HostId> Membership::live_hosts() const {
   std::vector<HostId> live;
   for (const auto& [host, entry] : hosts_)
-    if (entry.is_present()) live.push_back(host);
+    if (entry.live) live.push_back(host);
   return live;
 }
 

@@ -9,7 +9,7 @@
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
-// A node with a store that hangs or has failed is absent, as one that is silent.
+// A node that is heard is live; which of its stores are is told apart (store_troubles.h).
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -24,6 +24,7 @@
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/failure_detector.h"
 #include "replication/membership/hybrid_clock.h"
+#include "replication/membership/store_troubles.h"
 #include "replication/meta/meta_state.h"
 #include "replication/rpc/rpc.h"
 #include "storage/engine/store.h"
@@ -44,7 +45,7 @@ struct AppliedEntry {
 class Membership {
  public:
   /// On this shard, after `host` came up, was started anew, or went down, and when
-  /// `filling_disks()` or `store_states()` has changed.
+  /// `filling_disks()` or `store_troubles()` has changed.
   using LivenessListener = std::function<void(HostId host, bool live)>;
   /// After each heartbeat, with what it told.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
@@ -93,16 +94,15 @@ class Membership {
   std::vector<HostId> live_hosts() const;
   /// With self. A node that is silent keeps what it last told.
   const FillingDisks& filling_disks() const { return filling_disks_; }
-  /// By number, as the node last told; fewer than it has: the others serve.
-  std::vector<storage::StoreState> store_states(HostId host) const;
+  /// With self; as filling_disks().
+  const StoreTroubles& store_troubles() const { return store_troubles_; }
 
  private:
   struct Host {
     explicit Host(int64_t expected_us) : detector(expected_us) {}
     FailureDetector detector;
     bool live = false;
-    std::vector<storage::StoreState> stores;  // empty: all serve
-    bool is_present() const;
+    std::vector<storage::StoreState> stores;  // by number; empty: all serve
     MetaIndex applied;
     uint64_t start_number = 0;
     bool clock_refused = false;                  // said so once
@@ -114,6 +114,7 @@ class Membership {
   void judge_clock();
   void note_disk_usage(HostId host, DiskUsage usage);
   void note_stores(HostId host, std::vector<storage::StoreState> stores);
+  void keep_troubles(HostId host, const std::vector<storage::StoreState>& stores);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
@@ -129,6 +130,7 @@ class Membership {
   DiskUsage disk_usage_ = DiskUsage::kNotAvailable;
   std::vector<storage::StoreState> stores_;  // own; as Host::stores
   FillingDisks filling_disks_;
+  StoreTroubles store_troubles_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

@@ -104,6 +104,7 @@ void MetaHub::publish() {
   view->live.insert(service_->self());
   for (const HostId host : service_->live_hosts()) view->live.insert(host);
   view->filling_disks = service_->filling_disks();
+  view->store_troubles = service_->store_troubles();
   view->tablet_bytes = sizes_;
   const MetaSnapshot state = service_->snapshot();
   const std::lock_guard lock(mutex_);

@@ -17,6 +17,7 @@ namespace tetrad::replication {
 struct LivenessView {
   std::set<HostId> live;  // with self
   FillingDisks filling_disks;
+  StoreTroubles store_troubles;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
 };
 
@@ -84,6 +85,7 @@ class MetaFront final : public MetaService {
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return view_->live.contains(host); }
   const FillingDisks& filling_disks() const override { return view_->filling_disks; }
+  const StoreTroubles& store_troubles() const override { return view_->store_troubles; }
   uint64_t tablet_bytes(TabletId tablet) const override;
 
  private:

@@ -6,10 +6,12 @@
 #include <functional>
 #include <string>
 
+#include "base/data_mutants.h"
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
 #include "replication/membership/disk_usage.h"
+#include "replication/membership/store_troubles.h"
 #include "replication/meta/meta_state.h"
 
 namespace tetrad::replication {
@@ -23,7 +25,8 @@ class MetaService {
   virtual MetaSnapshot snapshot() const = 0;
 
   /// `listener` runs on this shard after each applied change, in order, once per new snapshot; also
-  /// with a change of liveness or of filling_disks() (both snapshots are then the same).
+  /// with a change of liveness, filling_disks() or store_troubles() (both snapshots are then the
+  /// same).
   /// Unsubscribing is by destroying the returned token.
   using Listener = std::function<void(const MetaSnapshot& before, const MetaSnapshot& now)>;
   virtual std::shared_ptr<void> subscribe(Listener listener) = 0;
@@ -39,6 +42,19 @@ class MetaService {
   virtual bool is_live(HostId host) const = 0;
   /// By heartbeats; advisory only.
   virtual const FillingDisks& filling_disks() const = 0;
+  /// By heartbeats, with self; advisory only.
+  virtual const StoreTroubles& store_troubles() const = 0;
+  storage::StoreState state_of(const StoreAddress& replica) const {
+    const StoreTroubles& troubles = store_troubles();
+    if (troubles.empty()) return storage::StoreState::kServing;
+    const auto found = troubles.find(replica);
+    return found == troubles.end() ? storage::StoreState::kServing : found->second;
+  }
+  /// Whether its node is live and its store is.
+  bool is_replica_live(const StoreAddress& replica) const {
+    return is_live(replica.host) &&
+           (!is_absent(state_of(replica)) || TETRAD_MUTANT(failed_store_live));
+  }
   /// Bytes of a tablet as its preferred replica last reported; 0 if never.
   virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
 };

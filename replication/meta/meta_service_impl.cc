@@ -531,8 +531,15 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
 // Schema changes.
 
 bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
+  // One that does not get on with its disk may not get on with its schema either.
+  const StoreTroubles& troubles = store_troubles();
+  const auto is_stuck = [&](HostId host) {
+    return std::ranges::any_of(troubles, [&](const auto& entry) {
+      return entry.first.host == host && is_absent(entry.second);
+    });
+  };
   for (const HostId host : membership_.live_hosts())
-    if (membership_.applied_of(host) < index) return false;
+    if (membership_.applied_of(host) < index && !is_stuck(host)) return false;
   return applied_by_shards() >= index;
 }
 

@@ -82,6 +82,7 @@ class MetaServiceImpl final : public MetaService {
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return membership_.is_live(host); }
   const FillingDisks& filling_disks() const override { return membership_.filling_disks(); }
+  const StoreTroubles& store_troubles() const override { return membership_.store_troubles(); }
   uint64_t tablet_bytes(TabletId tablet) const override;
 
  private:

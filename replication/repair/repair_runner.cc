@@ -60,7 +60,7 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
   std::string out;
   const MetaSnapshot state = meta.snapshot();
   for (const StoreAddress& member : tablet.replicas) {
-    if (member.host == meta.self() || meta.is_live(member.host)) continue;
+    if (meta.is_replica_live(member)) continue;
     const NodeInfo* node = state->node(member.host);
     out += (out.empty() ? "; away: " : ", ") +
            (node == nullptr ? member.host.to_string() : node->address);
@@ -196,6 +196,14 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   const Tablet* tablet = *found;
   if (tablet->epoch != what->epoch || !reads_both_sets(*tablet))
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not read from both sets"));
+  // What two members acknowledged, or answered at a quorum, both have, and each quorum of two asks
+  // both. So the one that stays has it all; the one that goes may be damaged, and not be readable.
+  const auto& old_set = tablet->replicas;
+  const auto& new_set = tablet->new_replicas;
+  const bool one_stays = std::ranges::any_of(old_set, [&](const StoreAddress& member) {
+    return std::ranges::find(new_set, member) != new_set.end();
+  });
+  if (old_set.size() == 2 && new_set.size() <= 2 && one_stays) return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));

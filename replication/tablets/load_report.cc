@@ -42,7 +42,7 @@ Result<TabletSizes> decode_load(BytesView body) {
 
 StoreAddress acting_member(const partitioner::Tablet& tablet, const MetaService& meta) {
   for (const StoreAddress& member : tablet.replicas)
-    if (meta.is_live(member.host)) return member;
+    if (meta.is_replica_live(member)) return member;
   TETRAD_ASSERT(!tablet.replicas.empty());
   return tablet.replicas.front();
 }

@@ -6,6 +6,8 @@
 
 #include "base/assert.h"
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
+#include "storage/engine/store_status.h"
 
 namespace tetrad::replication {
 
@@ -51,7 +53,12 @@ Result<TabletEpoch> decode_tablet_epoch(BytesView body) {
 
 MoveRunner::MoveRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta,
                        MoveOptions options, Logger logger)
-    : reactor_(reactor), rpc_(rpc), meta_(meta), options_(options), logger_(std::move(logger)) {}
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      options_(options),
+      logger_(std::move(logger)),
+      vacating_(options.store_replace_after_us) {}
 
 MoveRunner::~MoveRunner() {
   if (timer_ != 0) reactor_.cancel(timer_);
@@ -70,10 +77,37 @@ void MoveRunner::tick() {
   }
   if (!meta_.is_leader()) {
     changes_.clear();
+    vacating_.forget();
     return;
   }
+  look_at_troubles(*state);
   carry_on(state);
   if (reactor_.now_us() >= nodes_since_us_ + options_.settle_us) begin_changes(state);
+}
+
+void MoveRunner::look_at_troubles(const MetaState& state) {
+  if (TETRAD_MUTANT(failed_store_live)) return;
+  const auto before = vacating_.store();
+  vacating_.look(
+      state, meta_.store_troubles(), [this](HostId host) { return meta_.is_live(host); },
+      reactor_.now_us());
+  const auto now = vacating_.store();
+  if (!now || now == before) return;
+  metrics_.vacated.add();
+  logger_.warn("tablets leave a store because of its disk host={} store={} is={}",
+               now->host.to_string(), now->store, storage::name_of(meta_.state_of(*now)));
+}
+
+StoreOutlook MoveRunner::outlook_of(const StoreAddress& member) const {
+  const storage::StoreState state = meta_.state_of(member);
+  StoreOutlook seen;
+  seen.is_live = meta_.is_replica_live(member);
+  const auto disk = meta_.filling_disks().find(member.host);
+  const bool has_room = disk == meta_.filling_disks().end() || disk->second != DiskUsage::kNoRoom;
+  seen.may_get = state == storage::StoreState::kServing && has_room;
+  seen.may_give = state != storage::StoreState::kDamaged;
+  seen.is_vacated = vacating_.store() == member;
+  return seen;
 }
 
 void MoveRunner::carry_on(const MetaSnapshot& state) {
@@ -105,7 +139,7 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   const TabletEpoch what{table.incarnation, tablet.id, tablet.epoch};
   bool added_is_live = true;
   for (const StoreAddress& member : added_members(tablet)) {
-    if (!meta_.is_live(member.host)) added_is_live = false;
+    if (!meta_.is_replica_live(member)) added_is_live = false;
     if (tablet.stage == TabletStage::kStream && !change.progress.filled.contains(member))
       ask(what, member, Verb::kPullTablet);
   }
@@ -114,7 +148,7 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
     if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
   if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty()) {
     const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
-      return meta_.is_live(member.host);
+      return meta_.is_replica_live(member);
     });
     if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
   }
@@ -131,7 +165,7 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
 void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
   Change& change = changes_[what.tablet];
   auto& asked = verb == Verb::kConfirmEpoch ? change.asked_to_confirm : change.asked_to_fill;
-  if (!meta_.is_live(member.host) || !asked.insert(member).second) return;
+  if (!meta_.is_replica_live(member) || !asked.insert(member).second) return;
   rpc_.call(member.host, member.store, verb, encode_tablet_epoch(what),
             base::Deadline{reactor_.now_us() + kAskUs},
             [this, alive = std::weak_ptr<char>(alive_), what, member, verb](Result<Bytes> answer) {
@@ -167,7 +201,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
   std::vector<partitioner::RingNode> nodes;
   for (const auto& [host, node] : state->nodes) {
-    if (node.state == NodeState::kNormal)
+    if (node.state == NodeState::kNormal && !vacating_.is_whole_node(node))
       nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
   }
   if (nodes.empty()) return;
@@ -178,10 +212,11 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
     return tablet.replicas.size() >= members_most &&
            std::all_of(tablet.replicas.begin(), tablet.replicas.end(), [&](const auto& member) {
              const NodeInfo* node = state->node(member.host);
-             return node != nullptr && node->state == NodeState::kNormal;
+             return node != nullptr && node->state == NodeState::kNormal &&
+                    vacating_.store() != member;
            });
   };
-  const auto is_live = [this](HostId host) { return meta_.is_live(host); };
+  const Outlook outlook = [this](const StoreAddress& member) { return outlook_of(member); };
   for (const auto& [id, table] : state->tables) {
     partitioner::StoreLoad of_table;
     for (const Tablet& tablet : table->tablets.tablets()) {
@@ -190,7 +225,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
       if (load.empty())
         for (const auto& [other_id, other] : state->tables) add_load(*other, load);
       if (of_table.empty()) add_load(*table, of_table);
-      auto members = wanted_members(ring, tablet, of_table, load, is_live);
+      auto members = wanted_members(ring, tablet, of_table, load, outlook);
       if (!members) continue;
       for (const StoreAddress& member : *members) {
         if (std::ranges::find(tablet.replicas, member) != tablet.replicas.end()) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries changes of members from stage to stage, on the node that leads the metadata group; begins
-// one for each tablet that has fewer members than there are nodes for, or one that leaves. What it
-// has learned is in memory: a new leader asks again.
+// one for each tablet that has fewer members than there are nodes for, one that leaves, or a store
+// that is vacated. What it has learned is in memory: a new leader asks again.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include "base/task_group.h"
 #include "replication/meta/meta_service_impl.h"
 #include "replication/tablets/tablet_move.h"
+#include "replication/tablets/vacating.h"
 
 namespace tetrad::replication {
 
@@ -22,6 +23,8 @@ struct MoveOptions {
   size_t changes_at_once = 16;
   /// A change whose new member is not live for so long is given up.
   int64_t stalled_us = 60'000'000;
+  /// Tablets leave a store that has hung or failed for so long; 0: never.
+  int64_t store_replace_after_us = int64_t{3600} * 1'000'000;
 };
 
 /// kConfirmEpoch, kPullTablet and kSettleTablet.
@@ -39,7 +42,7 @@ Result<TabletEpoch> decode_tablet_epoch(BytesView body);
 class MoveRunner {
  public:
   struct Metrics {
-    base::Counter begun, finished, given_up;
+    base::Counter begun, finished, given_up, vacated;
   };
   MoveRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta, MoveOptions options,
              Logger logger);
@@ -58,6 +61,8 @@ class MoveRunner {
   };
 
   void tick();
+  void look_at_troubles(const MetaState& state);
+  StoreOutlook outlook_of(const StoreAddress& member) const;
   void carry_on(const MetaSnapshot& state);
   void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
   void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
@@ -72,6 +77,7 @@ class MoveRunner {
   const MoveOptions options_;
   const Logger logger_;
   Metrics metrics_;
+  Vacating vacating_;
   std::map<TabletId, Change> changes_;
   std::map<TabletId, TableIncarnation> table_of_;
   size_t node_count_ = 0;

@@ -8,9 +8,11 @@ namespace tetrad::replication {
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            storage::LocalLog& log, MetaService& meta, HybridClock& clock,
                            std::vector<storage::Store*> stores, int64_t load_period_us,
-                           const ChangeLogOptions& changes, const Logger& logger)
+                           const ChangeLogOptions& changes, StoreRenewal::Renew renew_store,
+                           const Logger& logger)
     : stores_(std::move(stores)),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
+      renewal_(reactor, meta, cleanup_, stores_, std::move(renew_store), logger.named("tablets")),
       changes_(reactor, rpc, meta, clock, stores_, changes, logger.named("changes")),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),

@@ -11,6 +11,7 @@
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
 #include "replication/tablets/store_cleanup.h"
+#include "replication/tablets/store_renewal.h"
 #include "replication/tablets/tablet_stream.h"
 
 namespace tetrad::replication {
@@ -20,8 +21,10 @@ class ShardTablets {
   /// `stores` by number; null: another shard's. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
-               int64_t load_period_us, const ChangeLogOptions& changes, const Logger& logger);
+               int64_t load_period_us, const ChangeLogOptions& changes,
+               StoreRenewal::Renew renew_store, const Logger& logger);
   void start() {
+    renewal_.start();
     load_.start();
     changes_.start();
   }
@@ -34,6 +37,7 @@ class ShardTablets {
 
   const std::vector<storage::Store*> stores_;
   StoreCleanup cleanup_;
+  StoreRenewal renewal_;
   ChangeLogs changes_;
   LoadReporter load_;
   SplitRunner splits_;

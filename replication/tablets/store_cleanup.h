@@ -36,6 +36,10 @@ class StoreCleanup {
   /// and what it had of the tablet is being erased; ask again.
   bool may_take(TableIncarnation incarnation, const partitioner::Tablet& tablet, uint32_t store);
 
+  /// This life has not caught up with an earlier one: the marks of the log are of later stays. What
+  /// seems to be nobody's may be a member's.
+  bool is_behind(const MetaState& state, uint32_t store) const;
+
   const Metrics& metrics() const { return metrics_; }
 
  private:
@@ -53,9 +57,6 @@ class StoreCleanup {
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
   /// Of a table that is new (`before` null) or has changed; or of any, in the first state.
   void look_at(const TableInfo* before, const TableInfo& now, bool first);
-  /// This life has not caught up with an earlier one: the marks of the log are of later stays. What
-  /// seems to be nobody's may be a member's.
-  bool is_behind(const MetaState& state, uint32_t store) const;
   bool holds(const partitioner::Tablet& tablet, uint32_t store) const;
   Task<void> make_clean(TableIncarnation incarnation, partitioner::Tablet tablet, uint32_t store);
   Task<void> erase_foreign();

@@ -24,6 +24,8 @@ bool quorum_confirmed(const std::vector<StoreAddress>& set, const MoveProgress& 
   return static_cast<size_t>(confirmed) >= write_quorum(set.size());
 }
 
+constexpr uint64_t kLoadOfNoUse = UINT64_MAX / 2;
+
 bool has_host(const std::vector<StoreAddress>& set, HostId host) {
   return std::any_of(set.begin(), set.end(),
                      [&](const StoreAddress& member) { return member.host == host; });
@@ -66,19 +68,30 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   return static_cast<TabletStage>(static_cast<int>(tablet.stage) + 1);
 }
 
-std::optional<std::vector<StoreAddress>> wanted_members(
-    const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& of_table,
-    const partitioner::StoreLoad& load, const std::function<bool(HostId)>& is_live) {
+std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
+                                                        const Tablet& tablet,
+                                                        const partitioner::StoreLoad& of_table,
+                                                        const partitioner::StoreLoad& load,
+                                                        const Outlook& outlook) {
   if (tablet.stage != TabletStage::kNormal) return std::nullopt;
   std::map<HostId, std::string_view> data_center_of;
   for (const partitioner::RingNode& node : ring.nodes())
     data_center_of[node.host] = node.data_center;
+  Tablet staying = tablet;
+  std::erase_if(staying.replicas, [&](const auto& member) { return outlook(member).is_vacated; });
+  partitioner::StoreLoad to_choose_by = of_table;
+  if (staying.replicas.size() < tablet.replicas.size()) {
+    // The others of their nodes take over, as far as they can.
+    for (const partitioner::RingNode& node : ring.nodes())
+      for (uint32_t store = 0; store < node.store_count; ++store)
+        if (!outlook({node.host, store}).may_get) to_choose_by[{node.host, store}] = kLoadOfNoUse;
+  }
   const std::vector<StoreAddress> by_ring = partitioner::desired_replicas(
-      ring, tablet, partitioner::kReplicasPerDataCenter, of_table, load);
+      ring, staying, partitioner::kReplicasPerDataCenter, to_choose_by, load);
   std::map<std::string_view, size_t> wanted, has;
   for (const StoreAddress& member : by_ring) ++wanted[data_center_of[member.host]];
   std::vector<StoreAddress> members;
-  for (const StoreAddress& member : tablet.replicas) {
+  for (const StoreAddress& member : staying.replicas) {
     const auto on_ring = data_center_of.find(member.host);
     if (on_ring == data_center_of.end()) continue;
     ++has[on_ring->second];
@@ -87,16 +100,23 @@ std::optional<std::vector<StoreAddress>> wanted_members(
   for (const StoreAddress& member : by_ring) {
     const std::string_view data_center = data_center_of[member.host];
     if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
-    if (!is_live(member.host)) return std::nullopt;
+    const StoreOutlook seen = outlook(member);
+    if (!seen.is_live || !seen.may_get) return std::nullopt;
     ++has[data_center];
     members.push_back(member);
   }
   if (members == tablet.replicas || members.empty()) return std::nullopt;
   const auto quorum_lives = [&](const std::vector<StoreAddress>& set) {
-    const auto live = std::count_if(
-        set.begin(), set.end(), [&](const StoreAddress& member) { return is_live(member.host); });
+    const auto live = std::count_if(set.begin(), set.end(), [&](const StoreAddress& member) {
+      return outlook(member).is_live;
+    });
     return static_cast<size_t>(live) >= write_quorum(set.size());
   };
+  const auto giving = std::ranges::count_if(tablet.replicas, [&](const StoreAddress& member) {
+    const StoreOutlook seen = outlook(member);
+    return seen.is_live && (seen.may_give || TETRAD_MUTANT(damaged_is_source));
+  });
+  if (static_cast<size_t>(giving) < read_quorum(tablet.replicas.size())) return std::nullopt;
   if (!quorum_lives(tablet.replicas) || !quorum_lives(members)) return std::nullopt;
   return members;
 }

@@ -39,15 +39,25 @@ std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
 std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& tablet,
                                                    const MoveProgress& progress);
 
+/// What the leader knows of a store when it chooses members.
+struct StoreOutlook {
+  bool is_live = true;      // it, and its node
+  bool may_get = true;      // tablets it has not got: it is sound, and has room
+  bool may_give = true;     // what it has: it is not damaged
+  bool is_vacated = false;  // what it has goes elsewhere
+};
+using Outlook = std::function<StoreOutlook(const StoreAddress&)>;
+
 /// The members a tablet should have if not those it has: without nodes that are not on the ring
-/// (they leave), and with more nodes up to min(4, nodes) in each data centre. Unset: it is as it
-/// should be, a change is under way, too few of either set are live, or a node it would get is not.
+/// (they leave) and stores that are vacated, and with more nodes up to min(4, nodes) in each data
+/// centre. Unset: it is as it should be, a change is under way, W of either set are not live, R of
+/// the old one cannot give what they have, or a store it would get may not take it.
 /// `of_table` and `load` count the tablets of each store: a new member gets its node's store with
 /// the fewest.
 std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
                                                         const partitioner::Tablet& tablet,
                                                         const partitioner::StoreLoad& of_table,
                                                         const partitioner::StoreLoad& load,
-                                                        const std::function<bool(HostId)>& is_live);
+                                                        const Outlook& outlook);
 
 }  // namespace tetrad::replication

@@ -166,12 +166,19 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
       fills_.erase(key);
       co_return;
     }
+    const auto disk = meta_.filling_disks().find(meta_.self());
+    if (disk != meta_.filling_disks().end() && disk->second == DiskUsage::kNoRoom) {
+      co_await base::sleep_for(reactor_, kTryAgainUs);
+      continue;
+    }
     const std::vector<StoreAddress> sources = found->tablet.replicas;
     const size_t wanted = TETRAD_MUTANT(fill_from_one) ? 1 : read_quorum(sources.size());
     for (const StoreAddress& source : sources) {
       if (done.size() >= wanted) break;
-      if (!meta_.is_live(source.host) || std::find(done.begin(), done.end(), source) != done.end())
-        continue;
+      const bool gives = meta_.is_replica_live(source) &&
+                         (meta_.state_of(source) != storage::StoreState::kDamaged ||
+                          TETRAD_MUTANT(damaged_is_source));
+      if (!gives || std::find(done.begin(), done.end(), source) != done.end()) continue;
       Result<void> filled = co_await fill_from(what, store, source);
       if (filled)
         done.push_back(source);

@@ -38,11 +38,12 @@ std::string html_text(const std::string& text) {
 }
 
 /// "serving", or what those are that do not: "0 full, 2 hung".
-std::string stores_text(const std::vector<storage::StoreState>& states) {
+std::string stores_text(const replication::StoreTroubles& troubles, HostId host) {
   std::string text;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i] != storage::StoreState::kServing)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", i, storage::name_of(states[i]));
+  for (const auto& [store, state] : troubles) {
+    if (store.host == host)
+      text +=
+          fmt::format("{}{} {}", text.empty() ? "" : ", ", store.store, storage::name_of(state));
   }
   return text.empty() ? "serving" : text;
 }
@@ -95,7 +96,7 @@ std::string AdminService::status() const {
                      {"host_id", host.to_string()},
                      {"state", replication::name_of(node.state)},
                      {"live", parts_.node.meta().is_live(host)},
-                     {"stores", stores_text(parts_.node.membership().store_states(host))},
+                     {"stores", stores_text(parts_.node.meta().store_troubles(), host)},
                      {"data_center", node.data_center},
                      {"rack", node.rack},
                      {"native_port", node.native_port},

@@ -44,6 +44,8 @@ Result<replication::DiskSpace> DataDisk::measure() {
   return replication::DiskSpace{bytes_in(directory_, 0), space.available};
 }
 
+Result<uint64_t> DataDisk::measure_usable() { return usable_bytes(); }
+
 Result<uint64_t> DataDisk::capacity_bytes() const {
   TETRAD_TRY(const fs::space_info space, space_of(directory_));
   return space.capacity;

@@ -15,6 +15,7 @@ class DataDisk final : public replication::DiskGauge {
   /// The lengths of the directory's files, and what is left on its file system for others than the
   /// superuser.
   Result<replication::DiskSpace> measure() override;
+  Result<uint64_t> measure_usable() override;
   /// Of the whole file system. Errors: kIo.
   Result<uint64_t> capacity_bytes() const;
   /// What is left on it for others than the superuser. Errors: kIo.

@@ -110,6 +110,7 @@ class LocalMeta final : public replication::MetaService {
                                    std::vector<std::string>* warnings) override;
   bool is_live(HostId host) const override { return host == self_; }
   const replication::FillingDisks& filling_disks() const override { return filling_disks_; }
+  const replication::StoreTroubles& store_troubles() const override { return store_troubles_; }
   void set_disk_usage(replication::DiskUsage usage) { filling_disks_ = {{self_, usage}}; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
@@ -117,6 +118,7 @@ class LocalMeta final : public replication::MetaService {
   Result<void> apply(replication::SchemaChange change);
   HostId self_;
   replication::FillingDisks filling_disks_;
+  replication::StoreTroubles store_troubles_;
   replication::MetaSnapshot state_;
   std::vector<std::pair<std::weak_ptr<void>, Listener>> listeners_;
 };

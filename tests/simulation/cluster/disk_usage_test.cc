@@ -137,6 +137,47 @@ TEST_CASE("a full node is known by those that start later, and where nobody else
   CHECK(cluster[0].meta(1).filling_disks().at(full) == DiskUsage::kFull);
 }
 
+TEST_CASE("a disk without room takes deletions, DROP and TRUNCATE, and no inserts") {
+  GuardedCluster guarded(11, false);
+  SimCluster& cluster = guarded.cluster;
+  cluster[3].options().disk_usage.limits = {};
+  cluster[3].options().disk_usage.room_bytes = 60;
+  cluster[3].kill();
+  cluster[3].start();
+  cluster.world().run_for(10 * kSecondUs);
+  std::vector<int> held;
+  for (int key = 0; key < 12; ++key)
+    if (guarded.holds(3, key)) held.push_back(key);
+  REQUIRE_FALSE(held.empty());
+  CqlClient client(cluster[1]);
+  const auto run = [&](const std::string& text) { return client.run(text).result; };
+  for (const int key : held) CHECK(guarded.insert(client, key) == "");
+
+  guarded.use(3, 950);
+  CHECK(cluster[0].meta(1).filling_disks().at(cluster[3].node().self()) == DiskUsage::kNoRoom);
+  for (size_t node = 0; node < cluster.size(); ++node) {
+    CqlClient there(cluster[node]);
+    for (int key = 0; key < 12; ++key) {
+      INFO("node=" << node << " key=" << key);
+      const auto answer = there.run(fmt::format("UPDATE ks.t SET v = 2 WHERE k = {}", key)).result;
+      CHECK(answer.has_value() == !guarded.holds(3, key));
+      if (answer) continue;
+      CHECK(answer.error().code == ErrorCode::kOverloaded);
+      CHECK(answer.error().message.starts_with("the disk of 127.0.0.4 is full"));
+    }
+  }
+  for (const int key : held) {
+    CHECK(run(fmt::format("SELECT v FROM ks.t WHERE k = {}", key)).has_value());
+    CHECK(run(fmt::format("DELETE FROM ks.t WHERE k = {}", key)).has_value());
+  }
+  CHECK(run("TRUNCATE ks.t").has_value());
+  CHECK(run("CREATE TABLE ks.u (k int PRIMARY KEY)").has_value());
+  CHECK(run("DROP TABLE ks.u").has_value());
+
+  guarded.use(3, 940);
+  for (const int key : held) CHECK(guarded.insert(client, key) == "");
+}
+
 TEST_CASE(
     "thresholds of partitions have tablets swept that have changed, though nothing is deleted") {
   for (const bool measures : {false, true}) {

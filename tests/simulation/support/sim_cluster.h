@@ -12,13 +12,16 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_io.h"
 #include "base/task_group.h"
 #include "replication/data_plane.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
 #include "replication/shard.h"
 #include "storage/engine/local_log_front.h"
+#include "storage/engine/memory_disk.h"
 #include "storage/engine/memory_store.h"
+#include "storage/row/storage_key.h"
 #include "tests/simulation/support/faulty_local_log.h"
 #include "tests/simulation/support/faulty_store.h"
 #include "tests/simulation/support/sim_network.h"
@@ -58,6 +61,11 @@ struct SimDiskGauge final : replication::DiskGauge {
     ++measured;
     if (used_bytes > 1000) return fail(ErrorCode::kIo, "the disk does not answer");
     return replication::DiskSpace{used_bytes, 1000 - used_bytes};
+  }
+  Result<uint64_t> measure_usable() override {
+    const auto space = measure();
+    if (!space) return std::unexpected(space.error());
+    return space->usable_bytes;
   }
   uint64_t used_bytes = 100, measured = 0;
 };
@@ -151,6 +159,7 @@ class SimNode {
     replication::NodeOptions options = options_;
     options.boot_id = "machine";  // its SimClock outlives the node
     options.fatal = [this](const Error& error) { fatal_ = error; };
+    options.renew_store = [this](uint32_t store) { renew(store); };
     options.forward = forward_from(0);
     auto node = replication::ReplicationNode::make(environment_of(0), std::move(options));
     if (!node) throw std::runtime_error(node.error().message);
@@ -160,6 +169,11 @@ class SimNode {
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
     make_data(0, life.node->rpc(), life.node->meta(), life.node->cleanup(), life.node->changes());
+    for (uint32_t i = 0; i < options_.store_count; ++i) {
+      life.stores[i]->on_status([&life, i](const storage::StoreStatus& status) {
+        life.node->membership().set_store_state(i, status.state);
+      });
+    }
     life.node->start();
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
@@ -194,6 +208,18 @@ class SimNode {
     if (!answer) return fail(ErrorCode::kServerError, "no answer");
     return std::move(*answer);
   }
+  /// Half of what a store holds is gone, and it has found out. On the model store.
+  void rot(uint32_t store) {
+    auto& data = disk_->impl().areas.at("store " + folder_of(store)).data;
+    Bytes own;
+    base::ByteWriter(own).u32(storage::kStoreIncarnation.value);
+    std::erase_if(data, [&](const auto& entry) {
+      return !entry.first.starts_with(own) && world_.random().one_in(2);
+    });
+    faults(store).rotten = true;
+    faults(store).state = storage::StoreState::kDamaged;
+  }
+  uint64_t stores_renewed() const { return stores_renewed_; }
   /// Runs a task until the node's life ends.
   void spawn(Task<void> task) { life_->tasks.spawn(std::move(task)); }
 
@@ -250,9 +276,20 @@ class SimNode {
     }
     return rocks_;
   }
+  static std::string folder_of(uint32_t store) { return "/store" + std::to_string(store); }
+  /// As the server does: the process begins anew without what the store held.
+  void renew(uint32_t store) {
+    world_.schedule(world_.now_us(), [this, store] {
+      life_.reset();
+      disk_->impl().areas.erase("store " + folder_of(store));
+      faults(store).heal();
+      ++stores_renewed_;
+      start();
+    });
+  }
   std::unique_ptr<storage::Store> open_store(storage::StoreFactory& from, uint32_t number,
                                              base::Reactor& reactor, base::IoPool& pool) {
-    auto store = from.open("/store" + std::to_string(number), reactor, pool);
+    auto store = from.open(folder_of(number), reactor, pool);
     if (!store) throw std::runtime_error(store.error().message);
     return std::move(*store);
   }
@@ -321,6 +358,7 @@ class SimNode {
   std::unique_ptr<Dead> dead_;
   std::map<uint32_t, StoreFaults> store_faults_;
   std::optional<Error> fatal_;
+  uint64_t stores_renewed_ = 0;
   std::unique_ptr<Life> life_;
 };
 

@@ -64,6 +64,10 @@ ScenarioResult run_hints(uint64_t seed);
 /// The disk of the metadata leader's log hangs.
 ScenarioResult run_hung(uint64_t seed);
 
+/// The disk under one store of a node hangs, or rots.
+ScenarioResult run_hung_store(uint64_t seed);
+ScenarioResult run_rotten_store(uint64_t seed);
+
 /// Pages of few keys over members that have purged different rows (rule 5).
 ScenarioResult run_ends(uint64_t seed);
 

@@ -54,10 +54,12 @@ class OneTableMeta final : public MetaService {
   }
   bool is_live(HostId) const override { return true; }
   const FillingDisks& filling_disks() const override { return filling_disks_; }
+  const StoreTroubles& store_troubles() const override { return store_troubles_; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
  private:
   const FillingDisks filling_disks_;
+  const StoreTroubles store_troubles_;
   uint64_t index_ = 0;
   MetaSnapshot state_ = std::make_shared<MetaState>();
   Listener listener_;

@@ -24,6 +24,11 @@ struct Disk final : DiskGauge {
     if (broken) return fail(ErrorCode::kIo, "it is broken");
     return DiskSpace{used_bytes, 1000 - used_bytes};
   }
+  Result<uint64_t> measure_usable() override {
+    const auto space = measure();
+    if (!space) return std::unexpected(space.error());
+    return space->usable_bytes;
+  }
   uint64_t used_bytes = 100;
   bool broken = false;
 };
@@ -35,9 +40,10 @@ struct Fixture {
   std::shared_ptr<Lines> lines = std::make_shared<Lines>();
   std::vector<DiskUsage> told;
 
-  std::unique_ptr<DiskUsageMonitor> monitor(DiskUsageLimits limits) {
+  std::unique_ptr<DiskUsageMonitor> monitor(DiskUsageLimits limits, uint64_t room_bytes = 0) {
     DiskUsageOptions options;
     options.limits = limits;
+    options.room_bytes = room_bytes;
     return std::make_unique<DiskUsageMonitor>(
         reactor, pool, &disk, options, [this](DiskUsage now) { told.push_back(now); },
         Logger(lines, ""));
@@ -78,7 +84,8 @@ TEST_CASE("states of a disk") {
   for (const auto usage :
        {DiskUsage::kNotAvailable, DiskUsage::kSpacious, DiskUsage::kStuffed, DiskUsage::kFull})
     CHECK(disk_usage_numbered(static_cast<uint8_t>(usage)) == usage);
-  CHECK(disk_usage_numbered(4) == DiskUsage::kNotAvailable);
+  CHECK(disk_usage_numbered(4) == DiskUsage::kNoRoom);
+  CHECK(disk_usage_numbered(5) == DiskUsage::kNotAvailable);
   CHECK(disk_usage_numbered(255) == DiskUsage::kNotAvailable);
 }
 
@@ -129,6 +136,27 @@ TEST_CASE_METHOD(Fixture,
   reactor.advance_us(60'000'000);
   CHECK(pool.run_count() == 1);
   CHECK(told.empty());
+}
+
+TEST_CASE("a disk has no room below so many bytes, whatever the percentages") {
+  for (const DiskUsageLimits limits : {DiskUsageLimits{}, DiskUsageLimits{70, 90, 0}}) {
+    Fixture fixture;
+    const auto monitor = fixture.monitor(limits, 60);
+    monitor->start();
+    fixture.disk.used_bytes = 940;
+    CHECK(fixture.after_period().find("no inserts") == std::string::npos);
+    fixture.disk.used_bytes = 941;
+    CHECK(fixture.after_period().find("the disk is full: no inserts are taken") !=
+          std::string::npos);
+    CHECK(monitor->usage() == DiskUsage::kNoRoom);
+    fixture.disk.broken = true;
+    fixture.after_period();
+    CHECK(monitor->usage() == DiskUsage::kNoRoom);
+    fixture.disk.broken = false;
+    fixture.disk.used_bytes = 100;
+    CHECK(fixture.after_period().find("the disk has room again") != std::string::npos);
+    CHECK(monitor->usage() == (limits.is_on() ? DiskUsage::kSpacious : DiskUsage::kNotAvailable));
+  }
 }
 
 }  // namespace tetrad::replication

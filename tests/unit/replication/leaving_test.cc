@@ -43,6 +43,14 @@ MetaState cluster_of(uint8_t count) {
   return state;
 }
 
+Outlook outlook_of_all_but(std::set<HostId> down) {
+  return [down = std::move(down)](const StoreAddress& store) {
+    StoreOutlook seen;
+    seen.is_live = !down.contains(store.host);
+    return seen;
+  };
+}
+
 IsLive all_but(std::set<HostId> down) {
   return [down = std::move(down)](HostId node) { return !down.contains(node); };
 }
@@ -90,16 +98,16 @@ TEST_CASE("a tablet's new members take the place of those that leave") {
     nodes.push_back({host(i), "dc", "r" + std::to_string(i), {int64_t{i} * 1000}, 1});
   const partitioner::Ring ring(nodes);
   const partitioner::Tablet tablet = state.tables.begin()->second->tablets.tablets()[0];
-  const auto members = wanted_members(ring, tablet, {}, {}, all_but({host(1)}));
+  const auto members = wanted_members(ring, tablet, {}, {}, outlook_of_all_but({host(1)}));
   REQUIRE(members);
   CHECK(members->size() == 4);
   CHECK(std::vector<StoreAddress>(members->begin(), members->begin() + 3) ==
         std::vector<StoreAddress>{{host(2), 0}, {host(3), 0}, {host(4), 0}});
   CHECK((members->back().host == host(5) || members->back().host == host(6)));
-  CHECK_FALSE(wanted_members(ring, tablet, {}, {}, all_but({host(1), host(2)})));
+  CHECK_FALSE(wanted_members(ring, tablet, {}, {}, outlook_of_all_but({host(1), host(2)})));
   // With nobody to take its place the set shrinks.
   const partitioner::Ring three({nodes[0], nodes[1], nodes[2]});
-  CHECK(wanted_members(three, tablet, {}, {}, all_but({host(1)}))->size() == 3);
+  CHECK(wanted_members(three, tablet, {}, {}, outlook_of_all_but({host(1)}))->size() == 3);
 }
 
 TEST_CASE("who leaves votes no longer than it must") {
