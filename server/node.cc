@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <unistd.h>
 
 #include <boost/asio/ip/address.hpp>
@@ -24,6 +25,7 @@
 #include "server/runtime/data_folder.h"
 #include "server/runtime/descriptors.h"
 #include "server/runtime/directory_lock.h"
+#include "server/runtime/loop_watch.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
 #include "server/runtime/thread_io_pool.h"
@@ -36,6 +38,7 @@ namespace tetrad::server {
 namespace {
 
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
+constexpr uint64_t kRoomPartMost = 20;               // of a disk, that inserts leave free
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
 
 Result<boost::asio::ip::address> address_option(const char* option, const std::string& text) {
@@ -136,6 +139,7 @@ class NodeImpl final : public Node {
   void shard_is_ready();
   void serve();
   void leave();
+  void renew_store(uint32_t store);
   Result<NodeEnd> end_out_of_cluster();
   void stop(const std::string& reason);
   void finish_stop();
@@ -143,6 +147,8 @@ class NodeImpl final : public Node {
   void fatal(const Error& error);
   /// What a store can do has changed.
   void take_store_status(uint32_t store, storage::StoreStatus status);
+  void take_loop_state(uint32_t shard, bool hangs);
+  void tell_store_state(uint32_t store);
   uint64_t connections_open() const;
   std::string health() const;
   std::vector<std::string> complaints() const;
@@ -178,7 +184,10 @@ class NodeImpl final : public Node {
   base::MonotonicUs stop_began_us_ = 0;
   std::optional<Error> fatal_error_;
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
-  std::vector<storage::StoreStatus> store_status_;    // by store, as last told
+  std::set<uint32_t> to_erase_;                       // stores, when all is closed
+  std::set<uint32_t> hung_loops_;                     // of shards
+  bool was_signalled_ = false;
+  std::vector<storage::StoreStatus> store_status_;  // by store, as last told
 };
 
 /// As many as the node was first started with.
@@ -227,11 +236,18 @@ replication::NodeOptions NodeImpl::node_options() {
   out.forward = forward_from(0);
   out.fatal = [this](const Error& error) { fatal(error); };
   out.leaving.replace_after_us = out.voter_away_us;
+  out.moves.store_replace_after_us = out.voter_away_us;
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
   out.disk_usage.limits = disk_usage_limits_of(options_);
+  if (const auto capacity = disk_.capacity_bytes())
+    out.disk_usage.room_bytes = std::min(
+        2 * memory_.write_buffer * shards_.size() + *capacity / 100, *capacity / kRoomPartMost);
   out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
+  out.renew_store = [this](uint32_t store) {
+    reactors_[0]->post_from_any_thread([this, store] { renew_store(store); });
+  };
   return out;
 }
 
@@ -299,6 +315,7 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
 }
 
 Result<void> NodeImpl::open_stores() {
+  finish_erasing(options_.data_directory);
   storage::StoreOptions options;
   options.sync = options_.commit_log_sync == "group" ? storage::CommitLogSync::kGroup
                                                      : storage::CommitLogSync::kPeriodic;
@@ -308,6 +325,7 @@ Result<void> NodeImpl::open_stores() {
   options.write_buffer_bytes = memory_.write_buffer;
   options.write_queue_max_bytes = memory_.write_queue;
   options.open_files_max = descriptors_.store_files;
+  options.scrub_period_us = static_cast<int64_t>(options_.scrub_period_s) * 1'000'000;
   // One store alone is bounded by its number of memtables.
   if (shards_.size() > 1)
     options.write_buffers_total_bytes =
@@ -516,6 +534,12 @@ void NodeImpl::register_store_metrics() {
             &storage::StoreStatistics::background_errors);
     counter("tetrad_storage_corruptions_total", "Reads that found damaged data.",
             &storage::StoreStatistics::corruptions);
+    counter("tetrad_storage_scrubbed_files_total", "Table files read to find damage.",
+            &storage::StoreStatistics::scrubbed_files);
+    counter("tetrad_storage_scrubbed_bytes_total", "Bytes of them.",
+            &storage::StoreStatistics::scrubbed_bytes);
+    counter("tetrad_storage_damaged_files_total", "Of them, how many did not read.",
+            &storage::StoreStatistics::damaged_files);
     metrics_.add_gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.", store,
                        [this, number = shard->number] {
                          return admin_->statistics(number).writes_stopped ? 1.0 : 0.0;
@@ -626,6 +650,12 @@ std::vector<std::string> NodeImpl::complaints() const {
   return lines;
 }
 
+/// The process begins anew without it: nothing of what it knew of the store is left.
+void NodeImpl::renew_store(uint32_t store) {
+  to_erase_.insert(store);
+  stop("a damaged store is erased");
+}
+
 void NodeImpl::shard_is_ready() {
   if (++shards_ready_ == shards_.size()) serve();
 }
@@ -693,7 +723,7 @@ void NodeImpl::take_store_status(uint32_t store, storage::StoreStatus status) {
   store_status_.resize(shards_.size());
   store_status_[store] = std::move(status);
   const auto& [state, reason] = store_status_[store];
-  node_->membership().set_store_state(store, state);
+  tell_store_state(store);
   if (state != storage::StoreState::kFailed || stopping_) return;
   logger_.error("ending because the disk of a store has failed store={} reason=\"{}\"", store,
                 reason);
@@ -701,6 +731,23 @@ void NodeImpl::take_store_status(uint32_t store, storage::StoreStatus status) {
   // well would be believed by the next start.
   constexpr int64_t kLastWordsUs = 200'000;
   reactors_[0]->call_at(reactors_[0]->now_us() + kLastWordsUs, [] { std::_Exit(1); });
+}
+
+/// A store's shard is part of it.
+void NodeImpl::tell_store_state(uint32_t store) {
+  const bool hangs = hung_loops_.contains(store);
+  node_->membership().set_store_state(
+      store, hangs ? storage::StoreState::kHung : store_status_[store].state);
+}
+
+void NodeImpl::take_loop_state(uint32_t shard, bool hangs) {
+  logger_.warn("the loop of a shard {} shard={}", hangs ? "hangs" : "comes round again", shard);
+  if (hangs)
+    hung_loops_.insert(shard);
+  else
+    hung_loops_.erase(shard);
+  store_status_.resize(shards_.size());
+  tell_store_state(shard);
 }
 
 void NodeImpl::stop(const std::string& reason) {
@@ -744,7 +791,9 @@ Result<NodeEnd> NodeImpl::run() {
   AsioReactor& reactor = *reactors_[0];
   signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
   signals_->async_wait([this](const boost::system::error_code& error, int signal) {
-    if (!error) stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
+    if (error) return;
+    was_signalled_ = true;
+    stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
   });
   for (size_t i = 1; i < shards_.size(); ++i) {
     Shard& shard = *shards_[i];
@@ -754,6 +803,11 @@ Result<NodeEnd> NodeImpl::run() {
       shard.reactor.run();
     });
   }
+  std::vector<base::Reactor*> loops;
+  for (const auto& loop : reactors_) loops.push_back(loop.get());
+  LoopWatch watch(std::move(loops),
+                  [this](uint32_t shard, bool hangs) { take_loop_state(shard, hangs); });
+  watch.start();
   node_->start();
   reactor.run();
   for (const auto& shard : shards_) {
@@ -769,7 +823,15 @@ Result<NodeEnd> NodeImpl::run() {
     logger_.error("log did not close error={}", closed.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);
   logger_.info("stopped after_ms={}", (reactor.now_us() - stop_began_us_) / 1000);
-  return is_out_ ? end_out_of_cluster() : NodeEnd::kStopped;
+  if (is_out_) return end_out_of_cluster();
+  for (const uint32_t store : to_erase_) {
+    TETRAD_TRY_VOID(erase_store(options_.data_directory, store));
+    logger_.warn(
+        "erased a damaged store; the node starts again and gets its data from others "
+        "store={}",
+        store);
+  }
+  return to_erase_.empty() || was_signalled_ ? NodeEnd::kStopped : NodeEnd::kRenewed;
 }
 
 }  // namespace

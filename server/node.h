@@ -15,6 +15,7 @@ inline constexpr const char* kProgramVersion = TETRAD_VERSION;
 /// Why a node ended that has not failed.
 enum class NodeEnd : uint8_t {
   kStopped,   // by a signal, or for good by its operator's order (runtime/data_folder.h)
+  kRenewed,   // a damaged store was erased: it begins anew without it
   kTakenOut,  // its cluster took it out while it was away: its data has been set aside
 };
 

@@ -86,11 +86,13 @@ class AdminService {
   void answer_partitions(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   void answer_table_stats(const HttpRequest& request, Respond respond);
+  void answer_verify(const HttpRequest& request, Respond respond);
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
   void order_split(const HttpRequest& request, Respond respond);
   void order_repair(const HttpRequest& request, Respond respond);
+  void order_verify(const HttpRequest& request, Respond respond);
   void order_remove_node(const HttpRequest& request, Respond respond);
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
@@ -115,6 +117,9 @@ class AdminService {
   void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
   /// An empty name is any. Errors: kNotFound.
   Result<void> check_named(const std::string& keyspace, const std::string& name) const;
+  void take_verified(const Result<storage::ScrubSummary>& summary, const std::string& keyspace,
+                     const std::string& table);
+  HttpResponse verify_progress(const AllFigures& figures);
   /// One order to every store, each on its thread.
   void order_stores(bool compact, Respond respond);
   void leave(HostId host, bool dead, Respond respond);
@@ -128,6 +133,12 @@ class AdminService {
   Parts parts_;
   std::vector<storage::StoreStatistics> statistics_;  // by shard
   Readiness readiness_;
+  struct Verifying {
+    bool is_running = false, is_comparing = false;
+    size_t stores_left = 0;
+    uint64_t files_before = 0, files = 0, bytes = 0;
+    std::vector<std::string> damaged, failed;
+  } verifying_;
   base::TaskGroup tasks_;
 };
 

@@ -269,6 +269,14 @@ const std::vector<OptionEntry>& option_table() {
        {},
        "Seconds that a node stays away before others take its replicas and its vote in the "
        "metadata group."},
+      {"scrub_period_s",
+       &Options::scrub_period_s,
+       0,
+       1 << 30,
+       {},
+       "Seconds in which every block on disk is read once, so that rot is found while other "
+       "replicas "
+       "have what it hit; 0: only when asked, by tetractl verify."},
       {"change_feed_retention_hours",
        &Options::change_feed_retention_hours,
        1,

@@ -44,6 +44,7 @@ struct Options {
   uint64_t prepared_statements_max = 10'000;
   bool request_charge = false;
   uint64_t replace_after_s = 3'600;
+  uint64_t scrub_period_s = 14 * 24 * 3'600;
   uint64_t change_feed_retention_hours = 24;
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
 

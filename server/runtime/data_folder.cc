@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kLogFolder = "log";
+constexpr const char* kErased = "erased-store-";
 constexpr const char* kMark = "decommissioned";
 
 std::string utc_text(int64_t wall_us) {
@@ -72,6 +73,27 @@ Result<std::string> set_data_aside(const std::string& data_directory, HostId hos
   TETRAD_TRY_VOID(sync_folder(aside));
   TETRAD_TRY_VOID(sync_folder(data_directory));
   return aside;
+}
+
+Result<void> erase_store(const std::string& data_directory, uint32_t store) {
+  const std::string path = fmt::format("{}/store-{}", data_directory, store);
+  const std::string aside = fmt::format("{}/{}{}", data_directory, kErased, store);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  // Whole or not at all, even if the power goes.
+  if (!error) fs::rename(path, aside, error);
+  if (error) return fail(ErrorCode::kIo, "cannot erase {}: {}", path, error.message());
+  TETRAD_TRY_VOID(sync_folder(data_directory));
+  fs::remove_all(aside, error);  // what stays is removed at the next start
+  return {};
+}
+
+void finish_erasing(const std::string& data_directory) {
+  std::error_code error;
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::directory_iterator(data_directory, error))
+    if (entry.path().filename().string().starts_with(kErased)) left.push_back(entry.path());
+  for (const fs::path& path : left) fs::remove_all(path, error);
 }
 
 Result<void> mark_decommissioned(const std::string& data_directory, HostId host, int64_t wall_us) {

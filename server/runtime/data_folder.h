@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a data directory whose node is no member of its cluster any more.
+// What becomes of a data directory whose node is no member of its cluster any more, or whose store
+// is damaged.
 //
 //   <data directory>/set-aside-<host id>-<UTC time>/   what a node held that was taken out while it
 //                                                      was away: it starts again as a new node
 //   <data directory>/decommissioned                    the node has left by its operator's order:
 //                                                      it does not start again
+//   <data directory>/erased-store-<number>/            a damaged store that is being removed
 #pragma once
 
 #include <cstdint>
@@ -20,6 +22,11 @@ namespace tetrad::server {
 /// last: killed before, the node comes back as the one it was and hears again that it is out.
 /// Errors: kIo.
 Result<std::string> set_data_aside(const std::string& data_directory, HostId host, int64_t wall_us);
+
+/// Removes a store's folder, which nobody has open. Errors: kIo.
+Result<void> erase_store(const std::string& data_directory, uint32_t store);
+/// What an end of the process in the middle of it left; at a start.
+void finish_erasing(const std::string& data_directory);
 
 /// Errors: kIo.
 Result<void> mark_decommissioned(const std::string& data_directory, HostId host, int64_t wall_us);

@@ -365,10 +365,18 @@ def full_disk():
     check("a node on a disk that fills up", done.returncode == 0, done.stderr[-2000:])
 
 
+def rotten_files():
+    program = str(Path(__file__).with_name("rot.py"))
+    done = subprocess.run([sys.executable, "-W", "ignore", program], capture_output=True, text=True, timeout=1800)
+    print(done.stdout, end="", flush=True)
+    check("a node whose files rot", done.returncode == 0, done.stderr[-2000:])
+
+
 try:
     main()
     formation.run(sys.modules[__name__])
     full_disk()
+    rotten_files()
 except Exception as error:  # counted, not hidden
     check("the run itself", False, "%s: %s" % (type(error).__name__, error))
 finally:

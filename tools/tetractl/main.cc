@@ -174,6 +174,35 @@ int wait_until_gone(const Target& target, const std::string& host_id) {
   }
 }
 
+/// Prints how far the node is until it has verified everything.
+int wait_until_verified(const Target& target, bool as_json) {
+  std::string printed;
+  while (true) {
+    const Answer answer = ask(target, http::verb::get, "/verify");
+    const json body = json::parse(answer.body);
+    const std::string line = fmt::format("files read: {}, physical partitions compared: {} of {}",
+                                         body.at("files").dump(), body.at("compared").dump(),
+                                         body.at("partitions").dump());
+    if (!as_json && line != printed) fmt::print("{}\n", line);
+    std::fflush(stdout);
+    printed = line;
+    if (body.at("running").get<bool>()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      continue;
+    }
+    if (as_json) fmt::print("{}", answer.body);
+    bool is_well = true;
+    for (const char* what : {"damaged", "differing", "failed"}) {
+      for (const auto& sentence : body.at(what)) {
+        is_well = false;
+        if (!as_json) fmt::print("{}: {}\n", what, sentence.get<std::string>());
+      }
+    }
+    if (is_well && !as_json) fmt::print("all members hold the same\n");
+    return is_well ? 0 : 1;
+  }
+}
+
 /// The first argument that is no option and no option's value.
 std::optional<std::string> first_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -244,6 +273,12 @@ int main(int argc, char** argv) {
       "Compares all replicas now and makes them equal; it happens by itself all the time");
   repair->add_option("keyspace", keyspace, "Only of this keyspace");
   repair->add_option("table", table, "Only of this table");
+  auto* verify = app.add_subcommand(
+      "verify",
+      "Reads every block of the node's files and compares what all replicas hold; writes nothing, "
+      "fails if anything is wrong");
+  verify->add_option("keyspace", keyspace, "Compares only this keyspace");
+  verify->add_option("table", table, "Compares only this table");
   auto* remove_node = app.add_subcommand(
       "remove-node",
       "Takes a dead node out: its replicas are rebuilt on others, its id is retired");
@@ -283,14 +318,15 @@ int main(int argc, char** argv) {
     path = "/partitions?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table);
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
-  if (*flush || *compact || *split || *log_level || *setting || *repair || *remove_node ||
-      *decommission) {
+  if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
+      *remove_node || *decommission) {
     verb = http::verb::post;
     path = *flush       ? "/flush"
            : *compact   ? "/compact"
            : *split     ? "/split?id=" + std::to_string(partition)
            : *log_level ? "/log-level?level=" + url_encoded(level)
            : *repair ? "/repair?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table)
+           : *verify ? "/verify?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table)
            : *remove_node  ? "/remove-node?host=" + url_encoded(host_id)
            : *decommission ? "/decommission"
                            : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
@@ -302,6 +338,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "tetractl: {}\n", body.value("error", answer.body));
       return 1;
     }
+    if (*verify) return wait_until_verified(target, as_json);
     if ((*remove_node || *decommission) && !no_wait) return wait_until_gone(target, host_id);
     if (as_json) {
       fmt::print("{}", answer.body);

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verifying: every block of this node's stores is read, then what the members of physical
+// partitions hold is compared. Nothing is written but what a store keeps of its own damage.
+#include "server/admin/admin_service.h"
+#include "server/admin/json_text.h"
+
+namespace tetrad::server {
+
+using nlohmann::json;
+
+namespace {
+
+template <class Figures>
+uint64_t files_read(const Figures& figures) {
+  uint64_t files = 0;
+  for (const auto& store : figures) files += store.statistics.scrubbed_files;
+  return files;
+}
+
+}  // namespace
+
+void AdminService::order_verify(const HttpRequest& request, Respond respond) {
+  const std::string keyspace = request.parameter("keyspace"), table = request.parameter("table");
+  if (const auto named = check_named(keyspace, table); !named)
+    return respond(http_error(404, named.error().message));
+  if (verifying_.is_running)
+    return respond(http_error(409, "this node is verifying already, see GET /verify"));
+  verifying_ = Verifying();
+  verifying_.is_running = true;
+  verifying_.stores_left = parts_.shards.size();
+  gather_figures(false, [this, keyspace, table](const AllFigures& figures) {
+    verifying_.files_before = files_read(figures);
+    for (const Shard& shard : parts_.shards) {
+      shard.reactor.post_from_any_thread([this, &store = shard.store, keyspace, table] {
+        store.verify([this, keyspace, table](Result<storage::ScrubSummary> summary) {
+          reactor().post_from_any_thread([this, keyspace, table, summary = std::move(summary)] {
+            take_verified(summary, keyspace, table);
+          });
+        });
+      });
+    }
+  });
+  respond(json_response({{"ok", true}}));
+}
+
+void AdminService::take_verified(const Result<storage::ScrubSummary>& summary,
+                                 const std::string& keyspace, const std::string& table) {
+  if (summary) {
+    verifying_.files += summary->files;
+    verifying_.bytes += summary->bytes;
+    verifying_.damaged.insert(verifying_.damaged.end(), summary->damaged.begin(),
+                              summary->damaged.end());
+  } else {
+    verifying_.failed.push_back("reading a store: " + summary.error().message);
+  }
+  if (--verifying_.stores_left != 0) return;
+  verifying_.is_comparing = parts_.shards.front().data.comparison().start(keyspace, table);
+}
+
+void AdminService::answer_verify(const HttpRequest&, Respond respond) {
+  gather_figures(false, [this, respond = std::move(respond)](const AllFigures& figures) {
+    respond(verify_progress(figures));
+  });
+}
+
+HttpResponse AdminService::verify_progress(const AllFigures& figures) {
+  replication::Comparison::Progress compared;
+  if (verifying_.is_comparing) compared = parts_.shards.front().data.comparison().progress();
+  if (verifying_.stores_left == 0 && !compared.running) verifying_.is_running = false;
+  json failed = verifying_.failed;
+  for (const std::string& sentence : compared.failed) failed.push_back(sentence);
+  const uint64_t files = verifying_.stores_left == 0
+                             ? verifying_.files
+                             : files_read(figures) - verifying_.files_before;
+  return json_response({{"running", verifying_.is_running},
+                        {"files", files},
+                        {"bytes", verifying_.bytes},
+                        {"damaged", verifying_.damaged},
+                        {"partitions", compared.partitions},
+                        {"compared", compared.compared},
+                        {"pages", compared.pages},
+                        {"differing", compared.differing},
+                        {"failed", failed}});
+}
+
+}  // namespace tetrad::server

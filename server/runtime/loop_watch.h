@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the loops of a node's other shards still come round: each is asked again and again, and
+// one that has not answered for long hangs, with all that is its own. That the first one does,
+// which asks, the other nodes see by the heartbeats it sends.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/reactor.h"
+
+namespace tetrad::server {
+
+class LoopWatch {
+ public:
+  using Listener = std::function<void(uint32_t shard, bool hangs)>;
+
+  /// By shard; the first is this one's own and is not asked. They outlive it. `changed` runs here.
+  LoopWatch(std::vector<base::Reactor*> loops, Listener changed);
+  ~LoopWatch();
+  LoopWatch(const LoopWatch&) = delete;
+  LoopWatch& operator=(const LoopWatch&) = delete;
+  void start() { ask(); }
+
+  static constexpr int64_t kAskEveryUs = 1'000'000, kHangsAfterUs = 5'000'000;
+
+ private:
+  struct Loop {
+    bool is_asked = false, hangs = false;
+    base::MonotonicUs asked_us = 0;
+  };
+  void ask();
+  void take_answer(uint32_t shard);
+
+  const std::vector<base::Reactor*> reactors_;
+  const Listener changed_;
+  std::vector<Loop> loops_;
+  base::Reactor::TimerId timer_ = 0;
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace tetrad::server

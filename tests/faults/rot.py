@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+# Four real nodes, one of which has a table file whose bytes are no longer what was written: every read stays right, the
+# scrub finds it, the node's tablets leave, its store is erased, and it holds everything again by itself.
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+from cassandra import ConsistencyLevel
+from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
+from cassandra.policies import WhiteListRoundRobinPolicy
+
+TOP = Path(__file__).resolve().parents[2]
+BINARIES = os.environ.get("TETRAD_BINARIES", str(TOP / "build/release/bin"))
+PREFIX = os.environ.get("TETRAD_FAULTS_FIRST", "127.0.7.1").rsplit(".", 1)[0]
+FIRST = PREFIX + ".31"
+HOSTS = ["%s.%d" % (PREFIX, i) for i in range(31, 35)]
+ROWS, GONE = 1500, range(0, 1500, 7)
+LIMIT_S = 180
+
+passed = failed = 0
+
+
+def check(name, condition, detail=""):
+    global passed, failed
+    passed, failed = (passed + 1, failed) if condition else (passed, failed + 1)
+    print("ok    " if condition else "FAILED", name, "" if condition else detail, flush=True)
+
+
+def wait_for(condition, seconds=LIMIT_S):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def up(*words):
+    return subprocess.run([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BINARIES, *words],
+                          capture_output=True, text=True, timeout=120)
+
+
+def tetractl(host, *words):
+    return subprocess.run([BINARIES + "/tetractl", "-h", host, *words], capture_output=True, text=True, timeout=300)
+
+
+def metric(host, name):
+    try:
+        with urllib.request.urlopen("http://%s:9180/metrics" % host, timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return -1
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def connect(hosts):
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(hosts), request_timeout=20,
+                               consistency_level=ConsistencyLevel.QUORUM)
+    cluster = Cluster(hosts, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10)
+    return cluster, cluster.connect()
+
+
+def text_of(number):
+    return ("%d " % number) * 200
+
+
+def wrong_rows(host, level=ConsistencyLevel.QUORUM):
+    """Rows that are not what they should be, read one by one and in a scan."""
+    cluster, session = connect([host])
+    select = session.prepare("SELECT v FROM rot.t WHERE k = ?")
+    select.consistency_level = level
+    wrong = []
+    for number in range(ROWS):
+        try:
+            row = session.execute(select, (number,)).one()
+            if (None if row is None else row.v) != (None if number in GONE else text_of(number)):
+                wrong.append(number)
+        except Exception as error:
+            wrong.append((number, str(error)))
+    scan = session.prepare("SELECT k FROM rot.t")
+    scan.consistency_level = level
+    try:
+        seen = sorted(row.k for row in session.execute(scan))
+        if seen != [number for number in range(ROWS) if number not in GONE]:
+            wrong.append("a scan of %d rows" % len(seen))
+    except Exception as error:
+        wrong.append(("scan", str(error)))
+    cluster.shutdown()
+    return wrong
+
+
+def members():
+    partitions = json.loads(tetractl(HOSTS[0], "--json", "partitions", "rot").stdout)
+    return {(tuple(sorted(p["replicas"])), p["state"]) for p in partitions}
+
+
+def flip(folder):
+    """Bytes in the middle of each table file of the first level that has any."""
+    files = sorted(folder.glob("store-*/*.sst"), key=lambda file: file.stat().st_size)
+    largest = files[-1]
+    with open(largest, "r+b") as file:
+        place = largest.stat().st_size // 2
+        file.seek(place)
+        old = file.read(64)
+        file.seek(place)
+        file.write(bytes(byte ^ 0x5A for byte in old))
+        file.flush()
+        os.fsync(file.fileno())
+    return largest.name
+
+
+def main():
+    up("--wipe")
+    started = up("--", "--shards", "1", "--write-buffer-mb", "4", "--scrub-period-s", "15")
+    check("four nodes start", started.returncode == 0, started.stdout + started.stderr)
+    if started.returncode != 0:
+        return
+    cluster, session = connect(HOSTS)
+    session.execute("CREATE KEYSPACE rot WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 4}")
+    session.execute("CREATE TABLE rot.t (k int PRIMARY KEY, v text)")
+    insert = session.prepare("INSERT INTO rot.t (k, v) VALUES (?, ?)")
+    for number in range(ROWS):
+        session.execute(insert, (number, text_of(number)))
+    for number in GONE:
+        session.execute("DELETE FROM rot.t WHERE k = %d" % number)
+    check("the sets have four members", wait_for(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
+    for host in HOSTS:
+        tetractl(host, "flush")
+        tetractl(host, "compact")
+    verified = tetractl(HOSTS[2], "verify", "rot")
+    check("tetractl verify finds nothing wrong", verified.returncode == 0, verified.stdout + verified.stderr)
+
+    node = TOP / "build/cluster" / FIRST / "node3"
+    name = flip(node / "data")
+    log = node / "log.txt"
+    check("with rot in %s every row is read through its node" % name, not wrong_rows(HOSTS[2]), str(wrong_rows(HOSTS[2])[:3]))
+    check("and through another", not wrong_rows(HOSTS[0]), str(wrong_rows(HOSTS[0])[:3]))
+
+    def said(words):
+        return words in log.read_text(errors="replace")
+
+    check("the scrub, or a read, finds it", wait_for(lambda: said("store_damaged")), log.read_text(errors="replace")[-2000:])
+    check("the tablets leave the store", wait_for(lambda: said("has no tablets any more and is erased")), str(members()))
+    check("no file goes alone: the store is erased", wait_for(lambda: said("erased a damaged store")), log.read_text(errors="replace")[-2000:])
+    check("the node is a member of all sets again", wait_for(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
+    check("nobody says damaged any more", wait_for(lambda: "damaged" not in tetractl(HOSTS[0], "status").stdout), tetractl(HOSTS[0], "status").stdout)
+    check("every row is right at ALL", not wrong_rows(HOSTS[2], ConsistencyLevel.ALL), str(wrong_rows(HOSTS[2], ConsistencyLevel.ALL)[:3]))
+    check("the node serves the rows itself", not wrong_rows(HOSTS[2], ConsistencyLevel.ONE), str(wrong_rows(HOSTS[2], ConsistencyLevel.ONE)[:3]))
+    verified = tetractl(HOSTS[2], "verify", "rot", "t")
+    check("tetractl verify finds nothing wrong once more", verified.returncode == 0, verified.stdout + verified.stderr)
+
+    # What nobody reads is found by the scrub.
+    tetractl(HOSTS[1], "flush")
+    tetractl(HOSTS[1], "compact")
+    second = TOP / "build/cluster" / FIRST / "node2"
+    flip(second / "data")
+    check("the scrub finds what nobody reads",
+          wait_for(lambda: "store_damaged" in (second / "log.txt").read_text(errors="replace")),
+          "%s files read" % metric(HOSTS[1], "tetrad_storage_scrubbed_files_total"))
+    check("and that is mended, too", wait_for(lambda: "erased a damaged store" in (second / "log.txt").read_text(errors="replace")
+                                              and members() == {(tuple(HOSTS), "normal")}), str(members()))
+    check("every row is right at ALL again", not wrong_rows(HOSTS[1], ConsistencyLevel.ALL), str(wrong_rows(HOSTS[1], ConsistencyLevel.ALL)[:3]))
+    cluster.shutdown()
+
+
+try:
+    main()
+except Exception as error:  # counted, not hidden
+    check("the run itself", False, "%s: %s" % (type(error).__name__, error))
+finally:
+    up("--wipe")
+print("%d passed, %d failed" % (passed, failed))
+sys.exit(1 if failed else 0)
