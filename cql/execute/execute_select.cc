@@ -451,9 +451,10 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
 
 Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
   if (statement_.counts_only_ && store_counts()) co_return count(*chunk);
-  // Many requests may have got their rows in one message: none of them uses up its turn.
+  // Many requests may have got their rows in one message: together they end the turn, too.
   const bool is_plain = !statement_.plain_slots_.empty() && !filters_active_;
-  if (!is_plain && context_.off_loop != nullptr) co_await context_.off_loop->own_turn();
+  OffLoop* const turns = is_plain ? nullptr : context_.off_loop;
+  if (turns != nullptr && !turns->has_room()) co_await turns->next_room();
   ChunkRows rows(*this, *chunk);
   Result<bool> all = false;
   while (true) {
@@ -463,7 +464,9 @@ Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
       co_await evaluate_off_loop(context_, functions_, take_some);
     } else {
       context_.work.begin_turn();
+      const uint64_t before_ns = context_.work.done_ns();
       all = take_rows(rows);
+      if (turns != nullptr) turns->worked(context_.work.done_ns() - before_ns);
       if (all && !*all) co_await next_turn(context_.reactor);
     }
     if (!all) co_return std::unexpected(std::move(all).error());

@@ -5,11 +5,11 @@
 #include <exception>
 #include <mutex>
 
+#include "base/assert.h"
+
 namespace tetrad::cql {
 namespace {
 
-/// Of those that wait for a turn of their own: 5 ms each at most, mostly microseconds.
-constexpr size_t kEvaluationsInTurn = 4;
 /// Statements of more tokens are bound off the loop.
 constexpr size_t kTokensOnLoopMax = 4096;
 
@@ -109,26 +109,44 @@ Task<void> OffLoop::evaluate(FunctionEnvironment& functions, const std::function
   functions = std::move(mine);
 }
 
-Task<void> OffLoop::own_turn() {
-  base::OneShot<bool> turn;
-  waiting_.push_back(turn.setter());
-  if (!turn_scheduled_) go_on();
-  co_await turn;
+Task<void> OffLoop::next_room() {
+  base::OneShot<bool> room;
+  waiting_.push_back(room.setter());
+  // There is no room: work was done in this turn, and its end is awaited.
+  TETRAD_ASSERT(awaits_turn_end_ || waiting_.size() > 1);
+  co_await room;
 }
 
-void OffLoop::go_on() {
-  turn_scheduled_ = true;
-  reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
-    if (alive.expired()) return;
-    std::vector<base::OneShot<bool>::Setter> next;
-    while (!waiting_.empty() && next.size() < kEvaluationsInTurn) {
-      next.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
-    }
-    turn_scheduled_ = false;
-    if (!waiting_.empty()) go_on();
-    for (const auto& one : next) one.set(true);
+void OffLoop::worked(uint64_t ns) {
+  worked_ns_ += ns;
+  if (awaits_turn_end_) return;
+  awaits_turn_end_ = true;
+  reactor_.at_turn_end([this, alive = std::weak_ptr<char>(alive_)] {
+    if (!alive.expired()) turn_ended();
   });
+}
+
+/// Those that wait go on after what is ready by now: the loop comes round first.
+void OffLoop::turn_ended() {
+  worked_ns_ = 0;
+  awaits_turn_end_ = false;
+  if (waiting_.empty()) return;
+  reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
+    if (!alive.expired()) go_on();
+  });
+}
+
+/// One at least, whatever others have done in this turn.
+void OffLoop::go_on() {
+  if (waiting_.empty()) return;  // posted at the ends of two turns
+  const std::weak_ptr<char> alive = alive_;
+  worked(0);  // the others wait for the end of this turn
+  do {
+    const auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    next.set(true);
+    if (alive.expired()) return;
+  } while (!waiting_.empty() && worked_ns_ < WorkMeter::kTurnNs);
 }
 
 StatementPtr OffLoop::freed_off_loop(uint32_t lane, StatementPtr statement) {

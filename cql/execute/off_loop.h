@@ -37,14 +37,19 @@ class OffLoop {
   /// `functions` is the request's.
   Task<void> evaluate(FunctionEnvironment& functions, const std::function<void()>& work);
 
-  /// Of those that wait a few go on each time that the loop comes round, however many have got
-  /// their rows at once.
-  Task<void> own_turn();
+  /// Whether an evaluation may begin in this turn of the loop. However many requests have got their
+  /// rows at once, they do not use up more than a turn's work together, and one piece.
+  bool has_room() const { return waiting_.empty() && worked_ns_ < WorkMeter::kTurnNs; }
+  /// Waits for a turn that has room, in the order of the calls.
+  Task<void> next_room();
+  /// An evaluation has done so much in this turn.
+  void worked(uint64_t ns);
 
   /// The statement that is freed in that lane once nobody has it any more.
   StatementPtr freed_off_loop(uint32_t lane, StatementPtr statement);
 
  private:
+  void turn_ended();
   void go_on();
 
   base::Reactor& reactor_;
@@ -52,8 +57,9 @@ class OffLoop {
   const uint32_t evaluation_lane_;
   base::Random random_;
   ScriptEngine scripts_;
-  std::deque<base::OneShot<bool>::Setter> waiting_;  // for turns
-  bool turn_scheduled_ = false;
+  std::deque<base::OneShot<bool>::Setter> waiting_;  // for a turn with room
+  uint64_t worked_ns_ = 0;                           // in this turn
+  bool awaits_turn_end_ = false;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
 
