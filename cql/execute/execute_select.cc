@@ -578,7 +578,7 @@ Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation)
     return write_for_sort(std::move(key), evaluation);
   }
   TETRAD_TRY_VOID(write(evaluation));
-  TETRAD_TRY_VOID(check_size(result_.cells.size()));
+  if (is_too_large(result_.cells.size())) return fail_too_large();
   ++partition_rows_done_;
   if (rows_left_ > 0 && --rows_left_ == 0) {
     done_ = true;
@@ -598,8 +598,7 @@ Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation)
   return {};
 }
 
-Result<void> SelectRun::check_size(size_t bytes) {
-  if (bytes <= kResultBytesMax) return {};
+std::unexpected<Error> SelectRun::fail_too_large() {
   return fail(ErrorCode::kInvalid,
               "The result is larger than {} bytes: use paging or a smaller page", kResultBytesMax);
 }

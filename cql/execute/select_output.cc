@@ -155,7 +155,7 @@ Result<void> SelectRun::append_plain(const RowView& row) {
     bytes += sizeof(int32_t) + (value ? value->size() : 0);
   }
   const size_t start = cells.size();
-  TETRAD_TRY_VOID(check_size(start + bytes));
+  if (is_too_large(start + bytes)) return fail_too_large();
   if (start + bytes > cells.capacity())
     cells.reserve(std::max(start + bytes, std::min(4 * start, kResultBytesMax)));
   cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
@@ -200,12 +200,12 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
       json += ": ";
       json += to_json(*statement_.outputs_[i]->type(), optional_view(value));
     } else if (value.has_bytes()) {
-      TETRAD_TRY_VOID(check_size(cells.size() + value.bytes.size()));
+      if (is_too_large(cells.size() + value.bytes.size())) return fail_too_large();
       append_cell(cells, value.bytes);
     } else {
       append_null_cell(cells);
     }
-    TETRAD_TRY_VOID(check_size(cells.size() + json.size()));
+    if (is_too_large(cells.size() + json.size())) return fail_too_large();
     // What made the value is not needed any more: a row may have thousands.
     if (evaluation.arena.allocated_bytes() > kMadeBytesKept) evaluation.arena = base::Arena();
   }

@@ -175,7 +175,14 @@ class SelectRun : protected SelectProgress {
   Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
   /// What one answer may hold; more needs paging.
   static constexpr size_t kResultBytesMax = 64u << 20;
-  static Result<void> check_size(size_t bytes);
+  /// For every cell: inline, the error is made elsewhere.
+  static bool is_too_large(size_t bytes) { return bytes > kResultBytesMax; }
+  static std::unexpected<Error> fail_too_large();
+  static Result<void> check_size(size_t bytes) {
+    if (is_too_large(bytes)) [[unlikely]]
+      return fail_too_large();
+    return {};
+  }
   storage::ReadPosition position_of(const RowPlace& place) const;
   Bytes encode_position(storage::ReadPosition after) const;
 
