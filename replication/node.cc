@@ -23,7 +23,7 @@ RpcOptions rpc_options(const NodeOptions& options) {
 MembershipOptions membership_options(const NodeOptions& options, base::Random& random) {
   MembershipOptions membership;
   membership.heartbeat_us = options.heartbeat_us;
-  membership.start_number = random.next();
+  membership.start_number = options.start_number != 0 ? options.start_number : random.next();
   return membership;
 }
 

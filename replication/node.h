@@ -58,6 +58,8 @@ struct NodeOptions {
   /// Names this start of the machine: while it stays, Reactor::boot_time_us() counts on. "":
   /// unknown.
   std::string boot_id;
+  /// Of this life, above those of all before (membership/node_life.h); 0: any.
+  uint64_t start_number = 0;
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;

@@ -5,12 +5,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <set>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/signal_set.hpp>
 
 #include "cql/execute/aggregate_fold.h"
+#include "replication/membership/node_life.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
 #include "server/admin/admin_service.h"
@@ -102,6 +104,14 @@ ThreadIoPoolOptions pool_options(const Options& options) {
   return out;
 }
 
+/// What the data of this process is on.
+Result<replication::MachineStart> machine_start(const std::string& data_directory) {
+  struct stat folder {};
+  if (::stat(data_directory.c_str(), &folder) != 0)
+    return fail(ErrorCode::kIo, "{} cannot be looked at", data_directory);
+  return replication::MachineStart{read_boot_id(), folder.st_dev};
+}
+
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger)
@@ -126,6 +136,8 @@ class NodeImpl final : public Node {
   Result<NodeEnd> run() override;
 
  private:
+  Result<void> begin_life();
+  void end_life();
   Result<uint32_t> choose_shards();
   Result<void> share_out(uint32_t shards);
   Result<void> open_stores();
@@ -166,6 +178,8 @@ class NodeImpl final : public Node {
   MemoryPlan memory_;
   DescriptorPlan descriptors_;
   DirectoryLock lock_;
+  replication::NodeLife life_;
+  replication::LastEnd last_end_ = replication::LastEnd::kUnknown;
   base::MetricsRegistry metrics_;
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   DataDisk disk_;
@@ -189,6 +203,40 @@ class NodeImpl final : public Node {
   bool was_signalled_ = false;
   std::vector<storage::StoreStatus> store_status_;  // by store, as last told
 };
+
+/// How the last life ended is found, and that there is another one is on disk before anything is
+/// written or listened to.
+Result<void> NodeImpl::begin_life() {
+  constexpr int64_t kRoomWaitUs = 10'000'000;
+  TETRAD_TRY(const auto kept, replication::load_lives(*log_));
+  TETRAD_TRY(const auto machine, machine_start(options_.data_directory));
+  last_end_ = replication::end_of(kept.last, kept.clean_mark, machine);
+  life_ = replication::next_life(kept.last, last_end_, machine);
+  if (last_end_ == replication::LastEnd::kCut)
+    logger_.warn(
+        "the machine stopped without this node having stopped: what was not synced may be gone "
+        "start_number={}",
+        life_.start_number);
+  // The log may outlive this call.
+  const auto noted = std::make_shared<std::optional<Result<void>>>();
+  log_->write(replication::begin_life(life_), true, [noted](Result<void> r) { *noted = r; });
+  AsioReactor& reactor = *reactors_[0];
+  const base::MonotonicUs until_us = reactor.now_us() + kRoomWaitUs;
+  const auto give_up = reactor.call_at(until_us, [] {});
+  reactor.run_until([&] { return noted->has_value() || reactor.now_us() >= until_us; });
+  reactor.cancel(give_up);
+  if (!*noted)
+    return fail(ErrorCode::kLimit, "the disk of {} is full: there is no room to note a start",
+                options_.data_directory);
+  return **noted;
+}
+
+/// All stores have closed.
+void NodeImpl::end_life() {
+  log_->write(replication::end_life(life_), true, [this](const Result<void>& noted) {
+    if (!noted) logger_.warn("the end of this life is not noted error={}", noted.error().message);
+  });
+}
 
 /// As many as the node was first started with.
 Result<uint32_t> NodeImpl::choose_shards() {
@@ -228,7 +276,8 @@ replication::NodeOptions NodeImpl::node_options() {
   out.rack = options_.rack;
   out.cluster_name = options_.cluster_name;
   out.version = kProgramVersion;
-  out.boot_id = read_boot_id();
+  out.boot_id = life_.machine.boot_id;
+  out.start_number = life_.start_number;
   out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
@@ -480,6 +529,7 @@ Result<void> NodeImpl::open() {
              storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
                                            1, logger_.named("hints")));
   TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
+  TETRAD_TRY_VOID(begin_life());
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {
@@ -810,13 +860,17 @@ Result<NodeEnd> NodeImpl::run() {
   watch.start();
   node_->start();
   reactor.run();
+  bool all_closed = !fatal_error_;
   for (const auto& shard : shards_) {
-    if (auto closed = shard->store->close(); !closed)
-      logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
+    const auto closed = shard->store->close();
+    if (closed) continue;
+    all_closed = false;
+    logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
   }
   if (is_out_) {
     TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
   }
+  if (all_closed) end_life();
   if (auto closed = hint_log_->close(); !closed)
     logger_.error("log of hints did not close error={}", closed.error().message);
   if (auto closed = log_->close(); !closed)

@@ -129,6 +129,15 @@ void AsioReactor::run() {
   }
 }
 
+void AsioReactor::run_until(const std::function<bool()>& done) {
+  run_turn_end();
+  while (!done()) {
+    context_.run_one();
+    read_clocks();
+    run_turn_end();
+  }
+}
+
 void AsioReactor::stop() {
   post_from_any_thread([this] { stopped_.store(true, std::memory_order_relaxed); });
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -40,6 +41,8 @@ class AsioReactor final : public base::Reactor {
   void set_watch(StallWatch* watch) { watch_ = watch; }
   /// Runs turns until stop(); call it on the shard's thread.
   void run();
+  /// Runs turns until `done` holds, before run(): for what a start waits for.
+  void run_until(const std::function<bool()>& done);
   /// Ends run() after the current turn. From any thread.
   void stop();
 
