@@ -413,8 +413,9 @@ void WriteTurn::write_here() {
 
 void WriteTurn::keep_for_reuse(std::unique_ptr<Batch> written) {
   if (!current_->empty() || written->bytes() > kBatchBytesKept) return;
-  written->writes.Clear();  // its buffer serves again
+  written->writes.Clear();  // its buffers serve again
   std::swap(current_->writes, written->writes);
+  std::swap(current_->spans, written->spans);
 }
 
 void WriteTurn::write_paced() {
@@ -716,12 +717,13 @@ WriteTurn::Figures WriteTurn::figures() const {
 }
 
 void WriteTurn::complete(Batch& batch, const Result<void>& result) {
-  std::vector<Span> spans = std::move(batch.spans);
-  batch.spans.clear();
+  std::vector<Span> spans = std::exchange(batch.spans, {});
   for (Span& span : spans) {
     span.guard.pass.give_back();
     if (span.done) span.done(result);  // else it was answered at its deadline
   }
+  spans.clear();
+  batch.spans = std::move(spans);  // for keep_for_reuse()
 }
 
 void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
