@@ -113,7 +113,7 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,
                                                    ReadOptions options);
   Task<Result<storage::ReadResult>> read_range(storage::ReadCommand command, ReadOptions options);
-  /// `command` lies inside one tablet of `table`.
+  /// `command` lies inside one tablet. kStaleEpoch: it does no more, a range was split.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);
   Task<Result<Counted>> count_part(storage::ReadCommand command, ReadOptions options);

@@ -134,6 +134,7 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
       inside = page.range.end;
     }
     auto result = co_await read_tablet(std::move(page), inside, options);
+    if (!result && result.error().code == ErrorCode::kStaleEpoch) continue;  // split meanwhile
     if (!result) co_return std::unexpected(std::move(result.error()));
     if (!result->count) co_return fail(ErrorCode::kCorruption, "a count without its numbers");
     counted.rows += result->live_row_count;

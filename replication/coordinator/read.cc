@@ -145,6 +145,9 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
     const partitioner::Tablet& tablet = table->tablets.find(inside);
+    if (command.is_range && command.range.start < tablet.range.start &&
+        !TETRAD_MUTANT(range_fenced_at_end))
+      co_return fail(ErrorCode::kStaleEpoch, "the tablet was split");
     const std::vector<StoreAddress>& set = read_set(tablet);
     const int required = required_replies(options.level, static_cast<int>(set.size()));
 
@@ -389,9 +392,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
       part.bytes_max = command.bytes_max - std::min(command.bytes_max, bytes_done);
     const RingPosition end = part.range.end;
     if (TETRAD_MUTANT(split_edge_lost) && end < whole.end) --part.range.end.hash;
-    if (TETRAD_MUTANT(split_edge_twice) && !is_first) --part.range.start.hash;
     auto result = co_await read_tablet(std::move(part), end, options);
+    // It was split meanwhile: what is left to be read is cut anew.
+    if (!result && result.error().code == ErrorCode::kStaleEpoch) continue;
     if (!result) co_return std::unexpected(std::move(result.error()));
+    if (TETRAD_MUTANT(split_edge_twice) && !is_first && !out.partitions.empty())
+      out.partitions.push_back(out.partitions.back());
     if (result->withheld_bytes != 0) {
       if (out.partitions.empty()) co_return result;
       co_return ended_with_its_last_partition(std::move(out));
