@@ -39,10 +39,10 @@ HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
 }  // namespace
 
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
-                     HybridClock& clock, StoreCleanup& cleanup, ChangeLogs& changes,
-                     const DataPlaneOptions& options)
-    : replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, cleanup,
-                changes, environment.read_fold, environment.logger.named("replica")),
+                     HybridClock& clock, const Fences& fences, StoreCleanup& cleanup,
+                     ChangeLogs& changes, const DataPlaneOptions& options)
+    : replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
+                cleanup, changes, environment.read_fold, environment.logger.named("replica")),
       hints_(environment.hint_log != nullptr ? *environment.hint_log : environment.log,
              hint_options(environment, options)),
       coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
@@ -51,7 +51,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
                   environment.logger.named("hints")),
       repairs_(
           environment.reactor, environment.random, rpc, meta, clock, coordinator_,
-          [this](const StoreAddress& replica) { return replicas_.is_local(replica); },
+          [this](const StoreAddress& replica) { return replicas_.is_local(replica); }, fences,
           options.repair, environment.logger.named("repair")),
       comparison_(environment.reactor, rpc, meta, clock, options.horizon),
       purges_(environment.reactor, rpc, meta, clock, environment.stores, options.horizon,
@@ -60,10 +60,10 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
-                                                   StoreCleanup& cleanup, ChangeLogs& changes,
-                                                   DataPlaneOptions options) {
+                                                   const Fences& fences, StoreCleanup& cleanup,
+                                                   ChangeLogs& changes, DataPlaneOptions options) {
   std::unique_ptr<DataPlane> plane(
-      new DataPlane(environment, rpc, meta, clock, cleanup, changes, options));
+      new DataPlane(environment, rpc, meta, clock, fences, cleanup, changes, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
   plane->repairs_.start();

@@ -30,12 +30,12 @@ struct DataPlaneOptions {
 
 class DataPlane {
  public:
-  /// `rpc`, `meta`, `cleanup` and `changes` are the shard's own, `clock` the node's; they and
-  /// everything in `environment` outlive it. Errors: those of HintStore::open().
+  /// `rpc`, `meta`, `fences`, `cleanup` and `changes` are the shard's own, `clock` the node's; they
+  /// and everything in `environment` outlive it. Errors: those of HintStore::open().
   static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment, RpcNode& rpc,
                                                  MetaService& meta, HybridClock& clock,
-                                                 StoreCleanup& cleanup, ChangeLogs& changes,
-                                                 DataPlaneOptions options);
+                                                 const Fences& fences, StoreCleanup& cleanup,
+                                                 ChangeLogs& changes, DataPlaneOptions options);
 
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
@@ -48,7 +48,8 @@ class DataPlane {
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-            StoreCleanup& cleanup, ChangeLogs& changes, const DataPlaneOptions& options);
+            const Fences& fences, StoreCleanup& cleanup, ChangeLogs& changes,
+            const DataPlaneOptions& options);
 
   ReplicaService replicas_;
   HintStore hints_;

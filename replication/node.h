@@ -118,6 +118,7 @@ class ReplicationNode {
   /// For the fronts of the other shards.
   std::shared_ptr<MetaHub> hub() { return hub_; }
   RpcNode& rpc() { return rpc_; }
+  const Fences& fences() const { return tablets_.fences(); }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
   ChangeLogs& changes() { return tablets_.changes(); }
   Membership& membership() { return membership_; }

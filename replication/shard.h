@@ -30,6 +30,7 @@ class ReplicationShard {
   void start() { tablets_.start(); }
   RpcNode& rpc() { return rpc_; }
   MetaService& meta() { return meta_; }
+  const Fences& fences() const { return tablets_.fences(); }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
   ChangeLogs& changes() { return tablets_.changes(); }
 

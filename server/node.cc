@@ -454,6 +454,8 @@ Result<void> NodeImpl::open_replication() {
     replication::MetaService& meta = replication == nullptr ? node_->meta() : replication->meta();
     replication::StoreCleanup& cleanup =
         replication == nullptr ? node_->cleanup() : replication->cleanup();
+    const replication::Fences& fences =
+        replication == nullptr ? node_->fences() : replication->fences();
     replication::ChangeLogs& changes =
         replication == nullptr ? node_->changes() : replication->changes();
     mailboxes_->deliver_to(shard->number, [&rpc](replication::ShardMessage message) {
@@ -470,7 +472,7 @@ Result<void> NodeImpl::open_replication() {
     };
     TETRAD_TRY(shard->data,
                replication::DataPlane::make(environment_of(*shard), rpc, meta, node_->clock(),
-                                            cleanup, changes, std::move(data_options)));
+                                            fences, cleanup, changes, std::move(data_options)));
     shard->prepare_serving(meta, serving, logger_, metrics_);
   }
   return {};

@@ -308,7 +308,7 @@ ChangeSequence ChangeLogs::next_sequence(Log& log, size_t count) {
 }
 
 Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
-                              const storage::Mutation& mutation) {
+                              const storage::Mutation& mutation, storage::WriteGuard guard) {
   const auto known = logs_.find(key_of(*table.change_log, store));
   TETRAD_ASSERT(known != logs_.end() && known->second->is_open);
   const LogPtr log = known->second;
@@ -344,7 +344,7 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
   for (const BytesView clustering_key : rows) add(clustering_key);
 
   log->is_adding = true;
-  log->store.apply(entries, [log, last = sequence - 1](Result<void> written) {
+  log->store.apply(entries, std::move(guard), [log, last = sequence - 1](Result<void> written) {
     if (written)
       log->written = std::max(log->written, last);
     else if (log->is_adding)

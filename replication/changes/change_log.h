@@ -89,9 +89,10 @@ class ChangeLogs {
   /// Whether rows of the table, which has a change log, may be taken by the store. False: the log
   /// is being opened, ask again.
   bool may_take(const TableInfo& table, uint32_t store);
-  /// Enters the rows of a mutation that is about to be applied, in this turn; may_take() has said
-  /// so. Errors: the store's; then the mutation must not be applied.
-  Result<void> note(const TableInfo& table, uint32_t store, const storage::Mutation& mutation);
+  /// Enters the rows of a mutation that is about to be applied, in this turn and with this guard;
+  /// may_take() has said so. Errors: the store's; then the mutation must not be applied.
+  Result<void> note(const TableInfo& table, uint32_t store, const storage::Mutation& mutation,
+                    storage::WriteGuard guard = {});
   /// A page of a store's log. Errors: kBehind (ask again), kStaleEpoch, kStaleSchema, kNotFound,
   /// and the store's.
   void answer(uint32_t store, ChangesRequest request, AnswerCallback done);

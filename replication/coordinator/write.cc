@@ -132,6 +132,16 @@ constexpr const char* kClockWords =
     "The clocks of replicas and of this node are further apart than they may be; try again";
 constexpr const char* kOverloadedWords = "Replicas take no more writes at the moment; try again";
 
+/// What a client is told of a failed write to the only replica, unless it is to be tried again.
+Error own_write_error(Error error, const WriteOptions& options) {
+  if (error.code == ErrorCode::kOverloaded) error.message = kOverloadedWords;
+  if (error.code != ErrorCode::kTimedOut) return error;
+  base::TimeoutDetail detail{options.level, 0, 1};
+  detail.write_type = options.write_type;
+  return Error(ErrorCode::kWriteTimeout, "Operation timed out - received only 0 responses.",
+               detail);
+}
+
 /// Whether a mutation adds data, so that a full logical partition must refuse it.
 bool adds_data(const storage::Mutation& mutation) {
   const auto has_value = [](BytesView record) {
@@ -289,7 +299,7 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     operation.clock |= code == ErrorCode::kClockOff;
     if (code != ErrorCode::kRedate && code != ErrorCode::kClockOff &&
         code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
-        replica.host != rpc_.self()) {
+        (replica.host != rpc_.self() || code == ErrorCode::kTimedOut)) {
       hints_.add(replica, part.mutation, now_us());
     }
     if (TETRAD_MUTANT(hints_count)) {
@@ -413,12 +423,9 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
         }
         Error& error = call->answer.error();
         again->redate = error.code == ErrorCode::kRedate;
-        if (error.code == ErrorCode::kStaleEpoch || again->redate) {
+        if (error.code == ErrorCode::kStaleEpoch || again->redate)
           again->mutations.push_back(std::move(call->own));
-        } else if (error.code == ErrorCode::kOverloaded) {
-          error.message = kOverloadedWords;
-        }
-        co_return std::unexpected(std::move(error));
+        co_return std::unexpected(own_write_error(std::move(error), options));
       }
       if (alone) {
         base::OneShot<Result<void>> applied;
@@ -434,9 +441,9 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
         }
         auto result = co_await applied;
         if (options.trace != nullptr && result) options.trace->add("Written");
-        if (!result && result.error().code == ErrorCode::kStaleEpoch)
-          again->mutations = std::move(mutations);
-        co_return result;
+        if (result) co_return result;
+        if (result.error().code == ErrorCode::kStaleEpoch) again->mutations = std::move(mutations);
+        co_return std::unexpected(own_write_error(std::move(result.error()), options));
       }
     }
   }

@@ -72,8 +72,8 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
 
 RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            MetaService& meta, const HybridClock& clock, Coordinator& coordinator,
-                           std::function<bool(const StoreAddress&)> is_own, RepairOptions options,
-                           Logger logger)
+                           std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
+                           RepairOptions options, Logger logger)
     : reactor_(reactor),
       random_(random),
       rpc_(rpc),
@@ -81,14 +81,16 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
       clock_(clock),
       coordinator_(coordinator),
       is_own_(std::move(is_own)),
+      fences_(fences),
       options_(options),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kSettleTablet, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
     on_settle(body, std::move(reply));
   });
-  rpc_.handle(Verb::kRepairBegin, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
-    on_begin(body, std::move(reply));
-  });
+  rpc_.handle(Verb::kRepairBegin,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_begin(context, body, std::move(reply));
+              });
 }
 
 RepairRunner::~RepairRunner() {
@@ -258,7 +260,7 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
   co_return Result<void>();
 }
 
-void RepairRunner::on_begin(BytesView body, RpcNode::Reply reply) {
+void RepairRunner::on_begin(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
   const MetaSnapshot state = meta_.snapshot();
@@ -271,9 +273,18 @@ void RepairRunner::on_begin(BytesView body, RpcNode::Reply reply) {
     const Error why = clock_.refusal();
     return reply.error(Error(ErrorCode::kClockOff, why.message));
   }
-  Bytes answer;
-  base::ByteWriter(answer).i64(clock_.own_us(reactor_));
-  reply.ok(std::move(answer));
+  if (context.store >= fences_.size() || fences_[context.store] == nullptr)
+    return reply.error(Error(ErrorCode::kNotFound, "no such store here"));
+  // What came before is in the pages that follow, or nowhere: the horizon may pass it.
+  fences_[context.store]->drained_now(
+      what->incarnation, tablet->range, context.deadline,
+      [began_us = clock_.own_us(reactor_), reply = std::move(reply)](bool drained) mutable {
+        if (!drained)
+          return reply.error(Error(ErrorCode::kBehind, "earlier writes have not ended"));
+        Bytes answer;
+        base::ByteWriter(answer).i64(began_us);
+        reply.ok(std::move(answer));
+      });
 }
 
 Task<Result<int64_t>> RepairRunner::begin(const Target& target) {

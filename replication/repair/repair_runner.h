@@ -25,6 +25,7 @@
 #include "replication/coordinator/coordinator.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
+#include "replication/replica/fence.h"
 #include "replication/rpc/rpc.h"
 
 namespace tetrad::replication {
@@ -56,8 +57,8 @@ class RepairRunner {
   /// Everything outlives it. `is_own`: whether a replica's store is of this shard.
   RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
                const HybridClock& clock, Coordinator& coordinator,
-               std::function<bool(const StoreAddress&)> is_own, RepairOptions options,
-               Logger logger);
+               std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
+               RepairOptions options, Logger logger);
   ~RepairRunner();
   RepairRunner(const RepairRunner&) = delete;
   RepairRunner& operator=(const RepairRunner&) = delete;
@@ -80,7 +81,7 @@ class RepairRunner {
   Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
   Task<Result<void>> repair(Target target);
-  void on_begin(BytesView body, RpcNode::Reply reply);
+  void on_begin(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   /// Asks all members, and answers with the earliest time. Errors: that of the first that refuses.
   Task<Result<int64_t>> begin(const Target& target);
   /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
@@ -93,6 +94,7 @@ class RepairRunner {
   const HybridClock& clock_;
   Coordinator& coordinator_;
   const std::function<bool(const StoreAddress&)> is_own_;
+  const Fences& fences_;
   const RepairOptions options_;
   const Logger logger_;
   RepairMetrics metrics_;

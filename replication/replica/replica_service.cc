@@ -17,12 +17,18 @@ bool shows_clock_behind(int64_t mark_us, int64_t stamp_us, int64_t own_us, int64
   return mark_us - stamp_us > kMarkBoundsMax * bound_us && mark_us - own_us <= 2 * bound_us;
 }
 
+Place place_of_read(const MetaState& state, const storage::ReadCommand& command, SetEpoch epoch) {
+  return command.is_range ? place_of_range(state, command.incarnation, command.range, epoch)
+                          : place_of(state, command.incarnation, command.position, epoch);
+}
+
 }  // namespace
 
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                                HybridClock& clock, HorizonSlack slack,
-                               std::vector<storage::Store*> stores, StoreCleanup& cleanup,
-                               ChangeLogs& changes, storage::FoldReader read_fold, Logger logger)
+                               std::vector<storage::Store*> stores, const Fences& fences,
+                               StoreCleanup& cleanup, ChangeLogs& changes,
+                               storage::FoldReader read_fold, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
@@ -30,6 +36,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       slack_(slack),
       self_(rpc.self()),
       stores_(std::move(stores)),
+      fences_(fences),
       cleanup_(cleanup),
       changes_(changes),
       read_fold_(read_fold),
@@ -141,11 +148,9 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
   const bool digest = call.verb() == Verb::kReadDigest;
   if (digest) metrics_.digests.add();
   // Whoever is refused for his map gets his command back.
-  const RingPosition position =
-      call.command.is_range ? call.command.range.end : call.command.position;
   const MetaSnapshot state = meta_.snapshot();
-  const bool goes_on = place_of(*state, call.command.incarnation, position, call.epoch).standing ==
-                       Standing::kCurrent;
+  const bool goes_on =
+      place_of_read(*state, call.command, call.epoch).standing == MapStanding::kCurrent;
   storage::ReadCommand command = goes_on ? std::move(call.command) : call.command;
   read(call.store(), call.epoch, std::move(command), call.deadline(),
        [this, owned = std::move(owned)](Result<storage::ReadResult> result) mutable {
@@ -160,34 +165,19 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
        });
 }
 
-ReplicaService::Place ReplicaService::place_of(const MetaState& state, TableIncarnation incarnation,
-                                               RingPosition position, SetEpoch epoch) {
-  const TableInfo* table = state.table(incarnation);
-  if (table == nullptr) {
-    if (TETRAD_MUTANT(old_incarnation_accepted)) return {Standing::kCurrent};
-    return {incarnation.value >= state.next_incarnation ? Standing::kAhead
-                                                        : Standing::kStaleSchema};
-  }
-  const partitioner::Tablet& tablet = table->tablets.find(position);
-  if (epoch < tablet.epoch && !TETRAD_MUTANT(old_epoch_accepted))
-    return {Standing::kStaleEpoch, &tablet, table};
-  return {tablet.epoch < epoch ? Standing::kAhead : Standing::kCurrent, &tablet, table};
-}
-
 /// In a tablet and an epoch that are current.
-ReplicaService::Standing ReplicaService::standing_of_rows(uint32_t store,
-                                                          const storage::Mutation& mutation,
-                                                          const partitioner::Tablet& tablet,
-                                                          const std::optional<Merged>& merged) {
+MapStanding ReplicaService::standing_of_rows(uint32_t store, const storage::Mutation& mutation,
+                                             const partitioner::Tablet& tablet,
+                                             const std::optional<Merged>& merged) {
   if (merged && merged->repaired_us < tablet.repaired_us && !TETRAD_MUTANT(late_repair_taken))
-    return Standing::kStaleEpoch;
-  if (tablet.stage == partitioner::TabletStage::kNormal) return Standing::kCurrent;
-  return cleanup_.may_take(mutation.incarnation, tablet, store) ? Standing::kCurrent
-                                                                : Standing::kAhead;
+    return MapStanding::kStaleEpoch;
+  if (tablet.stage == partitioner::TabletStage::kNormal) return MapStanding::kCurrent;
+  return cleanup_.may_take(mutation.incarnation, tablet, store) ? MapStanding::kCurrent
+                                                                : MapStanding::kAhead;
 }
 
-Error ReplicaService::refusal(Standing standing) {
-  if (standing == Standing::kStaleEpoch)
+Error ReplicaService::refusal(MapStanding standing) {
+  if (standing == MapStanding::kStaleEpoch)
     return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
   return Error(ErrorCode::kStaleSchema, "the table was dropped or truncated");
 }
@@ -218,14 +208,14 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
   const MetaSnapshot state = meta_.snapshot();
   const auto [standing, tablet, table] =
       place_of(*state, mutation.incarnation, mutation.position, epoch);
-  Standing now = standing;
-  if (now == Standing::kCurrent && tablet != nullptr)
+  MapStanding now = standing;
+  if (now == MapStanding::kCurrent && tablet != nullptr)
     now = standing_of_rows(store, mutation, *tablet, merged);
   const bool is_logged = table != nullptr && table->change_log.has_value() &&
                          !(merged && TETRAD_MUTANT(merged_not_logged));
-  if (is_logged && now == Standing::kCurrent && !changes_.may_take(*table, store))
-    now = Standing::kAhead;
-  if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
+  if (is_logged && now == MapStanding::kCurrent && !changes_.may_take(*table, store))
+    now = MapStanding::kAhead;
+  if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline,
          [this, store, epoch, mutation, merged, deadline, done = std::move(done)]() mutable {
@@ -233,17 +223,20 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
          });
     return;
   }
-  if (now == Standing::kAhead) {
+  if (now == MapStanding::kAhead) {
     done(fail(ErrorCode::kBehind, "this node has not heard of the table yet"));
     return;
   }
-  if (now != Standing::kCurrent) {
+  if (now != MapStanding::kCurrent) {
     metrics_.refused_stale.add();
     done(std::unexpected(refusal(now)));
     return;
   }
+  storage::WriteGuard guard;
+  if (tablet != nullptr) guard.pass = fences_[store]->enter(state, *table, *tablet);
+  if (!TETRAD_MUTANT(own_node_no_deadline)) guard.deadline_us = deadline.at_us;
   if (is_logged) {
-    Result<void> noted = changes_.note(*table, store, mutation);
+    Result<void> noted = changes_.note(*table, store, mutation, guard);
     if (!noted) return done(std::move(noted));
   }
   if (TETRAD_MUTANT(limits_at_replica) && tablet != nullptr && tablet->full)
@@ -260,9 +253,9 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
   }
   metrics_.mutations.add();
   if (merged) {
-    stores_[store]->apply_merged(mutation, std::move(done));
+    stores_[store]->apply_merged(mutation, std::move(guard), std::move(done));
   } else {
-    stores_[store]->apply(mutation, std::move(done));
+    stores_[store]->apply(mutation, std::move(guard), std::move(done));
   }
 }
 
@@ -300,10 +293,8 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     return;
   }
   const MetaSnapshot state = meta_.snapshot();
-  const Standing now = place_of(*state, command.incarnation,
-                                command.is_range ? command.range.end : command.position, epoch)
-                           .standing;
-  if (now == Standing::kAhead && reactor_.now_us() < deadline.at_us &&
+  const MapStanding now = place_of_read(*state, command, epoch).standing;
+  if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline, [this, store, epoch, command = std::move(command), deadline,
                     done = std::move(done)]() mutable {
@@ -311,11 +302,11 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     });
     return;
   }
-  if (now == Standing::kAhead) {
+  if (now == MapStanding::kAhead) {
     done(fail(ErrorCode::kBehind, "this node has not heard of the table yet"));
     return;
   }
-  if (now != Standing::kCurrent) {
+  if (now != MapStanding::kCurrent) {
     metrics_.refused_stale.add();
     done(std::unexpected(refusal(now)));
     return;

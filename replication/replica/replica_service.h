@@ -18,6 +18,8 @@
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/repair/purge_horizon.h"
+#include "replication/replica/fence.h"
+#include "replication/replica/place.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/store_cleanup.h"
 #include "storage/engine/store.h"
@@ -37,8 +39,9 @@ class ReplicaService {
   /// `read_fold` knows what peers want rows to be folded to; null: nothing.
   /// Registers its verbs; everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                 HorizonSlack slack, std::vector<storage::Store*> stores, StoreCleanup& cleanup,
-                 ChangeLogs& changes, storage::FoldReader read_fold, Logger logger);
+                 HorizonSlack slack, std::vector<storage::Store*> stores, const Fences& fences,
+                 StoreCleanup& cleanup, ChangeLogs& changes, storage::FoldReader read_fold,
+                 Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -52,7 +55,8 @@ class ReplicaService {
   struct Merged {
     int64_t repaired_us = 0;
   };
-  /// `merged` unset: a write. Errors: kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
+  /// `merged` unset: a write. It ends at its deadline, and is not done after it. Errors:
+  /// kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
   void apply(uint32_t store, SetEpoch epoch, const storage::Mutation& mutation,
              std::optional<Merged> merged, base::Deadline deadline, ApplyCallback done);
   /// The bucket mark of the mutation's partition if it is not below `server_timestamp_us` (rule
@@ -84,19 +88,10 @@ class ReplicaService {
   void take_mutation(std::unique_ptr<ShardCall> call);
   void take_read(std::unique_ptr<ShardCall> call);
 
-  enum class Standing { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
-  struct Place {
-    Standing standing;
-    /// In the map that was asked, if it has the table.
-    const partitioner::Tablet* tablet = nullptr;
-    const TableInfo* table = nullptr;
-  };
-  /// `position`: for a range its end.
-  static Place place_of(const MetaState& state, TableIncarnation incarnation, RingPosition position,
-                        SetEpoch epoch);
-  Standing standing_of_rows(uint32_t store, const storage::Mutation& mutation,
-                            const partitioner::Tablet& tablet, const std::optional<Merged>& merged);
-  static Error refusal(Standing standing);
+  MapStanding standing_of_rows(uint32_t store, const storage::Mutation& mutation,
+                               const partitioner::Tablet& tablet,
+                               const std::optional<Merged>& merged);
+  static Error refusal(MapStanding standing);
   /// Runs `retry` with the next metadata, or when the deadline has come.
   void wait(base::Deadline deadline, base::Callback retry);
   void run_waiting();
@@ -108,6 +103,7 @@ class ReplicaService {
   const HorizonSlack slack_;
   const HostId self_;
   const std::vector<storage::Store*> stores_;
+  const Fences& fences_;
   StoreCleanup& cleanup_;
   ChangeLogs& changes_;
   const storage::FoldReader read_fold_;

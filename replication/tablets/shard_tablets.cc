@@ -5,18 +5,31 @@
 
 namespace tetrad::replication {
 
+namespace {
+
+Fences make_fences(base::Reactor& reactor, MetaService& meta,
+                   const std::vector<storage::Store*>& stores) {
+  Fences fences(stores.size());
+  for (size_t i = 0; i < stores.size(); ++i)
+    if (stores[i] != nullptr) fences[i] = std::make_unique<Fence>(reactor, meta);
+  return fences;
+}
+
+}  // namespace
+
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            storage::LocalLog& log, MetaService& meta, HybridClock& clock,
                            std::vector<storage::Store*> stores, int64_t load_period_us,
                            const ChangeLogOptions& changes, StoreRenewal::Renew renew_store,
                            const Logger& logger)
     : stores_(std::move(stores)),
+      fences_(make_fences(reactor, meta, stores_)),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       renewal_(reactor, meta, cleanup_, stores_, std::move(renew_store), logger.named("tablets")),
       changes_(reactor, rpc, meta, clock, stores_, changes, logger.named("changes")),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
-      stream_(reactor, rpc, meta, stores_, cleanup_, changes_, logger.named("tablets")) {
+      stream_(reactor, rpc, meta, stores_, fences_, cleanup_, changes_, logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {

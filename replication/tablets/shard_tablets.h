@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replication/changes/change_log.h"
+#include "replication/replica/fence.h"
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
 #include "replication/tablets/store_cleanup.h"
@@ -28,6 +29,7 @@ class ShardTablets {
     load_.start();
     changes_.start();
   }
+  const Fences& fences() const { return fences_; }
   StoreCleanup& cleanup() { return cleanup_; }
   ChangeLogs& changes() { return changes_; }
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
@@ -36,6 +38,7 @@ class ShardTablets {
   void retire(const MetaSnapshot& before, const MetaSnapshot& now);
 
   const std::vector<storage::Store*> stores_;
+  const Fences fences_;  // they hear of a new map before the others
   StoreCleanup cleanup_;
   StoreRenewal renewal_;
   ChangeLogs changes_;

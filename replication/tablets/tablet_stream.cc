@@ -37,6 +37,10 @@ Bytes encode_page(const storage::Store::ExportPage& page) {
   return body;
 }
 
+Error not_drained() {
+  return Error(ErrorCode::kBehind, "writes of an earlier epoch have not ended");
+}
+
 Error still_erasing() {
   return Error(ErrorCode::kBehind, "what an earlier stay has left is being erased");
 }
@@ -44,12 +48,13 @@ Error still_erasing() {
 }  // namespace
 
 TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                           std::vector<storage::Store*> stores, StoreCleanup& cleanup,
-                           ChangeLogs& changes, Logger logger)
+                           std::vector<storage::Store*> stores, const Fences& fences,
+                           StoreCleanup& cleanup, ChangeLogs& changes, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       stores_(std::move(stores)),
+      fences_(fences),
       cleanup_(cleanup),
       changes_(changes),
       logger_(std::move(logger)) {
@@ -92,19 +97,27 @@ Result<TabletStream::Found> TabletStream::find(const TabletEpoch& what, uint32_t
   return fail(ErrorCode::kBehind, "tablet {} is not known", what.tablet.value);
 }
 
-/// What this shard knows now it refuses the opposite of; it says so when a restart keeps it so.
+/// What this shard knows now it refuses the opposite of. It says so when nothing that it took
+/// before can come after, and a restart keeps it so. A store that is stuck says nothing; W others
+/// do.
 void TabletStream::on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
   const auto found = find(*what, context.store);
-  if (!found && found.error().code != ErrorCode::kStaleEpoch) return reply.error(found.error());
-  if (found && !cleanup_.may_take(what->incarnation, found->tablet, context.store))
+  if (!found) return reply.error(found.error());
+  if (!cleanup_.may_take(what->incarnation, found->tablet, context.store))
     return reply.error(still_erasing());
-  rpc_.call(rpc_.self(), 0, Verb::kSyncApplied, "", base::Deadline{reactor_.now_us() + kSyncUs},
-            [alive = std::weak_ptr<char>(alive_),
-             reply = std::move(reply)](Result<Bytes> synced) mutable {
+  fences_[context.store]->drained(
+      what->incarnation, found->tablet.range, what->epoch, context.deadline,
+      [this, alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](bool drained) mutable {
+        if (alive.expired()) return;
+        if (!drained) return reply.error(not_drained());
+        rpc_.call(
+            rpc_.self(), 0, Verb::kSyncApplied, "", base::Deadline{reactor_.now_us() + kSyncUs},
+            [alive = std::move(alive), reply = std::move(reply)](Result<Bytes> synced) mutable {
               if (!alive.expired()) reply.result(std::move(synced));
             });
+      });
 }
 
 void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -122,8 +135,25 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
   const auto& members = found->tablet.replicas;
   if (std::find(members.begin(), members.end(), here) == members.end())
     return reply.error(Error(ErrorCode::kNotFound, "this store is no member of the old set"));
-  found->store->export_range(found->table->incarnation, found->tablet.range, Bytes(*after),
-                             std::min(*bytes_max, kPageBytesMax),
+  if (!after->empty())
+    return give_page(*what, context.store, Bytes(*after), *bytes_max, std::move(reply));
+  // Writes of before both sets were written must be in what the first page begins to tell.
+  fences_[context.store]->drained(
+      what->incarnation, found->tablet.range, what->epoch, context.deadline,
+      [this, alive = std::weak_ptr<char>(alive_), what = *what, store = context.store,
+       bytes_max = *bytes_max, reply = std::move(reply)](bool drained) mutable {
+        if (alive.expired()) return;
+        if (!drained) return reply.error(not_drained());
+        give_page(what, store, "", bytes_max, std::move(reply));
+      });
+}
+
+void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Bytes after,
+                             uint64_t bytes_max, RpcNode::Reply reply) {
+  const auto found = find(what, store);
+  if (!found) return reply.error(found.error());
+  found->store->export_range(found->table->incarnation, found->tablet.range, std::move(after),
+                             std::min(bytes_max, kPageBytesMax),
                              [alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](
                                  Result<storage::Store::ExportPage> page) mutable {
                                if (alive.expired()) return;
@@ -248,6 +278,11 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   base::OneShot<bool> applied;
   const auto setter = applied.setter();
   tally->left = 1;
+  const MetaSnapshot now = meta_.snapshot();
+  const TableInfo* const now_table = now->table(table.incarnation);
+  if (now_table == nullptr) co_return fail(ErrorCode::kStaleSchema, "the table is gone");
+  const storage::WritePass pass =
+      fences_[store]->enter(now, *now_table, now_table->tablets.find(found.tablet.range.end));
   const auto one_done = [tally, setter](Result<void> result) {
     if (!result) tally->result = std::move(result);
     if (--tally->left == 0) setter.set(true);
@@ -259,9 +294,9 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
     metrics_.mutations_taken.add();
     metrics_.bytes_taken.add(encoded.size());
     Result<void> noted;
-    if (is_logged) noted = changes_.note(table, store, mutation);
+    if (is_logged) noted = changes_.note(table, store, mutation, {pass});
     if (noted)
-      found.store->apply_merged(mutation, one_done);
+      found.store->apply_merged(mutation, {pass}, one_done);
     else
       one_done(std::move(noted));
   }

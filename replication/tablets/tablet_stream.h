@@ -13,6 +13,7 @@
 #include "base/task_group.h"
 #include "replication/changes/change_log.h"
 #include "replication/meta/meta_service.h"
+#include "replication/replica/fence.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
 #include "replication/tablets/store_cleanup.h"
@@ -28,8 +29,8 @@ class TabletStream {
 
   /// `stores` by number; null: another shard's.
   TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-               std::vector<storage::Store*> stores, StoreCleanup& cleanup, ChangeLogs& changes,
-               Logger logger);
+               std::vector<storage::Store*> stores, const Fences& fences, StoreCleanup& cleanup,
+               ChangeLogs& changes, Logger logger);
   ~TabletStream();
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
@@ -54,6 +55,9 @@ class TabletStream {
   Result<Found> find(const TabletEpoch& what, uint32_t store) const;
   void on_confirm(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_stream(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  /// `reply`, with a page of what the store holds.
+  void give_page(const TabletEpoch& what, uint32_t store, Bytes after, uint64_t bytes_max,
+                 RpcNode::Reply reply);
   void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   Task<void> fill(TabletEpoch what, uint32_t store);
   Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
@@ -63,6 +67,7 @@ class TabletStream {
   RpcNode& rpc_;
   MetaService& meta_;
   const std::vector<storage::Store*> stores_;
+  const Fences& fences_;
   StoreCleanup& cleanup_;
   ChangeLogs& changes_;
   const Logger logger_;

@@ -34,7 +34,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(hints_count),           TETRAD_MUTANT_ROW(quorum_asks_one),
     TETRAD_MUTANT_ROW(digests_ignored),       TETRAD_MUTANT_ROW(merge_not_written),
     TETRAD_MUTANT_ROW(merge_uncut),           TETRAD_MUTANT_ROW(digest_keeps_hidden),
-    TETRAD_MUTANT_ROW(replica_takes_own_now), TETRAD_MUTANT_ROW(old_epoch_accepted),
+    TETRAD_MUTANT_ROW(replica_takes_own_now), TETRAD_MUTANT_ROW(change_sequence_restarts),
     TETRAD_MUTANT_ROW(confirmations_skipped), TETRAD_MUTANT_ROW(stage_skipped),
     TETRAD_MUTANT_ROW(fill_not_awaited),      TETRAD_MUTANT_ROW(pending_writes_old),
     TETRAD_MUTANT_ROW(pending_writes_new),    TETRAD_MUTANT_ROW(tallies_mixed),
@@ -45,7 +45,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(horizon_not_cut),       TETRAD_MUTANT_ROW(purge_over_horizon),
     TETRAD_MUTANT_ROW(purge_hides_nothing),   TETRAD_MUTANT_ROW(streams_not_logged),
     TETRAD_MUTANT_ROW(merged_not_logged),     TETRAD_MUTANT_ROW(changes_ask_one),
-    TETRAD_MUTANT_ROW(change_places_ahead),   TETRAD_MUTANT_ROW(change_sequence_restarts),
+    TETRAD_MUTANT_ROW(change_places_ahead),
 };
 #undef TETRAD_MUTANT_ROW
 

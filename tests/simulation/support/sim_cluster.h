@@ -168,7 +168,8 @@ class SimNode {
       rpc->receive_forwarded(std::move(message));
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
-    make_data(0, life.node->rpc(), life.node->meta(), life.node->cleanup(), life.node->changes());
+    make_data(0, life.node->rpc(), life.node->meta(), life.node->fences(), life.node->cleanup(),
+              life.node->changes());
     for (uint32_t i = 0; i < options_.store_count; ++i) {
       life.stores[i]->on_status([&life, i](const storage::StoreStatus& status) {
         life.node->membership().set_store_state(i, status.state);
@@ -318,12 +319,13 @@ class SimNode {
     };
   }
   void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta,
-                 replication::StoreCleanup& cleanup, replication::ChangeLogs& changes) {
+                 const replication::Fences& fences, replication::StoreCleanup& cleanup,
+                 replication::ChangeLogs& changes) {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
-                                             cleanup, changes, options);
+                                             fences, cleanup, changes, options);
     if (!data) throw std::runtime_error(data.error().message);
     life_->shards[shard]->data = std::move(*data);
   }
@@ -345,7 +347,8 @@ class SimNode {
           rpc->receive_forwarded(std::move(message));
         });
     make_data(number, shard.replication->rpc(), shard.replication->meta(),
-              shard.replication->cleanup(), shard.replication->changes());
+              shard.replication->fences(), shard.replication->cleanup(),
+              shard.replication->changes());
     shard.replication->start();
   }
 

@@ -68,6 +68,15 @@ ScenarioResult run_hung(uint64_t seed);
 ScenarioResult run_hung_store(uint64_t seed);
 ScenarioResult run_rotten_store(uint64_t seed);
 
+/// A store is stuck: every write ends at its deadline.
+ScenarioResult run_stall(uint64_t seed);
+
+/// A tablet grows while its first member is stuck or slow (rules 8 and 10).
+ScenarioResult run_fence(uint64_t seed);
+
+/// A range over both halves of a split tablet, one of which has moved (rule 8).
+ScenarioResult run_cut(uint64_t seed);
+
 /// Pages of few keys over members that have purged different rows (rule 5).
 ScenarioResult run_ends(uint64_t seed);
 
