@@ -603,11 +603,16 @@ std::unexpected<Error> SelectRun::fail_too_large() {
               "The result is larger than {} bytes: use paging or a smaller page", kResultBytesMax);
 }
 
-storage::ReadPosition SelectRun::position_of(const RowPlace& place) const {
-  storage::ReadPosition position{place.position, Bytes(place.partition_key), {}};
-  if (place.clustering_key != nullptr && !statement_.distinct_)
-    position.clustering_key = Bytes(*place.clustering_key);
-  return position;
+void SelectRun::set_position(storage::ReadPosition& position, const RowPlace& place) const {
+  position.position = place.position;
+  position.partition_key.assign(place.partition_key);
+  if (place.clustering_key == nullptr || statement_.distinct_) {
+    position.clustering_key.reset();
+  } else if (position.clustering_key) {
+    position.clustering_key->assign(*place.clustering_key);
+  } else {
+    position.clustering_key.emplace(*place.clustering_key);
+  }
 }
 
 Bytes SelectRun::encode_position(storage::ReadPosition after) const {
@@ -615,14 +620,14 @@ Bytes SelectRun::encode_position(storage::ReadPosition after) const {
       {std::move(after), rows_left_, static_cast<uint32_t>(partition_rows_done_)});
 }
 
-Result<Bytes> SelectRun::clustering_prefix(const RowPlace& place, size_t columns) const {
-  if (place.clustering_key == nullptr) return Bytes();
+Result<BytesView> SelectRun::clustering_prefix(const RowPlace& place, size_t columns) const {
+  if (place.clustering_key == nullptr) return BytesView();
   BytesView rest = *place.clustering_key;
   for (size_t i = 0; i < columns; ++i) {
     const ColumnSchema& column = statement_.table_->clustering()[i];
     TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
   }
-  return Bytes(place.clustering_key->substr(0, place.clustering_key->size() - rest.size()));
+  return place.clustering_key->substr(0, place.clustering_key->size() - rest.size());
 }
 
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {

@@ -18,12 +18,12 @@ constexpr size_t kMadeBytesKept = 64u << 10;
 Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluation) {
   if (statement_.is_grouped_) {
     const bool new_partition = !group_open_ || group_partition_ != place.partition_key;
-    TETRAD_TRY(GroupKey key, group_key(place, evaluation));
-    if (new_partition || key != group_key_) {
+    TETRAD_TRY_VOID(make_group_key(place, evaluation, next_group_key_));
+    if (new_partition || next_group_key_ != group_key_) {
       TETRAD_TRY_VOID(end_groups());
       if (new_partition) groups_of_partition_ = 0;
       group_partition_.assign(place.partition_key);
-      group_key_ = std::move(key);
+      std::swap(group_key_, next_group_key_);
       group_open_ = true;
       group_skipped_ = partition_limit_ >= 0 && groups_of_partition_ >= partition_limit_;
       if (!group_skipped_ && (rows_left_ == 0 || page_left_ == 0)) {
@@ -46,7 +46,7 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
         }
       }
     }
-    last_row_ = position_of(place);
+    set_position(last_row_, place);
     last_groups_ = groups_of_partition_;
     if (group_skipped_) return {};
   } else if (!group_open_) {
@@ -64,21 +64,22 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
   return {};
 }
 
-Result<SelectRun::GroupKey> SelectRun::group_key(const RowPlace& place,
-                                                 EvalContext& evaluation) const {
-  GroupKey key;
+Result<void> SelectRun::make_group_key(const RowPlace& place, EvalContext& evaluation,
+                                       GroupKey& key) const {
   const Bytes& open = group_key_.columns;  // no other group's begins so
   if (group_open_ && !open.empty() && place.clustering_key != nullptr &&
       place.clustering_key->starts_with(open)) {
     key.columns = open;
   } else {
-    TETRAD_TRY(key.columns, clustering_prefix(place, statement_.group_columns_));
+    TETRAD_TRY(const BytesView columns, clustering_prefix(place, statement_.group_columns_));
+    key.columns.assign(columns);
   }
+  key.function.reset();
   if (statement_.group_function_) {
     TETRAD_TRY(const BoundValue value, statement_.group_function_->evaluate(evaluation));
-    if (value.has_bytes()) key.function = Bytes(value.bytes);
+    if (value.has_bytes()) key.function.emplace(value.bytes);
   }
-  return key;
+  return {};
 }
 
 Result<void> SelectRun::skip_last_group(const SelectPosition& from) {
@@ -86,8 +87,8 @@ Result<void> SelectRun::skip_last_group(const SelectPosition& from) {
   const BytesView last = *from.after.clustering_key;
   Evaluation evaluation(*this);
   TETRAD_TRY_VOID(evaluation.rows.read_row(last, {}));
-  TETRAD_TRY(group_key_,
-             group_key({from.after.position, from.after.partition_key, &last}, evaluation.context));
+  TETRAD_TRY_VOID(make_group_key({from.after.position, from.after.partition_key, &last},
+                                 evaluation.context, group_key_));
   group_partition_ = from.after.partition_key;
   groups_of_partition_ = from.partition_rows_done;
   group_open_ = group_skipped_ = true;
@@ -102,15 +103,25 @@ storage::ReadPosition SelectRun::end_of_last_group() {
 }
 
 void SelectRun::keep_first_row(const RowView& row) {
-  group_arena_ = base::Arena();
+  size_t bytes = 0;
+  for (const OptionalView& value : row.values) bytes += value ? value->size() : 0;
+  for (const auto& elements : row.elements)
+    for (const auto& element : elements) bytes += element.key.size();
+  first_row_bytes_.clear();
+  first_row_bytes_.reserve(bytes);  // it stays where it is from here on
+  const auto kept = [this](BytesView view) {
+    const size_t at = first_row_bytes_.size();
+    first_row_bytes_.append(view);
+    return BytesView(first_row_bytes_).substr(at);
+  };
   first_row_.values.clear();
   for (const OptionalView& value : row.values) {
-    first_row_.values.push_back(value ? OptionalView(group_arena_.copy(*value)) : std::nullopt);
+    first_row_.values.push_back(value ? OptionalView(kept(*value)) : std::nullopt);
   }
   first_row_.times = row.times;
   first_row_.elements = row.elements;
   for (auto& elements : first_row_.elements) {
-    for (auto& element : elements) element.key = group_arena_.copy(element.key);
+    for (auto& element : elements) element.key = kept(element.key);
   }
 }
 
@@ -126,7 +137,8 @@ Result<void> SelectRun::end_groups() {
     first_row_.times.assign(statement_.layout_.slots.size(), {});
     first_row_.elements.assign(statement_.layout_.slots.size(), {});
   }
-  std::vector<OptionalBytes> results;
+  std::vector<OptionalBytes>& results = group_results_;
+  results.clear();
   if (statement_.counts_only_ && store_counts()) {
     results.emplace_back(make_bigint(static_cast<int64_t>(rows_counted_)));
   } else {

@@ -183,14 +183,20 @@ class SelectRun : protected SelectProgress {
       return fail_too_large();
     return {};
   }
-  storage::ReadPosition position_of(const RowPlace& place) const;
+  storage::ReadPosition position_of(const RowPlace& place) const {
+    storage::ReadPosition position;
+    set_position(position, place);
+    return position;
+  }
+  void set_position(storage::ReadPosition& position, const RowPlace& place) const;
   Bytes encode_position(storage::ReadPosition after) const;
 
   /// The first columns of a clustering key; nothing of none.
-  Result<Bytes> clustering_prefix(const RowPlace& place, size_t columns) const;
+  Result<BytesView> clustering_prefix(const RowPlace& place, size_t columns) const;
   /// The columns that ORDER BY names.
   Result<Bytes> sort_key(const RowPlace& place) const {
-    return clustering_prefix(place, statement_.order_columns_);
+    TETRAD_TRY(const BytesView prefix, clustering_prefix(place, statement_.order_columns_));
+    return Bytes(prefix);
   }
 
   // --- groups ---
@@ -203,7 +209,8 @@ class SelectRun : protected SelectProgress {
     OptionalBytes function;  // of the next
     bool operator==(const GroupKey&) const = default;
   };
-  Result<GroupKey> group_key(const RowPlace& place, EvalContext& evaluation) const;
+  /// Into `key`, whose memory is used again: there may be a group for each row.
+  Result<void> make_group_key(const RowPlace& place, EvalContext& evaluation, GroupKey& key) const;
 
   /// After a page that ended with a group: rows that came behind its last one since are of no group
   /// of this page.
@@ -282,9 +289,10 @@ class SelectRun : protected SelectProgress {
   bool group_open_ = false, group_skipped_ = false;
   Bytes group_partition_;
   Bytes group_sort_key_;
-  GroupKey group_key_;
-  base::Arena group_arena_;
+  GroupKey group_key_, next_group_key_;
   RowView first_row_;
+  Bytes first_row_bytes_;  // what it shows
+  std::vector<OptionalBytes> group_results_;
   storage::ReadPosition last_row_;
   int64_t groups_of_partition_ = 0, last_groups_ = 0;
   std::vector<SortedRow> sorted_;
