@@ -52,7 +52,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       repairs_(
           environment.reactor, environment.random, rpc, meta, clock, coordinator_,
           [this](const StoreAddress& replica) { return replicas_.is_local(replica); }, fences,
-          options.repair, environment.logger.named("repair")),
+          environment.stores, options.repair, environment.logger.named("repair")),
       comparison_(environment.reactor, rpc, meta, clock, options.horizon),
       purges_(environment.reactor, rpc, meta, clock, environment.stores, options.horizon,
               options.purge, environment.logger.named("purge")),

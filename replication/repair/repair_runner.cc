@@ -19,6 +19,7 @@ using partitioner::TabletStage;
 namespace {
 
 constexpr int64_t kBeginUs = 2'000'000;
+constexpr int64_t kSyncUs = 20'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
 constexpr int64_t kFirstPart = 6;  // of a period: a new tablet's time until its first repair
 
@@ -73,7 +74,8 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
 RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            MetaService& meta, const HybridClock& clock, Coordinator& coordinator,
                            std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
-                           RepairOptions options, Logger logger)
+                           std::vector<storage::Store*> stores, RepairOptions options,
+                           Logger logger)
     : reactor_(reactor),
       random_(random),
       rpc_(rpc),
@@ -82,6 +84,7 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
       coordinator_(coordinator),
       is_own_(std::move(is_own)),
       fences_(fences),
+      stores_(std::move(stores)),
       options_(options),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kSettleTablet, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
@@ -91,9 +94,14 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
                 on_begin(context, body, std::move(reply));
               });
+  rpc_.handle(Verb::kRepairSync,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_sync(context.store, body, std::move(reply));
+              });
 }
 
 RepairRunner::~RepairRunner() {
+  rpc_.handle(Verb::kRepairSync, nullptr);
   rpc_.handle(Verb::kRepairBegin, nullptr);
   rpc_.handle(Verb::kSettleTablet, nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
@@ -303,6 +311,39 @@ Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
   co_return earliest_us;
 }
 
+void RepairRunner::on_sync(uint32_t store, BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const MetaSnapshot state = meta_.snapshot();
+  const auto found = find_at_epoch(*state, *what);
+  if (!found) return reply.error(found.error());
+  if ((*found)->epoch != what->epoch)
+    return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
+  if (store >= stores_.size() || stores_[store] == nullptr)
+    return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
+  if (TETRAD_MUTANT(repair_unsynced)) return reply.ok({});
+  stores_[store]->sync([reply = std::move(reply)](Result<void> synced) mutable {
+    if (synced)
+      reply.ok({});
+    else
+      reply.error(synced.error());
+  });
+}
+
+/// Otherwise a power cut could take an old tombstone from one member while the others, since the
+/// horizon rose, have purged theirs: what it hid would live again.
+Task<Result<void>> RepairRunner::sync(const Target& target) {
+  const TabletEpoch what{target.incarnation, target.tablet.id, target.tablet.epoch};
+  const std::vector<StoreAddress> members = target.tablet.replicas;
+  const base::Deadline deadline{reactor_.now_us() + kSyncUs};
+  for (const StoreAddress& member : members) {
+    Result<Bytes> answer = co_await rpc_.ask(member.host, member.store, Verb::kRepairSync,
+                                             encode_tablet_epoch(what), deadline);
+    if (!answer) co_return std::unexpected<Error>(answer.error());
+  }
+  co_return Result<void>();
+}
+
 Task<Result<void>> RepairRunner::repair(Target target) {
   const Tablet tablet = target.tablet;
   const TableIncarnation incarnation = target.incarnation;
@@ -314,8 +355,8 @@ Task<Result<void>> RepairRunner::repair(Target target) {
   if (TETRAD_MUTANT(horizon_one_clock)) began_us = reactor_.wall_time_us();
   // The only member has nobody to differ from.
   if (tablet.replicas.size() > 1 && !TETRAD_MUTANT(repair_reads_nothing)) {
-    Result<void> read =
-        co_await read_pages(std::move(target), ConsistencyLevel::kAll, options_.pause_us);
+    Result<void> read = co_await read_pages(target, ConsistencyLevel::kAll, options_.pause_us);
+    if (read) read = co_await sync(target);
     if (!read) {
       metrics_.failed.add();
       co_return read;

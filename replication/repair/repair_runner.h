@@ -27,6 +27,7 @@
 #include "replication/meta/meta_service.h"
 #include "replication/replica/fence.h"
 #include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
 
 namespace tetrad::replication {
 
@@ -54,11 +55,12 @@ class RepairRunner {
   };
   using Done = std::function<void(Summary)>;
 
-  /// Everything outlives it. `is_own`: whether a replica's store is of this shard.
+  /// Everything outlives it. `is_own`: whether a replica's store is of this shard. `stores` by
+  /// number; null: another shard's.
   RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
                const HybridClock& clock, Coordinator& coordinator,
                std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
-               RepairOptions options, Logger logger);
+               std::vector<storage::Store*> stores, RepairOptions options, Logger logger);
   ~RepairRunner();
   RepairRunner(const RepairRunner&) = delete;
   RepairRunner& operator=(const RepairRunner&) = delete;
@@ -82,6 +84,9 @@ class RepairRunner {
   Task<void> run_all(std::vector<Target> targets, Done done);
   Task<Result<void>> repair(Target target);
   void on_begin(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_sync(uint32_t store, BytesView body, RpcNode::Reply reply);
+  /// What the repair has brought is on the disks of all members.
+  Task<Result<void>> sync(const Target& target);
   /// Asks all members, and answers with the earliest time. Errors: that of the first that refuses.
   Task<Result<int64_t>> begin(const Target& target);
   /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
@@ -95,6 +100,7 @@ class RepairRunner {
   Coordinator& coordinator_;
   const std::function<bool(const StoreAddress&)> is_own_;
   const Fences& fences_;
+  const std::vector<storage::Store*> stores_;
   const RepairOptions options_;
   const Logger logger_;
   RepairMetrics metrics_;

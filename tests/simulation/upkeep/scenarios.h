@@ -28,6 +28,9 @@ ScenarioResult run_election(uint64_t seed);
 /// What replicas missed comes to them by repair alone.
 ScenarioResult run_repair(uint64_t seed);
 
+/// And its machine loses power when the horizon has risen.
+ScenarioResult run_repair_and_cut(uint64_t seed);
+
 /// What mends a member comes after the row was deleted and purged (rule 18).
 ScenarioResult run_stale(uint64_t seed);
 
