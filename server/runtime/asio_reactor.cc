@@ -33,12 +33,21 @@ AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), time
 }
 AsioReactor::~AsioReactor() = default;
 
-void AsioReactor::read_clocks() {
+void AsioReactor::read_clocks() const {
+  is_late_ = false;
   now_us_ = monotonic_now_us();
   boot_time_us_ = boot_now_us();
 }
 
-base::MonotonicUs AsioReactor::now_us() const { return now_us_; }
+base::MonotonicUs AsioReactor::now_us() const {
+  if (is_late_) read_clocks();
+  return now_us_;
+}
+
+int64_t AsioReactor::boot_time_us() const {
+  if (is_late_) read_clocks();
+  return boot_time_us_;
+}
 
 int64_t AsioReactor::wall_time_us() const {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -108,7 +117,9 @@ void AsioReactor::run() {
   bool may_have_more = false;  // handlers that are ready already
   base::MonotonicUs ended_us = 0;
   while (!stopped_.load(std::memory_order_relaxed)) {
-    // When the loop has slept nobody knows when its first handler began.
+    // When the loop has slept nobody knows when its first handler began: that reads the clocks, or
+    // has no need of them.
+    is_late_ = true;
     const bool has_slept = !may_have_more || context_.poll_one() == 0;
     if (has_slept) context_.run_one();
     read_clocks();
@@ -132,6 +143,7 @@ void AsioReactor::run() {
 void AsioReactor::run_until(const std::function<bool()>& done) {
   run_turn_end();
   while (!done()) {
+    is_late_ = true;
     context_.run_one();
     read_clocks();
     run_turn_end();
