@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 
-#include "base/data_mutants.h"
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/task.h"
@@ -51,10 +50,7 @@ class MetaService {
     return found == troubles.end() ? storage::StoreState::kServing : found->second;
   }
   /// Whether its node is live and its store is.
-  bool is_replica_live(const StoreAddress& replica) const {
-    return is_live(replica.host) &&
-           (!is_absent(state_of(replica)) || TETRAD_MUTANT(failed_store_live));
-  }
+  bool is_replica_live(const StoreAddress& replica) const;
   /// Bytes of a tablet as its preferred replica last reported; 0 if never.
   virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
 };

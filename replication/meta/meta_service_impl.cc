@@ -44,6 +44,11 @@ Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
 
 }  // namespace
 
+bool MetaService::is_replica_live(const StoreAddress& replica) const {
+  return is_live(replica.host) &&
+         (!is_absent(state_of(replica)) || TETRAD_MUTANT(failed_store_live));
+}
+
 MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
                                  storage::LocalLog& log, RpcNode& rpc, Membership& membership,
                                  MetaServiceOptions options, Logger logger)

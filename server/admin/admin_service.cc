@@ -64,7 +64,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
       {Access::kOrder, "POST", "/split", &Self::order_split, {"id"}},
       {Access::kOrder, "POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
-      {Access::kFact, "GET", "/verify", &Self::answer_verify},
+      {Access::kFact, "GET", "/verification", &Self::answer_verification},
       {Access::kOrder, "POST", "/verify", &Self::order_verify, {"keyspace", "table"}},
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
       {Access::kOrder, "POST", "/decommission", &Self::order_decommission},

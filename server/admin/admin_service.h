@@ -86,7 +86,7 @@ class AdminService {
   void answer_partitions(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   void answer_table_stats(const HttpRequest& request, Respond respond);
-  void answer_verify(const HttpRequest& request, Respond respond);
+  void answer_verification(const HttpRequest& request, Respond respond);
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);

@@ -24,7 +24,7 @@ void AdminService::order_verify(const HttpRequest& request, Respond respond) {
   if (const auto named = check_named(keyspace, table); !named)
     return respond(http_error(404, named.error().message));
   if (verifying_.is_running)
-    return respond(http_error(409, "this node is verifying already, see GET /verify"));
+    return respond(http_error(409, "this node is verifying already, see GET /verification"));
   verifying_ = Verifying();
   verifying_.is_running = true;
   verifying_.stores_left = parts_.shards.size();
@@ -57,7 +57,7 @@ void AdminService::take_verified(const Result<storage::ScrubSummary>& summary,
   verifying_.is_comparing = parts_.shards.front().data.comparison().start(keyspace, table);
 }
 
-void AdminService::answer_verify(const HttpRequest&, Respond respond) {
+void AdminService::answer_verification(const HttpRequest&, Respond respond) {
   gather_figures(false, [this, respond = std::move(respond)](const AllFigures& figures) {
     respond(verify_progress(figures));
   });

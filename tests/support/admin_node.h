@@ -17,7 +17,8 @@ class AdminNode {
     bool created = false;
     auto& node = cluster[0];
     node.spawn(simulation::create_table(&node, 1, &created));
-    TETRAD_ASSERT(cluster.world().run_until([&] { return created; }, 10'000'000));
+    TETRAD_ASSERT(cluster.world().run_until(
+        [&] { return created && node.node().clock().is_good(); }, 10'000'000));
     service.emplace(server::AdminService::Parts{node.node(),
                                                 {{node.reactor(), node.store(0), node.data()}},
                                                 metrics,

@@ -178,7 +178,7 @@ int wait_until_gone(const Target& target, const std::string& host_id) {
 int wait_until_verified(const Target& target, bool as_json) {
   std::string printed;
   while (true) {
-    const Answer answer = ask(target, http::verb::get, "/verify");
+    const Answer answer = ask(target, http::verb::get, "/verification");
     const json body = json::parse(answer.body);
     const std::string line = fmt::format("files read: {}, physical partitions compared: {} of {}",
                                          body.at("files").dump(), body.at("compared").dump(),

@@ -47,6 +47,7 @@ class MapMeta final : public MetaService {
   }
   bool is_live(HostId) const override { return true; }
   const FillingDisks& filling_disks() const override { return filling_disks_; }
+  const StoreTroubles& store_troubles() const override { return store_troubles_; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 
  private:
@@ -70,6 +71,7 @@ class MapMeta final : public MetaService {
   }
 
   const FillingDisks filling_disks_;
+  const StoreTroubles store_troubles_;
   uint64_t index_ = 0;
   MetaSnapshot state_ = std::make_shared<MetaState>();
   Listener listener_;
