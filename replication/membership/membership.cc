@@ -113,7 +113,8 @@ void Membership::set_disk_usage(DiskUsage usage) {
 
 void Membership::note_disk_usage(HostId host, DiskUsage usage) {
   const auto known = filling_disks_.find(host);
-  const bool fills = usage == DiskUsage::kStuffed || usage == DiskUsage::kFull;
+  const bool fills =
+      usage == DiskUsage::kStuffed || usage == DiskUsage::kFull || usage == DiskUsage::kNoRoom;
   if (!fills && known == filling_disks_.end()) return;
   if (fills && known != filling_disks_.end() && known->second == usage) return;
   if (fills)

@@ -135,6 +135,8 @@ DataCluster::DataCluster(uint64_t seed)
       cluster_(seed) {
   const uint64_t nodes = seed % 4 == 0 ? 1 : 2 + seed % 5;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
+  // Where one of few is away, another that steps may lead the rest into the next hour.
+  if (profile_.clocks) history_.redates(nodes < 4 ? 4000 : 10);
   if (profile_.feeds) {
     feeds_.emplace_back(seed, std::nullopt);
     feeds_.emplace_back(seed + 1, static_cast<int>(random_.below(kKeys)));
@@ -166,8 +168,6 @@ SimNode& DataCluster::add_node() {
   node.on_rocks = profile_.on_rocks;
   set_purging(node);
   if (profile_.clocks) {
-    // Of few nodes one may lead all into the next hour.
-    history_.redates(cluster_.size() < 3 ? 4000 : 10);
     node.clock_skew_max_us = 0;
     node.clock().set_offset_us(static_cast<int64_t>(random_.below(80'000)) - 40'000);
   }
@@ -437,6 +437,7 @@ std::string DataCluster::check_members() {
     for (const StoreAddress& member : members) {
       const auto node = node_of_host_.find(member.host);
       if (node == node_of_host_.end()) return "";  // not up yet since it became a member
+      if (cluster_[node->second].clock().is_frozen()) return "";  // it answers nothing now
       const auto result = cluster_[node->second].peek(member.store, command);
       held.push_back(result ? newest_held(*result) : PartitionOf<int64_t>{});
     }
@@ -454,9 +455,10 @@ std::string DataCluster::check_members() {
           if (copies < wanted)
             return fmt::format(
                 "the write {} of {} row {}, begun {}, acknowledged {}, incarnation {}, is on {} of "
-                "{} members",
+                "{} members{}",
                 write->timestamp, key_text(key), row, write->begun_us, write->ended_us,
-                write->incarnation.value, copies, members.size());
+                write->incarnation.value, copies, members.size(),
+                write->expiry_s != 0 ? " (it expires)" : "");
         }
       }
     }
@@ -464,13 +466,15 @@ std::string DataCluster::check_members() {
   return "";
 }
 
-/// It deletes, or something later has deleted it.
+/// It deletes, or something later has deleted it; or, where time may jump, has expired over it.
 bool DataCluster::may_be_purged(const Operation& write, size_t row, size_t column) const {
   if (!profile_.purges) return false;
   return std::any_of(
       history_.operations().begin(), history_.operations().end(), [&](const auto& other) {
         return other->is_write && other->key == write.key && other->timestamp >= write.timestamp &&
-               other->effects[row][column] == Operation::Effect::kDelete;
+               (other->effects[row][column] == Operation::Effect::kDelete ||
+                (profile_.clocks && other->expiry_s != 0 &&
+                 other->effects[row][column] == Operation::Effect::kValue));
       });
 }
 

@@ -78,10 +78,12 @@ TEST_CASE("a store that hangs or has failed is absent, the others of its node ar
   };
   CHECK(told(StoreState::kServing));
   for (const StoreState here : {StoreState::kFull, StoreState::kDamaged}) {
-    troubled.tell(2, 1, here);
-    CHECK(told(here));
+    cluster[2].faults(1).state = here;
+    CHECK(cluster.world().run_until([&] { return told(here); }, 2 * kSecondUs));
     CHECK((lives(good) && lives(bad)));
   }
+  // What is damaged is soon given up, erased and begun anew.
+  CHECK(cluster.world().run_until([&] { return told(StoreState::kServing); }, 60 * kSecondUs));
   for (const StoreState absent : {StoreState::kHung, StoreState::kFailed}) {
     troubled.tell(2, 1, absent);
     CHECK(told(absent));
