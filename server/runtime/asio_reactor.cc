@@ -14,12 +14,6 @@ namespace {
 constexpr int kHandlersPerTurnMax = 256;
 constexpr int64_t kTurnUsMax = 1'000;
 
-int64_t boot_now_us() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
-}
-
 }  // namespace
 
 base::MonotonicUs monotonic_now_us() {
@@ -29,24 +23,24 @@ base::MonotonicUs monotonic_now_us() {
 }
 
 AsioReactor::AsioReactor() : work_(boost::asio::make_work_guard(context_)), timer_(context_) {
-  read_clocks();
+  read_clock();
 }
 AsioReactor::~AsioReactor() = default;
 
-void AsioReactor::read_clocks() const {
+void AsioReactor::read_clock() const {
   is_late_ = false;
   now_us_ = monotonic_now_us();
-  boot_time_us_ = boot_now_us();
 }
 
 base::MonotonicUs AsioReactor::now_us() const {
-  if (is_late_) read_clocks();
+  if (is_late_) read_clock();
   return now_us_;
 }
 
 int64_t AsioReactor::boot_time_us() const {
-  if (is_late_) read_clocks();
-  return boot_time_us_;
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
 }
 
 int64_t AsioReactor::wall_time_us() const {
@@ -87,7 +81,7 @@ void AsioReactor::arm_timer() {
   timer_.async_wait([this, due_us](const boost::system::error_code& error) {
     if (error || armed_for_us_ != due_us) return;  // replaced by an earlier one
     armed_for_us_ = 0;
-    read_clocks();
+    read_clock();
     timers_us_ = std::min(timers_us_, now_us_);
     run_due_timers();
     arm_timer();
@@ -117,12 +111,12 @@ void AsioReactor::run() {
   bool may_have_more = false;  // handlers that are ready already
   base::MonotonicUs ended_us = 0;
   while (!stopped_.load(std::memory_order_relaxed)) {
-    // When the loop has slept nobody knows when its first handler began: that reads the clocks, or
-    // has no need of them.
+    // When the loop has slept nobody knows when its first handler began: that reads the clock, or
+    // has no need of it.
     is_late_ = true;
     const bool has_slept = !may_have_more || context_.poll_one() == 0;
     if (has_slept) context_.run_one();
-    read_clocks();
+    read_clock();
     may_have_more = true;
     for (int i = 1; i < kHandlersPerTurnMax && may_have_more; ++i) {
       may_have_more = context_.poll_one() != 0;
@@ -145,7 +139,7 @@ void AsioReactor::run_until(const std::function<bool()>& done) {
   while (!done()) {
     is_late_ = true;
     context_.run_one();
-    read_clocks();
+    read_clock();
     run_turn_end();
   }
 }

@@ -29,6 +29,8 @@ class AsioReactor final : public base::Reactor {
 
   base::MonotonicUs now_us() const override;
   int64_t wall_time_us() const override;
+  /// Read at each call: the thread may have been off its processor since the turn began, and a
+  /// write must not be stamped below what another node has answered meanwhile.
   int64_t boot_time_us() const override;
   void post(base::Callback callback) override;
   void post_from_any_thread(base::Callback callback) override;
@@ -60,11 +62,10 @@ class AsioReactor final : public base::Reactor {
   std::unordered_map<TimerId, base::MonotonicUs> timer_due_us_;
   TimerId next_timer_ = 1;
   std::vector<base::Callback> turn_end_, turn_end_running_;
-  void read_clocks() const;
+  void read_clock() const;
 
-  // What the clocks said in this turn; late: they are read when the first handler asks.
+  // What the clock said in this turn; late: it is read when the first handler asks.
   mutable base::MonotonicUs now_us_ = 0;
-  mutable int64_t boot_time_us_ = 0;
   mutable bool is_late_ = false;
   StallWatch* watch_ = nullptr;
   base::MonotonicUs timers_us_ = INT64_MAX;  // when this turn's timers began
