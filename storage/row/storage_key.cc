@@ -31,7 +31,6 @@ Bytes key_past(TableIncarnation incarnation, RingPosition position) {
   }
   Bytes key;
   append_position(key, incarnation, position);
-  TETRAD_ASSERT(key.size() == kKeyPrefixBytes);
   return key;
 }
 
