@@ -197,7 +197,7 @@ void SchemaSnapshot::read_types(const KeyspaceSchema* old, KeyspaceSchema& keysp
         ++it;
         continue;
       }
-      const std::string& name = (*type)->name();
+      const std::string name = (*type)->name();
       if (old != nullptr) {  // those that hold it are then compared at a glance
         const auto known = old->types.find(name);
         if (known != old->types.end() && *known->second == **type) *type = known->second;
