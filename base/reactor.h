@@ -29,7 +29,7 @@ class Reactor {
   /// Wall clock, microseconds since 1970; may jump.
   virtual int64_t wall_time_us() const = 0;
   /// Microseconds since the machine started, those in which it was suspended included. As steady as
-  /// now_us(), and as often read.
+  /// now_us(), but of the moment of the call.
   virtual int64_t boot_time_us() const = 0;
   /// Runs `callback` in a later step of this thread, in order of posting.
   virtual void post(Callback callback) = 0;
