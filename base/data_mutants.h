@@ -49,21 +49,9 @@ struct DataMutants {
   bool range_fenced_at_end = false;   // rule 8: a range is let in by its last place alone
 
   // Power cuts.
-  bool behind_reads = false;        // rule 20: a replica that is behind answers reads
-  bool behind_is_source = false;    // rule 20: one that is behind is fetched from
-  bool behind_not_kept = false;     // rule 20: a second start forgets that it is behind
-  bool behind_from_one = false;     // rule 20: it fetches from one member only
-  bool no_second_pass = false;      // rule 20: what was under way at the cut is not fetched
-  bool marks_not_raised = false;    // rule 20: bucket marks begin where the disk has them
-  bool clean_mark_early = false;    // rule 20: the clean mark is written before the stores close
-  bool boot_id_ignored = false;     // rule 20: a start of the machine counts as one of the process
-  bool sync_record_early = false;   // rule 20: a sync record goes before what it covers is synced
-  bool writeback_unsynced = false;  // rule 20: what a read writes back counts before it is synced
-  bool fill_unsynced = false;       // rule 20: a new member is full before it is synced
-  bool repair_unsynced = false;     // rule 20: the horizon rises before what repair brought is
-  bool all_cut_alone = false;       // rule 20: after a cut of all, each answers from its own disk
-  bool feed_sequence_kept = false;  // rule 20: sequences go on where the disk has them
-  bool told_not_compared = false;   // rule 20: what peers were told is durable is not compared
+  bool boot_id_ignored = false;    // rule 20: a start of the machine counts as one of the process
+  bool sync_record_early = false;  // rule 20: a sync record goes before what it covers is synced
+  bool repair_unsynced = false;    // rule 20: the horizon rises before what repair brought is
 
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
