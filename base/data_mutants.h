@@ -49,9 +49,26 @@ struct DataMutants {
   bool range_fenced_at_end = false;   // rule 8: a range is let in by its last place alone
 
   // Power cuts.
-  bool boot_id_ignored = false;    // rule 20: a start of the machine counts as one of the process
-  bool sync_record_early = false;  // rule 20: a sync record goes before what it covers is synced
-  bool repair_unsynced = false;    // rule 20: the horizon rises before what repair brought is
+  bool behind_reads = false;      // rule 20: a replica that is behind answers reads
+  bool behind_is_source = false;  // rule 20: one that is behind is fetched from
+  bool behind_not_kept = false;   // rule 20: a second start forgets that it is behind
+  bool behind_from_one = false;   // rule 20: it fetches from one member only
+  bool no_second_pass = false;    // rule 20: what was under way at the cut is not fetched
+  bool recent_undrained = false;  // rule 20: a source tells while earlier writes wait for its disk
+  bool marks_not_raised = false;  // rule 20: bucket marks begin where the disk has them
+  bool writeback_unsynced = false;  // rule 20: what a read writes back counts before it is synced
+  bool fill_unsynced = false;       // rule 20: a new member is full before it is synced
+  bool all_cut_alone = false;       // rule 20: after a cut of all, each answers from its own disk
+  bool feed_sequence_kept = false;  // rule 20: sequences go on where the disk has them
+  bool boot_id_ignored = false;     // rule 20: a start of the machine counts as one of the process
+  bool sync_record_early = false;   // rule 20: a sync record goes before what it covers is synced
+  bool repair_unsynced = false;     // rule 20: the horizon rises before what repair brought is
+
+  // Conditional statements, in a store.
+  bool registers_unsynced = false;   // rule 21: a promise is answered before it is synced
+  bool commit_torn = false;          // the rows of a commit go in another batch than its registers
+  bool registers_unwatched = false;  // registers are purged although written since
+  bool imported_commit_alone = false;  // a commit is imported without its rows
 
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
@@ -74,7 +91,7 @@ struct DataMutants {
   bool row_cache_never_stale = false;  // the row cache answers although something was written since
   bool retired_readable = false;       // rule 22: a store reads an incarnation that is gone
   bool repair_reads_nothing = false;   // rule 18: the horizon rises without a repair
-  bool horizon_not_cut = false;        // rule 6: what is dead since before the horizon is compared
+  bool horizon_not_cut = false;        // rule 6: purgeable tombstones are compared
   bool purge_over_horizon = false;     // rule 18: what was deleted goes whatever the horizon
   bool purge_hides_nothing = false;    // rule 17: a tombstone goes before what it hides
   bool purge_ignores_newer = false;    // rule 17: what was written since is not looked for
@@ -100,7 +117,7 @@ struct DataMutants {
   bool clock_back_at_start = false;    // rule 28: a life begins at the wall clock
   bool h_votes = false;                // rule 28: hybrid clocks are compared, not wall clocks
   bool server_stamp_any = false;       // rule 28: replicas take whatever stamp a coordinator gave
-  bool mark_beyond_silent = false;     // rule 28: nobody is told of a write that is hidden
+  bool mark_beyond_silent = false;     // rule 28: a hidden write is not reported
 
   // Batches, metadata.
   bool batch_torn = false;                // rule 26: rows of one mutation are applied one by one
@@ -108,14 +125,42 @@ struct DataMutants {
   bool old_incarnation_accepted = false;  // rule 29: a replica takes writes of a truncated table
   bool truncate_not_awaited = false;      // rule 29: TRUNCATE answers before W members know
   bool truncate_old_map = false;          // rule 29: by the members before it was proposed
-  bool truncate_not_synced = false;       // rule 29: what W members know a power cut takes away
-  bool stale_stamp_acked = false;    // rule 28: a replica that has seen a later stamp is not heeded
+  bool truncate_not_synced = false;       // rule 29: W members may forget it in a power cut
+  bool stale_stamp_acked = false;         // rule 28: a replica's later stamp is ignored
   bool applied_not_learned = false;  // rule 29: what others have applied is not learned from them
   bool voters_even = false;          // rule 30: two voters
   bool formats_ungated = false;      // what is written is of the newest format at once
   bool unread_command_skipped = false;  // a committed command that cannot be read is left out
 
   bool hung_leader = false;  // a leader whose disk hangs goes on leading
+
+  // Conditional statements.
+  bool lwt_read_not_accepted = false;  // rule 27: a SERIAL read answers what it was promised with
+  bool lwt_failure_not_accepted = false;  // rule 27: so does a condition that does not hold
+  bool lwt_promises_few = false;          // rule 27: one promise less than W
+  bool lwt_accepts_few = false;           // rule 27: one accept less than W
+  bool lwt_one_tally = false;            // rule 9: promises and accepts of either set count for one
+  bool lwt_new_set_late = false;         // rule 9: the new set counts from "stream" on
+  bool lwt_state_not_streamed = false;   // rule 27: a new member gets the rows alone
+  bool lwt_promise_unsynced = false;     // rule 21: a promise is told before it is on the disk
+  bool lwt_accept_unsynced = false;      // rule 21: so is an accept
+  bool lwt_commit_unsynced = false;      // rule 21: so is a commit
+  bool lwt_rows_before_promise = false;  // rule 27: a replica reads before it promises
+  bool lwt_commit_below_w = false;       // rule 27: a proposal follows a commit that is not on W
+  bool lwt_open_committed = false;       // rule 27: what one has accepted is taken for decided
+  bool lwt_late_commit_ignored = false;  // rule 27: a commit behind a later one leaves no rows
+  bool lwt_ballots_pruned = false;       // rule 27: ballots go when a commit is settled
+  bool lwt_ballot_without_start = false;  // rule 27: two lives of a node give the same ballots
+  bool lwt_ballot_low = false;            // rule 27: a ballot is below what is overwritten
+  bool lwt_completion_restamped = false;  // rule 27: who completes a value stamps it anew
+  bool lwt_evaluated_twice = false;       // rule 27: a statement is tried again after an accept
+  bool lwt_unavailable_late = false;      // rule 27: "unavailable" after messages were sent
+  bool lwt_applied_at_decision = false;   // rule 27: applied before the commit is on W
+  bool lwt_merge_not_written = false;     // rule 27: conditions are tested on what is not on W
+  bool lwt_follows_wrong = false;  // rule 27: a completed value follows what its completer knew
+  bool lwt_accept_other_epoch = false;  // rule 27: an accept goes on under a later epoch
+  bool lwt_floor_off = false;           // rule 18: values from before the horizon are completed
+  bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
 
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing

@@ -16,7 +16,7 @@ namespace tetrad::base {
 
 /// Tetrad's own codes. Wire numbers are known to cql/protocol/error_code.cc alone.
 enum class ErrorCode : uint8_t {
-  // What a client is told.
+  // Codes that clients see.
   kServerError = 0,
   kProtocol,
   kBadCredentials,
@@ -36,7 +36,7 @@ enum class ErrorCode : uint8_t {
   kConfig,
   kAlreadyExists,
   kUnprepared,
-  // What rooms tell each other; the session turns what is left of these into kServerError.
+  // Codes between rooms only; a client gets kServerError for those that reach the session.
   kCorruption,
   kIo,
   kCancelled,
@@ -78,6 +78,7 @@ struct TimeoutDetail {
   int32_t received, required;
   WriteType write_type = WriteType::kSimple;
   bool data_present = false;
+  uint16_t contentions = 0;  // how often others won; of write type CAS
 };
 
 /// Extras of read and write failures (0x1300, 0x1500).

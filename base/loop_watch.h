@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is told what an event loop works on, so that what holds it up can be named.
+// Records which statement an event loop works on, so that a stall can be logged with it.
 #pragma once
 
 #include "base/bytes.h"

@@ -52,7 +52,7 @@ class LatencyHistogram {
 class MetricsRegistry {
  public:
   /// `labels` as in Prometheus text without braces: `verb="read",level="one"`, or "".
-  /// `parts`: so many of the counter are told as 1.
+  /// `parts`: the counter is divided by it when exported.
   void add(std::string name, std::string help, std::string labels, const Counter& counter,
            uint64_t parts = 1);
   void add(std::string name, std::string help, std::string labels,

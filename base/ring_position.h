@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The 128 bit place of a logical partition on the ring: the Murmur3 token that drivers know, then
-// XXH3-64 of the serialized partition key, so that two keys with one token can still be told apart.
+// XXH3-64 of the serialized partition key, so that two keys with the same token stay distinct.
 #pragma once
 
 #include <compare>

@@ -2,26 +2,47 @@
 #include "base/task_group.h"
 
 #include <cstdio>
-#include <unordered_set>
 
 namespace tetrad::base {
 
+namespace {
+
+/// Of the ring of those that run, in the order they were started in.
+struct Link {
+  Link* before = this;
+  Link* after = this;
+};
+
+}  // namespace
+
 struct TaskGroup::State {
-  std::unordered_set<void*> frames;
+  Link running;
+  size_t count = 0;
+
+  void add(Link& one) {
+    one.before = running.before;
+    one.after = &running;
+    one.before->after = running.before = &one;
+    ++count;
+  }
+  void take_out(Link& one) {
+    one.before->after = one.after;
+    one.after->before = one.before;
+    one.before = one.after = &one;
+    --count;
+  }
 };
 
 struct TaskGroup::Runner {
-  struct promise_type {
+  struct promise_type : Link {
     std::shared_ptr<State> state;
-    promise_type(const std::shared_ptr<State>& s, Task<void>&) : state(s) {
-      state->frames.insert(std::coroutine_handle<promise_type>::from_promise(*this).address());
-    }
+    promise_type(const std::shared_ptr<State>& s, Task<void>&) : state(s) { state->add(*this); }
     static void* operator new(size_t size) { return allocate_frame(size); }
     static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
     Runner get_return_object() { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept {
-      state->frames.erase(std::coroutine_handle<promise_type>::from_promise(*this).address());
+      state->take_out(*this);
       return {};
     }
     void return_void() {}
@@ -44,13 +65,14 @@ TaskGroup::TaskGroup() : state_(std::make_shared<State>()) {}
 TaskGroup::~TaskGroup() { destroy_all(); }
 
 void TaskGroup::spawn(Task<void> task) { run(state_, std::move(task)); }
-size_t TaskGroup::running_count() const { return state_->frames.size(); }
+size_t TaskGroup::running_count() const { return state_->count; }
 
+/// In their order: what they let go as they end must not depend on addresses.
 void TaskGroup::destroy_all() {
-  while (!state_->frames.empty()) {
-    void* frame = *state_->frames.begin();
-    state_->frames.erase(state_->frames.begin());
-    std::coroutine_handle<>::from_address(frame).destroy();
+  while (state_->count != 0) {
+    auto& promise = static_cast<Runner::promise_type&>(*state_->running.after);
+    state_->take_out(promise);
+    std::coroutine_handle<Runner::promise_type>::from_promise(promise).destroy();
   }
 }
 

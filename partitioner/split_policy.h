@@ -29,7 +29,8 @@ Result<RingPosition> choose_split_point(const Tablet& tablet, std::span<const Sp
 /// None when the tablet is that one position.
 std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosition position);
 
-/// Whether the tablet is one position: a logical partition set apart, whose size is the tablet's.
+/// Whether the tablet covers a single position: an isolated logical partition, whose size is the
+/// tablet's.
 bool is_set_apart(const Tablet& tablet);
 
 /// Which tablets to split now so that there come to be `wanted`: places in map.tablets(), the

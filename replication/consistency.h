@@ -8,7 +8,15 @@
 
 namespace tetrad::replication {
 
+constexpr bool is_serial(ConsistencyLevel level) {
+  return level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial;
+}
+
 constexpr int write_quorum(int replica_count) { return replica_count / 2 + 1; }
+/// R: that many of any replicas have one with each acknowledged write (rule 1).
+constexpr int read_quorum(int replica_count) {
+  return replica_count - write_quorum(replica_count) + 1;
+}
 
 /// Acks a write needs: the level's number, never less than W. May exceed the replica count (THREE
 /// of two): Unavailable.

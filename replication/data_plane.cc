@@ -30,6 +30,10 @@ CoordinatorOptions coordinator_options(const DataPlaneOptions& options) {
   return coordinator;
 }
 
+uint64_t start_number(const NodeEnvironment& environment, const DataPlaneOptions& options) {
+  return options.start_number != 0 ? options.start_number : environment.random.next();
+}
+
 HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
   HintDispatchOptions dispatch = options.hint_dispatch;
   dispatch.horizon = options.horizon;
@@ -40,39 +44,73 @@ HintDispatchOptions dispatch_options(const DataPlaneOptions& options) {
 
 DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta,
                      HybridClock& clock, const Fences& fences, StoreCleanup& cleanup,
-                     ChangeLogs& changes, const DataPlaneOptions& options)
-    : replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
-                cleanup, changes, environment.read_fold, environment.logger.named("replica")),
+                     ChangeLogs& changes, BehindStores& behind, PaxosKeys& paxos_keys,
+                     const DataPlaneOptions& options)
+    : behind_(behind),
+      stores_(environment.stores),
+      replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
+                cleanup, changes, behind, environment.read_fold,
+                environment.logger.named("replica")),
+      paxos_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
+             cleanup, changes, behind, replicas_, paxos_keys),
       hints_(environment.hint_log != nullptr ? *environment.hint_log : environment.log,
              hint_options(environment, options)),
-      coordinator_(environment.reactor, rpc, meta, replicas_, hints_, clock,
-                   coordinator_options(options), environment.logger.named("coordinator")),
+      coordinator_(environment.reactor, environment.random, rpc, meta, replicas_, paxos_,
+                   BallotSource(rpc.self(), start_number(environment, options), options.shard),
+                   hints_, clock, coordinator_options(options),
+                   environment.logger.named("coordinator")),
       dispatcher_(environment.reactor, hints_, rpc, meta, clock, dispatch_options(options),
                   environment.logger.named("hints")),
       repairs_(
-          environment.reactor, environment.random, rpc, meta, clock, coordinator_,
+          environment.reactor, environment.random, rpc, meta, clock, behind, coordinator_,
           [this](const StoreAddress& replica) { return replicas_.is_local(replica); }, fences,
           environment.stores, options.repair, environment.logger.named("repair")),
       comparison_(environment.reactor, rpc, meta, clock, options.horizon),
       purges_(environment.reactor, rpc, meta, clock, environment.stores, options.horizon,
               options.purge, environment.logger.named("purge")),
-      throughput_(environment.reactor, environment.random, rpc, meta, options.throughput) {}
+      throughput_(environment.reactor, environment.random, rpc, meta, options.throughput),
+      recent_source_(environment.reactor, rpc, meta, clock, environment.stores, fences, cleanup,
+                     behind, options.recent_fetch.longest_us),
+      recent_fetch_(environment.reactor, rpc, meta, clock, behind, replicas_, environment.stores,
+                    options.recent_fetch, environment.logger.named("replica")) {}
+
+DataPlane::~DataPlane() {
+  for (storage::Store* store : stores_)
+    if (store != nullptr) store->set_sync_clock(nullptr);
+}
+
+/// By the records that come of it a store will know since when it may lack something.
+void DataPlane::set_sync_clocks(const NodeEnvironment& environment, const HybridClock& clock) {
+  for (uint32_t i = 0; i < stores_.size(); ++i) {
+    if (stores_[i] == nullptr) continue;
+    stores_[i]->set_sync_clock(
+        [&reactor = environment.reactor, &clock, this, i]() -> std::optional<int64_t> {
+          if (!clock.is_good() || !behind_.is_noted(i)) return std::nullopt;
+          return clock.now_us(reactor);
+        });
+  }
+}
 
 Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& environment, RpcNode& rpc,
                                                    MetaService& meta, HybridClock& clock,
                                                    const Fences& fences, StoreCleanup& cleanup,
-                                                   ChangeLogs& changes, DataPlaneOptions options) {
-  std::unique_ptr<DataPlane> plane(
-      new DataPlane(environment, rpc, meta, clock, fences, cleanup, changes, options));
+                                                   ChangeLogs& changes, BehindStores& behind,
+                                                   PaxosKeys& paxos_keys,
+                                                   DataPlaneOptions options) {
+  std::unique_ptr<DataPlane> plane(new DataPlane(environment, rpc, meta, clock, fences, cleanup,
+                                                 changes, behind, paxos_keys, options));
   TETRAD_TRY_VOID(plane->hints_.open());
   plane->dispatcher_.start();
   plane->repairs_.start();
   plane->purges_.start();
+  plane->set_sync_clocks(environment, clock);
+  plane->recent_fetch_.start();
   plane->purges_.metrics().register_in(environment.metrics,
                                        fmt::format("shard=\"{}\"", options.shard));
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);
   base::MetricsRegistry& metrics = environment.metrics;
   plane->coordinator_.metrics().register_in(metrics, labels);
+  plane->paxos_.metrics().register_in(metrics, labels);
   HintStore& hints = plane->hints_;
   metrics.add("tetrad_replication_hints_stored_total",
               "Mutations kept for replicas that missed them.", labels, hints.metrics().stored);
@@ -91,6 +129,15 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   metrics.add("tetrad_replication_repairs_failed_total",
               "Repairs that ended early, to be tried again: a member was down or the set changed.",
               labels, repairs.failed);
+  const RecentFetchMetrics& recent = plane->recent_fetch_.metrics();
+  metrics.add("tetrad_replication_recent_rows_fetched_total",
+              "Rows fetched from other replicas after a power cut.", labels, recent.rows);
+  metrics.add("tetrad_replication_recent_fetches_failed_total",
+              "Fetches after a power cut that ended early, to be tried again.", labels,
+              recent.failed);
+  metrics.add("tetrad_replication_recent_tablets_fetched_total",
+              "Physical partitions that hold again what a power cut may have taken.", labels,
+              recent.tablets);
   const ThroughputGate::Metrics& throughput = plane->throughput_.metrics();
   metrics.add("tetrad_replication_throughput_refused_total",
               "Requests refused for the throughput of their table or keyspace.", labels,

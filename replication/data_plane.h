@@ -9,9 +9,13 @@
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
 #include "replication/node.h"
+#include "replication/paxos/paxos_service.h"
 #include "replication/repair/comparison.h"
 #include "replication/repair/purge_runner.h"
 #include "replication/repair/repair_runner.h"
+#include "replication/replica/behind.h"
+#include "replication/replica/recent_fetch.h"
+#include "replication/replica/recent_source.h"
 #include "replication/replica/replica_service.h"
 #include "replication/throughput/throughput_gate.h"
 
@@ -25,17 +29,26 @@ struct DataPlaneOptions {
   PurgeOptions purge;
   ThroughputOptions throughput;
   HorizonSlack horizon;
+  RecentFetchOptions recent_fetch;
   uint32_t shard = 0, shard_count = 1;
+  /// Of this life of the node (membership/node_life.h), for ballots; 0: any.
+  uint64_t start_number = 0;
 };
 
 class DataPlane {
  public:
-  /// `rpc`, `meta`, `fences`, `cleanup` and `changes` are the shard's own, `clock` the node's; they
-  /// and everything in `environment` outlive it. Errors: those of HintStore::open().
+  /// `rpc`, `meta`, `fences`, `cleanup`, `changes`, `behind` and `paxos_keys` are the shard's own,
+  /// `clock` the node's; they and everything in `environment` outlive it. Errors: those of
+  /// HintStore::open().
   static Result<std::unique_ptr<DataPlane>> make(const NodeEnvironment& environment, RpcNode& rpc,
                                                  MetaService& meta, HybridClock& clock,
                                                  const Fences& fences, StoreCleanup& cleanup,
-                                                 ChangeLogs& changes, DataPlaneOptions options);
+                                                 ChangeLogs& changes, BehindStores& behind,
+                                                 PaxosKeys& paxos_keys, DataPlaneOptions options);
+
+  ~DataPlane();
+  DataPlane(const DataPlane&) = delete;
+  DataPlane& operator=(const DataPlane&) = delete;
 
   Coordinator& coordinator() { return coordinator_; }
   const CoordinatorImpl& coordinator_impl() const { return coordinator_; }
@@ -45,13 +58,20 @@ class DataPlane {
   Comparison& comparison() { return comparison_; }
   PurgeRunner& purges() { return purges_; }
   ThroughputGate& throughput() { return throughput_; }
+  BehindStores& behind() { return behind_; }
+  RecentFetch& recent_fetch() { return recent_fetch_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-            const Fences& fences, StoreCleanup& cleanup, ChangeLogs& changes,
-            const DataPlaneOptions& options);
+            const Fences& fences, StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
+            PaxosKeys& paxos_keys, const DataPlaneOptions& options);
 
+  void set_sync_clocks(const NodeEnvironment& environment, const HybridClock& clock);
+
+  BehindStores& behind_;
+  const std::vector<storage::Store*> stores_;
   ReplicaService replicas_;
+  PaxosService paxos_;
   HintStore hints_;
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;
@@ -59,6 +79,8 @@ class DataPlane {
   Comparison comparison_;
   PurgeRunner purges_;
   ThroughputGate throughput_;
+  RecentSource recent_source_;
+  RecentFetch recent_fetch_;
 };
 
 }  // namespace tetrad::replication

@@ -94,8 +94,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
           logger_.named("membership")),
       throughputs_(environment_.reactor, rpc_, meta_),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
-               environment_.stores, options_.load_period_us, options_.changes, options_.renew_store,
-               logger_),
+               environment_.stores, environment_.losses, options_.load_period_us, options_.changes,
+               options_.renew_store, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
@@ -221,7 +221,7 @@ void ReplicationNode::be_removed() {
   if (!std::exchange(removed_, true) && options_.removed) options_.removed();
 }
 
-/// From this node's shards, to be told on; or from another node.
+/// From this node's shards, to be forwarded to other nodes; or from another node.
 void ReplicationNode::on_load(const RpcContext& context, BytesView body) {
   const auto sizes = decode_load(body);
   if (!sizes) return;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "replication/membership/membership.h"
 #include "replication/meta/meta_front.h"
 #include "replication/meta/meta_service_impl.h"
+#include "replication/replica/behind.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
 #include "replication/tablets/shard_tablets.h"
@@ -47,6 +49,8 @@ struct NodeEnvironment {
   DiskGauge* disk = nullptr;
   /// For hints alone; null: they are kept in `log`.
   storage::LocalLog* hint_log = nullptr;
+  /// By store number, of all shards: what a power cut took before this life; shorter: nothing.
+  std::vector<std::optional<PowerLoss>> losses = {};
 };
 
 struct NodeOptions {
@@ -121,6 +125,8 @@ class ReplicationNode {
   const Fences& fences() const { return tablets_.fences(); }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
   ChangeLogs& changes() { return tablets_.changes(); }
+  BehindStores& behind() { return tablets_.behind(); }
+  PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }

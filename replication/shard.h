@@ -33,6 +33,8 @@ class ReplicationShard {
   const Fences& fences() const { return tablets_.fences(); }
   StoreCleanup& cleanup() { return tablets_.cleanup(); }
   ChangeLogs& changes() { return tablets_.changes(); }
+  BehindStores& behind() { return tablets_.behind(); }
+  PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
 
  private:
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happened to one request whose client asked for a trace: activities with their times. Who
-// works on the request holds a TracePtr, null for all the others, and adds to it in passing.
+// What happened to one request whose client asked for a trace: activities with their times. Code
+// that works on the request holds a TracePtr and adds to it; it is null for requests that are not
+// traced.
 #pragma once
 
 #include <memory>

@@ -30,10 +30,12 @@
 #include "server/runtime/loop_watch.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
+#include "server/runtime/running_mark.h"
 #include "server/runtime/thread_io_pool.h"
 #include "server/shard.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
+#include "storage/engine/log_recovery.h"
 #include "storage/engine/store_status.h"
 
 namespace tetrad::server {
@@ -138,6 +140,10 @@ class NodeImpl final : public Node {
  private:
   Result<void> begin_life();
   void end_life();
+  storage::LogRecovery log_recovery() const {
+    return last_end_ == replication::LastEnd::kCut ? storage::LogRecovery::kAfterPowerCut
+                                                   : storage::LogRecovery::kStrict;
+  }
   Result<uint32_t> choose_shards();
   Result<void> share_out(uint32_t shards);
   Result<void> open_stores();
@@ -146,6 +152,8 @@ class NodeImpl final : public Node {
   Result<void> open_admin();
   ShardServing serving_options();
   replication::NodeEnvironment environment_of(Shard& shard);
+  /// What a power cut took from the stores, by shard.
+  std::vector<std::optional<replication::PowerLoss>> losses() const;
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
   /// On the first shard's thread, as all that follows.
   void shard_is_ready();
@@ -305,6 +313,8 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.read_timeout_us = static_cast<int64_t>(options_.read_timeout_ms) * 1000;
   out.settings.range_timeout_us = static_cast<int64_t>(options_.range_timeout_ms) * 1000;
   out.settings.write_timeout_us = static_cast<int64_t>(options_.write_timeout_ms) * 1000;
+  out.settings.cas_contention_timeout_us =
+      static_cast<int64_t>(options_.cas_contention_timeout_ms) * 1000;
   out.settings.truncate_timeout_us = static_cast<int64_t>(options_.truncate_timeout_ms) * 1000;
   out.settings.mutation_bytes_max = options_.mutation_mb_max << 20;
   out.settings.batch_warn_bytes = static_cast<uint32_t>(options_.batch_warn_kb << 10);
@@ -360,7 +370,18 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           metrics_,
           cql::read_aggregate_fold,
           &disk_,
-          shard.number == 0 ? hint_log_.get() : shard.hint_log.get()};
+          shard.number == 0 ? hint_log_.get() : shard.hint_log.get(),
+          losses()};
+}
+
+std::vector<std::optional<replication::PowerLoss>> NodeImpl::losses() const {
+  std::vector<std::optional<replication::PowerLoss>> out;
+  if (last_end_ != replication::LastEnd::kCut) return out;
+  for (const auto& shard : shards_) {
+    replication::PowerLoss& loss = out.emplace_back().emplace();
+    if (const auto& last = shard->store->recovered().last_sync) loss.since_us = last->time_us;
+  }
+  return out;
 }
 
 Result<void> NodeImpl::open_stores() {
@@ -382,7 +403,8 @@ Result<void> NodeImpl::open_stores() {
   options.background_threads = static_cast<uint32_t>(
       options_.background_threads != 0 ? options_.background_threads
                                        : std::max<uint64_t>(2, usable_cores() / 2));
-  store_factory_ = storage::make_rocks_store_factory(options, logger_.named("store"));
+  store_factory_ =
+      storage::make_rocks_store_factory(options, logger_.named("store"), nullptr, log_recovery());
   for (const auto& shard : shards_) {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);
@@ -458,21 +480,29 @@ Result<void> NodeImpl::open_replication() {
         replication == nullptr ? node_->fences() : replication->fences();
     replication::ChangeLogs& changes =
         replication == nullptr ? node_->changes() : replication->changes();
+    replication::BehindStores& behind =
+        replication == nullptr ? node_->behind() : replication->behind();
+    replication::PaxosKeys& paxos_keys =
+        replication == nullptr ? node_->paxos_keys() : replication->paxos_keys();
     mailboxes_->deliver_to(shard->number, [&rpc](replication::ShardMessage message) {
       rpc.receive_forwarded(std::move(message));
     });
     replication::DataPlaneOptions data_options;
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
     data_options.throughput.wait_us = static_cast<int64_t>(options_.throughput_wait_ms) * 1000;
+    data_options.recent_fetch.write_us = std::max(
+        data_options.recent_fetch.write_us, static_cast<int64_t>(options_.write_timeout_ms) * 1000);
+    data_options.recent_fetch.acknowledges_synced = options_.commit_log_sync == "group";
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
+    data_options.start_number = life_.start_number;
     data_options.purge.partitions = partition_thresholds_of(options_);
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
       return it->gc_grace_s(table);
     };
-    TETRAD_TRY(shard->data,
-               replication::DataPlane::make(environment_of(*shard), rpc, meta, node_->clock(),
-                                            fences, cleanup, changes, std::move(data_options)));
+    TETRAD_TRY(shard->data, replication::DataPlane::make(
+                                environment_of(*shard), rpc, meta, node_->clock(), fences, cleanup,
+                                changes, behind, paxos_keys, std::move(data_options)));
     shard->prepare_serving(meta, serving, logger_, metrics_);
   }
   return {};
@@ -524,14 +554,20 @@ Result<void> NodeImpl::open() {
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
-  TETRAD_TRY(log_, storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0],
-                                                 pool_, 0, logger_.named("log")));
+  TETRAD_TRY(const auto machine, machine_start(options_.data_directory));
+  TETRAD_TRY(
+      log_, storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_, 0,
+                                          logger_.named("log"), nullptr,
+                                          log_recovery_of(options_.data_directory, machine)));
+  // On a full disk not: then a log that a power cut has torn may have to be looked at by hand.
+  if (auto marked = mark_running(options_.data_directory, machine); !marked)
+    logger_.warn("that a process runs is not noted error={}", marked.error().message);
+  TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
+  TETRAD_TRY_VOID(begin_life());
   // Apart, so that a storm of hints holds up nothing of the metadata group.
   TETRAD_TRY(hint_log_,
              storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
-                                           1, logger_.named("hints")));
-  TETRAD_TRY_VOID(replication::check_cluster_name(*log_, options_.cluster_name));
-  TETRAD_TRY_VOID(begin_life());
+                                           1, logger_.named("hints"), nullptr, log_recovery()));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {
@@ -877,6 +913,8 @@ Result<NodeEnd> NodeImpl::run() {
     logger_.error("log of hints did not close error={}", closed.error().message);
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
+  else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)
+    logger_.warn("that nothing is running is not noted error={}", unmarked.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);
   logger_.info("stopped after_ms={}", (reactor.now_us() - stop_began_us_) / 1000);
   if (is_out_) return end_out_of_cluster();

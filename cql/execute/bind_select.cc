@@ -17,6 +17,31 @@ Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expre
   return *limit;
 }
 
+bool SelectRun::reads_serially() const {
+  return context_.options.consistency == ConsistencyLevel::kSerial ||
+         context_.options.consistency == ConsistencyLevel::kLocalSerial;
+}
+
+/// As Cassandra: a scan is read at a quorum then, and of several partitions only pages.
+Result<void> SelectRun::check_serial_level(std::optional<int64_t> limit) {
+  if (!reads_serially() || nothing_) return {};
+  ConsistencyLevel& level = context_.options.consistency;
+  if (partitions_.is_range || statement_.table_->is_virtual) {
+    level = level == ConsistencyLevel::kSerial ? ConsistencyLevel::kQuorum
+                                               : ConsistencyLevel::kLocalQuorum;
+    return {};
+  }
+  const int32_t page_size = context_.options.page_size;
+  const bool fits_a_page = page_size <= 0 || (limit && *limit <= page_size);
+  if (partitions_.partitions.size() > 1 && fits_a_page && !statement_.is_aggregate_ &&
+      !statement_.is_grouped_) {
+    return fail(ErrorCode::kInvalid,
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a "
+                "time");
+  }
+  return {};
+}
+
 Result<void> SelectRun::bind() {
   const SelectStatement& s = statement_;
   TETRAD_TRY_VOID(replication::check_read_level(context_.options.consistency));
@@ -34,7 +59,7 @@ Result<void> SelectRun::bind() {
   const uint32_t product_max = context_.settings.in_cartesian_product_max;
   for (const SelectedKey& key : s.selected_keys_) TETRAD_TRY_VOID(key.check(evaluation_));
   if (s.group_error_) return std::unexpected(*s.group_error_);
-  // Of several values that are wrong Cassandra tells the first in this order.
+  // Of several wrong values Cassandra reports the first in this order.
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
   const bool is_scan = !s.where_.has_partitions();
   if (is_scan) {
@@ -75,6 +100,7 @@ Result<void> SelectRun::bind() {
       partition_limit_ = partition_limit_ < 0 ? rows_left_ : std::min(partition_limit_, rows_left_);
     }
   }
+  TETRAD_TRY_VOID(check_serial_level(limit));
   for (const AggregateCall& call : s.aggregates_) {
     aggregators_.push_back(call.function->make(functions_));
   }

@@ -119,7 +119,7 @@ class ChangeFeedRun final : private SelectRun {
   FeedPosition at_;
   bool ends_ = false;    // the page
   bool is_news_ = true;  // there was something to look at
-  /// Whoever asks for no pages is told the end: he has got what there is so far.
+  /// A request without pages gets an end: it has all that there is so far.
   bool is_paged_ = true, is_up_to_date_ = false;
   bool scanned_ = false;  // for this page
   uint32_t changes_max_ = kChangesAtOnce;

@@ -6,17 +6,16 @@
 // independent writes. A logged one would need the batch log, and is refused.
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
-#include "base/hash.h"
 #include "cql/execute/disk_guard.h"
+#include "cql/execute/execute_conditional.h"
+#include "cql/execute/join_mutations.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
 #include "cql/prepare/prepared_modify.h"
 #include "replication/consistency.h"
-#include "storage/row/reconcile.h"
 
 namespace tetrad::cql {
 
@@ -24,126 +23,33 @@ namespace {
 
 using storage::Mutation;
 
-/// As Cassandra: from so many partitions on an unlogged batch is warned of.
+/// As Cassandra: an unlogged batch over more partitions carries a warning.
 constexpr size_t kPartitionsWarned = 10;
-
-/// A record that has what both have.
-Result<Bytes> merged_record(BytesView a, BytesView b) {
-  TETRAD_TRY(const storage::RowRecord first, storage::decode_row_record(a));
-  TETRAD_TRY(const storage::RowRecord second, storage::decode_row_record(b));
-  Bytes merged;
-  storage::encode_row_record(storage::reconcile(first, second), merged);
-  return merged;
-}
-
-/// One record of what all have, earlier ones first. In pairs: one after another, a row that grows
-/// would be copied for each part.
-Result<Bytes> merged_records(std::span<Bytes> records) {
-  if (records.size() == 1) return std::move(records.front());
-  const size_t half = records.size() / 2;
-  TETRAD_TRY(const Bytes first, merged_records(records.first(half)));
-  TETRAD_TRY(const Bytes second, merged_records(records.subspan(half)));
-  return merged_record(first, second);
-}
-
-/// Joins the changes of one partition; rows and headers are merged by join_rows().
-void join(Mutation& into, Mutation&& from, std::vector<Bytes>& headers) {
-  if (!from.header.empty()) headers.push_back(std::move(from.header));
-  std::ranges::move(from.range_tombstones, std::back_inserter(into.range_tombstones));
-  std::ranges::move(from.rows, std::back_inserter(into.rows));
-}
-
-/// So that each row is in it once. `headers`: of the later parts.
-Result<void> join_rows(Mutation& mutation, std::vector<Bytes> headers) {
-  if (!headers.empty()) {
-    if (!mutation.header.empty()) headers.insert(headers.begin(), std::move(mutation.header));
-    TETRAD_TRY(mutation.header, merged_records(headers));
-  }
-  auto& rows = mutation.rows;
-  std::ranges::stable_sort(rows, {}, &storage::RowChange::clustering_key);
-  size_t kept = 0;
-  std::vector<Bytes> records;
-  for (size_t i = 0; i < rows.size();) {
-    size_t end = i + 1;
-    while (end < rows.size() && rows[end].clustering_key == rows[i].clustering_key) ++end;
-    if (kept != i) rows[kept] = std::move(rows[i]);
-    if (end != i + 1) {
-      records.clear();
-      records.push_back(std::move(rows[kept].record));
-      for (size_t other = i + 1; other < end; ++other)
-        records.push_back(std::move(rows[other].record));
-      TETRAD_TRY(rows[kept].record, merged_records(records));
-      rows[kept].complete = false;  // parts may differ in their timestamps
-    }
-    ++kept;
-    i = end;
-  }
-  rows.resize(kept);
-  return {};
-}
-
-struct PartitionId {
-  uint32_t incarnation;
-  BytesView key;
-  friend bool operator==(const PartitionId&, const PartitionId&) = default;
-};
-struct PartitionIdHash {
-  size_t operator()(const PartitionId& id) const {
-    return std::hash<std::string_view>()(id.key) ^ (size_t{id.incarnation} * 0x9E3779B97F4A7C15ULL);
-  }
-};
-
-/// One mutation for each partition, in the order of their first change.
-Result<std::vector<Mutation>> by_partition(std::vector<Mutation> mutations) {
-  std::vector<Mutation> joined;
-  joined.reserve(mutations.size());  // keys in `places` are views into its elements
-  std::unordered_map<PartitionId, size_t, PartitionIdHash> places;
-  std::vector<bool> touched;
-  std::vector<std::vector<Bytes>> headers;  // of parts that were joined
-  for (Mutation& mutation : mutations) {
-    const PartitionId id{mutation.incarnation.value, mutation.partition_key};
-    const auto found = places.find(id);
-    if (found == places.end()) {
-      joined.push_back(std::move(mutation));
-      touched.push_back(false);
-      headers.emplace_back();
-      places.emplace(PartitionId{joined.back().incarnation.value, joined.back().partition_key},
-                     joined.size() - 1);
-    } else {
-      join(joined[found->second], std::move(mutation), headers[found->second]);
-      touched[found->second] = true;
-    }
-  }
-  for (size_t i = 0; i < joined.size(); ++i) {
-    if (touched[i]) TETRAD_TRY_VOID(join_rows(joined[i], std::move(headers[i])));
-  }
-  return joined;
-}
-
-/// A statement of a batch with its values.
-struct Part {
-  const ModifyStatement* statement;
-  std::span<const BoundValue> values;
-};
 
 /// Estimated: a part that is neither large nor calls a function.
 constexpr uint64_t kPartNs = 1'000;
 constexpr size_t kJoinedOnLoopMax = 256;
 
-bool may_be_long_batch(const ExecuteContext& context, std::span<const Part> parts) {
+bool may_be_long_batch(const ExecuteContext& context, std::span<const StatementPart> parts) {
   if (context.off_loop == nullptr) return false;
   const ListContents none;
-  return parts.size() > kJoinedOnLoopMax || std::ranges::any_of(parts, [&](const Part& part) {
+  return parts.size() > kJoinedOnLoopMax ||
+         std::ranges::any_of(parts, [&](const StatementPart& part) {
            return part.statement->needs_read() ||
                   part.statement->is_long_to_make(context, part.values, &none);
          });
 }
 
 Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
-                                        std::vector<Part> parts,
+                                        std::vector<StatementPart> parts,
                                         std::optional<int64_t> batch_timestamp_us,
                                         int64_t timeout_us) {
   if (parts.empty()) co_return StatementResult();
+  if (std::ranges::any_of(
+          parts, [](const StatementPart& part) { return part.statement->has_conditions(); })) {
+    auto decided = co_await run_conditional(context, std::move(parts), nullptr, timeout_us);
+    co_return decided;
+  }
   TETRAD_CO_TRY_VOID(replication::check_write_level(context.options.consistency));
   const Guardrails& guardrails = context.settings.guardrails;
   TETRAD_CO_TRY_VOID(check_consistency(guardrails.write_consistency_levels,
@@ -163,7 +69,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   std::vector<Mutation> mutations;
   int64_t dated_s = std::numeric_limits<int64_t>::max();
   work.begin_turn();
-  for (const Part& part : parts) {
+  for (const StatementPart& part : parts) {
     if (work.turn_is_over()) {
       co_await next_turn(context.reactor);
       work.begin_turn();
@@ -202,7 +108,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
     TETRAD_CO_TRY_VOID(std::move(added));
   }
   Result<std::vector<Mutation>> joined;
-  const std::function<void()> join_all = [&] { joined = by_partition(std::move(mutations)); };
+  const std::function<void()> join_all = [&] { joined = join_by_partition(std::move(mutations)); };
   if (may_be_long && mutations.size() > kJoinedOnLoopMax) {
     co_await evaluate_off_loop(context, functions, join_all);
     if (context.reactor.now_us() > deadline.at_us) co_return std::unexpected(work.timed_out());
@@ -275,7 +181,7 @@ Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
   }
   TETRAD_CO_TRY(const int64_t timeout_us,
                 evaluate_timeout_us(timeout_, evaluation, context.settings.write_timeout_us));
-  std::vector<Part> parts;
+  std::vector<StatementPart> parts;
   for (const auto& statement : statements_) parts.push_back({statement.get(), values});
   auto result = co_await run_batch(context, type_, std::move(parts), timestamp_us, timeout_us);
   co_return result;
@@ -283,7 +189,8 @@ Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
 
 Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchType kind,
                                                      std::span<const BatchEntry> entries) {
-  std::vector<Part> parts;
+  std::vector<StatementPart> parts;
+  BatchCheck check;
   for (const BatchEntry& entry : entries) {
     const auto* statement = dynamic_cast<const ModifyStatement*>(entry.statement.get());
     if (statement == nullptr) {
@@ -291,16 +198,14 @@ Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, Ba
           ErrorCode::kInvalid,
           "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.");
     }
-    if (kind == BatchType::kCounter) {
-      co_return fail(ErrorCode::kInvalid,
-                     "Cannot include non-counter statement in a counter batch");
-    }
     if (statement->has_timeout()) {
       co_return fail(ErrorCode::kInvalid,
                      "Timeout must be set on BATCH, not on individual statements");
     }
+    check.add(*statement);
     parts.push_back({statement, entry.values});
   }
+  TETRAD_CO_TRY_VOID(check.check(kind, false));
   auto result = co_await run_batch(context, kind, std::move(parts), std::nullopt,
                                    context.settings.write_timeout_us);
   co_return result;

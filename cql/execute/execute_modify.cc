@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "cql/execute/cell_maker.h"
 #include "cql/execute/disk_guard.h"
+#include "cql/execute/execute_conditional.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
@@ -134,15 +135,12 @@ Result<void> ModifyStatement::check_keys(EvalContext& context, uint32_t product_
   return {};
 }
 
-Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment& moment,
-                                         int32_t ttl_s, ListCellIds& ids,
-                                         std::vector<storage::Mutation>& out) const {
-  storage::Mutation& mutation = out.emplace_back(make_mutation(*table_));
+Result<void> ModifyStatement::insert_partition_key(EvalContext& context, Bytes& key) const {
   const auto partition = table_->partition_key();
   if (partition.size() == 1) {
     TETRAD_TRY(const BytesView value, key_value(partition_values_[0], partition[0], context));
     if (value.size() > partitioner::kKeyComponentBytesMax) return key_too_long(value.size());
-    mutation.partition_key.assign(value);
+    key.assign(value);
   } else {
     std::array<BytesView, 8> few;
     std::vector<BytesView> many;
@@ -152,9 +150,86 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
     for (size_t i = 0; i < partition.size(); ++i) {
       TETRAD_TRY(components[i], key_value(partition_values_[i], partition[i], context));
     }
-    TETRAD_TRY_VOID(partitioner::append_partition_key(mutation.partition_key, components));
+    TETRAD_TRY_VOID(partitioner::append_partition_key(key, components));
   }
-  if (mutation.partition_key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
+  if (key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
+  return {};
+}
+
+Result<void> ModifyStatement::insert_clustering_key(EvalContext& context, Bytes& key,
+                                                    std::vector<BytesView>* originals) const {
+  const auto clustering = table_->clustering();
+  size_t key_bytes = 0;
+  for (size_t i = 0; i < clustering.size(); ++i) {
+    if (!clustering_values_[i]) {  // of a compact table: the key ends here
+      TETRAD_TRY_VOID(
+          append_ordered(key, *clustering[i].type, std::nullopt, clustering[i].descending));
+      continue;
+    }
+    TETRAD_TRY(const BytesView value, key_value(clustering_values_[i], clustering[i], context));
+    key_bytes += value.size();
+    TETRAD_TRY_VOID(append_ordered(key, *clustering[i].type, value, clustering[i].descending));
+    if (originals != nullptr) originals->push_back(value);
+  }
+  if (key_bytes > partitioner::kKeyComponentBytesMax) return key_too_long(key_bytes);
+  return {};
+}
+
+bool ModifyStatement::names_rows() const {
+  if (kind_ == Kind::kInsert) return writes_rows_;
+  return table_->clustering().empty() || where_.has_clustering();
+}
+
+bool ModifyStatement::has_clustering_in() const {
+  return std::ranges::any_of(table_->clustering(),
+                             [this](const ColumnSchema& column) { return where_.is_in(column); });
+}
+
+Result<void> ModifyStatement::check_partitions(EvalContext& context, uint32_t product_max) const {
+  TETRAD_TRY(const BoundPartitions partitions, where_.bind_partitions(context, product_max));
+  return partitions.check_keys();
+}
+
+Result<BoundTarget> ModifyStatement::bind_insert_target(EvalContext& context) const {
+  BoundTarget bound;
+  PartitionTarget& partition = bound.partitions.emplace_back();
+  TETRAD_TRY_VOID(insert_partition_key(context, partition.key));
+  partition.position = partitioner::position_of(partition.key);
+  if (!writes_rows_) return bound;
+  std::vector<BytesView> originals;
+  bound.clustering.exact = true;
+  TETRAD_TRY_VOID(insert_clustering_key(context, bound.clustering.rows.emplace_back(), &originals));
+  bound.clustering.row_values.emplace_back(originals.begin(), originals.end());
+  return bound;
+}
+
+Result<BoundTarget> ModifyStatement::bind_target(EvalContext& context, uint32_t product_max) const {
+  if (json_) {
+    TETRAD_TRY(const BoundValue text, json_->evaluate(context));
+    TETRAD_TRY(const std::vector<BoundValue> values,
+               decode_json(text, context.arena, context.functions.now_ms));
+    EvalContext inner{values, context.arena, context.functions, context.now_s, nullptr, {}};
+    return bind_insert_target(inner);
+  }
+  if (kind_ == Kind::kInsert) return bind_insert_target(context);
+  BoundTarget bound;
+  TETRAD_TRY(BoundPartitions partitions, where_.bind_partitions(context, product_max));
+  TETRAD_TRY_VOID(partitions.check_keys());
+  bound.partitions = std::move(partitions.partitions);
+  TETRAD_TRY(bound.clustering, where_.bind_clustering(context, product_max));
+  return bound;
+}
+
+Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment& moment,
+                                         int32_t ttl_s, ListCellIds& ids,
+                                         std::vector<storage::Mutation>& out,
+                                         const BoundTarget* target) const {
+  storage::Mutation& mutation = out.emplace_back(make_mutation(*table_));
+  if (target != nullptr) {
+    mutation.partition_key = target->partitions[0].key;
+  } else {
+    TETRAD_TRY_VOID(insert_partition_key(context, mutation.partition_key));
+  }
   mutation.position = partitioner::position_of(mutation.partition_key);
 
   CellMaker maker(context, moment, ttl_s, ids);
@@ -169,23 +244,18 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   }
   if (!writes_rows_) return {};
 
-  const auto clustering = table_->clustering();
   storage::RowChange& row = mutation.rows.emplace_back();
-  size_t key_bytes = 0;
   std::vector<BytesView> originals;
-  for (size_t i = 0; i < clustering.size(); ++i) {
-    if (!clustering_values_[i]) {  // of a compact table: the key ends here
-      TETRAD_TRY_VOID(append_ordered(row.clustering_key, *clustering[i].type, std::nullopt,
-                                     clustering[i].descending));
-      continue;
+  if (target != nullptr) {
+    row.clustering_key = target->clustering.rows[0];
+    if (lossy_clustering_) {
+      const auto& values = target->clustering.row_values[0];
+      originals.assign(values.begin(), values.end());
     }
-    TETRAD_TRY(const BytesView value, key_value(clustering_values_[i], clustering[i], context));
-    key_bytes += value.size();
-    TETRAD_TRY_VOID(
-        append_ordered(row.clustering_key, *clustering[i].type, value, clustering[i].descending));
-    if (lossy_clustering_) originals.push_back(value);
+  } else {
+    TETRAD_TRY_VOID(insert_clustering_key(context, row.clustering_key,
+                                          lossy_clustering_ ? &originals : nullptr));
   }
-  if (key_bytes > partitioner::kKeyComponentBytesMax) return key_too_long(key_bytes);
 
   record.cells.reserve(regular_operations_.size() + 1);
   if (table_->is_compact_storage) {
@@ -239,30 +309,38 @@ Result<void> ModifyStatement::add_empty_value(const WriteMoment& moment, int32_t
 Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMoment& moment,
                                             ListCellIds& ids, const ListContents* lists,
                                             uint32_t product_max,
-                                            std::vector<storage::Mutation>& out) const {
+                                            std::vector<storage::Mutation>& out,
+                                            const BoundTarget* target) const {
   if (kind_ == Kind::kInsert) {
     const auto insert_ttl_s = ttl(context);
     if (!insert_ttl_s) {
       TETRAD_TRY_VOID(check_keys(context, product_max));
       return std::unexpected(insert_ttl_s.error());
     }
-    if (!json_) return add_insert(context, moment, *insert_ttl_s, ids, out);
+    if (!json_) return add_insert(context, moment, *insert_ttl_s, ids, out, target);
     // The attributes may have markers of their own, the columns take theirs from the JSON text.
     TETRAD_TRY(const BoundValue text, json_->evaluate(context));
     TETRAD_TRY(const std::vector<BoundValue> values,
                decode_json(text, context.arena, context.functions.now_ms));
     EvalContext inner{values, context.arena, context.functions, context.now_s, nullptr, {}};
-    return add_insert(inner, moment, *insert_ttl_s, ids, out);
+    return add_insert(inner, moment, *insert_ttl_s, ids, out, target);
   }
-  TETRAD_TRY(BoundPartitions partitions, where_.bind_partitions(context, product_max));
-  TETRAD_TRY_VOID(partitions.check_keys());
-  TETRAD_TRY(const BoundClustering clustering, where_.bind_clustering(context, product_max));
+  BoundTarget own;
+  if (target == nullptr) {
+    TETRAD_TRY(own, bind_target(context, product_max));
+    target = &own;
+  }
+  const BoundClustering& clustering = target->clustering;
   TETRAD_TRY(const int32_t ttl_s, kind_ == Kind::kUpdate ? ttl(context) : Result<int32_t>(0));
   CellMaker maker(context, moment, ttl_s, ids);
-  for (PartitionTarget& target : partitions.partitions) {
+  for (size_t p = 0; p < target->partitions.size(); ++p) {
     storage::Mutation mutation = make_mutation(*table_);
-    mutation.position = target.position;
-    mutation.partition_key = std::move(target.key);
+    mutation.position = target->partitions[p].position;
+    if (target == &own) {
+      mutation.partition_key = std::move(own.partitions[p].key);
+    } else {
+      mutation.partition_key = target->partitions[p].key;
+    }
     const storage::Deletion deletion{moment.timestamp_us, moment.dated_s};
     CellMaker::Place place{mutation.partition_key, {}, lists};
 
@@ -379,38 +457,49 @@ Result<void> ModifyStatement::collect_lists(std::span<const storage::ReadResult>
                                             ReadWork& work) const {
   for (const storage::ReadResult& result : results) {
     for (const storage::PartitionData& partition : result.partitions) {
-      const auto collect = [&](BytesView record, BytesView clustering_key,
-                               const std::vector<Operation>& operations,
-                               bool is_static) -> Result<void> {
-        for (const Operation& operation : operations) {
-          if (!operation.needs_read()) continue;
-          ListContents::Entry entry{Bytes(partition.partition_key),
-                                    Bytes(clustering_key),
-                                    is_static,
-                                    operation.column->id,
-                                    {}};
-          storage::RowRecordReader reader;
-          TETRAD_TRY_VOID(reader.open(record));
-          Cell cell;
-          while (reader.next(cell)) {
-            if (cell.column_id == operation.column->id && cell.has_path && cell.live_at(now_s)) {
-              entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
-            }
-          }
-          TETRAD_TRY_VOID(reader.status());
-          lists.entries.push_back(std::move(entry));
-        }
-        return {};
-      };
       work.weight += storage::row_weight(partition.header.size());
-      if (!partition.header.empty()) {
-        TETRAD_TRY_VOID(collect(partition.header, {}, static_operations_, true));
-      }
+      TETRAD_TRY_VOID(collect_lists(partition, nullptr, now_s, lists));
       for (const storage::RowData& row : partition.rows) {
         work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
-        TETRAD_TRY_VOID(collect(row.record, row.clustering_key, regular_operations_, false));
+        TETRAD_TRY_VOID(collect_lists(partition, row.record, row.clustering_key,
+                                      regular_operations_, false, now_s, lists));
       }
     }
+  }
+  return {};
+}
+
+Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partition,
+                                            const storage::RowData* row, int64_t now_s,
+                                            ListContents& lists) const {
+  if (!partition.header.empty()) {
+    TETRAD_TRY_VOID(
+        collect_lists(partition, partition.header, {}, static_operations_, true, now_s, lists));
+  }
+  if (row == nullptr) return {};
+  return collect_lists(partition, row->record, row->clustering_key, regular_operations_, false,
+                       now_s, lists);
+}
+
+Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partition,
+                                            BytesView record, BytesView clustering_key,
+                                            const std::vector<Operation>& operations,
+                                            bool is_static, int64_t now_s,
+                                            ListContents& lists) const {
+  for (const Operation& operation : operations) {
+    if (!operation.needs_read()) continue;
+    ListContents::Entry entry{
+        Bytes(partition.partition_key), Bytes(clustering_key), is_static, operation.column->id, {}};
+    storage::RowRecordReader reader;
+    TETRAD_TRY_VOID(reader.open(record));
+    Cell cell;
+    while (reader.next(cell)) {
+      if (cell.column_id == operation.column->id && cell.has_path && cell.live_at(now_s)) {
+        entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
+      }
+    }
+    TETRAD_TRY_VOID(reader.status());
+    lists.entries.push_back(std::move(entry));
   }
   return {};
 }
@@ -477,6 +566,10 @@ bool ModifyStatement::is_long_to_make(const ExecuteContext& context,
 
 Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                                        std::span<const BoundValue> values) const {
+  if (has_conditions()) {
+    auto decided = co_await execute_conditional(context, *this, values);
+    co_return decided;
+  }
   base::Arena arena;
   const int64_t now_us = context.coordinator.next_timestamp_us();
   FunctionEnvironment functions = make_function_environment(context);

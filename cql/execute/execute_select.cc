@@ -255,7 +255,7 @@ void SelectRun::set_resume(ReadCommand& command) const {
 bool SelectRun::counts_in_place() const {
   return (statement_.counts_only_ || statement_.folds_) && store_counts() && !filters_active_ &&
          partition_limit_ < 0 && !statement_.table_->is_virtual &&
-         (partitions_.is_range || partitions_.partitions.size() == 1);
+         (partitions_.is_range || (partitions_.partitions.size() == 1 && !reads_serially()));
 }
 
 Task<Result<bool>> SelectRun::count_in_place() {
@@ -350,7 +350,8 @@ bool SelectRun::learn_from(const ReadResult& chunk) {
 
 Task<Result<void>> SelectRun::run_partitions() {
   const auto& all = partitions_.partitions;
-  if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual) {
+  if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual ||
+      reads_serially()) {
     ReadCommand command = partition_command(all[next_partition_]);
     set_resume(command);
     if (const auto end = read_here(command)) {
@@ -401,7 +402,7 @@ Task<Result<void>> SelectRun::run_partitions() {
 
 std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
   if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
-      !statement_.used_functions_.is_empty() || statement_.table_->is_virtual)
+      !statement_.used_functions_.is_empty() || statement_.table_->is_virtual || reads_serially())
     return std::nullopt;
   const SelectProgress before = *this;
   const size_t cells_before = result_.cells.size();

@@ -126,7 +126,7 @@ void OffLoop::worked(uint64_t ns) {
   });
 }
 
-/// Those that wait go on after what is ready by now: the loop comes round first.
+/// Waiting evaluations go on after all handlers that are ready now.
 void OffLoop::turn_ended() {
   worked_ns_ = 0;
   awaits_turn_end_ = false;

@@ -54,8 +54,8 @@ StatementHash paging_hash(BytesView statement, BytesView keyspace, const TableId
   return out;
 }
 
-/// Values given by name, put in the order of the markers. A marker without one has none, and their
-/// number tells.
+/// Values given by name, in the order of the markers. A marker without a value makes them fewer,
+/// which the caller refuses.
 Result<WireValues> order_values(const QueryParameters& parameters, const Statement& statement) {
   if (parameters.names.empty()) return parameters.values;
   WireValues ordered;
@@ -104,7 +104,7 @@ uint64_t held_bytes_of(const Request& request, size_t body_bytes) {
   return bytes;
 }
 
-/// What a client is told when an exception of a library ended his request.
+/// The client's error when an exception of a library ended its request.
 std::unexpected<Error> failed_inside(const std::exception& error) {
   const bool memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                       dynamic_cast<const std::length_error*>(&error) != nullptr;
@@ -464,8 +464,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   auto answer =
       co_await run(statement, request.parameters, envelope.version(), paged, client, notes, true);
   if (answer && statement->result_metadata() != nullptr) {
-    // Who skips the metadata reads rows by what he was told: the id he names (v5), or what PREPARE
-    // said (v3, v4).
+    // A client that skips the metadata reads rows by the metadata it has: of the id it names (v5),
+    // or of PREPARE's answer (v3, v4).
     const auto* rows = std::get_if<RowsResult>(&answer->result);
     if (rows != nullptr) {
       const MetadataId& now = rows->metadata->encoded.id();

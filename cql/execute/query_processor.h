@@ -167,7 +167,7 @@ class QueryProcessor {
   /// One that find_current() has not found: prepared once more from its text, or from that of
   /// another shard. Errors: kUnprepared. Good until the next suspension.
   Task<Result<Prepared*>> find_again(BytesView id);
-  /// Whether clients of this node have been told what columns the statement's rows have now.
+  /// Whether a PREPARE on this node has announced the columns that the statement's rows have now.
   bool is_announced(Prepared& prepared);
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
   void forget(Prepared& prepared);

@@ -25,7 +25,7 @@ struct RowPlace {
   uint64_t bytes = 0;
 };
 
-/// How far a run is; a chunk that could not be read to its end is taken back by it.
+/// The progress of a run; restoring it takes back a chunk that could not be read to its end.
 struct SelectProgress {
   bool done_ = false;
   int64_t rows_left_ = -1, page_left_ = -1;
@@ -62,6 +62,9 @@ class SelectRun : protected SelectProgress {
 
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
+  /// Partitions are read one by one then, linearizable with conditional statements.
+  bool reads_serially() const;
+  Result<void> check_serial_level(std::optional<int64_t> limit);
   /// From now on; tells how long.
   Result<int64_t> set_deadline();
 
@@ -212,8 +215,8 @@ class SelectRun : protected SelectProgress {
   /// Into `key`, whose memory is used again: there may be a group for each row.
   Result<void> make_group_key(const RowPlace& place, EvalContext& evaluation, GroupKey& key) const;
 
-  /// After a page that ended with a group: rows that came behind its last one since are of no group
-  /// of this page.
+  /// After a page that ended with a group: rows written behind its last row since belong to no
+  /// group of this page.
   Result<void> skip_last_group(const SelectPosition& from);
   /// Where the next page begins.
   storage::ReadPosition end_of_last_group();
@@ -255,7 +258,7 @@ class SelectRun : protected SelectProgress {
   ReadWork work_done() const;
   /// How many physical partitions the page has touched beyond the first.
   uint64_t further_partitions(uint64_t partitions) const;
-  /// Adds the page to the request's charge, and tells of ALLOW FILTERING.
+  /// Adds the page to the request's charge, and the warning of ALLOW FILTERING.
   void charge();
   struct SortedRow {
     Bytes key, cells;

@@ -28,7 +28,7 @@ class Aggregator {
   virtual void save(base::ByteWriter& out) const;
   /// In place of what was added.
   virtual Result<void> load(base::ByteReader& in);
-  /// Adds what came after this: the rows of a further range. Not of those that fold in order.
+  /// Adds the state of a later range of rows. Not for aggregates that fold in order.
   virtual Result<void> join(base::ByteReader& in);
 };
 

@@ -275,7 +275,11 @@ ast::Condition Parser::condition() {
   }
   if (accept(Keyword::kIn)) {
     result.op = RelationOperator::kIn;
-    in_values(result.in_marker, result.values);
+    if (is_bind_marker() || is(TokenKind::kLeftParenthesis)) {
+      in_values(result.in_marker, result.values);
+    } else {
+      fail_no_viable();
+    }
     return result;
   }
   if (!result.element && !result.field && accept(Keyword::kContains)) {

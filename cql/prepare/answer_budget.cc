@@ -24,8 +24,8 @@ void AnswerBudget::set_unsent(ClientAnswers& client, uint64_t now_bytes) {
   if (is_less) room_is_free();
 }
 
-/// Reads under way end by themselves: so a client who has taken all his answers counts against
-/// these only, not against what others leave unread. Up to where that is too much too.
+/// Reads under way end by themselves, so a client that has read all its answers is held back by
+/// them only, not by answers that others leave unread, up to a second bound.
 bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes) const {
   if (used_bytes() + bytes <= bytes_max_) return true;
   if (room.client_.unsent_bytes != 0) return false;

@@ -10,6 +10,7 @@
 #include "cql/prepare/constant.h"
 #include "cql/prepare/expression_parts.h"
 #include "cql/protocol/notation.h"
+#include "cql/types/composite_type.h"
 
 namespace tetrad::cql {
 
@@ -52,13 +53,13 @@ Result<const ColumnSchema*> ExpressionBuilder::column(const ast::Identifier& nam
 
 /// Cassandra reads a name as far as it looks like one, and takes none for bytes.
 Result<TypePtr> type_of_class(const ast::CqlType& type) {
-  TETRAD_TRY(TypePtr found, parse_class_name(ast::full_class_name(type)));
-  static constexpr std::array<std::string_view, 5> kOthers = {
-      "CompositeType", "DynamicCompositeType", "EmptyType", "LexicalUUIDType", "ShortType"};
-  const auto is_named = [&](std::string_view name) {
-    return found->cql_text().find(name) != std::string::npos;
-  };
-  if (found->kind() != TypeKind::kCustom || std::ranges::any_of(kOthers, is_named)) return found;
+  auto found = parse_class_name(ast::full_class_name(type));
+  if (!found && is_composite_class(type.class_name)) {
+    return fail(ErrorCode::kSyntax, "Error setting type {}: {}", type.class_name,
+                found.error().message);
+  }
+  if (!found || (*found)->kind() != TypeKind::kCustom || is_other_class((*found)->custom_class()))
+    return found;
   return fail(ErrorCode::kSyntax, "Error setting type {}: Unable to find abstract-type class '{}'",
               type.class_name, ast::full_class_name(type));
 }

@@ -182,11 +182,12 @@ class ExpressionBuilder {
                                                      const ScalarFunction& function);
   /// Of a type written before an expression. In a select list what it stands for is frozen.
   Result<TypePtr> hinted_type(const RawExpression& raw) const;
-  /// The type as far as the text tells: of columns, casts, calls; of constants their preferred one.
+  /// The type as far as the text determines it: of columns, casts and calls; the preferred one of
+  /// constants.
   TypePtr type_of(const RawExpression& raw);
   /// As type_of(), but constants have none: what a select list takes a literal's type from.
   TypePtr exact_type_of(const RawExpression& raw);
-  /// The operator that the types of the operands tell; null: they do not.
+  /// The operator that the operands' types determine; null: they do not.
   ScalarFunctionPtr operator_of(const RawExpression& arithmetic, bool tries_durations);
   /// As fits(); in a select list a value of the very type fits, frozen or not.
   Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);

@@ -25,8 +25,7 @@ std::set<std::string> data_centers_of(const replication::MetaState& meta) {
   return out;
 }
 
-/// Replica sets are managed; a factor that says something else is kept and shown, and the client is
-/// told once.
+/// Replica sets are managed; another factor is kept and shown, and the client gets one warning.
 void warn_about_factor(const std::map<std::string, std::string>& replication,
                        const PlanInput& input) {
   std::map<std::string, size_t> nodes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cql/functions/function_table.h"
 #include "cql/grammar/ast_print.h"
 #include "cql/prepare/prepared_modify.h"
 #include "cql/types/ordered_encoding.h"
@@ -14,11 +15,47 @@ namespace {
 
 using Operation = ColumnOperation;
 
-std::unexpected<Error> not_supported(std::string_view what) {
-  return fail(ErrorCode::kInvalid, "not supported yet: {}", what);
+}  // namespace
+
+void BatchCheck::add(const ModifyStatement& statement) {
+  if (first_ == nullptr) first_ = &statement;
+  const TableSchema& table = statement.table();
+  has_conditions_ = has_conditions_ || statement.has_conditions();
+  has_timestamps_ = has_timestamps_ || statement.has_timestamp();
+  has_several_tables_ = has_several_tables_ || table.incarnation != first_->table().incarnation;
+  (table.is_counter ? has_counters_ : has_others_) = true;
 }
 
-}  // namespace
+Result<void> BatchCheck::check(BatchType type, bool has_timestamp) const {
+  if (has_timestamp && has_conditions_) {
+    return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for conditional BATCH");
+  }
+  if (has_timestamp && type == BatchType::kCounter) {
+    return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for counter BATCH");
+  }
+  if (has_timestamp && has_timestamps_) {
+    return fail(ErrorCode::kInvalid,
+                "Timestamp must be set either on BATCH or individual statements");
+  }
+  if (has_timestamp && has_counters_) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot provide custom timestamp for a BATCH containing counters");
+  }
+  if (type == BatchType::kCounter && has_others_) {
+    return fail(ErrorCode::kInvalid, "Cannot include non-counter statement in a counter batch");
+  }
+  if (has_counters_ && has_others_) {
+    return fail(ErrorCode::kInvalid,
+                "Counter and non-counter mutations cannot exist in the same batch");
+  }
+  if (type == BatchType::kLogged && has_counters_) {
+    return fail(ErrorCode::kInvalid, "Cannot include a counter statement in a logged batch");
+  }
+  if (has_conditions_ && has_several_tables_) {
+    return fail(ErrorCode::kInvalid, "Batch with conditions cannot span multiple tables");
+  }
+  return {};
+}
 
 /// Fills a ModifyStatement or a BatchStatement.
 class ModifyPreparer {
@@ -46,7 +83,6 @@ class ModifyPreparer {
       }
       columns.push_back(column);
     }
-    if (source.if_not_exists) return not_supported("conditional statements (IF NOT EXISTS)");
     Made& made = made_;
     made->partition_values_.resize(table_->partition_key().size());
     made->clustering_values_.resize(table_->clustering().size());
@@ -66,6 +102,8 @@ class ModifyPreparer {
     }
     TETRAD_TRY_VOID(check_insert_keys());
     TETRAD_TRY_VOID(attributes(source.attributes));
+    if (source.if_not_exists) made_->conditions_.kind = Conditions::Kind::kNotExists;
+    TETRAD_TRY_VOID(check_conditional());
     finish_insert();
     return std::move(made_);
   }
@@ -76,7 +114,6 @@ class ModifyPreparer {
       return fail(ErrorCode::kInvalid,
                   "INSERT statements are not allowed on counter tables, use UPDATE instead");
     }
-    if (source.if_not_exists) return not_supported("conditional statements (IF NOT EXISTS)");
     TETRAD_TRY(made_->json_, builder_->term(source.value, {"[json]", text_type(), nullptr}));
     made_->json_default_unset_ = source.default_unset;
     if (const auto* json = source.value.get_if<ast::Literal>()) {  // read once, to refuse it early
@@ -85,6 +122,8 @@ class ModifyPreparer {
                  made_->decode_json(BoundValue::of(json->text), arena, 0));
     }
     TETRAD_TRY_VOID(attributes(source.attributes));
+    if (source.if_not_exists) made_->conditions_.kind = Conditions::Kind::kNotExists;
+    TETRAD_TRY_VOID(check_conditional());
     // Every column gets its value by its place.
     made_->partition_values_.resize(table_->partition_key().size());
     made_->clustering_values_.resize(table_->clustering().size());
@@ -112,6 +151,7 @@ class ModifyPreparer {
   Result<Made> update(const ast::Update& source) {
     TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kUpdate));
     TETRAD_TRY_VOID(check_repetition(source.assignments));
+    TETRAD_TRY_VOID(conditions(source.if_exists, source.conditions, source.attributes));
     for (const ast::Assignment& assignment : source.assignments) {
       TETRAD_TRY(const ColumnSchema* column, builder_->column(assignment.column));
       if (column->is_primary_key()) {
@@ -120,20 +160,19 @@ class ModifyPreparer {
       TETRAD_TRY(Operation operation, assign(assignment, *column));
       add(std::move(operation));
     }
-    if (table_->is_counter) return not_supported("counters");
-    if (source.if_exists || !source.conditions.empty()) {
-      return not_supported("conditional statements (IF)");
-    }
     made_->writes_rows_ = !made_->regular_operations_.empty();
-    TETRAD_TRY(made_->where_, Restrictions::build(source.where, *builder_, WhereOf::kUpdate, false,
-                                                  !made_->writes_rows_));
+    const bool only_static = !made_->writes_rows_ && !made_->conditions_.on_regular;
+    TETRAD_TRY(made_->where_,
+               Restrictions::build(source.where, *builder_, WhereOf::kUpdate, false, only_static));
     TETRAD_TRY_VOID(attributes(source.attributes));
+    TETRAD_TRY_VOID(check_conditional());
     finish();
     return std::move(made_);
   }
 
   Result<Made> remove(const ast::Delete& source) {
     TETRAD_TRY_VOID(open(source.table, ModifyStatement::Kind::kDelete));
+    TETRAD_TRY_VOID(conditions(source.if_exists, source.conditions, source.attributes));
     for (const ast::Deletion& deletion : source.deletions) {
       TETRAD_TRY(const ColumnSchema* column, builder_->column(deletion.column));
       if (column->is_primary_key()) {
@@ -144,14 +183,11 @@ class ModifyPreparer {
       TETRAD_TRY(Operation operation, take_away(deletion, *column));
       add(std::move(operation));
     }
-    if (table_->is_counter) return not_supported("counters");
-    if (source.if_exists || !source.conditions.empty()) {
-      return not_supported("conditional statements (IF)");
-    }
     made_->deletes_rows_ = source.deletions.empty();
     made_->writes_rows_ = made_->deletes_rows_ || !made_->regular_operations_.empty();
-    TETRAD_TRY(made_->where_, Restrictions::build(source.where, *builder_, WhereOf::kDelete, false,
-                                                  !made_->writes_rows_));
+    const bool only_static = !made_->writes_rows_ && !made_->conditions_.on_regular;
+    TETRAD_TRY(made_->where_,
+               Restrictions::build(source.where, *builder_, WhereOf::kDelete, false, only_static));
     if (!made_->regular_operations_.empty()) {
       const Restrictions& where = made_->where_;
       size_t covered = 0;
@@ -164,6 +200,8 @@ class ModifyPreparer {
       return fail(ErrorCode::kInvalid, "TTL attribute is not allowed for deletes");
     }
     TETRAD_TRY_VOID(attributes(source.attributes));
+    TETRAD_TRY_VOID(check_conditional());
+    TETRAD_TRY_VOID(check_conditional_delete());
     finish();
     return std::move(made_);
   }
@@ -174,43 +212,17 @@ class ModifyPreparer {
     if (source.attributes.ttl) {
       return fail(ErrorCode::kInvalid, "Global TTL on the BATCH statement is not supported.");
     }
-    bool has_counter = false, has_other = false;
+    BatchCheck check;
     for (const ast::Modification& modification : source.statements) {
-      auto statement = std::visit([&](const auto& m) { return any(m); }, modification);
-      if (!statement) {
-        // A counter statement is refused for the batch's sake first, as Cassandra does.
-        if (statement.error().message == "not supported yet: counters") {
-          has_counter = true;
-          if (source.type == ast::Batch::Type::kLogged) {
-            return fail(ErrorCode::kInvalid,
-                        "Cannot include a counter statement in a logged batch");
-          }
-          continue;
-        }
-        return std::unexpected(std::move(statement).error());
-      }
-      has_other = true;
-      if (source.attributes.timestamp && (*statement)->has_timestamp()) {
-        return fail(ErrorCode::kInvalid,
-                    "Timestamp must be set either on BATCH or individual statements");
-      }
-      if ((*statement)->has_timeout()) {
+      TETRAD_TRY(Made statement, std::visit([&](const auto& m) { return any(m); }, modification));
+      if (statement->has_timeout()) {
         return fail(ErrorCode::kInvalid,
                     "Timeout must be set on BATCH, not on individual statements");
       }
-      made->statements_.push_back(std::move(*statement));
+      check.add(*statement);
+      made->statements_.push_back(std::move(statement));
     }
-    if (has_counter && source.attributes.timestamp) {
-      return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for counter BATCH");
-    }
-    if (source.type == ast::Batch::Type::kCounter && has_other) {
-      return fail(ErrorCode::kInvalid, "Cannot include non-counter statement in a counter batch");
-    }
-    if (has_counter && has_other) {
-      return fail(ErrorCode::kInvalid,
-                  "Counter and non-counter mutations cannot exist in the same batch");
-    }
-    if (has_counter) return not_supported("counters");
+    TETRAD_TRY_VOID(check.check(made->type_, source.attributes.timestamp.has_value()));
     if (source.attributes.timestamp) {
       TETRAD_TRY(made->timestamp_,
                  batch_term(*made, *source.attributes.timestamp, "[timestamp]", bigint_type()));
@@ -231,6 +243,11 @@ class ModifyPreparer {
 
   /// Ends the preparation of a statement that stands alone.
   StatementPtr alone(Made made) {
+    if (made->has_conditions()) {
+      made->shape_ = std::make_shared<const ConditionalShape>(
+          table_, made->conditions_.on_existence() ? ConditionalShape::all_columns(*table_)
+                                                   : made->conditions_.shown());
+    }
     made->used_functions_ = builder_->take_used_functions();
     made->partition_key_indexes_ = markers_.partition_key_indexes(*made->table_);
     made->bind_variables_ = std::move(markers_).take();
@@ -295,6 +312,48 @@ class ModifyPreparer {
       TETRAD_TRY(made_->attributes_.timeout,
                  builder_->term(*source.timeout, {"[timeout]", duration_type(), nullptr}));
     }
+    return {};
+  }
+
+  /// Those of an UPDATE or DELETE, which are looked at before what it does.
+  Result<void> conditions(bool if_exists, const std::vector<ast::Condition>& source,
+                          const ast::Attributes& using_) {
+    if (if_exists) {
+      made_->conditions_.kind = Conditions::Kind::kExists;
+      return {};
+    }
+    TETRAD_TRY(made_->conditions_,
+               prepare_conditions(source, *builder_, using_.timestamp.has_value()));
+    return {};
+  }
+
+  Result<void> check_conditional() const {
+    if (!made_->has_conditions()) return {};
+    if (table_->is_counter) {
+      return fail(ErrorCode::kInvalid, "Conditional updates are not supported on counter tables");
+    }
+    if (made_->has_timestamp()) {
+      return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for conditional updates");
+    }
+    return {};
+  }
+
+  /// A conditional DELETE names one row, or none.
+  Result<void> check_conditional_delete() const {
+    const Restrictions& where = made_->where_;
+    const bool names_row = std::ranges::all_of(
+        table_->clustering(),
+        [&](const ColumnSchema& column) { return where.is_equal(column) || where.is_in(column); });
+    if (!made_->has_conditions() || names_row) return {};
+    const auto refused = [](std::string_view what) {
+      return fail(ErrorCode::kInvalid,
+                  "DELETE statements must restrict all PRIMARY KEY columns with equality relations "
+                  "in order to {}",
+                  what);
+    };
+    if (table_->has_hidden_clustering()) return {};  // its columns are static ones
+    if (made_->writes_rows_) return refused("delete non static columns");
+    if (made_->conditions_.on_regular) return refused("use IF condition on non static columns");
     return {};
   }
 
@@ -387,6 +446,15 @@ class ModifyPreparer {
     return {};
   }
 
+  /// As Cassandra, only conditional statements could add to what is there.
+  static std::unexpected<Error> no_sum(const std::string& text, const ColumnSchema& column) {
+    const TypeKind kind = column.type->kind();
+    if (is_number(*column.type) || kind == TypeKind::kText || kind == TypeKind::kAscii)
+      return fail(ErrorCode::kInvalid, "not supported yet: {} of a number or a text", text);
+    return fail(ErrorCode::kInvalid, "Invalid operation ({}) for non-numeric and non-text type {}",
+                text, column.name);
+  }
+
   Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
     using Kind = ast::Assignment::Kind;
     const TypePtr& type = column.type;
@@ -420,7 +488,10 @@ class ModifyPreparer {
           return operation;
         }
         if (is_add && type->is_tuple_like()) return invalid(text, "tuple");
-        if (!type->is_collection()) return invalid(text, "non counter");
+        if (!type->is_collection()) {
+          if (is_add && made_->has_conditions()) return no_sum(text, column);
+          return invalid(text, "non counter");
+        }
         if (!type->is_multi_cell()) return invalid(text, "frozen collection");
         const auto refused = [&](std::string_view what, std::string_view wanted) {
           return fail(ErrorCode::kInvalid, "Value for a map {} has to be a {}, but was: '{}'", what,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cql/prepare/conditions.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/prepare/restrictions.h"
 #include "storage/row/mutation.h"
@@ -104,6 +105,12 @@ struct ListContents {
                                    const ColumnSchema& column) const;
 };
 
+/// Where a statement writes.
+struct BoundTarget {
+  std::vector<PartitionTarget> partitions;
+  BoundClustering clustering;  // of an INSERT one exact row, or nothing said when it has none
+};
+
 class ModifyStatement final : public Statement {
  public:
   enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
@@ -113,10 +120,31 @@ class ModifyStatement final : public Statement {
                                         std::span<const BoundValue> values) const override;
 
   const TableSchema& table() const { return *table_; }
+  const TablePtr& shared_table() const { return table_; }
   Kind kind() const { return kind_; }
   bool has_timestamp() const { return attributes_.timestamp != nullptr; }
   bool has_timeout() const { return attributes_.timeout != nullptr; }
   bool needs_read() const { return needs_read_; }
+  const Conditions& conditions() const { return conditions_; }
+  bool has_conditions() const { return conditions_.any(); }
+  /// Of a conditional statement that stands alone.
+  const ConditionalShapePtr& shape() const { return shape_; }
+  const PreparedAttributes& attributes() const { return attributes_; }
+  bool writes_static() const { return !static_operations_.empty(); }
+  /// Whether it names rows, whatever it does to them.
+  bool names_rows() const;
+  /// It is of a partition's static columns alone.
+  bool is_static_only() const { return !names_rows() && !table_->clustering().empty(); }
+  /// IN in WHERE, but of one value.
+  bool has_partition_in() const { return where_.has_partition_key_in(); }
+  /// Errors: kInvalid, as bind_target() has them for a partition key.
+  Result<void> check_partitions(EvalContext& context, uint32_t product_max) const;
+  Result<void> check_row_keys(std::span<const Bytes> values) const;
+  bool has_clustering_in() const;
+  /// It deletes a range of rows, or a partition.
+  bool deletes_range(const BoundTarget& target) const {
+    return deletes_rows_ && !target.clustering.exact;
+  }
   /// Whether add_mutations() may take longer than a piece of work on the loop.
   bool is_long_to_make(const ExecuteContext& context, std::span<const BoundValue> values,
                        const ListContents* lists) const;
@@ -125,11 +153,20 @@ class ModifyStatement final : public Statement {
   /// The timestamp of USING, or `otherwise`. Errors: kInvalid.
   Result<int64_t> timestamp(EvalContext& context, int64_t otherwise) const;
 
+  /// Where it writes, for one that must know before add_mutations().
+  Result<BoundTarget> bind_target(EvalContext& context, uint32_t product_max) const;
+
   /// Appends what the statement changes, one mutation for each partition. `lists` holds what
-  /// read_lists() found, or is null if the statement needs none.
+  /// read_lists() found, or is null if the statement needs none. `target`: what bind_target() said,
+  /// or null.
   Result<void> add_mutations(EvalContext& context, const WriteMoment& moment, ListCellIds& ids,
                              const ListContents* lists, uint32_t product_max,
-                             std::vector<storage::Mutation>& out) const;
+                             std::vector<storage::Mutation>& out,
+                             const BoundTarget* target = nullptr) const;
+  /// The lists of a row (null: there is none) and of the partition's header that add_mutations()
+  /// needs.
+  Result<void> collect_lists(const storage::PartitionData& partition, const storage::RowData* row,
+                             int64_t now_s, ListContents& lists) const;
   /// Reads the lists that add_mutations() needs.
   Task<Result<ListContents>> read_lists(ExecuteContext& context, EvalContext& evaluation,
                                         base::Deadline deadline) const;
@@ -139,20 +176,29 @@ class ModifyStatement final : public Statement {
   struct RowWrite;
 
   Result<int32_t> ttl(EvalContext& context) const;
-  /// As Cassandra: what is wrong with the keys is told before what is wrong with USING.
+  /// As Cassandra: errors in the keys come before errors in USING.
   Result<void> check_keys(EvalContext& context, uint32_t product_max) const;
   /// The value of a compact table that has none to give. Errors: kInvalid where one is declared.
   Result<void> add_empty_value(const WriteMoment& moment, int32_t ttl_s,
                                std::vector<storage::Cell>& cells) const;
   Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
-                          ListCellIds& ids, std::vector<storage::Mutation>& out) const;
+                          ListCellIds& ids, std::vector<storage::Mutation>& out,
+                          const BoundTarget* target) const;
+  /// The keys of an INSERT. `originals` gets the clustering values as they are.
+  Result<void> insert_partition_key(EvalContext& context, Bytes& key) const;
+  Result<void> insert_clustering_key(EvalContext& context, Bytes& key,
+                                     std::vector<BytesView>* originals) const;
+  Result<BoundTarget> bind_insert_target(EvalContext& context) const;
   /// INSERT JSON: the values of the columns become bound values.
   Result<std::vector<BoundValue>> decode_json(const BoundValue& text, base::Arena& arena,
                                               int64_t now_ms) const;
   /// From what was read for them; counts in `work`.
   Result<void> collect_lists(std::span<const storage::ReadResult> results, int64_t now_s,
                              ListContents& lists, ReadWork& work) const;
-  Result<void> check_row_keys(std::span<const Bytes> values) const;
+  Result<void> collect_lists(const storage::PartitionData& partition, BytesView record,
+                             BytesView clustering_key,
+                             const std::vector<ColumnOperation>& operations, bool is_static,
+                             int64_t now_s, ListContents& lists) const;
 
   TablePtr table_;
   Kind kind_ = Kind::kInsert;
@@ -172,6 +218,21 @@ class ModifyStatement final : public Statement {
   // INSERT JSON.
   ExpressionPtr json_;
   bool json_default_unset_ = false;
+  Conditions conditions_;
+  ConditionalShapePtr shape_;
+};
+
+/// What is refused of a batch whatever its values are.
+class BatchCheck {
+ public:
+  void add(const ModifyStatement& statement);
+  /// `has_timestamp`: the batch itself. Errors: kInvalid.
+  Result<void> check(BatchType type, bool has_timestamp) const;
+
+ private:
+  const ModifyStatement* first_ = nullptr;
+  bool has_conditions_ = false, has_counters_ = false, has_others_ = false;
+  bool has_timestamps_ = false, has_several_tables_ = false;
 };
 
 class BatchStatement final : public Statement {

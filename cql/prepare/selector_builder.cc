@@ -127,7 +127,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
   return make_call(std::move(function), std::move(arguments));
 }
 
-/// What an aggregate of anything is given has to tell its type.
+/// The argument of an aggregate over any type must determine its type.
 Result<void> ExpressionBuilder::check_aggregated(const Raw& raw) {
   const std::string name = name_of(raw);
   const Raw& child = raw.children[0];

@@ -29,7 +29,7 @@ Result<void> apply_throughput(const ast::Properties& properties, ThroughputSetti
 
 /// The table's own if it has one, else the keyspace's.
 replication::Throughput throughput_of(const TableOptions& table, const KeyspaceSchema& keyspace);
-/// What replication is told when options of the table, or of its keyspace, have changed.
+/// The throughput for replication when options of the table, or of its keyspace, have changed.
 replication::SchemaChange::AlteredTable altered_table(const TableSchema& table,
                                                       const KeyspaceSchema& keyspace);
 

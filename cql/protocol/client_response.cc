@@ -70,7 +70,9 @@ std::optional<base::ErrorDetail> read_detail(WireReader& reader, int version, Er
     case ErrorCode::kWriteTimeout:
       read_outcome(reader, timeout);
       timeout.write_type = read_write_type(reader);
-      if (version >= 5 && timeout.write_type == base::WriteType::kCas) reader.u16("contentions");
+      if (version >= 5 && timeout.write_type == base::WriteType::kCas) {
+        timeout.contentions = reader.u16("contentions");
+      }
       return timeout;
     case ErrorCode::kCasWriteUnknown:
       read_outcome(reader, timeout);

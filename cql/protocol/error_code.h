@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of errors on the wire (native protocol v5, section 9), and what older versions are
-// told instead of what they do not know.
+// The numbers of errors on the wire (native protocol v5, section 9), and the codes that older
+// versions get instead of those they do not know.
 #pragma once
 
 #include <cstdint>

@@ -11,8 +11,9 @@
 namespace tetrad::cql {
 namespace {
 
-/// The detail of an error, or one of nothing if it has none of that kind: an ERROR without its
-/// extras could not be read, and another code might tell an unsure outcome as a certain one.
+/// The detail of an error, or one of nothing if it has none of that kind: a client could not read
+/// an ERROR without its extra fields, and another code might present an uncertain outcome as
+/// certain.
 template <class Detail>
 const Detail& detail_of(const Error& error, const Detail& nothing) {
   const auto* detail = error.detail ? std::get_if<Detail>(error.detail.get()) : nullptr;
@@ -25,6 +26,7 @@ struct Outcome {
   int32_t received = 0, required = 0;
   base::WriteType write_type = base::WriteType::kSimple;
   bool data_present = false;
+  uint16_t contentions = 0;
   std::span<const std::pair<std::string, uint16_t>> failures;
 };
 
@@ -38,7 +40,10 @@ Outcome outcome_of(const Error& error) {
     out.write_type = detail.write_type;
     out.data_present = detail.data_present;
   };
-  if (const auto* timeout = std::get_if<base::TimeoutDetail>(error.detail.get())) copy(*timeout);
+  if (const auto* timeout = std::get_if<base::TimeoutDetail>(error.detail.get())) {
+    copy(*timeout);
+    out.contentions = timeout->contentions;
+  }
   if (const auto* failure = std::get_if<base::FailureDetail>(error.detail.get())) {
     copy(*failure);
     out.failures = failure->failures;
@@ -67,7 +72,7 @@ void append_write_timeout(Bytes& out, int version, const Outcome& outcome) {
   append_outcome(out, outcome);
   append_string(out, name_of(outcome.write_type));
   const bool with_contentions = version >= 5 && outcome.write_type == base::WriteType::kCas;
-  if (with_contentions) append_int(out, uint16_t{0});
+  if (with_contentions) append_int(out, outcome.contentions);
 }
 
 void append_unavailable(Bytes& out, const base::UnavailableDetail& detail) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a schema statement changed, as its answer and the SCHEMA_CHANGE event tell it.
+// What a schema statement changed, for its answer and the SCHEMA_CHANGE event.
 #pragma once
 
 #include <cstdint>

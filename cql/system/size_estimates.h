@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many logical partitions the tablets hold and how large they are: what Spark and others cut
 // their scans by. Ring positions are hashes, so the first partitions of a tablet are a fair sample:
-// so many of them on such a part of the ring make so many on the whole tablet.
+// their number, divided by the part of the tablet's range that they cover, estimates the whole.
 #pragma once
 
 #include <optional>

@@ -34,8 +34,8 @@ class VirtualTables {
                                            const SchemaSnapshot& schema) = 0;
 };
 
-/// The computed keyspaces that clients are told of as virtual (system_virtual_schema); the others
-/// pass for Cassandra's own system keyspaces.
+/// The computed keyspaces that system_virtual_schema lists as virtual; the others look like
+/// Cassandra's own system keyspaces.
 inline bool is_listed_as_virtual(std::string_view keyspace) {
   return keyspace == "system_virtual_schema" || keyspace == "system_tetrad";
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/uuid.h"
+#include "cql/types/composite_type.h"
 #include "cql/types/inet.h"
 #include "cql/types/keyword.h"
 #include "cql/types/number.h"
@@ -232,6 +233,7 @@ Assignability test_literal(LiteralKind kind, std::string_view text, const DataTy
 Result<Bytes> literal_to_bytes(LiteralKind kind, std::string_view text, const DataType& type,
                                std::optional<int64_t> now_ms) {
   if (kind == LiteralKind::kHex && text.size() >= 2) text.remove_prefix(2);
+  if (kind == LiteralKind::kHex && type.kind() == TypeKind::kCustom) return hex_bytes(text);
   if (kind == LiteralKind::kHex && type.kind() == TypeKind::kTuple) {
     // Its bytes as they are stored. Cassandra does not look at them, and fails when it reads them.
     TETRAD_TRY(Bytes value, from_string(*blob_type(), text, now_ms));
@@ -311,12 +313,17 @@ Result<Bytes> from_string(const DataType& type, std::string_view text,
     case TypeKind::kTuple:
     case TypeKind::kUdt:
       return tuple_bytes(type, text, now_ms);
+    case TypeKind::kCustom:
+      if (is_composite_class(type.custom_class())) {
+        TETRAD_TRY(const CompositeClass composite, parse_composite_class(type.custom_class()));
+        return composite_from_string(composite, text);
+      }
+      return hex_bytes(text);
     case TypeKind::kBlob:
     case TypeKind::kList:
     case TypeKind::kSet:
     case TypeKind::kMap:
     case TypeKind::kVector:
-    case TypeKind::kCustom:
       return hex_bytes(text);
   }
   std::unreachable();

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "cql/types/composite_type.h"
 #include "cql/types/data_type.h"
 #include "cql/types/strict_utf8.h"
 #include "cql/types/type_size.h"
@@ -464,17 +465,29 @@ class ClassNameParser {
       TETRAD_TRY(std::vector<TypePtr> parts, parameters(depth));
       return composite_of(name, std::move(parts));
     }
-    // Not one of ours: its name and everything between its parentheses, as written.
+    // Not one of ours: its name in full and everything between its parentheses, as written.
+    int deepest = 0;
     if (at_ < text_.size() && text_[at_] == '(') {
       int open = 0;
       do {
         if (text_[at_] == '(') ++open;
         if (text_[at_] == ')') --open;
+        deepest = std::max(deepest, open);
         ++at_;
       } while (open > 0 && at_ < text_.size());
       if (open > 0) return bad("expecting ')'");
     }
-    return make_custom(std::string(text_.substr(start, at_ - start)));
+    const std::string_view written = text_.substr(start, at_ - start);
+    if (is_composite_class(written)) {
+      if (deepest + depth > kClassDepthMax)
+        return fail(ErrorCode::kInvalid, "types may nest {} deep at most", kTypeDepthMax);
+      TETRAD_TRY(CompositeClass parsed, parse_composite_class(written));
+      return make_custom(std::move(parsed.name));
+    }
+    std::string class_name(written);
+    if (name.find('.') == std::string_view::npos && name.size() == full.size())
+      class_name.insert(0, kPackage);
+    return make_custom(std::move(class_name));
   }
 
   Result<TypePtr> composite_of(std::string_view name, std::vector<TypePtr> parts) {

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "cql/types/compare.h"
+#include "cql/types/composite_type.h"
 #include "cql/types/strict_utf8.h"
 
 namespace tetrad::cql {
@@ -473,8 +474,12 @@ Result<void> validate(const DataType& type, BytesView bytes) {
       return fail(kBad, "String didn't validate.");
     case TypeKind::kBlob:
     case TypeKind::kVarint:
-    case TypeKind::kCustom:
       return {};
+    case TypeKind::kCustom: {
+      if (!is_composite_class(type.custom_class())) return {};
+      TETRAD_TRY(const CompositeClass composite, parse_composite_class(type.custom_class()));
+      return validate_composite(composite, bytes);
+    }
     case TypeKind::kInt:
       if (size == 4 || size == 0) return {};
       return fail(kBad, "Expected 4 or 0 byte int ({})", size);

@@ -119,12 +119,14 @@ struct ChangeLogs::Log {
 };
 
 ChangeLogs::ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-                       std::vector<storage::Store*> stores, ChangeLogOptions options, Logger logger)
+                       std::vector<storage::Store*> stores, const BehindStores& behind,
+                       ChangeLogOptions options, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       clock_(clock),
       stores_(std::move(stores)),
+      behind_(behind),
       options_(options),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kChanges,
@@ -216,6 +218,7 @@ Task<void> ChangeLogs::open(LogPtr log) {
   }
   if (log->is_gone) co_return;
   log->last = std::max(log->last, log->reach == 0 ? 0 : log->reach - 1);
+  log->last = std::max(log->last, behind_.sequence_floor(log->store_number));
   if (TETRAD_MUTANT(change_sequence_restarts)) log->last = 0;
   TETRAD_ASSERT(!log->is_open);
   log->written = log->last;
@@ -239,8 +242,8 @@ Task<Result<void>> ChangeLogs::look_for_marker(LogPtr log) {
     co_return Result<void>();
   }
   if (log->is_as_old_as_table) co_return Result<void>();
-  // What the store took of the table so far is not in the log.
-  // Without it, and with entries, it is written anew: of then, which is later.
+  // Marks that what the store took before is not in the log. If the marker is missing although
+  // there are entries, it is written again with the present time, which is later.
   write_marker(*log, next_sequence(*log, 1), [](Result<void>) {});
   co_return Result<void>();
 }
@@ -361,6 +364,8 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
 void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback done) {
   if (store >= stores_.size() || stores_[store] == nullptr)
     return done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
+  // What is lost may have entries; where they are nobody knows.
+  if (behind_.is_behind(store)) return done(std::unexpected(BehindStores::refusal()));
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(request.table);
   if (table == nullptr || table->change_log != request.log) {

@@ -2,7 +2,7 @@
 // The change logs of a shard's stores. A table with a change log has one in every store: under an
 // incarnation of its own, one entry for each row that the store was given, in the order of arrival.
 // Entries are rows like others, written in the same turn of the loop, and so in the same write, as
-// the rows they tell of. Whoever applies data (ReplicaService, TabletStream) notes it here first.
+// the rows they name. Whoever applies data (ReplicaService, TabletStream) notes it here first.
 //
 //   entry  position {sequence >> 30, 0}, partition key "": of about 18 minutes each, so that what
 //   is
@@ -10,9 +10,8 @@
 //   marker position {2^63 - 1, 0}: cell 1 is the u64 sequence from which on the log is complete
 //
 // A sequence is the time of arrival in microseconds, or one more than the one before: it rises
-// strictly, also over restarts and when the clock is set back. (Unless power is cut in the sync
-// mode "periodic", so that what readers had got already is lost, and the clock then stands before
-// it.)
+// strictly, also over restarts, when the clock is set back, and after a power cut that took entries
+// which readers had got already.
 #pragma once
 
 #include <deque>
@@ -28,6 +27,7 @@
 #include "replication/changes/change_messages.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
+#include "replication/replica/behind.h"
 #include "replication/rpc/rpc.h"
 #include "storage/engine/store.h"
 
@@ -79,7 +79,8 @@ class ChangeLogs {
 
   /// `stores` by number; null: another shard's. Answers Verb::kChanges. Everything outlives it.
   ChangeLogs(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
-             std::vector<storage::Store*> stores, ChangeLogOptions options, Logger logger);
+             std::vector<storage::Store*> stores, const BehindStores& behind,
+             ChangeLogOptions options, Logger logger);
   ~ChangeLogs();
   ChangeLogs(const ChangeLogs&) = delete;
   ChangeLogs& operator=(const ChangeLogs&) = delete;
@@ -93,8 +94,8 @@ class ChangeLogs {
   /// may_take() has said so. Errors: the store's; then the mutation must not be applied.
   Result<void> note(const TableInfo& table, uint32_t store, const storage::Mutation& mutation,
                     storage::WriteGuard guard = {});
-  /// A page of a store's log. Errors: kBehind (ask again), kStaleEpoch, kStaleSchema, kNotFound,
-  /// and the store's.
+  /// A page of a store's log. Errors: kBehind (ask again), kReplicaBehind, kStaleEpoch,
+  /// kStaleSchema, kNotFound, and the store's.
   void answer(uint32_t store, ChangesRequest request, AnswerCallback done);
 
   /// Runs when a log has been opened.
@@ -126,6 +127,7 @@ class ChangeLogs {
   MetaService& meta_;
   HybridClock& clock_;
   const std::vector<storage::Store*> stores_;
+  const BehindStores& behind_;
   const ChangeLogOptions options_;
   const Logger logger_;
   Metrics metrics_;

@@ -20,12 +20,12 @@ namespace tetrad::replication {
 namespace {
 
 constexpr uint64_t kPageBytesMax = 1 << 20;  // about, of one log and of all together
-/// Once enough have answered the others have so long: places that move together make few
-/// repetitions.
+/// How long the others may still take once enough have answered: when all places advance together,
+/// fewer rows are delivered twice.
 constexpr int64_t kOthersUs = 50'000;
 constexpr int64_t kTryAgainUs = 5'000;
 
-/// Members of which so many must answer.
+/// A set of members and how many of them must answer.
 struct Quorum {
   std::vector<StoreAddress> set;
   size_t need = 0;

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "replication/coordinator/changes.h"
+#include "replication/coordinator/conditional.h"
 #include "replication/trace.h"
 #include "storage/row/mutation.h"
 #include "storage/row/read_command.h"
@@ -60,9 +61,19 @@ class Coordinator {
   virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                                    WriteOptions options) = 0;
 
+  /// Decides a conditional statement. True: its conditions held, and what it wrote is on the commit
+  /// level's number of replicas, never fewer than W. False: they did not hold. Errors: those of
+  /// decide(); before anything can have been written kUnavailable (serial level), kWriteTimeout
+  /// with write type CAS, kWriteFailure, kOverloaded, kStaleSchema; when it may or may not be
+  /// written, now or later, kCasWriteUnknown; when it is decided and not yet on the commit level,
+  /// kWriteTimeout with write type SIMPLE.
+  virtual Task<Result<bool>> write_if(ConditionalStatement& statement,
+                                      ConditionalOptions options) = 0;
+
   /// Reads one logical partition, or the part of a ring range (over as many tablets as it takes to
   /// fill the limits). The answer has live rows only. `command.live_only` is set by the coordinator
-  /// as the level needs it. Errors: kUnavailable, kReadTimeout, kReadFailure, kStaleSchema.
+  /// as the level needs it. At SERIAL and LOCAL_SERIAL, of one partition, it is linearizable with
+  /// conditional statements. Errors: kUnavailable, kReadTimeout, kReadFailure, kStaleSchema.
   virtual Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                                  ReadOptions options) = 0;
 

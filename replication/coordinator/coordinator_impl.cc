@@ -11,6 +11,7 @@ namespace tetrad::replication {
 namespace {
 
 constexpr int64_t kClockLookUs = 5'000;
+constexpr int64_t kBehindUs = 1'000'000;
 
 }  // namespace
 
@@ -40,22 +41,41 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
   counter("read_repairs", "Mutations that read repair wrote.", read_repairs);
   counter("restamped", "Writes stamped anew because a replica had seen a later timestamp.",
           restamped);
+  registry.add("tetrad_replication_conditional_wait_seconds",
+               "How long conditional statements and SERIAL reads waited for others of their "
+               "partition on this shard.",
+               labels, conditional_wait);
+  counter("conditional_contentions",
+          "Ballots of conditional statements and SERIAL reads that lost against later ones.",
+          conditional_contentions);
+  counter("conditional_retries", "Conditional statements and SERIAL reads begun anew.",
+          conditional_retries);
+  counter("conditional_completed", "Conditional statements of others that were found half done.",
+          conditional_completed);
+  counter("conditional_unknown",
+          "Conditional statements of which it was not known in time whether they were applied.",
+          conditional_unknown);
   counter("redated", "Writes dated anew because a replica found their deletions too old.", redated);
   counter("speculative_retries", "Reads that asked one replica more because an answer was late.",
           speculative_retries);
 }
 
-CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
-                                 ReplicaService& replicas, HintStore& hints, HybridClock& clock,
+CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
+                                 MetaService& meta, ReplicaService& replicas, PaxosService& paxos,
+                                 BallotSource ballots, HintStore& hints, HybridClock& clock,
                                  CoordinatorOptions options, Logger logger)
     : reactor_(reactor),
+      random_(random),
       rpc_(rpc),
       meta_(meta),
       replicas_(replicas),
+      paxos_(paxos),
+      ballots_(ballots),
       hints_(hints),
       clock_(clock),
       options_(options),
-      logger_(std::move(logger)) {}
+      logger_(std::move(logger)),
+      line_(reactor) {}
 
 CoordinatorImpl::~CoordinatorImpl() = default;
 
@@ -90,6 +110,19 @@ std::string CoordinatorImpl::asking_text(std::string_view message,
                      message, place_text(replica));
 }
 
+void CoordinatorImpl::note_behind(const StoreAddress& replica) {
+  behind_until_us_[replica] = reactor_.now_us() + kBehindUs;
+}
+
+void CoordinatorImpl::ask_last_who_is_behind(std::vector<StoreAddress>& candidates) {
+  if (behind_until_us_.empty()) return;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  std::erase_if(behind_until_us_, [now_us](const auto& one) { return one.second < now_us; });
+  std::stable_partition(candidates.begin(), candidates.end(), [this](const StoreAddress& replica) {
+    return !behind_until_us_.contains(replica);
+  });
+}
+
 std::vector<StoreAddress> CoordinatorImpl::live_members(
     const std::vector<StoreAddress>& set) const {
   std::vector<StoreAddress> out;
@@ -106,7 +139,7 @@ std::vector<StoreAddress> CoordinatorImpl::live_members(
   if (meta_.store_troubles().empty()) return out;
   std::erase_if(out,
                 [this](const StoreAddress& replica) { return !meta_.is_replica_live(replica); });
-  // What is damaged may not read: whoever else has it is asked first.
+  // A damaged store may fail to read: sound ones are asked first.
   std::ranges::stable_partition(out, [this](const StoreAddress& replica) {
     return meta_.state_of(replica) != storage::StoreState::kDamaged;
   });

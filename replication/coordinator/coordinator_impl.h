@@ -3,15 +3,20 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/random.h"
 #include "base/task_group.h"
+#include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/coordinator/write_tally.h"
 #include "replication/hints/hint_store.h"
 #include "replication/meta/meta_service.h"
+#include "replication/paxos/ballot_source.h"
+#include "replication/paxos/paxos_service.h"
 #include "replication/repair/purge_horizon.h"
 #include "replication/replica/replica_service.h"
 #include "replication/rpc/rpc.h"
@@ -23,7 +28,7 @@ struct DigestReply;
 struct ChangePlaces;
 
 struct CoordinatorOptions {
-  /// After so long without all answers a read asks one more replica.
+  /// How long a read waits for all answers before it asks one more replica.
   int64_t speculative_retry_us = 30'000;
   uint64_t mutation_bytes_max = 16u << 20;
   HorizonSlack horizon;
@@ -34,17 +39,23 @@ struct CoordinatorMetrics {
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
   std::array<base::Counter, kLevels> unavailable, write_timeouts, read_timeouts, failures;
   base::Counter digest_mismatches, read_repairs, speculative_retries, restamped, redated;
+  /// Of conditional statements and SERIAL reads.
+  base::LatencyHistogram conditional_wait;
+  base::Counter conditional_contentions, conditional_retries, conditional_completed,
+      conditional_unknown;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
 class CoordinatorImpl final : public Coordinator {
  public:
   /// All references outlive it.
-  CoordinatorImpl(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, ReplicaService& replicas,
+  CoordinatorImpl(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
+                  ReplicaService& replicas, PaxosService& paxos, BallotSource ballots,
                   HintStore& hints, HybridClock& clock, CoordinatorOptions options, Logger logger);
   ~CoordinatorImpl() override;
 
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
+  Task<Result<bool>> write_if(ConditionalStatement& statement, ConditionalOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          ReadOptions options) override;
   std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
@@ -67,6 +78,7 @@ class CoordinatorImpl final : public Coordinator {
   struct SoleMutateCall;
   struct PartReadCall;
   struct SoleReadCall;
+  struct PaxosRun;
 
   struct Again;
 
@@ -112,6 +124,8 @@ class CoordinatorImpl final : public Coordinator {
 
   Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,
                                                    ReadOptions options);
+  /// At a serial level.
+  Task<Result<storage::ReadResult>> read_serial(storage::ReadCommand command, ReadOptions options);
   Task<Result<storage::ReadResult>> read_range(storage::ReadCommand command, ReadOptions options);
   /// `command` lies inside one tablet. kStaleEpoch: it does no more, a range was split.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
@@ -122,6 +136,8 @@ class CoordinatorImpl final : public Coordinator {
   struct TabletSeen {
     SetEpoch epoch;
     int64_t repaired_us = 0;
+    /// What is written back must be on disk before it counts (rule 20).
+    bool is_relied_on = false;
   };
   Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                      std::vector<StoreAddress> replicas,
@@ -148,7 +164,7 @@ class CoordinatorImpl final : public Coordinator {
   void on_data(Gathering& gathering, const StoreAddress& replica, storage::ReadResult result);
   void on_failed(const std::shared_ptr<Gathering>& gathering, const StoreAddress& replica,
                  bool digest, const Error& error);
-  /// What a client is told of a failed read of the only replica.
+  /// The client's error for a failed read of the only replica.
   Error own_read_error(const Error& error, ConsistencyLevel level) const;
   /// Measures a finished request and counts its error.
   void record_read(ConsistencyLevel level, base::MonotonicUs started_us, const Error* error);
@@ -157,6 +173,9 @@ class CoordinatorImpl final : public Coordinator {
   /// How traces name a replica, and say that it is asked.
   std::string place_text(const StoreAddress& replica) const;
   std::string asking_text(std::string_view message, const StoreAddress& replica) const;
+  /// A replica that is behind is asked last for a while.
+  void note_behind(const StoreAddress& replica);
+  void ask_last_who_is_behind(std::vector<StoreAddress>& candidates);
   /// Live members, that of this shard first, then that of this node; the others in the tablet's
   /// order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;
@@ -165,9 +184,12 @@ class CoordinatorImpl final : public Coordinator {
                               std::move_only_function<void(Result<storage::ReadResult>)> done);
 
   base::Reactor& reactor_;
+  base::Random& random_;
   RpcNode& rpc_;
   MetaService& meta_;
   ReplicaService& replicas_;
+  PaxosService& paxos_;
+  BallotSource ballots_;
   HintStore& hints_;
   HybridClock& clock_;
   /// A store of this node that another shard has.
@@ -179,6 +201,8 @@ class CoordinatorImpl final : public Coordinator {
   Logger logger_;
   CoordinatorMetrics metrics_;
   int64_t last_timestamp_us_ = 0;
+  std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
+  ConditionalLine line_;
   std::shared_ptr<char> alive_ =
       std::make_shared<char>();  // callbacks that outlive this object do nothing
   base::TaskGroup tasks_;        // last: goes first

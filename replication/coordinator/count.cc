@@ -47,6 +47,16 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   const base::MonotonicUs started_us = reactor_.now_us();
+  if (is_serial(options.level)) {
+    // What was half done before is done then, and a quorum sees it.
+    storage::ReadCommand first = command;
+    first.count_only = false;
+    first.fold = nullptr;
+    first.row_limit = 1;
+    Result<storage::ReadResult> seen = co_await read(std::move(first), options);
+    if (!seen) co_return std::unexpected(std::move(seen.error()));
+    options.level = ConsistencyLevel::kQuorum;
+  }
   command.row_limit = kPageRows;
   command.per_partition_limit = storage::ReadCommand::kNoLimit;
   command.bytes_limit = kPageBytes;

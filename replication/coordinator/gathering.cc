@@ -132,17 +132,20 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
   now.overloaded |= error.code == ErrorCode::kOverloaded;
   now.stale_schema |= error.code == ErrorCode::kStaleSchema;
   now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
+  if (error.code == ErrorCode::kReplicaBehind) {
+    now.behind = true;
+    note_behind(replica);
+  }
   if (error.code == ErrorCode::kCorruption) now.corruption = error;
   on_reply(now);
   // Another replica takes over what this one was asked for.
-  const bool refused = now.stale_schema || now.stale_epoch;
   if (now.complete()) return;
-  if (!refused && now.next < now.candidates.size() && reactor_.now_us() < now.deadline.at_us) {
+  if (!now.refused() && now.next < now.candidates.size() &&
+      reactor_.now_us() < now.deadline.at_us) {
     ask(gathering, digest);
     return;
   }
-  const bool no_data = now.data.empty() && now.data_asked == now.data_failed;
-  if (refused || now.too_few() || no_data) now.finish(false);
+  now.finish_if_hopeless();
 }
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
@@ -171,6 +174,7 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
     ask(gathering, digests && i != 0);
   }
+  gathering->finish_if_hopeless();
   if (!gathering->complete() && gathering->next < gathering->candidates.size()) {
     const std::weak_ptr<Gathering> weak = gathering;
     gathering->speculation =
@@ -202,6 +206,11 @@ Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel l
   }
   if (gathering.overloaded)
     return Error(ErrorCode::kOverloaded, "Replicas take no more reads at the moment; try again");
+  if (gathering.behind) {
+    base::UnavailableDetail detail{level, required, received};
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("Cannot achieve consistency level {}", base::name_of(level)), detail);
+  }
   base::FailureDetail detail{
       level, received, required, {}, base::WriteType::kSimple, !gathering.data.empty()};
   if (gathering.corruption)

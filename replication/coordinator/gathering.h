@@ -36,6 +36,7 @@ struct CoordinatorImpl::Gathering {
   std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
+  bool behind = false;
   std::optional<Error> corruption;
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;
@@ -75,6 +76,15 @@ struct CoordinatorImpl::Gathering {
       });
       return static_cast<size_t>(left) < quorum.need;
     });
+  }
+  /// The replicas have another map: asking more of them is of no use.
+  bool refused() const { return stale_schema || stale_epoch; }
+  /// All that is asked for is asked for, and it cannot be enough. Looked at after each failure, and
+  /// once all are asked: a store of this shard may fail while it is asked.
+  void finish_if_hopeless() {
+    if (complete()) return;
+    const bool no_data = data.empty() && data_asked == data_failed;
+    if (refused() || too_few() || no_data) finish(false);
   }
   void finish(bool success) {
     if (speculation != 0) reactor->cancel(std::exchange(speculation, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A write whose bucket has seen a timestamp that no coordinator gave: a client's, of the future. It
-// may hide what was written, or another write with a timestamp of a coordinator's may; the marks do
-// not tell. So what R replicas hold of its rows is looked at.
+// may hide the new write, or a write with a coordinator's timestamp may; the mark alone does not
+// show which. So the rows are read from R replicas.
 #include <algorithm>
 #include <span>
 

@@ -110,12 +110,14 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
         repairs->finish_one();
       };
       if (replicas_.is_local(replica)) {
-        replicas_.apply(replica.store, epoch, mutation, ReplicaService::Merged{seen.repaired_us},
+        replicas_.apply(replica.store, epoch, mutation,
+                        ReplicaService::Merged{seen.repaired_us, seen.is_relied_on},
                         options.deadline,
                         [finished](Result<void> result) { finished(result.has_value()); });
       } else {
         rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
-                  encode_mutate(format, epoch, mutation, {}, seen.repaired_us), options.deadline,
+                  encode_mutate(format, epoch, mutation, {}, seen.repaired_us, seen.is_relied_on),
+                  options.deadline,
                   [finished](Result<Bytes> answer) { finished(answer.has_value()); });
       }
     }
@@ -211,10 +213,15 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
           candidates.push_back(replica);
       }
     }
+    ask_last_who_is_behind(candidates);
     command.live_only = alone;
     command.horizon_s = purge_horizon_s(tablet, options_.horizon);
     const SetEpoch epoch = tablet.epoch;
-    const TabletSeen seen{epoch, tablet.repaired_us};
+    // Where R members are needed to find a write, one that has it since long counts as one that has
+    // it no more once it lost what is young: what others have from now on must last.
+    const bool is_relied_on = options.level != ConsistencyLevel::kAll && required > 1 &&
+                              (both || read_quorum(static_cast<int>(set.size())) > 1);
+    const TabletSeen seen{epoch, tablet.repaired_us, is_relied_on};
     const auto gathering =
         gather(command, epoch, std::move(candidates), static_cast<size_t>(required),
                !alone && !command.count_only, options, both ? &tablet : nullptr);
@@ -290,6 +297,11 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
     return Error(ErrorCode::kReadTimeout, "Operation timed out while replicas moved.",
                  base::TimeoutDetail{level, 0, 1});
   }
+  if (error.code == ErrorCode::kReplicaBehind) {
+    return Error(ErrorCode::kUnavailable,
+                 fmt::format("Cannot achieve consistency level {}", base::name_of(level)),
+                 base::UnavailableDetail{level, 1, 0});
+  }
   if (error.code == ErrorCode::kTimedOut) {
     return Error(ErrorCode::kReadTimeout, "Operation timed out - received only 0 responses.",
                  base::TimeoutDetail{level, 0, 1});
@@ -304,7 +316,7 @@ Error CoordinatorImpl::own_read_error(const Error& error, ConsistencyLevel level
 std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::ReadCommand& command,
                                                                    const ReadOptions& options,
                                                                    storage::RowSink& sink) {
-  if (!check_clock()) return std::nullopt;
+  if (!check_clock() || is_serial(options.level)) return std::nullopt;
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(command.incarnation);
   if (table == nullptr) return std::nullopt;
@@ -339,7 +351,14 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
   Result<storage::ReadResult> result = storage::ReadResult();
-  if (is_range) {
+  if (is_serial(options.level)) {
+    if (is_range) {
+      co_return fail(ErrorCode::kInvalid,
+                     "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a "
+                     "time");
+    }
+    result = co_await read_serial(std::move(command), options);
+  } else if (is_range) {
     result = co_await read_range(std::move(command), options);
   } else {
     result = co_await read_partition(std::move(command), options);

@@ -132,7 +132,7 @@ constexpr const char* kClockWords =
     "The clocks of replicas and of this node are further apart than they may be; try again";
 constexpr const char* kOverloadedWords = "Replicas take no more writes at the moment; try again";
 
-/// What a client is told of a failed write to the only replica, unless it is to be tried again.
+/// The client's error for a failed write to the only replica, unless it is tried again.
 Error own_write_error(Error error, const WriteOptions& options) {
   if (error.code == ErrorCode::kOverloaded) error.message = kOverloadedWords;
   if (error.code != ErrorCode::kTimedOut) return error;
@@ -335,15 +335,21 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
     if (operation->server_timestamp_us)
       mark_us =
           replicas_.mark_not_below(replica.store, part.mutation, *operation->server_timestamp_us);
-    replicas_.apply(replica.store, part.epoch, part.mutation, std::nullopt, deadline,
-                    [this, alive, operation, index, replica, mark_us](Result<void> result) {
-                      if (alive.expired()) return;
-                      if (result) {
-                        on_written(*operation, index, replica, mark_us);
-                      } else {
-                        on_written(*operation, index, replica, std::unexpected(result.error()));
-                      }
-                    });
+    replicas_.apply(
+        replica.store, part.epoch, part.mutation, std::nullopt, deadline,
+        [this, alive, operation, index, replica, mark_us](Result<void> result) {
+          if (alive.expired()) return;
+          if (result) {
+            const auto stamp_us = operation->server_timestamp_us;
+            const auto& mutation = operation->parts[index].mutation;
+            on_written(*operation, index, replica,
+                       stamp_us ? replicas_.mark_after_cut(replica.store, mutation.incarnation,
+                                                           mutation.position, *stamp_us, mark_us)
+                                : mark_us);
+          } else {
+            on_written(*operation, index, replica, std::unexpected(result.error()));
+          }
+        });
     return;
   }
   if (is_other_shards(replica)) {

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kSampleAgeUs = 10'000'000;
 constexpr int64_t kSampleErrorMaxUs = 1'000'000;
 constexpr int64_t kStepUs = 500'000;
-/// A suspect node that hears too few goes on after so long.
+/// How long a suspect node waits to hear from enough others.
 constexpr int64_t kSuspectMaxUs = 1'000'000;
 constexpr int kGoodInTurn = 3;
 constexpr int64_t kTimeMaxUs = std::numeric_limits<int64_t>::max() / 16;
@@ -111,7 +111,7 @@ void ClockWatch::heard(HostId host, const Told& told) {
   const int64_t round_trip_us = reactor_.now_us() - told.asked_us - told.held_us;
   const int64_t error_us = round_trip_us / 2;
   if (round_trip_us < 0 || error_us > kSampleErrorMaxUs) return;
-  // What a broken peer tells must not overflow.
+  // Values from a broken peer must not overflow.
   if (std::abs(told.wall_us / 4) > kTimeMaxUs || std::abs(told.own_us / 4) > kTimeMaxUs) return;
   const bool has_own = told.own_us != 0;
   const int64_t wall_us = TETRAD_MUTANT(h_votes) && has_own ? told.own_us : told.wall_us;
@@ -176,7 +176,7 @@ bool ClockWatch::tick(size_t nodes, std::optional<HostId> leader) {
   const bool has_all = heard.size() + 1 >= nodes;
   const bool waits = clock_.standing() == ClockStanding::kSuspect && !has_all &&
                      reactor_.now_us() - suspect_since_us_ < kSuspectMaxUs;
-  // Whoever has just jumped has no say as the leader before it has heard of others.
+  // A leader whose clock has just jumped is no reference before it has heard others.
   view.leader = leader;
   view.leads = leader && *leader == self_ && !waits;
   const ClockVerdict verdict = judge_clock(view);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Is this node's clock right? Wall clocks are compared with those of the other nodes, as heartbeats
 // measure them; the majority is right. Where there is none (two nodes, two against two), the wall
-// clock of the metadata group's leader counts. The hybrid clock has no voice: it runs ahead after
-// one that was wrong.
+// clock of the metadata group's leader counts. The hybrid clock is not compared: it stays ahead
+// after following a wrong one.
 //
 // What is measured of a peer is set against what this machine counts (Reactor::boot_time_us()), so
-// a step of the own wall clock spoils nothing.
+// a step of this node's wall clock does not spoil a measurement.
 //
 // The own time goes forward at once, but not before that is on the disk: otherwise a node that ends
 // then would begin its next life before what it has stamped.
@@ -46,7 +46,7 @@ struct ClockView {
 
 struct ClockVerdict {
   bool is_good = false;
-  /// The wall clock that counts, ahead of this node's by so much; unset: nobody knows.
+  /// How far the reference wall clock is ahead of this node's; unset: unknown.
   std::optional<int64_t> reference_off_us;
 };
 
@@ -72,7 +72,7 @@ class ClockWatch {
   }
   /// The node has joined others: nothing it has found out alone counts.
   void joined();
-  /// A peer has told its clocks, `held_us` after it took the message that this node sent at
+  /// A peer reported its clocks, `held_us` after it received the message that this node sent at
   /// `asked_us`.
   struct Told {
     int64_t wall_us = 0, own_us = 0;
@@ -85,7 +85,7 @@ class ClockWatch {
   bool tick(size_t nodes, std::optional<HostId> leader);
   /// What the next life must not begin before, to be kept now; unset: what was kept stands.
   std::optional<int64_t> keep_us();
-  /// What heartbeats tell of the node's own time; 0: nobody should heed it.
+  /// This node's own time for its heartbeats; 0: others must ignore it.
   int64_t told_own_us() const { return is_first_ ? 0 : clock_.own_us(reactor_); }
 
  private:

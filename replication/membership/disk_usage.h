@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The use of the disk under a node's data, with the states, percentages and texts of
-// Cassandra 5.0's guardrail. Heartbeats tell the state to the other nodes; coordinators refuse
-// writes of clients to replicas that are full, and warn of those that are stuffed. There is no
-// hysteresis. A disk on which hardly anything is left, whatever the percentages, takes no inserts,
-// streams or fills any more, but deletions, DROP and TRUNCATE, which make room.
+// The use of the disk under a node's data, with the states, percentages and texts of Cassandra
+// 5.0's guardrail. Heartbeats carry the state to the other nodes; coordinators refuse writes of
+// clients to replicas that are full, and warn of those that are stuffed. There is no hysteresis. A
+// disk on which hardly anything is left, whatever the percentages, takes no inserts, streams or
+// fills any more, but deletions, DROP and TRUNCATE, which make room.
 #pragma once
 
 #include <functional>
@@ -70,7 +70,7 @@ struct DiskUsageOptions {
   int64_t period_us = 5'000'000;
 };
 
-/// Measures again and again, and tells changes. On shard 0.
+/// Measures periodically and reports changes. On shard 0.
 class DiskUsageMonitor {
  public:
   using Listener = std::function<void(DiskUsage now)>;

@@ -220,8 +220,8 @@ Task<Result<void>> Formation::become_member(bool has_group) {
   co_return Result<void>();
 }
 
-/// Before anybody is told: who founds is decided by the least host id, and a node that ends while
-/// it joins comes back as the same one.
+/// Stored before any message: the least host id decides who founds, and a node that ends while it
+/// joins must come back with the same id.
 Task<Result<void>> Formation::store_host() {
   if (!identity_.stored) {
     std::vector<storage::LocalLog::Operation> batch;
@@ -536,8 +536,8 @@ bool Formation::known_as_is() const {
   return known != nullptr && same_but_for_ring(*known, options_.self);
 }
 
-/// A node that came back elsewhere, or as another version, tells the cluster. One that hears of no
-/// leader for long asks whether it has been removed.
+/// A node that came back at another address or with another version reports that to the cluster.
+/// One that has heard no leader for long asks whether it was removed.
 Task<void> Formation::keep_known() {
   while (true) {
     // What was applied before may come only now.

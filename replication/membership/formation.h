@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a node comes to its cluster: it founds one, asks seeds to be taken in, or goes on with what
-// its local log holds. What it has is one cluster's: no answer of another, and none that is older
-// than what it knows itself, ends it or makes it another's.
+// its local log holds. Its data belongs to one cluster: an answer of another cluster, or one older
+// than what the node knows, neither ends it nor changes its cluster.
 //
 //   "node/h"  16 B host id, made at the first start
 //   "node/c"  16 B cluster id, once the node has one
@@ -42,7 +42,7 @@ struct NodeIdentity {
 Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log);
 /// What a node has is one cluster's, whose name does not change. Errors: kConfig, kIo.
 Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured);
-/// Whether the operator has told this node to leave for good.
+/// Whether the operator has ordered this node to leave for good.
 Result<bool> is_decommissioned(storage::LocalLog& log);
 /// Until it is on disk. Errors: kIo.
 Task<Result<void>> note_decommission(storage::LocalLog& log, bool leaves);
@@ -97,7 +97,7 @@ class Formation {
   void be_removed(const std::string& by);
   /// Within two seconds, then every ten.
   void log_waiting(const std::string& what_for);
-  /// A seed that is of no use now is left alone for a while; says why once a minute.
+  /// Skips a seed that cannot help now for a while; logs the reason once a minute.
   void leave_alone(const Endpoint& seed, const std::string& why);
   Bytes join_request() const;
   Bytes join_answer() const;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hybrid clock of a node (design, rule 28): its own time, but never behind what other nodes'
-// messages have told. Clients' timestamps never move it. And whether that time may be trusted: a
-// node whose clock is off coordinates nothing. One per node; any thread, but what says so.
+// The hybrid clock of a node (design, rule 28): its own time, but never behind the times in other
+// nodes' messages. Clients' timestamps never move it. Also whether that time may be trusted: a node
+// whose clock is off coordinates nothing. One per node; for any thread, except where a method says
+// otherwise.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +68,7 @@ class HybridClock {
     standing_.store(standing, std::memory_order_relaxed);
   }
   int64_t off_us() const { return off_us_.load(std::memory_order_relaxed); }
-  /// What a client is told while the clock is not good.
+  /// The client's error while the clock is not good.
   base::Error refusal() const;
 
  private:

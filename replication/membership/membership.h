@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is heard of. Every node sends every other a heartbeat at a fixed interval, and at once when
-// somebody waits for what it tells.
+// Which nodes are heard. Every node sends every other a heartbeat at a fixed interval, and at once
+// when somebody waits for its content.
 //
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
@@ -37,7 +37,7 @@ struct MembershipOptions {
   uint64_t start_number = 0;
 };
 
-/// An entry of the metadata log that a node has applied; index 0: none told.
+/// An entry of the metadata log that a node has applied; index 0: none reported.
 struct AppliedEntry {
   uint64_t index = 0, term = 0;
 };
@@ -88,11 +88,11 @@ class Membership {
   HybridClock& clock() { return clock_; }
 
   bool is_live(HostId host) const;
-  /// What the host last told; 0 if never since it started.
+  /// The host's last report; 0 if none since it started.
   MetaIndex applied_of(HostId host) const;
   /// Live ones without self, ascending.
   std::vector<HostId> live_hosts() const;
-  /// With self. A node that is silent keeps what it last told.
+  /// With self. A silent node keeps its last report.
   const FillingDisks& filling_disks() const { return filling_disks_; }
   /// With self; as filling_disks().
   const StoreTroubles& store_troubles() const { return store_troubles_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores that do not serve, as their nodes tell in heartbeats.
+// Stores with trouble, as heartbeats report them.
 //
 //   hung, failed   absent, as if its node were: not written to, not read from, replaced in the end
 //   full           takes no writes; reads, and may be a source. Not replaced

@@ -76,7 +76,7 @@ struct SetSetting {
   std::optional<std::string> value;
 };
 
-/// Every store of every node has been told to clean these up.
+/// Every store of every node has retired these.
 struct ForgetRetired {
   std::vector<TableIncarnation> incarnations;
 };

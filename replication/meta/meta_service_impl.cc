@@ -621,7 +621,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   const auto noted = to_fence_.extract(id);
   if (!proposed) co_return std::unexpected<Error>(proposed.error());
   HostSets sets;
-  // An image that has the change in it does not tell what was before.
+  // An image that includes the change does not show the state before it.
   if (takes_away) sets = noted.mapped() ? *noted.mapped() : every_node(*state_);
   if (TETRAD_MUTANT(truncate_old_map)) sets = sets_before;
   const MetaIndex index = *proposed;

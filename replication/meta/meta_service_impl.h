@@ -45,8 +45,8 @@ class MetaServiceImpl final : public MetaService {
   bool is_leader() const { return driver_ && driver_->core().ready_to_lead(); }
   /// Raft index up to which everything is applied here.
   MetaIndex applied_index() const;
-  /// Every front of another shard has this state (MetaHub tells). The node says of itself, and lets
-  /// schema changes end, when all of its shards have applied something.
+  /// Called by MetaHub when every other shard's front has this state. The node reports an index as
+  /// applied, and completes schema changes, when all of its shards have it.
   void set_fronts_applied(MetaIndex index);
   /// `done` when a restart would not fall behind what is applied now.
   void sync_applied(std::function<void()> done);
@@ -122,8 +122,8 @@ class MetaServiceImpl final : public MetaService {
   struct Synced {
     std::set<HostId> hosts, asked;
   };
-  /// Whether W hosts of each set refuse what came before `index`, a power cut notwithstanding; asks
-  /// those that have applied it.
+  /// Whether W hosts of each set refuse requests from before `index`, even after a power cut; asks
+  /// those that have applied it to sync.
   bool fenced(const HostSets& sets, MetaIndex index, const std::shared_ptr<Synced>& synced);
 
   base::Reactor& reactor_;

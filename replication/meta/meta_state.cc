@@ -130,7 +130,7 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
     TETRAD_TRY(const uint8_t failed, in.read_u8());
     TETRAD_TRY(const uint8_t code, in.read_u8());
     outcome.failed = failed != 0;
-    // A code that a later program wrote is told as a plain error.
+    // A code of a later program becomes a plain error.
     outcome.code = code > static_cast<uint8_t>(base::kErrorCodeLast) ? ErrorCode::kServerError
                                                                      : static_cast<ErrorCode>(code);
     TETRAD_TRY(outcome.message, read_string(in));

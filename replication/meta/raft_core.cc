@@ -472,10 +472,10 @@ void RaftCore::on_fetch_request(const RaftMessage& message, const RaftFetchReque
                                     log_.copy(body.after + 1, last, options_.message_bytes_max)});
 }
 
-/// What is committed no leader takes back, so it may come from anyone. Where an entry of this log
-/// is another one, that was never committed, nor was what follows it; and it is of an earlier term:
-/// whoever led later held the committed one. So this log only gains by it, and what a candidate has
-/// said of it stays true.
+/// Committed entries never change, so they may come from any server. Where this log has another
+/// entry at that index, it was never committed, nor was anything behind it, and its term is
+/// earlier: each later leader held the committed one. So the log only becomes more up to date, and
+/// votes that were given by it stay right.
 void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
   if (role_ == RaftRole::kLeader || body.after > commit_ || body.entries.empty() ||
       body.entries.back().index <= commit_) {

@@ -256,7 +256,7 @@ void RaftCore::on_heartbeat_reply(const RaftMessage& message, const RaftHeartbea
   RaftProgress& progress = *known;
   progress.probe_sent = false;
   if (progress.match < log_.last_index()) {
-    // Something sent may be lost: an append that follows it will be rejected and tell.
+    // A message may be lost: then the follower rejects the next append, which shows it.
     if (progress.state == RaftProgress::State::kReplicate &&
         !progress.may_send(options_.in_flight_max)) {
       progress.in_flight.pop_front();

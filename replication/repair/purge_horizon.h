@@ -35,4 +35,13 @@ inline int64_t purge_horizon_s(const partitioner::Tablet& tablet, const HorizonS
          1'000'000;
 }
 
+/// Values of conditional statements with an older timestamp are not accepted or committed any more
+/// and count as never proposed, for what hides them may be purged: those of which anybody was told
+/// are in the rows of all members.
+inline int64_t paxos_floor_us(const partitioner::Tablet& tablet, const HorizonSlack& slack) {
+  const int64_t horizon_s = purge_horizon_s(tablet, slack);
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+  return horizon_s == kNone ? kNone : horizon_s * 1'000'000;
+}
+
 }  // namespace tetrad::replication

@@ -19,7 +19,8 @@ constexpr int64_t kSecondUs = 1'000'000;
 constexpr int64_t kSyncUs = 5'000'000;
 /// Between two pages when somebody waits for it.
 constexpr int64_t kShortPauseUs = 500;
-/// An expired value stays so much longer than it does in answers, whose `now` is of another clock.
+/// How much longer an expired value is kept than it is answered: readers' `now` comes from other
+/// clocks.
 constexpr int64_t kExpiredExtra_s = kClockSkewMaxUs / kSecondUs * 2;
 /// A tablet whose size is what it was is asked for it no more often.
 constexpr int64_t kSizeEveryUs = 60 * kSecondUs;
@@ -268,7 +269,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
     known.left.clear();
   }
   known.not_before_us = reactor_.now_us() + options_.period_us;
-  // A restart must not forget the horizon: it tells what comes too late.
+  // The horizon must survive a restart: what is older comes too late and is refused.
   const base::Deadline deadline{reactor_.now_us() + kSyncUs};
   Result<Bytes> synced = co_await rpc_.ask(rpc_.self(), 0, Verb::kSyncApplied, "", deadline);
   if (!synced) co_return std::unexpected<Error>(synced.error());
@@ -295,6 +296,8 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
   command.incarnation = target.table->incarnation;
   command.range = part;
   command.bound = bound_of(target);
+  if (target.tablet.repaired_us != 0)
+    command.registers_floor.us = paxos_floor_us(target.tablet, slack_);
   command.keys_max = options_.keys_max;
   command.told_beyond = options_.partitions.lowest();
   storage::SweepPlace place;

@@ -26,7 +26,7 @@ struct PartitionThresholds {
   uint64_t tombstones_warn = 0, tombstones_fail = 0;
   /// The least that anything is said about.
   storage::PartitionExtent lowest() const;
-  /// Of a partition "ks.table:key": no line, one or two; `fails` tells which threshold was passed.
+  /// Of a partition "ks.table:key": no line, one or two; `fails` says which threshold was passed.
   struct Line {
     bool fails = false;
     std::string text;

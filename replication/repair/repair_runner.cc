@@ -72,7 +72,8 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
 }  // namespace
 
 RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
-                           MetaService& meta, const HybridClock& clock, Coordinator& coordinator,
+                           MetaService& meta, const HybridClock& clock, const BehindStores& behind,
+                           Coordinator& coordinator,
                            std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
                            std::vector<storage::Store*> stores, RepairOptions options,
                            Logger logger)
@@ -81,6 +82,7 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
       rpc_(rpc),
       meta_(meta),
       clock_(clock),
+      behind_(behind),
       coordinator_(coordinator),
       is_own_(std::move(is_own)),
       fences_(fences),
@@ -277,6 +279,10 @@ void RepairRunner::on_begin(const RpcContext& context, BytesView body, RpcNode::
   const Tablet* tablet = *found;
   if (tablet->epoch != what->epoch)
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
+  // What it has lost it cannot compare.
+  if (behind_.is_behind(context.store, what->incarnation, tablet->range) &&
+      !TETRAD_MUTANT(behind_reads))
+    return reply.error(BehindStores::refusal());
   if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) {
     const Error why = clock_.refusal();
     return reply.error(Error(ErrorCode::kClockOff, why.message));

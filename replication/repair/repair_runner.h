@@ -25,6 +25,7 @@
 #include "replication/coordinator/coordinator.h"
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
+#include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
 #include "replication/rpc/rpc.h"
 #include "storage/engine/store.h"
@@ -33,7 +34,7 @@ namespace tetrad::replication {
 
 struct RepairOptions {
   int64_t look_every_us = 1'000'000;
-  /// A tablet is repaired again so long after its last repair began.
+  /// Time between the beginnings of two repairs of a tablet.
   int64_t period_us = int64_t{3600} * 1'000'000;
   /// After one that failed (a member is down, the set changed).
   int64_t retry_us = 60'000'000;
@@ -58,7 +59,7 @@ class RepairRunner {
   /// Everything outlives it. `is_own`: whether a replica's store is of this shard. `stores` by
   /// number; null: another shard's.
   RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
-               const HybridClock& clock, Coordinator& coordinator,
+               const HybridClock& clock, const BehindStores& behind, Coordinator& coordinator,
                std::function<bool(const StoreAddress&)> is_own, const Fences& fences,
                std::vector<storage::Store*> stores, RepairOptions options, Logger logger);
   ~RepairRunner();
@@ -66,7 +67,7 @@ class RepairRunner {
   RepairRunner& operator=(const RepairRunner&) = delete;
   void start();
 
-  /// Repairs every tablet of the tables named ("": all) at once, whoever's turn it is.
+  /// Repairs every tablet of the tables named ("": all) now, on whichever shards their repairs run.
   void repair_now(std::string keyspace, std::string table, Done done);
 
   const RepairMetrics& metrics() const { return metrics_; }
@@ -97,6 +98,7 @@ class RepairRunner {
   RpcNode& rpc_;
   MetaService& meta_;
   const HybridClock& clock_;
+  const BehindStores& behind_;
   Coordinator& coordinator_;
   const std::function<bool(const StoreAddress&)> is_own_;
   const Fences& fences_;

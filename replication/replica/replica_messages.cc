@@ -32,6 +32,14 @@ Result<void> read_mutate_head(base::ByteReader& reader, MutateRequest& out) {
   return {};
 }
 
+Result<void> read_appended_head(base::ByteReader& reader, MutateRequest& out) {
+  TETRAD_TRY_VOID(read_mutate_head(reader, out));
+  if (reader.at_end()) return {};
+  TETRAD_TRY(const uint8_t flags, reader.read_u8());
+  out.synced = (flags & 1) != 0;
+  return {};
+}
+
 BytesView rest_of(const base::ByteReader& reader) {
   return {reader.position(), reader.remaining()};
 }
@@ -39,7 +47,7 @@ BytesView rest_of(const base::ByteReader& reader) {
 }  // namespace
 
 Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us, int64_t as_of_us) {
+                    std::optional<int64_t> server_timestamp_us, int64_t as_of_us, bool synced) {
   Bytes out;
   out.reserve(mutation.size_bytes() + 64);
   base::ByteWriter writer(out);
@@ -50,6 +58,7 @@ Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutatio
   writer.varint(epoch.value);
   writer.zigzag(server_timestamp_us.value_or(0));
   writer.zigzag(as_of_us);
+  if (has_sized_head && synced) writer.u8(1);
   if (has_sized_head) {
     TETRAD_ASSERT(out.size() - head <= 0xff);
     out[head - 1] = static_cast<char>(out.size() - head);
@@ -68,7 +77,7 @@ Result<MutateRequest> decode_mutate(BytesView body) {
     TETRAD_TRY(const uint8_t size, reader.read_u8());
     TETRAD_TRY(const BytesView head, reader.read_raw(size));
     base::ByteReader head_reader(head);
-    TETRAD_TRY_VOID(read_mutate_head(head_reader, out));
+    TETRAD_TRY_VOID(read_appended_head(head_reader, out));
   } else {
     return fail(ErrorCode::kCorruption, "a mutation of version {}, known are {} to {}", version,
                 kMutateVersionFirst, kMutateVersion);

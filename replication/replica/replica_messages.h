@@ -6,8 +6,8 @@
 //                                                  below it
 //   head        := varint set epoch, zigzag server timestamp (0: the client's own), zigzag when
 //                  its deletions were dated (us since 1970; 0: it has none), or if it is merged the
-//                  start of the tablet's last repair as the sender knows it; what a later program
-//                  appends is passed over
+//                  start of the tablet's last repair as the sender knows it, [u8 1: to be on disk
+//                  before it is answered]; what a later program appends is passed over
 //   Version 3, of the cluster's first format, has no size of the head.
 //   read        := u8 version (1), varint set epoch, read command to the end   answer: read result
 //   read digest := as read                    answer: u8 (1: settled, 2: exhausted; no other bits),
@@ -37,11 +37,14 @@ struct MutateRequest {
   /// Of rows that were read, or kept as a hint: `repaired_us` of the tablet when that was. Of a
   /// write: see WriteOptions::dated_us.
   int64_t as_of_us = 0;
+  /// See ReplicaService::Merged.
+  bool synced = false;
   storage::Mutation mutation;
 };
 /// `format`: of the metadata that the sender knows.
 Bytes encode_mutate(ClusterFormat format, SetEpoch epoch, const storage::Mutation& mutation,
-                    std::optional<int64_t> server_timestamp_us = {}, int64_t as_of_us = 0);
+                    std::optional<int64_t> server_timestamp_us = {}, int64_t as_of_us = 0,
+                    bool synced = false);
 /// Errors: kCorruption.
 Result<MutateRequest> decode_mutate(BytesView body);
 

@@ -27,7 +27,7 @@ Place place_of_read(const MetaState& state, const storage::ReadCommand& command,
 ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                                HybridClock& clock, HorizonSlack slack,
                                std::vector<storage::Store*> stores, const Fences& fences,
-                               StoreCleanup& cleanup, ChangeLogs& changes,
+                               StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
                                storage::FoldReader read_fold, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
@@ -39,6 +39,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       fences_(fences),
       cleanup_(cleanup),
       changes_(changes),
+      behind_(behind),
       read_fold_(read_fold),
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
@@ -62,15 +63,23 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       }
       std::optional<Merged> as_merged;
       if (merged) {
-        as_merged = Merged{request->as_of_us};
+        as_merged = Merged{request->as_of_us, request->synced};
       } else if (auto fits = check_times(request->server_timestamp_us, request->as_of_us); !fits) {
         metrics_.refused_times.add();
         reply.error(fits.error());
         return;
       }
-      apply(context.store, request->epoch, request->mutation, as_merged, context.deadline,
-            [reply = std::move(reply), mark_us](Result<void> applied) mutable {
+      const uint32_t store = context.store;
+      const TableIncarnation incarnation = request->mutation.incarnation;
+      const RingPosition position = request->mutation.position;
+      const std::optional<int64_t> stamp_us = request->server_timestamp_us;
+      apply(store, request->epoch, request->mutation, as_merged, context.deadline,
+            [this, alive = std::weak_ptr<char>(alive_), store, incarnation, position, stamp_us,
+             reply = std::move(reply), mark_us](Result<void> applied) mutable {
+              if (alive.expired()) return;
               if (applied) {
+                if (stamp_us)
+                  mark_us = mark_after_cut(store, incarnation, position, *stamp_us, mark_us);
                 reply.ok(encode_mutate_answer(mark_us));
               } else {
                 reply.error(applied.error());
@@ -138,7 +147,13 @@ void ReplicaService::take_mutation(std::unique_ptr<ShardCall> owned) {
     call.answer = mark_not_below(call.store(), call.mutation(), *call.server_timestamp_us);
   apply(call.store(), call.epoch, call.mutation(), std::nullopt, call.deadline(),
         [this, owned = std::move(owned)](Result<void> applied) mutable {
-          if (!applied) owned->refuse(std::move(applied.error()));
+          auto& back = static_cast<MutateCall&>(*owned);
+          if (!applied)
+            back.refuse(std::move(applied.error()));
+          else if (back.server_timestamp_us)
+            back.answer =
+                mark_after_cut(back.store(), back.mutation().incarnation, back.mutation().position,
+                               *back.server_timestamp_us, *back.answer);
           rpc_.answer_shard(std::move(owned));
         });
 }
@@ -147,7 +162,7 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
   auto& call = static_cast<ReadCall&>(*owned);
   const bool digest = call.verb() == Verb::kReadDigest;
   if (digest) metrics_.digests.add();
-  // Whoever is refused for his map gets his command back.
+  // A sender that is refused because of its map gets its command back.
   const MetaSnapshot state = meta_.snapshot();
   const bool goes_on =
       place_of_read(*state, call.command, call.epoch).standing == MapStanding::kCurrent;
@@ -215,6 +230,9 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
                          !(merged && TETRAD_MUTANT(merged_not_logged));
   if (is_logged && now == MapStanding::kCurrent && !changes_.may_take(*table, store))
     now = MapStanding::kAhead;
+  if (behind_.any() && now == MapStanding::kCurrent && tablet != nullptr &&
+      behind_.writes_wait(store, *tablet))
+    now = MapStanding::kAhead;
   if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline,
@@ -252,6 +270,14 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     return;
   }
   metrics_.mutations.add();
+  if (merged && merged->synced && !TETRAD_MUTANT(writeback_unsynced)) {
+    done = [this, alive = std::weak_ptr<char>(alive_), store,
+            done = std::move(done)](Result<void> applied) mutable {
+      if (alive.expired()) return;
+      if (!applied) return done(std::move(applied));
+      stores_[store]->sync(std::move(done));
+    };
+  }
   if (merged) {
     stores_[store]->apply_merged(mutation, std::move(guard), std::move(done));
   } else {
@@ -267,6 +293,25 @@ std::optional<int64_t> ReplicaService::mark_not_below(uint32_t store,
       stores_[store]->high_water_timestamp(mutation.incarnation, mutation.position);
   if (mark_us < server_timestamp_us) return std::nullopt;
   return mark_us;
+}
+
+std::optional<int64_t> ReplicaService::mark_after_cut(uint32_t store, TableIncarnation incarnation,
+                                                      RingPosition position,
+                                                      int64_t server_timestamp_us,
+                                                      std::optional<int64_t> mark_us) const {
+  if (!behind_.any()) return mark_us;
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(incarnation);
+  if (table == nullptr) return mark_us;
+  const int64_t floor_us = behind_.mark_floor_us(store, table->tablets.find(position));
+  if (floor_us < server_timestamp_us) return mark_us;
+  return std::max(floor_us, mark_us.value_or(floor_us));
+}
+
+bool ReplicaService::lacks(uint32_t store, const storage::ReadCommand& command) const {
+  if (TETRAD_MUTANT(behind_reads)) return false;
+  return command.is_range ? behind_.is_behind(store, command.incarnation, command.range)
+                          : behind_.is_behind(store, command.incarnation, command.position);
 }
 
 Result<void> ReplicaService::check_times(std::optional<int64_t> server_timestamp_us,
@@ -311,6 +356,7 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     done(std::unexpected(refusal(now)));
     return;
   }
+  if (is_behind(store, command)) return done(std::unexpected(BehindStores::refusal()));
   metrics_.reads.add();
   if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
   stores_[store]->read(std::move(command), deadline, std::move(done));

@@ -18,6 +18,7 @@
 #include "replication/membership/hybrid_clock.h"
 #include "replication/meta/meta_service.h"
 #include "replication/repair/purge_horizon.h"
+#include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
 #include "replication/replica/place.h"
 #include "replication/rpc/rpc.h"
@@ -35,13 +36,13 @@ class ReplicaService {
   using ApplyCallback = storage::Store::ApplyCallback;
   using ReadCallback = storage::Store::ReadCallback;
 
-  /// `stores` by number; null: another shard's. `clock` is told of server timestamps in messages.
-  /// `read_fold` knows what peers want rows to be folded to; null: nothing.
-  /// Registers its verbs; everything outlives it.
+  /// `stores` by number; null: another shard's. `clock` follows server timestamps in messages.
+  /// `read_fold` decodes the folds that peers ask for; null: none is known. Registers its verbs;
+  /// everything outlives it.
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                  HorizonSlack slack, std::vector<storage::Store*> stores, const Fences& fences,
-                 StoreCleanup& cleanup, ChangeLogs& changes, storage::FoldReader read_fold,
-                 Logger logger);
+                 StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
+                 storage::FoldReader read_fold, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -54,6 +55,9 @@ class ReplicaService {
   /// they are refused (kStaleEpoch), to be read anew.
   struct Merged {
     int64_t repaired_us = 0;
+    /// Others will rely on it as on what is old: it is on disk before it is acknowledged, whatever
+    /// the store's mode (rule 20).
+    bool synced = false;
   };
   /// `merged` unset: a write. It ends at its deadline, and is not done after it. Errors:
   /// kStaleSchema, kStaleEpoch, kTimedOut, and the store's.
@@ -63,11 +67,17 @@ class ReplicaService {
   /// 28). To be asked before apply(), which raises it.
   std::optional<int64_t> mark_not_below(uint32_t store, const storage::Mutation& mutation,
                                         int64_t server_timestamp_us) const;
+  /// `mark_us` of mark_not_below(), or what the mark may have been before a power cut if that is
+  /// higher. To be asked once apply() is done.
+  std::optional<int64_t> mark_after_cut(uint32_t store, TableIncarnation incarnation,
+                                        RingPosition position, int64_t server_timestamp_us,
+                                        std::optional<int64_t> mark_us) const;
   /// Whether a write may be taken with the times its coordinator gave it, by this node's own time.
   /// To be asked before apply(). Errors: kRedate: its deletions are older than any write may be, so
   /// they might be purged before all members have them (rule 18). kClockOff: the server timestamp
   /// is further off than clocks may be (rule 28).
   Result<void> check_times(std::optional<int64_t> server_timestamp_us, int64_t dated_us) const;
+  /// Errors: as apply(), and kReplicaBehind.
   void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
             ReadCallback done);
 
@@ -75,9 +85,15 @@ class ReplicaService {
   std::optional<Result<storage::ReadEnd>> read_here(uint32_t store,
                                                     const storage::ReadCommand& command,
                                                     storage::RowSink& sink) {
+    if (is_behind(store, command)) return std::nullopt;
     auto end = stores_[store]->read_here(command, sink);
     if (end) metrics_.reads.add();
     return end;
+  }
+
+  /// Whether the own store has lost something of the command's place: others are to be asked.
+  bool is_behind(uint32_t store, const storage::ReadCommand& command) const {
+    return behind_.any() && lacks(store, command);
   }
 
   const ReplicaMetrics& metrics() const { return metrics_; }
@@ -91,6 +107,7 @@ class ReplicaService {
   MapStanding standing_of_rows(uint32_t store, const storage::Mutation& mutation,
                                const partitioner::Tablet& tablet,
                                const std::optional<Merged>& merged);
+  bool lacks(uint32_t store, const storage::ReadCommand& command) const;
   static Error refusal(MapStanding standing);
   /// Runs `retry` with the next metadata, or when the deadline has come.
   void wait(base::Deadline deadline, base::Callback retry);
@@ -106,9 +123,11 @@ class ReplicaService {
   const Fences& fences_;
   StoreCleanup& cleanup_;
   ChangeLogs& changes_;
+  BehindStores& behind_;
   const storage::FoldReader read_fold_;
   Logger logger_;
   ReplicaMetrics metrics_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
   struct Waiting {
     base::MonotonicUs deadline_us;
     base::Callback retry;

@@ -184,7 +184,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     answered.finish(std::move(call));
   }
 
-  /// False: dropped; who waits for an answer is to be told.
+  /// False: dropped; the caller fails the request that waits for an answer.
   bool send(const Endpoint& to, Bytes message, Lane lane) {
     metrics.sent.add();
     if (transport.send(to, std::move(message), lane)) return true;
@@ -195,8 +195,24 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   void fail_later(ReplyCallback done, Error error) {
     reactor.post(
         [weak = weak_from_this(), done = std::move(done), error = std::move(error)]() mutable {
-          if (auto core = weak.lock()) done(std::unexpected<Error>(std::move(error)));
+          if (auto core = weak.lock()) core->tell(done, std::unexpected<Error>(std::move(error)));
         });
+  }
+
+  /// The last catch for what a callback throws: it is of one request, the others go on.
+  void tell(ReplyCallback& done, Result<Bytes> answer) {
+    try {
+      done(std::move(answer));
+    } catch (const std::exception& error) {
+      log_failed(error);
+    }
+  }
+
+  void log_failed(const std::exception& error) noexcept {
+    try {
+      if (may_log()) logger.error("a message could not be taken error={}", error.what());
+    } catch (const std::exception&) {  // not even a line of the log has room
+    }
   }
 
   uint64_t add_pending(ReplyCallback done, Peer* peer, uint64_t bytes, Verb verb,
@@ -268,7 +284,8 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       auto done = take_pending(id);
       if (!done) continue;
       metrics.timed_out.add();
-      (*done)(fail(ErrorCode::kTimedOut, "no answer in time (verb {})", static_cast<int>(verb)));
+      tell(*done,
+           fail(ErrorCode::kTimedOut, "no answer in time (verb {})", static_cast<int>(verb)));
     }
   }
 
@@ -317,7 +334,16 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
                                             fmt::format("too much waits to be sent to {}", there)));
   }
 
+  /// What is thrown before a handler has the message fails that message only.
   void receive(Bytes message, bool local) {
+    try {
+      take(std::move(message), local);
+    } catch (const std::exception& error) {
+      log_failed(error);
+    }
+  }
+
+  void take(Bytes message, bool local) {
     if (!local) metrics.received.add();
     auto decoded = decode_envelope(message);
     if (!decoded) {
@@ -354,11 +380,11 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       auto done = take_pending(envelope.request_id);
       if (!done) return;
       if (envelope.kind == MessageKind::kErrorReply) {
-        (*done)(
-            std::unexpected<Error>(decode_error(BytesView(message).substr(decoded->body_offset))));
+        tell(*done,
+             std::unexpected<Error>(decode_error(BytesView(message).substr(decoded->body_offset))));
       } else {
         message.erase(0, decoded->body_offset);
-        (*done)(std::move(message));
+        tell(*done, std::move(message));
       }
       return;
     }
@@ -404,7 +430,16 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         reactor.now_us() +
         (envelope.time_left_us != 0 ? int64_t{envelope.time_left_us} : int64_t{60'000'000});
     const auto keep = shared_from_this();
-    registered.handler(context, body, reply_to(envelope));
+    try {
+      registered.handler(context, body, reply_to(envelope));
+    } catch (const std::exception& error) {
+      log_failed(error);
+      // Whoever has been answered already takes no second answer.
+      if (envelope.kind == MessageKind::kRequest)
+        refuse(envelope,
+               Error(ErrorCode::kServerError,
+                     fmt::format("The request failed inside the server: {}", error.what())));
+    }
   }
 
   Reply reply_to(const Envelope& envelope) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between nodes: one-way, best effort. A message arrives whole or not at all, perhaps late
-// or out of order; it may be lost without anybody being told.
+// or out of order; it may be lost silently.
 #pragma once
 
 #include <cstdint>

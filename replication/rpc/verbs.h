@@ -45,7 +45,8 @@ enum class Verb : uint8_t {
   kRepairRange = 75,
   kHint = 76,
   kTruncate = 77,
-  kChanges = 78,  // a page of a store's change log
+  kChanges = 78,       // a page of a store's change log
+  kPaxosSettled = 79,  // one-way: a commit is on W of all sets
 };
 
 /// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large the tablets are. Each shard measures those of its stores whose first live member it is,
-// and tells shard 0 of its node, which tells the other nodes.
+// How large the tablets are. Each shard measures the tablets whose acting member is one of its
+// stores and reports them to shard 0, which reports to the other nodes.
 //
 //   report := u8 version (1), varint count, (varint tablet id, varint bytes)*
 #pragma once

@@ -21,7 +21,7 @@ struct MoveOptions {
   /// Nodes that join one after another change a tablet once.
   int64_t settle_us = 1'500'000;
   size_t changes_at_once = 16;
-  /// A change whose new member is not live for so long is given up.
+  /// A change is given up when a new member has not been live for this long.
   int64_t stalled_us = 60'000'000;
   /// Tablets leave a store that has hung or failed for so long; 0: never.
   int64_t store_replace_after_us = int64_t{3600} * 1'000'000;

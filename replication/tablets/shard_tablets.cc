@@ -15,21 +15,31 @@ Fences make_fences(base::Reactor& reactor, MetaService& meta,
   return fences;
 }
 
+std::vector<bool> own_of(const std::vector<storage::Store*>& stores) {
+  std::vector<bool> own;
+  for (const storage::Store* store : stores) own.push_back(store != nullptr);
+  return own;
+}
+
 }  // namespace
 
 ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                            storage::LocalLog& log, MetaService& meta, HybridClock& clock,
-                           std::vector<storage::Store*> stores, int64_t load_period_us,
-                           const ChangeLogOptions& changes, StoreRenewal::Renew renew_store,
-                           const Logger& logger)
+                           std::vector<storage::Store*> stores,
+                           const std::vector<std::optional<PowerLoss>>& losses,
+                           int64_t load_period_us, const ChangeLogOptions& changes,
+                           StoreRenewal::Renew renew_store, const Logger& logger)
     : stores_(std::move(stores)),
       fences_(make_fences(reactor, meta, stores_)),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       renewal_(reactor, meta, cleanup_, stores_, std::move(renew_store), logger.named("tablets")),
-      changes_(reactor, rpc, meta, clock, stores_, changes, logger.named("changes")),
+      behind_(reactor, log, meta, clock, own_of(stores_), losses, logger.named("replica")),
+      changes_(reactor, rpc, meta, clock, stores_, behind_, changes, logger.named("changes")),
+      paxos_keys_(reactor, stores_),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
-      stream_(reactor, rpc, meta, stores_, fences_, cleanup_, changes_, logger.named("tablets")) {
+      stream_(reactor, rpc, meta, stores_, fences_, cleanup_, behind_, changes_, paxos_keys_,
+              logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {

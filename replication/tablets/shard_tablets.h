@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "replication/changes/change_log.h"
+#include "replication/paxos/paxos_keys.h"
+#include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
@@ -19,11 +21,12 @@ namespace tetrad::replication {
 
 class ShardTablets {
  public:
-  /// `stores` by number; null: another shard's. Everything outlives it.
+  /// `stores` by number; null: another shard's. `losses`: see BehindStores. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
-               int64_t load_period_us, const ChangeLogOptions& changes,
-               StoreRenewal::Renew renew_store, const Logger& logger);
+               const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
+               const ChangeLogOptions& changes, StoreRenewal::Renew renew_store,
+               const Logger& logger);
   void start() {
     renewal_.start();
     load_.start();
@@ -32,6 +35,8 @@ class ShardTablets {
   const Fences& fences() const { return fences_; }
   StoreCleanup& cleanup() { return cleanup_; }
   ChangeLogs& changes() { return changes_; }
+  BehindStores& behind() { return behind_; }
+  PaxosKeys& paxos_keys() { return paxos_keys_; }
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
@@ -41,7 +46,9 @@ class ShardTablets {
   const Fences fences_;  // they hear of a new map before the others
   StoreCleanup cleanup_;
   StoreRenewal renewal_;
+  BehindStores behind_;
   ChangeLogs changes_;
+  PaxosKeys paxos_keys_;
   LoadReporter load_;
   SplitRunner splits_;
   TabletStream stream_;

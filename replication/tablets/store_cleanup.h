@@ -36,8 +36,8 @@ class StoreCleanup {
   /// and what it had of the tablet is being erased; ask again.
   bool may_take(TableIncarnation incarnation, const partitioner::Tablet& tablet, uint32_t store);
 
-  /// This life has not caught up with an earlier one: the marks of the log are of later stays. What
-  /// seems to be nobody's may be a member's.
+  /// This life's map is older than the marks in the local log, which an earlier life wrote: a range
+  /// that seems to have no owner here may be a member's.
   bool is_behind(const MetaState& state, uint32_t store) const;
 
   const Metrics& metrics() const { return metrics_; }

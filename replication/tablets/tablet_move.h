@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a change of a tablet's members may enter its next stage (design, section 12, rules 8 to 10).
-// Pure: the runner does what it says and tells what came of it.
+// Pure: the runner acts on its decisions and reports the results.
 //
 //   kNormal -> kWriteBoth -> kStream -> kReadNew -> kWriteNew -> kNormal
 // A stage is left when W of the old and W of the new set have confirmed its epoch: from then on

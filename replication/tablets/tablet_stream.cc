@@ -31,7 +31,7 @@ Bytes encode_page(const storage::Store::ExportPage& page) {
   Bytes encoded;
   for (const storage::Mutation& mutation : page.mutations) {
     encoded.clear();
-    storage::encode_mutation(mutation, encoded);
+    storage::encode_streamed_mutation(mutation, encoded);
     writer.bytes(encoded);
   }
   return body;
@@ -49,14 +49,17 @@ Error still_erasing() {
 
 TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                            std::vector<storage::Store*> stores, const Fences& fences,
-                           StoreCleanup& cleanup, ChangeLogs& changes, Logger logger)
+                           StoreCleanup& cleanup, const BehindStores& behind, ChangeLogs& changes,
+                           PaxosKeys& paxos_keys, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
       stores_(std::move(stores)),
       fences_(fences),
       cleanup_(cleanup),
+      behind_(behind),
       changes_(changes),
+      paxos_keys_(paxos_keys),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kConfirmEpoch,
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -137,7 +140,7 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
     return reply.error(Error(ErrorCode::kNotFound, "this store is no member of the old set"));
   if (!after->empty())
     return give_page(*what, context.store, Bytes(*after), *bytes_max, std::move(reply));
-  // Writes of before both sets were written must be in what the first page begins to tell.
+  // Writes from before the stage 'write both' must be in the first page already.
   fences_[context.store]->drained(
       what->incarnation, found->tablet.range, what->epoch, context.deadline,
       [this, alive = std::weak_ptr<char>(alive_), what = *what, store = context.store,
@@ -152,16 +155,20 @@ void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Bytes afte
                              uint64_t bytes_max, RpcNode::Reply reply) {
   const auto found = find(what, store);
   if (!found) return reply.error(found.error());
-  found->store->export_range(found->table->incarnation, found->tablet.range, std::move(after),
-                             std::min(bytes_max, kPageBytesMax),
-                             [alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](
-                                 Result<storage::Store::ExportPage> page) mutable {
-                               if (alive.expired()) return;
-                               if (page)
-                                 reply.ok(encode_page(*page));
-                               else
-                                 reply.error(page.error());
-                             });
+  if (behind_.is_behind(store, what.incarnation, found->tablet.range) &&
+      !TETRAD_MUTANT(behind_is_source))
+    return reply.error(BehindStores::refusal());
+  found->store->export_range(
+      found->table->incarnation, found->tablet.range, std::move(after),
+      std::min(bytes_max, kPageBytesMax), storage::ExportParts::kRowsAndRegisters,
+      [alive = std::weak_ptr<char>(alive_),
+       reply = std::move(reply)](Result<storage::Store::ExportPage> page) mutable {
+        if (alive.expired()) return;
+        if (page)
+          reply.ok(encode_page(*page));
+        else
+          reply.error(page.error());
+      });
 }
 
 void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -224,7 +231,10 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
   std::move_only_function<void(Result<void>)> on_flushed = [setter](Result<void> result) {
     setter.set(std::move(result));
   };
-  stores_[store]->flush(std::move(on_flushed));
+  if (TETRAD_MUTANT(fill_unsynced))
+    on_flushed(Result<void>());
+  else
+    stores_[store]->flush(std::move(on_flushed));
   Result<void> result = co_await flushed;
   if (!result) {
     fills_.erase(key);
@@ -258,6 +268,27 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
   co_return Result<void>();
 }
 
+void TabletStream::apply_with_registers(storage::Store* store, uint32_t number,
+                                        storage::Mutation mutation, storage::WritePass pass,
+                                        storage::Store::ApplyCallback done) {
+  const auto shared = std::make_shared<storage::Mutation>(std::move(mutation));
+  const storage::PartitionName partition{shared->incarnation, shared->position,
+                                         shared->partition_key};
+  paxos_keys_.enter(
+      number, partition, {reactor_.now_us() + kPageUs},
+      [store, shared, pass = std::move(pass),
+       done = std::move(done)](Result<PaxosKeys::Turn> turn) mutable {
+        if (!turn) return done(std::unexpected(std::move(turn.error())));
+        store->apply_merged(
+            *shared, {std::move(pass)},
+            [turn = std::move(*turn), done = std::move(done)](Result<void> applied) mutable {
+              turn.forget();  // whoever comes next finds the old and the new joined
+              turn.end();
+              done(std::move(applied));
+            });
+      });
+}
+
 Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, Bytes* next,
                                       bool* exhausted) {
   const TableInfo& table = *found.table;
@@ -289,16 +320,19 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   };
   for (uint64_t i = 0; i < count; ++i) {
     TETRAD_CO_TRY(const BytesView encoded, in.read_bytes());
-    TETRAD_CO_TRY(const storage::Mutation mutation, storage::decode_mutation(encoded));
+    TETRAD_CO_TRY(storage::Mutation mutation, storage::decode_streamed_mutation(encoded));
     ++tally->left;
     metrics_.mutations_taken.add();
     metrics_.bytes_taken.add(encoded.size());
     Result<void> noted;
     if (is_logged) noted = changes_.note(table, store, mutation, {pass});
-    if (noted)
+    if (TETRAD_MUTANT(lwt_state_not_streamed)) mutation.registers.clear();
+    if (!noted)
+      one_done(std::move(noted));
+    else if (mutation.registers.empty())
       found.store->apply_merged(mutation, {pass}, one_done);
     else
-      one_done(std::move(noted));
+      apply_with_registers(found.store, store, std::move(mutation), pass, one_done);
   }
   one_done(Result<void>());
   const bool all = co_await applied;

@@ -13,6 +13,8 @@
 #include "base/task_group.h"
 #include "replication/changes/change_log.h"
 #include "replication/meta/meta_service.h"
+#include "replication/paxos/paxos_keys.h"
+#include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
 #include "replication/rpc/rpc.h"
 #include "replication/tablets/move_runner.h"
@@ -30,7 +32,8 @@ class TabletStream {
   /// `stores` by number; null: another shard's.
   TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                std::vector<storage::Store*> stores, const Fences& fences, StoreCleanup& cleanup,
-               ChangeLogs& changes, Logger logger);
+               const BehindStores& behind, ChangeLogs& changes, PaxosKeys& paxos_keys,
+               Logger logger);
   ~TabletStream();
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
@@ -61,6 +64,9 @@ class TabletStream {
   void on_pull(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   Task<void> fill(TabletEpoch what, uint32_t store);
   Task<Result<void>> fill_from(TabletEpoch what, uint32_t store, StoreAddress source);
+  /// Registers come in between the Paxos messages of their partition.
+  void apply_with_registers(storage::Store* store, uint32_t number, storage::Mutation mutation,
+                            storage::WritePass pass, storage::Store::ApplyCallback done);
   Task<Result<void>> take(Found found, uint32_t store, Bytes page, Bytes* next, bool* exhausted);
 
   base::Reactor& reactor_;
@@ -69,7 +75,9 @@ class TabletStream {
   const std::vector<storage::Store*> stores_;
   const Fences& fences_;
   StoreCleanup& cleanup_;
+  const BehindStores& behind_;
   ChangeLogs& changes_;
+  PaxosKeys& paxos_keys_;
   const Logger logger_;
   Metrics metrics_;
   std::map<Key, Fill> fills_;

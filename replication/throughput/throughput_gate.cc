@@ -27,7 +27,7 @@ ThroughputGate::ThroughputGate(base::Reactor& reactor, base::Random& random, Rpc
   if (const MetaSnapshot state = meta_.snapshot()) look(*state);
   subscription_ = meta_.subscribe([this, look](const MetaSnapshot&, const MetaSnapshot& now) {
     look(*now);
-    // Rates and holders may be others: whoever waits for an empty bucket asks again.
+    // Rates and holders may have changed: requests that wait for an empty bucket ask again.
     for (const auto& [key, account] : accounts_) account->nothing_before_us = 0;
   });
 }
@@ -162,7 +162,7 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
 Task<Loan> ThroughputGate::ask_holder(AccountPtr account, uint64_t debt) {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(account->table);
-  // Gone, or not limited any more: whoever waits need not.
+  // The table is gone, or has no limit any more: release all that wait.
   if (table == nullptr || !table->throughput.is_limited())
     co_return Loan{slice_of(account->per_s) + 1, 0};
   const base::MonotonicUs now_us = reactor_.now_us();

@@ -3,7 +3,7 @@
 // (throughput_holder.h). One per shard. A request is let in while its buckets' slices last and may
 // overdraw them; what it costs more than was known then is settled afterwards. Past the slices
 // requests wait in line, as far as they will be let in within the wait that is allowed; the others
-// are refused at once and told when to come again.
+// are refused at once, with the time after which to try again.
 #pragma once
 
 #include <deque>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who keeps the buckets of throughputs, and what coordinators ask him (rule 31). A table's own
-// throughput has a bucket for each tablet, in the memory of its acting member's node; a keyspace's
-// has one, on a live node that its name chooses. Coordinators borrow slices of a tenth of a second
-// and spend them without asking; what one spent beyond its slice it tells with the next request. A
-// bucket that is new is full, so a change of holders gives a second's worth at most.
+// Keeps the token buckets of limited tables and keyspaces for coordinators to borrow from (rule
+// 31). A table's own throughput has a bucket for each tablet, in the memory of its acting member's
+// node; a keyspace's has one, on a live node that its name chooses. Coordinators borrow slices of a
+// tenth of a second and spend them without asking; what one spent beyond its slice it reports with
+// the next request. A bucket that is new is full, so a change of holders gives a second's worth at
+// most.
 //
 //   kBorrowThroughput, to shard 0
 //   request := varint incarnation, varint tablet, varint debt

@@ -10,7 +10,7 @@ namespace tetrad::replication {
 namespace {
 
 constexpr int64_t kSecondUs = 1'000'000;
-/// After so long every debt is paid and the bucket is full; longer would overflow.
+/// After this time any bucket is full; counting on would overflow.
 constexpr int64_t kFullUs = (TokenBucket::kHeld_s + TokenBucket::kDebt_s) * kSecondUs;
 
 }  // namespace

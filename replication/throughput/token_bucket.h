@@ -10,7 +10,7 @@ namespace tetrad::replication {
 
 class TokenBucket {
  public:
-  /// Of what flows in, so much is held.
+  /// The bucket holds this many seconds of its rate.
   static constexpr int64_t kHeld_s = 1;
   /// A debt is never more than flows in meanwhile: one large scan does not lock a table for hours.
   static constexpr int64_t kDebt_s = 10;

@@ -19,7 +19,7 @@ namespace tetrad::server {
 Result<std::string> load_admin_token(const std::string& path,
                                      const std::function<void(std::span<uint64_t>)>& random);
 
-/// In a time that does not tell where they differ.
+/// Takes the same time wherever they differ.
 bool is_same_token(std::string_view given, std::string_view expected);
 
 }  // namespace tetrad::server

@@ -234,6 +234,13 @@ const std::vector<OptionEntry>& option_table() {
        kRequestTimeoutMax_ms,
        {},
        "Time for a write, in ms."},
+      {"cas_contention_timeout_ms",
+       &Options::cas_contention_timeout_ms,
+       1,
+       kRequestTimeoutMax_ms,
+       {},
+       "Time in which a conditional statement is tried again after others of its partition, in ms; "
+       "never beyond that for a write."},
       {"throughput_wait_ms",
        &Options::throughput_wait_ms,
        0,

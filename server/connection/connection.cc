@@ -97,7 +97,7 @@ void Connection::read() {
       });
 }
 
-/// What is being sent counts whole until all of it has gone: so long its memory is held.
+/// What is being sent counts in full until all of it is sent: its memory is held until then.
 uint64_t Connection::unsent_bytes() const { return encoder_.pending_bytes() + wire_.size(); }
 
 void Connection::charge_answers() {
@@ -368,7 +368,7 @@ void Connection::linger() {
   if (!reading_) drop_input();
 }
 
-/// Until the client closes. A reset in place of this would take back what he has not read.
+/// Until the client closes. A reset now would discard what the client has not read yet.
 void Connection::drop_input() {
   decoder_.release_idle();
   reading_ = true;

@@ -39,7 +39,7 @@ class AsioReactor final : public base::Reactor {
   void cancel(TimerId timer) override;
 
   boost::asio::io_context& context() { return context_; }
-  /// Is told of each turn; null: nobody. Before run(), or on the shard's thread.
+  /// Gets the length of each turn; null: none. To be set before run(), or on the shard's thread.
   void set_watch(StallWatch* watch) { watch_ = watch; }
   /// Runs turns until stop(); call it on the shard's thread.
   void run();

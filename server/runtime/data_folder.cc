@@ -28,15 +28,6 @@ std::string utc_text(int64_t wall_us) {
   return std::string(text, size);
 }
 
-/// What is in it stays there when the power goes.
-Result<void> sync_folder(const std::string& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = folder >= 0 && ::fsync(folder) == 0;
-  if (folder >= 0) ::close(folder);
-  if (!synced) return fail(ErrorCode::kIo, "cannot sync the folder {}", path);
-  return {};
-}
-
 bool is_of_node(const std::string& name) {
   return name == kLogFolder || name == "hints" || name.starts_with("store-");
 }
@@ -50,6 +41,14 @@ Result<void> move_into(const std::string& from, const std::string& name, const s
 }
 
 }  // namespace
+
+Result<void> sync_folder(const std::string& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = folder >= 0 && ::fsync(folder) == 0;
+  if (folder >= 0) ::close(folder);
+  if (!synced) return fail(ErrorCode::kIo, "cannot sync the folder {}", path);
+  return {};
+}
 
 Result<std::string> set_data_aside(const std::string& data_directory, HostId host,
                                    int64_t wall_us) {

@@ -23,6 +23,9 @@ namespace tetrad::server {
 /// Errors: kIo.
 Result<std::string> set_data_aside(const std::string& data_directory, HostId host, int64_t wall_us);
 
+/// What is in it stays there when the power goes. Errors: kIo.
+Result<void> sync_folder(const std::string& path);
+
 /// Removes a store's folder, which nobody has open. Errors: kIo.
 Result<void> erase_store(const std::string& data_directory, uint32_t store);
 /// What an end of the process in the middle of it left; at a start.

@@ -6,14 +6,33 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "server/runtime/data_folder.h"
+
 namespace tetrad::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Every folder on the way; a new one is in the one around it even after a power cut.
+Result<void> make_folders(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder, error)) return {};
+  TETRAD_TRY_VOID(make_folders(folder.parent_path()));
+  fs::create_directory(folder, error);
+  if (error)
+    return fail(ErrorCode::kConfig, "cannot make the data directory {}: {}", folder.string(),
+                error.message());
+  return sync_folder(folder.parent_path().string());
+}
+
+}  // namespace
 
 Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error)
-    return fail(ErrorCode::kConfig, "cannot make the data directory {}: {}", directory,
-                error.message());
+  const fs::path folder = fs::absolute(directory, error).lexically_normal();
+  if (error || folder.empty())
+    return fail(ErrorCode::kConfig, "'{}' is no data directory", directory);
+  TETRAD_TRY_VOID(make_folders(folder));
   const std::string path = directory + "/LOCK";
   DirectoryLock lock;
   lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the loops of a node's other shards still come round: each is asked again and again, and
-// one that has not answered for long hangs, with all that is its own. That the first one does,
-// which asks, the other nodes see by the heartbeats it sends.
+// Whether the event loops of a node's other shards still run: shard 0 posts to each periodically,
+// and one that has not answered for long counts as hung, with its stores. The other nodes notice a
+// hung shard 0 by its missing heartbeats.
 #pragma once
 
 #include <cstdint>

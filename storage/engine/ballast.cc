@@ -2,6 +2,7 @@
 #include "storage/engine/ballast.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -18,11 +19,14 @@ std::string file_in(const std::string& directory) { return directory + "/BALLAST
 void make_ballast(const std::string& directory) {
   const std::string file = file_in(directory);
   struct statvfs disk {};
-  if (::access(file.c_str(), F_OK) == 0 || ::statvfs(directory.c_str(), &disk) != 0) return;
+  struct stat made {};
+  const bool exists = ::stat(file.c_str(), &made) == 0;
+  if ((exists && made.st_size >= kBallastBytes) || ::statvfs(directory.c_str(), &disk) != 0) return;
   if (uint64_t{disk.f_bavail} * disk.f_frsize < kDiskBytesLeast) return;
-  const int descriptor = ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+  const int descriptor = ::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor < 0) return;
-  // Not sparse: the blocks are the file's from now on.
+  // Not sparse: the blocks are the file's from now on. A power cut may shorten it: that shows at
+  // the next start.
   const bool allocated = ::posix_fallocate(descriptor, 0, kBallastBytes) == 0;
   ::close(descriptor);
   if (!allocated) ::unlink(file.c_str());

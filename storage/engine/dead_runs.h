@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where partitions have nothing but dead rows: the front of a queue is read past once, not by each
-// read. A run of clustering keys is known from a read that walked it; it stays dead until a row in
-// it is written that may live, which WriteTurn tells. Belongs to the store's thread; no lock.
+// Runs of clustering keys with nothing but deleted rows, such as the front of a queue, so that only
+// the first read walks them. A read that walked a run reports it; the run is dropped when WriteTurn
+// reports a write into it that may be live. Belongs to the store's thread; no lock.
 #pragma once
 
 #include <bitset>
@@ -34,8 +34,8 @@ class DeadRuns {
 
   /// From now on writes to the partition are noted. `newest`: the number of its bucket's last one.
   void watch(uint16_t bucket, BytesView prefix, uint64_t newest);
-  /// A read that saw all mutations up to `seen` has walked it. Kept only if it is known what came
-  /// since.
+  /// Adds a run found by a read that saw all mutations up to `seen`. Ignored if later mutations are
+  /// no longer known.
   void keep(BytesView prefix, DeadRun run, uint64_t seen);
   /// Of mutation `number`: a row that may live.
   void note(BytesView prefix, BytesView clustering_key, uint64_t number);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the file system did to a database, seen from below RocksDB. Its statuses do not tell a
-// failed sync from a failed write, and its log must not be synced any more once an append has
-// failed: that ends the process by an assertion.
+// What the file system did to a database, seen from below RocksDB. RocksDB's statuses do not
+// distinguish a failed sync from a failed write, and syncing its log after a failed append ends the
+// process by an assertion.
 #pragma once
 
 #include <chrono>

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fcntl.h>
 #include <fstream>
 #include <unistd.h>
 
@@ -55,6 +56,10 @@ void note_damage(const std::string& directory, std::string_view reason) {
   std::fflush(file);
   ::fsync(::fileno(file));
   std::fclose(file);
+  const int folder = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
 }
 
 std::optional<std::string> noted_damage(const std::string& directory) {

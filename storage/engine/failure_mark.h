@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the next start is told of a disk that has lost what was written.
+// A file that tells the next start that the disk has lost writes.
 //
 //   FAILED := line*      line := wall clock (us since 1970), space, reason, newline
 #pragma once

@@ -54,8 +54,8 @@ class LocalLog {
 };
 
 /// Errors: kCorruption, kIo, kConfig. Blocks.
-/// `number` tells the logs of a node apart: each has a commit thread of its own. `files`: for
-/// tests; null: the system's.
+/// `number` is unique among the logs of a node and selects the commit thread. `files`: for tests;
+/// null: the system's.
 Result<std::unique_ptr<LocalLog>> open_rocks_local_log(
     const std::string& directory, base::Reactor& reactor, base::IoPool& pool, uint32_t number = 0,
     Logger logger = {}, std::shared_ptr<rocksdb::FileSystem> files = nullptr);

@@ -22,8 +22,12 @@ struct MemoryArea {
   std::map<Bytes, Bytes, std::less<>> data;
   /// For each batch not yet synced, what its keys held before; oldest first.
   std::deque<std::vector<Operation>> undo;
-  /// Bucket marks (rule 14); may stay too high after a crash, which is safe.
+  /// Bucket marks (rule 14). After a crash they may be those of what was queued, which is safe.
   std::unordered_map<uint16_t, int64_t> marks;
+  /// What marks were before they rose, oldest first, and how many of these go with all batches of
+  /// `undo` up to each.
+  std::vector<std::pair<uint16_t, std::optional<int64_t>>> mark_undo;
+  std::deque<size_t> mark_undo_ends;
   uint64_t schema_version = 0;
   /// Of a store: the key that each number wrote, from `log_start` on.
   bool keeps_log = false;
@@ -33,7 +37,12 @@ struct MemoryArea {
 
   /// Applies a batch and remembers how to undo it.
   void write(std::vector<Operation> batch);
-  void sync() { undo.clear(); }
+  void sync() {
+    undo.clear();
+    mark_undo.clear();
+    mark_undo_ends.clear();
+  }
+  void raise_mark(uint16_t bucket, int64_t to);
   /// Undoes the newest batch.
   void undo_last();
   /// Undoes batches first <= i < last of those that can be undone, but for keys that later ones

@@ -125,6 +125,14 @@ void MemoryArea::write(std::vector<Operation> batch) {
     }
   }
   undo.push_back(std::move(before));
+  mark_undo_ends.push_back(mark_undo.size());
+}
+
+void MemoryArea::raise_mark(uint16_t bucket, int64_t to) {
+  const auto [mark, made] = marks.try_emplace(bucket, to);
+  if (!made && mark->second >= to) return;
+  mark_undo.emplace_back(bucket, made ? std::nullopt : std::optional(mark->second));
+  mark->second = to;
 }
 
 MemoryDisk::MemoryDisk() : impl_(std::make_unique<Impl>()) {}
@@ -140,6 +148,15 @@ void MemoryArea::undo_last() {
     if (keeps_log) log.pop_back();
   }
   undo.pop_back();
+  mark_undo_ends.pop_back();
+  const size_t marks_kept = mark_undo_ends.empty() ? 0 : mark_undo_ends.back();
+  for (; mark_undo.size() > marks_kept; mark_undo.pop_back()) {
+    const auto& [bucket, before] = mark_undo.back();
+    if (before)
+      marks.insert_or_assign(bucket, *before);
+    else
+      marks.erase(bucket);
+  }
 }
 
 void MemoryArea::take_out(size_t first, size_t last) {
@@ -171,7 +188,7 @@ void MemoryDisk::lose_unsynced(base::Random& random, bool with_hole) {
       const size_t first = random.below(kept - 1);
       area.take_out(first, first + 1 + random.below(kept - 1 - first));
     }
-    area.undo.clear();  // what was kept is on disk
+    area.sync();  // what was kept is on disk
   }
 }
 

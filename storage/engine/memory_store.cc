@@ -119,10 +119,84 @@ class MemoryStore final : public Store {
   }
 
   void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
-    queue(mutation, std::move(guard), std::move(done));
+    if (!mutation.registers.empty())
+      return done(fail(ErrorCode::kInvalid, "Paxos registers come in streams only"));
+    apply_merged(mutation, std::move(guard), std::move(done));
   }
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
-    queue(mutation, std::move(guard), std::move(done));
+    if (!may_write(mutation.incarnation, guard, done)) return;
+    if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
+    Waiting waiting;
+    waiting.mutation = mutation;
+    if (!mutation.registers.empty()) {
+      auto imported = decode_imported(mutation);
+      if (!imported) return done(std::unexpected(std::move(imported.error())));
+      waiting.committed = std::move(imported->committed);
+      waiting.synced = true;
+      done = while_under_way(
+          registers_key({mutation.incarnation, mutation.position, mutation.partition_key}),
+          std::move(done));
+    }
+    queue(std::move(waiting), std::move(guard), std::move(done));
+  }
+
+  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) override {
+    const PartitionName& partition = write.partition;
+    if (!may_write(partition.incarnation, guard, done)) return;
+    if (auto checked = check_registers_write(write); !checked) return done(std::move(checked));
+    Bytes key = registers_key(partition);
+    if (registers_under_way_.contains(key))
+      return done(fail(ErrorCode::kOverloaded,
+                       "another write of the partition's Paxos registers is under way"));
+    Waiting waiting;
+    if (write.rows != nullptr) {
+      if (auto checked = check_mutation(*write.rows); !checked) return done(std::move(checked));
+      waiting.mutation = *write.rows;
+    } else {
+      waiting.mutation.incarnation = partition.incarnation;
+      waiting.mutation.position = partition.position;
+      waiting.mutation.partition_key = Bytes(partition.partition_key);
+    }
+    encode_registers(write.registers, waiting.mutation.registers);
+    waiting.puts_registers = true;
+    waiting.synced = write.synced && !TETRAD_MUTANT(registers_unsynced);
+    done = while_under_way(std::move(key), std::move(done));
+    queue(std::move(waiting), std::move(guard), std::move(done));
+  }
+
+  void read_registers(const PartitionName& partition, base::Deadline,
+                      RegistersCallback done) override {
+    if (is_retired(partition.incarnation)) return done(retired_error(partition.incarnation));
+    if (auto checked = check_partition(partition); !checked)
+      return done(std::unexpected(std::move(checked.error())));
+    Bytes key = registers_key(partition);
+    if (!registers_under_way_.contains(key)) return done(registers_at(key));
+    later([this, incarnation = partition.incarnation, key = std::move(key),
+           done = std::move(done)]() mutable {
+      commit();
+      sync_area();
+      if (is_retired(incarnation)) return done(retired_error(incarnation));
+      done(registers_at(key));
+    });
+  }
+
+  void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                      size_t partitions_max,
+                      std::move_only_function<void(Result<RegistersPage>)> done) override {
+    if (is_retired(incarnation)) return done(retired_error(incarnation));
+    later([this, incarnation, range, after = std::move(after), partitions_max,
+           done = std::move(done)]() mutable {
+      commit();
+      MapView view(area_.data);
+      done(registers_page(view, incarnation, range, after, partitions_max));
+    });
+  }
+
+  void latest_timestamp(ReadCommand command, base::Deadline,
+                        std::move_only_function<void(Result<int64_t>)> done) override {
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    MapView view(area_.data);
+    done(latest_timestamp_of(view, command));
   }
 
   void read(ReadCommand command, base::Deadline, ReadCallback done) override {
@@ -168,13 +242,12 @@ class MemoryStore final : public Store {
   }
 
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
-                    uint64_t bytes_max,
-                    std::move_only_function<void(Result<ExportPage>)> done) override {
+                    uint64_t bytes_max, ExportParts parts, ExportCallback done) override {
     if (is_retired(incarnation)) return done(retired_error(incarnation));
-    later([this, incarnation, range, after = std::move(after), bytes_max,
+    later([this, incarnation, range, after = std::move(after), bytes_max, parts,
            done = std::move(done)]() mutable {
       MapView view(area_.data);
-      done(export_page(view, incarnation, {area_.schema_version}, range, after, bytes_max));
+      done(export_page(view, incarnation, {area_.schema_version}, range, after, bytes_max, parts));
     });
   }
 
@@ -270,9 +343,43 @@ class MemoryStore final : public Store {
  private:
   struct Waiting {
     Mutation mutation;
+    std::optional<Mutation> committed;  // that an import brings
+    bool puts_registers = false;        // else they are joined
+    bool synced = false;                // `done` runs when it is
     WritePass pass;
     ApplyCallback done;
   };
+
+  /// False: `done` was told why not. It is written in this turn: no need to ask the guard again.
+  bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done) {
+    std::optional<Error> error;
+    if (closed_) {
+      error.emplace(ErrorCode::kCancelled, "the store is closed");
+    } else if (is_retired(incarnation)) {
+      error = retired_error(incarnation).error();
+    } else {
+      error = refusal_of(guard, reactor_.now_us());
+    }
+    if (!error) return true;
+    done(std::unexpected(std::move(*error)));
+    return false;
+  }
+
+  /// Until `done` runs a write of these registers has not ended.
+  ApplyCallback while_under_way(Bytes key, ApplyCallback done) {
+    registers_under_way_.insert(key);
+    return [this, alive = alive_, key = std::move(key),
+            done = std::move(done)](Result<void> result) mutable {
+      if (*alive) registers_under_way_.erase(registers_under_way_.find(key));
+      done(std::move(result));
+    };
+  }
+
+  Result<PaxosRegisters> registers_at(BytesView key) const {
+    const auto found = area_.data.find(key);
+    if (found == area_.data.end()) return PaxosRegisters();
+    return decode_registers(found->second);
+  }
 
   Result<SweepPage> write_swept(Result<Swept>& swept, const SweepCommand& command,
                                 SweepWatches::Id watch) {
@@ -310,16 +417,16 @@ class MemoryStore final : public Store {
   Result<RecentPage> read_recent(RecentCommand command, BytesView after, uint64_t bytes_max) const {
     RecentPlace place;
     if (!after.empty()) {
-      TETRAD_TRY(place, RecentPlace::decode(after));
+      TETRAD_TRY(place, RecentPlace::decode(after, recovered().life));
     } else if (const auto window = records_.window(command.since_us, command.until_us)) {
-      place = {window->from, std::min(window->until, area_.log_end()), {}};
+      place = {recovered().life, window->from, 0, std::min(window->until, area_.log_end()), {}};
     }
     if (place.from < area_.log_start)
       return fail(ErrorCode::kNotFound, "the log begins after {} us", command.since_us);
     std::erase_if(command.ranges, [&](const auto& table) { return is_retired(table.first); });
     RecentKeys keys(command);
     uint64_t end = place.from;
-    for (; end < place.until && !keys.is_full(); ++end) keys.see(area_.log[end - area_.log_start]);
+    for (; end < place.stop() && !keys.is_full(); ++end) keys.see(area_.log[end - area_.log_start]);
     MapView view(area_.data);
     return recent_page(view, place, keys, end, bytes_max,
                        [&](TableIncarnation) { return SchemaVersion{area_.schema_version}; });
@@ -357,20 +464,20 @@ class MemoryStore final : public Store {
     return retired_.contains(incarnation.value);
   }
 
-  /// It is written in this turn: no need to ask the guard again.
-  void queue(const Mutation& mutation, WriteGuard guard, ApplyCallback done) {
-    if (closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
-    if (auto refusal = refusal_of(guard, reactor_.now_us()))
-      return done(std::unexpected(std::move(*refusal)));
-    if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
-    if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
+  void queue(Waiting waiting, WriteGuard guard, ApplyCallback done) {
     if (queued_bytes_ > options_.write_queue_max_bytes)
       return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                        queued_bytes_, options_.write_queue_max_bytes));
-    raise_mark(mutation);
-    if (watches_.any()) note(mutation);
-    queued_bytes_ += mutation.size_bytes();
-    waiting_.push_back({mutation, std::move(guard.pass), std::move(done)});
+    for (const Mutation* m :
+         {&waiting.mutation, waiting.committed ? &*waiting.committed : nullptr}) {
+      if (m == nullptr) continue;
+      raise_mark(*m);
+      if (watches_.any()) note(*m);
+      queued_bytes_ += m->size_bytes();
+    }
+    waiting.pass = std::move(guard.pass);
+    waiting.done = std::move(done);
+    waiting_.push_back(std::move(waiting));
     if (waiting_.size() > 1) return;
     reactor_.at_turn_end([this, alive = alive_] {
       if (*alive) commit();
@@ -392,6 +499,8 @@ class MemoryStore final : public Store {
       oldest_us = std::min(oldest_us, t.deletion.timestamp_us);
     for (const RowChange& row : m.rows)
       see(KeyKind::kRow, row.clustering_key, facts_of(row.record)->oldest_us);
+    if (!m.registers.empty() && !TETRAD_MUTANT(registers_unwatched))
+      see(KeyKind::kRegisters, {}, oldest_us);
     watches_.note(bucket_of(m.incarnation, m.position), oldest_us);
   }
 
@@ -422,42 +531,69 @@ class MemoryStore final : public Store {
     for (const RangeTombstone& t : mutation.range_tombstones)
       latest = std::max(latest, t.deletion.timestamp_us);
     for (const RowChange& row : mutation.rows) see(row.record);
-    auto [mark, made] =
-        area_.marks.try_emplace(bucket_of(mutation.incarnation, mutation.position), latest);
-    mark->second = std::max(mark->second, latest);
+    area_.raise_mark(bucket_of(mutation.incarnation, mutation.position), latest);
     area_.schema_version = std::max(area_.schema_version, mutation.schema_version.value);
   }
 
+  /// What a turn changes, joined with what is stored.
+  class Turn {
+   public:
+    explicit Turn(const Map& stored) : stored_(stored) {}
+    void add(const Waiting& waiting) {
+      const Mutation& m = waiting.mutation;
+      add_rows(m);
+      if (m.registers.empty()) return;
+      add_registers(m, waiting.puts_registers);
+      if (waiting.committed) add_rows(*waiting.committed);
+    }
+    void add_registers(const Mutation& m, bool puts) {
+      if (!puts) return merge(m, KeyKind::kRegisters, {}, m.registers);
+      changed_.insert_or_assign(registers_key({m.incarnation, m.position, m.partition_key}),
+                                m.registers);
+    }
+    void add_rows(const Mutation& m) {
+      if (!m.header.empty()) merge(m, KeyKind::kHeader, {}, m.header);
+      for (const auto& [start, set] : tombstone_values(m))
+        merge(m, KeyKind::kRangeTombstone, start, set);
+      for (const RowChange& row : m.rows) merge(m, KeyKind::kRow, row.clustering_key, row.record);
+    }
+    std::vector<MemoryArea::Operation> take_batch() {
+      std::vector<MemoryArea::Operation> batch;
+      batch.reserve(changed_.size());
+      for (auto& [key, value] : changed_) batch.emplace_back(key, std::move(value));
+      changed_.clear();
+      return batch;
+    }
+
+   private:
+    void merge(const Mutation& m, KeyKind kind, BytesView clustering_key, BytesView value) {
+      Bytes key;
+      append_storage_key(key, m.incarnation, m.position, m.partition_key, kind, clustering_key);
+      std::vector<BytesView> values;
+      const auto pending = changed_.find(key);
+      const auto stored = stored_.find(key);
+      if (pending != changed_.end()) {
+        values.push_back(pending->second);
+      } else if (stored != stored_.end()) {
+        values.push_back(stored->second);
+      }
+      values.push_back(value);
+      Bytes joined;
+      merge_values(kind, values, joined);
+      changed_.insert_or_assign(std::move(key), std::move(joined));
+    }
+
+    const Map& stored_;
+    std::map<Bytes, Bytes> changed_;
+  };
+
   void commit() {
     if (waiting_.empty()) return;
-    std::map<Bytes, Bytes> changed;  // of the turn, joined with what is stored
-    for (const Waiting& waiting : waiting_) {
-      const Mutation& m = waiting.mutation;
-      if (is_retired(m.incarnation)) continue;
-      const auto merge = [&](KeyKind kind, BytesView clustering_key, BytesView value) {
-        Bytes key;
-        append_storage_key(key, m.incarnation, m.position, m.partition_key, kind, clustering_key);
-        std::vector<BytesView> values;
-        const auto pending = changed.find(key);
-        const auto stored = area_.data.find(key);
-        if (pending != changed.end()) {
-          values.push_back(pending->second);
-        } else if (stored != area_.data.end()) {
-          values.push_back(stored->second);
-        }
-        values.push_back(value);
-        Bytes joined;
-        merge_values(kind, values, joined);
-        changed.insert_or_assign(std::move(key), std::move(joined));
-      };
-      if (!m.header.empty()) merge(KeyKind::kHeader, {}, m.header);
-      for (const auto& [start, set] : tombstone_values(m))
-        merge(KeyKind::kRangeTombstone, start, set);
-      for (const RowChange& row : m.rows) merge(KeyKind::kRow, row.clustering_key, row.record);
-    }
-    std::vector<MemoryArea::Operation> batch;
-    batch.reserve(changed.size());
-    for (auto& [key, value] : changed) batch.emplace_back(key, std::move(value));
+    if (TETRAD_MUTANT(commit_torn)) tear();
+    Turn turn(area_.data);
+    for (const Waiting& waiting : waiting_)
+      if (!is_retired(waiting.mutation.incarnation)) turn.add(waiting);
+    std::vector<MemoryArea::Operation> batch = turn.take_batch();
     add_record(batch);
     area_.write(std::move(batch));
     if (options_.sync == CommitLogSync::kGroup) {
@@ -468,8 +604,33 @@ class MemoryStore final : public Store {
     queued_bytes_ = 0;
     for (Waiting& waiting : std::exchange(waiting_, {})) {
       waiting.pass.give_back();
-      waiting.done({});
+      if (waiting.synced && options_.sync != CommitLogSync::kGroup) {
+        when_synced(std::move(waiting.done));
+      } else {
+        waiting.done({});
+      }
     }
+  }
+
+  /// All that ask in one turn share a sync.
+  void when_synced(ApplyCallback done) {
+    sync_waiting_.push_back(std::move(done));
+    if (sync_waiting_.size() > 1) return;
+    later([this] {
+      sync_area();
+      for (ApplyCallback& synced : std::exchange(sync_waiting_, {})) synced({});
+    });
+  }
+
+  /// A known mistake: the registers of commits go in a batch of their own, before their rows.
+  void tear() {
+    Turn registers(area_.data);
+    for (Waiting& waiting : waiting_) {
+      if (!waiting.puts_registers || is_retired(waiting.mutation.incarnation)) continue;
+      registers.add_registers(waiting.mutation, true);
+    }
+    std::vector<MemoryArea::Operation> batch = registers.take_batch();
+    if (!batch.empty()) area_.write(std::move(batch));
   }
 
   void arm_sync() {
@@ -488,6 +649,8 @@ class MemoryStore final : public Store {
   const std::shared_ptr<bool> alive_;
   std::set<uint32_t> retired_;
   std::vector<Waiting> waiting_;
+  std::vector<ApplyCallback> sync_waiting_;
+  std::multiset<Bytes> registers_under_way_;
   uint64_t queued_bytes_ = 0;
   uint64_t dead_seen_ = 1;  // who knows what was written before
   SweepWatches watches_;

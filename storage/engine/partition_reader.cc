@@ -34,17 +34,40 @@ constexpr uint64_t kDeadRowsMin = 2;  // the simulation has few rows
 constexpr uint64_t kDeadRowsMin = 256;
 #endif
 
-/// Skips the dead rows that are known of a slice, and tells the view of those that were walked. Of
-/// a read that wants live rows only; for others it does nothing.
+/// A copy of the last key that was seen, made for each row of a read: short ones without a call.
+class KeptKey {
+ public:
+  void set(BytesView key, bool and_zero = false) {
+    if (key.size() >= sizeof few_) {
+      size_ = kLong;
+      long_.assign(key);
+      if (and_zero) long_.push_back('\0');
+      return;
+    }
+    key.copy(few_, key.size());
+    few_[key.size()] = '\0';
+    size_ = key.size() + (and_zero ? 1 : 0);
+  }
+  BytesView view() const { return size_ == kLong ? BytesView(long_) : BytesView(few_, size_); }
+
+ private:
+  static constexpr size_t kLong = ~size_t{0};
+  size_t size_ = 0;
+  char few_[56];
+  Bytes long_;
+};
+
+/// Skips the known dead runs of a slice and reports newly walked ones to the view. Active only for
+/// reads of live rows.
 class DeadWalk {
  public:
-  DeadWalk(KeyView& view, const ReadCommand& command, BytesView edge)
+  DeadWalk(KeyView& view, const ReadCommand& command, const TableContents& contents, BytesView edge)
       : view_(view),
         command_(command),
-        is_on_(command.live_only && !command.is_range),
+        is_on_(command.live_only && !command.is_range && contents.dead_rows),
         known_(is_on_ ? view.dead_runs() : nullptr),
         passed_before_(is_on_ ? view.passed_over() : 0) {
-    if (is_on_) edge_.assign(edge);
+    if (is_on_) edge_.set(edge);
   }
 
   /// Where a slice from `start` really begins.
@@ -73,24 +96,28 @@ class DeadWalk {
     if (!is_on_) return;
     if (is_dead) {
       ++count_;
-      last_.assign(key);
+      last_.set(key);
       return;
     }
-    if (is_worth_it()) command_.reversed ? tell(Bytes(key) + '\0', edge_) : tell(edge_, key);
-    edge_.assign(key);
-    if (!command_.reversed) edge_.push_back('\0');
-    count_ = joined_ = 0;
-    passed_before_ = view_.passed_over();
+    const uint64_t passed = view_.passed_over();
+    if ((count_ | joined_ | (passed - passed_before_)) != 0) {
+      if (is_worth_it())
+        command_.reversed ? tell(Bytes(key) + '\0', edge_.view()) : tell(edge_.view(), key);
+      count_ = joined_ = 0;
+      passed_before_ = passed;
+    }
+    edge_.set(key, !command_.reversed);
   }
   /// The page ends behind the last row that was walked.
   void end_page() {
     if (!is_on_ || count_ == 0 || !is_worth_it()) return;
-    command_.reversed ? tell(last_, edge_) : tell(edge_, last_ + '\0');
+    const Bytes last(last_.view());
+    command_.reversed ? tell(last, edge_.view()) : tell(edge_.view(), last + '\0');
   }
   /// There are no more rows up to the end of the slice, as it is read.
   void end_slice(BytesView end) {
     if (!is_on_ || !is_worth_it()) return;
-    command_.reversed ? tell(end, edge_) : tell(edge_, end);
+    command_.reversed ? tell(end, edge_.view()) : tell(edge_.view(), end);
   }
 
  private:
@@ -107,7 +134,7 @@ class DeadWalk {
   const ReadCommand& command_;
   const bool is_on_;
   const DeadRunList* const known_;
-  Bytes edge_, last_;
+  KeptKey edge_, last_;
   uint64_t count_ = 0, joined_ = 0;
   uint64_t passed_before_;
 };
@@ -195,6 +222,7 @@ class Reader {
     const std::unique_ptr<KeyIterator> it =
         view_.iterate({std::move(keys.start), std::move(keys.end), false, command_.reversed});
     it->seek(from);
+    pass_over_registers(*it);
     Next next = Next::kGoOn;
     while (it->valid() && next != Next::kPageDone) {
       TETRAD_TRY(next, read_partition_of_range(*it));
@@ -237,6 +265,7 @@ class Reader {
     if (command_.reversed || !command_.rows.empty() ||
         (it.valid() && it.key().starts_with(prefix_)))
       it.seek(prefix_ + kPastKinds);
+    pass_over_registers(it);
     TETRAD_TRY_VOID(it.status());
     if (result_.live_row_count >= command_.row_limit || bytes_ >= command_.bytes_limit ||
         examined_ >= keys_max_) {
@@ -245,6 +274,11 @@ class Reader {
       return Next::kPageDone;
     }
     return Next::kGoOn;
+  }
+
+  /// Between partitions: those that have nothing else are none.
+  static void pass_over_registers(KeyIterator& it) {
+    while (it.valid() && is_registers_key(it.key())) it.next();
   }
 
   // ---- a partition's parts ----
@@ -338,7 +372,7 @@ class Reader {
       const Bytes& row = command_.reversed ? rows[rows.size() - 1 - i] : rows[i];
       if (resume_key_ && (command_.reversed ? row >= *resume_key_ : row <= *resume_key_)) continue;
       if (window_ && !one_slice) window_->begin(row, row + '\0', command_.reversed);
-      // Its tombstones are told even where it is not.
+      // Its tombstones are delivered even when the row is not.
       if (window_ && !command_.live_only) TETRAD_TRY_VOID(window_->at(row));
       const BytesView key = key_of(KeyKind::kRow, row);
       std::optional<BytesView> value;
@@ -384,7 +418,7 @@ class Reader {
   }
 
   Result<Next> read_slice(KeyIterator& it, BytesView start, BytesView end, bool in_place) {
-    DeadWalk dead(view_, command_, start);
+    DeadWalk dead(view_, command_, contents_, start);
     const BytesView first = dead.skip(start);
     if (first >= end) return Next::kGoOn;
     if (!in_place) it.seek(key_of(KeyKind::kRow, first));
@@ -412,7 +446,7 @@ class Reader {
   }
 
   Result<Next> read_slice_reversed(KeyIterator& it, BytesView start, BytesView end) {
-    DeadWalk dead(view_, command_, end);
+    DeadWalk dead(view_, command_, contents_, end);
     const BytesView last = dead.skip_back(end);
     if (last <= start) return Next::kGoOn;
     it.seek_before(key_of(KeyKind::kRow, last));

@@ -40,8 +40,7 @@ class KeyView {
     Bytes start, end;           // [start, end)
     bool one_partition = true;  // all keys inside have one 20-byte prefix
     bool reversed = false;      // mostly moves backwards
-    /// Not 0: the keys inside are rows of the partition whose keys begin with so many bytes of
-    /// start.
+    /// Not 0: all keys inside are rows of one partition; its prefix is this many bytes of start.
     size_t partition_prefix_bytes = 0;
   };
   virtual ~KeyView() = default;
@@ -64,8 +63,9 @@ struct TableContents {
   bool straddling_tombstones = true;  // of other ranges
   /// Other ranges may lie among those with one prefix: all that begin before a row are looked at.
   bool scattered_tombstones = false;
+  bool dead_rows = true;  // what is deleted, or may expire
 
-  static TableContents nothing() { return {false, false, false, false}; }
+  static TableContents nothing() { return {false, false, false, false, false}; }
   bool any_range_tombstones() const { return range_tombstones || straddling_tombstones; }
 };
 
@@ -80,13 +80,22 @@ Result<ReadEnd> read_partitions_into(KeyView& view, const ReadCommand& command,
                                      const TableContents& contents, RowSink& sink,
                                      uint64_t keys_max);
 
-/// Adds what is stored at one key of its partition to a mutation. Errors: kCorruption.
+/// Adds what is stored at one key of its partition to a mutation; registers, too. Errors:
+/// kCorruption.
 Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, BytesView value);
 
 /// Everything stored of a range, as Store::export_range describes.
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
                                       SchemaVersion schema_version, const RingRange& range,
-                                      BytesView after, uint64_t bytes_max);
+                                      BytesView after, uint64_t bytes_max, ExportParts parts);
+
+/// As Store::list_registers describes.
+Result<Store::RegistersPage> registers_page(KeyView& view, TableIncarnation incarnation,
+                                            const RingRange& range, BytesView after,
+                                            size_t partitions_max);
+
+/// As Store::latest_timestamp describes.
+Result<int64_t> latest_timestamp_of(KeyView& view, const ReadCommand& command);
 
 /// Exact sizes of a range by looking at every key, joined to about `count` samples.
 Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incarnation,

@@ -2,6 +2,7 @@
 // Reading everything of a range: pages of mutations for streams, sizes for split points.
 #include "base/assert.h"
 #include "storage/engine/partition_reader.h"
+#include "storage/row/paxos_registers.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/storage_key.h"
 
@@ -13,6 +14,8 @@ std::unique_ptr<KeyIterator> iterate_range(KeyView& view, TableIncarnation incar
   KeyRange keys = keys_of_range(incarnation, range);
   return view.iterate({std::move(keys.start), std::move(keys.end), false, false});
 }
+
+constexpr uint64_t kRegistersPageBytes = 4 << 20;
 
 }  // namespace
 
@@ -34,13 +37,17 @@ Result<void> add_to_mutation(Mutation& mutation, const StorageKeyView& key, Byte
       TETRAD_TRY_VOID(check_row_record(value));
       mutation.rows.push_back({Bytes(key.clustering_key), Bytes(value), false});
       return {};
+    case KeyKind::kRegisters:
+      TETRAD_TRY_VOID(decode_registers(value));
+      mutation.registers = Bytes(value);
+      return {};
   }
   return {};
 }
 
 Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnation,
                                       SchemaVersion schema_version, const RingRange& range,
-                                      BytesView after, uint64_t bytes_max) {
+                                      BytesView after, uint64_t bytes_max, ExportParts parts) {
   Store::ExportPage page;
   if (range.empty()) return page;
   const std::unique_ptr<KeyIterator> it = iterate_range(view, incarnation, range);
@@ -55,6 +62,7 @@ Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnatio
     const auto key = decode_storage_key(it->key());
     if (!key)
       return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    if (key->kind == KeyKind::kRegisters && parts == ExportParts::kRows) continue;
     if (page.mutations.empty() || prefix != key->partition_prefix) {
       prefix.assign(key->partition_prefix);
       Mutation& mutation = page.mutations.emplace_back();
@@ -72,6 +80,38 @@ Result<Store::ExportPage> export_page(KeyView& view, TableIncarnation incarnatio
   return page;
 }
 
+Result<Store::RegistersPage> registers_page(KeyView& view, TableIncarnation incarnation,
+                                            const RingRange& range, BytesView after,
+                                            size_t partitions_max) {
+  Store::RegistersPage page;
+  if (range.empty()) return page;
+  const std::unique_ptr<KeyIterator> it = iterate_range(view, incarnation, range);
+  it->seek(after.empty() ? keys_of_range(incarnation, range).start : Bytes(after) + '\0');
+  uint64_t bytes = 0;
+  Bytes place;
+  for (size_t partitions = 0; it->valid(); ++partitions) {
+    if (partitions >= partitions_max || bytes >= kRegistersPageBytes) {
+      page.exhausted = false;
+      break;
+    }
+    const auto key = decode_storage_key(it->key());
+    if (!key)
+      return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    place.assign(key->partition_prefix);
+    place.push_back(static_cast<char>(KeyKind::kRegisters));
+    if (key->kind != KeyKind::kRegisters) it->seek(place);
+    page.next = place;
+    if (!it->valid() || it->key() != place) continue;
+    const auto found = decode_storage_key(it->key());
+    TETRAD_TRY(PaxosRegisters registers, decode_registers(it->value()));
+    bytes += it->value().size();
+    page.entries.push_back({found->position, Bytes(found->partition_key), std::move(registers)});
+    it->next();
+  }
+  TETRAD_TRY_VOID(it->status());
+  return page;
+}
+
 Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incarnation,
                                            const RingRange& range, size_t count) {
   std::vector<SizeSample> partitions;
@@ -82,6 +122,7 @@ Result<std::vector<SizeSample>> scan_sizes(KeyView& view, TableIncarnation incar
     const auto key = decode_storage_key(it->key());
     if (!key)
       return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    if (key->kind == KeyKind::kRegisters) continue;
     const uint64_t bytes = it->key().size() + it->value().size();
     total += bytes;
     if (partitions.empty() || partitions.back().position != key->position) {

@@ -42,6 +42,32 @@ std::unexpected<Error> not_covered(std::string_view why) {
   return fail(ErrorCode::kNotFound, "the log does not reach back that far: {}", why);
 }
 
+/// What may hide rows of the partition: its header and its range tombstones. Returns the bytes.
+Result<uint64_t> add_covers(KeyView& view, const Bytes& prefix, Mutation& mutation) {
+  const std::unique_ptr<KeyIterator> it = view.iterate(
+      {prefix + static_cast<char>(KeyKind::kHeader), prefix + static_cast<char>(KeyKind::kRow)});
+  uint64_t bytes = 0;
+  for (it->seek(prefix); it->valid(); it->next()) {
+    const auto key = decode_storage_key(it->key());
+    if (!key)
+      return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it->key().size());
+    bytes += it->key().size() + it->value().size();
+    if (bytes > kRecentKeyBytes)
+      return fail(ErrorCode::kNotFound, "a partition has more range tombstones than fit a page");
+    TETRAD_TRY_VOID(add_to_mutation(mutation, *key, it->value()));
+  }
+  TETRAD_TRY_VOID(it->status());
+  return bytes;
+}
+
+/// All that was written to its last partition is gone.
+void drop_if_nothing(Store::RecentPage& page) {
+  if (page.mutations.empty()) return;
+  const Mutation& last = page.mutations.back();
+  if (last.header.empty() && last.range_tombstones.empty() && last.rows.empty())
+    page.mutations.pop_back();
+}
+
 /// What one pass over the log has come to.
 struct LogPass {
   uint64_t next;  // everything below has been seen
@@ -75,18 +101,24 @@ Result<void> read_on(rocksdb::DB& db, uint64_t until, RecentKeys& keys, LogPass&
 Bytes RecentPlace::encode() const {
   Bytes out;
   base::ByteWriter w(out);
+  w.u64(life);
   w.u64(from);
+  w.u64(end);
   w.u64(until);
   w.raw(after);
   return out;
 }
 
-Result<RecentPlace> RecentPlace::decode(BytesView encoded) {
+Result<RecentPlace> RecentPlace::decode(BytesView encoded, uint64_t life) {
   base::ByteReader r(encoded);
   RecentPlace place;
+  TETRAD_TRY(place.life, r.read_u64());
   TETRAD_TRY(place.from, r.read_u64());
+  TETRAD_TRY(place.end, r.read_u64());
   TETRAD_TRY(place.until, r.read_u64());
   place.after = Bytes(encoded.substr(encoded.size() - r.remaining()));
+  if (place.life != life)
+    return fail(ErrorCode::kCancelled, "the store was opened anew since the page before");
   return place;
 }
 
@@ -110,6 +142,8 @@ RecentKeys::RecentKeys(const Store::RecentCommand& command) {
 void RecentKeys::see(BytesView key) {
   const auto place = decode_storage_key(key);
   if (!place) return;  // the store's own
+  // What was told of registers was synced before: nobody has lost it, and others have their own.
+  if (place->kind == KeyKind::kRegisters) return;
   const auto table = ranges_.find(place->incarnation.value);
   if (table == ranges_.end()) return;
   const auto behind = std::ranges::partition_point(
@@ -137,27 +171,33 @@ Result<Store::RecentPage> recent_page(
   Bytes prefix;  // of the partition being collected
   for (auto it = keys.keys().upper_bound(place.after); it != keys.keys().end(); ++it) {
     if (bytes > 0 && bytes >= bytes_max) {
+      drop_if_nothing(page);
       page.exhausted = false;
-      page.next = RecentPlace{place.from, place.until, *std::prev(it)}.encode();
+      page.next = RecentPlace{place.life, place.from, end, place.until, *std::prev(it)}.encode();
       return page;
     }
-    TETRAD_TRY(const auto value, view.get(*it));
     bytes += it->size();
-    if (!value) continue;
-    bytes += value->size();
     const auto key = decode_storage_key(*it);
-    if (page.mutations.empty() || prefix != key->partition_prefix) {
+    if (prefix != key->partition_prefix) {
+      drop_if_nothing(page);
       prefix.assign(key->partition_prefix);
       Mutation& mutation = page.mutations.emplace_back();
       mutation.incarnation = key->incarnation;
       mutation.schema_version = version_of(key->incarnation);
       mutation.position = key->position;
       mutation.partition_key = Bytes(key->partition_key);
+      TETRAD_TRY(const uint64_t cover_bytes, add_covers(view, prefix, mutation));
+      bytes += cover_bytes;
     }
+    if (key->kind != KeyKind::kRow) continue;  // it has come with its partition
+    TETRAD_TRY(const auto value, view.get(*it));
+    if (!value) continue;
+    bytes += value->size();
     TETRAD_TRY_VOID(add_to_mutation(page.mutations.back(), *key, *value));
   }
+  drop_if_nothing(page);
   page.exhausted = end >= place.until;
-  if (!page.exhausted) page.next = RecentPlace{end, place.until, {}}.encode();
+  if (!page.exhausted) page.next = RecentPlace{place.life, end, 0, place.until, {}}.encode();
   return page;
 }
 

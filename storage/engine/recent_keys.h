@@ -2,10 +2,14 @@
 // Pages of what was written lately (Store::recent): which keys the log has, and the records that
 // are at those keys now.
 //
-//   place := from:u64 until:u64 after:byte*   the page's keys are those of the log from `from` on,
-//                                             beyond `after`; none come from `until` on
+//   place := life:u64 from:u64 end:u64 until:u64 after:byte*
+//
+// The page's keys are those of the log from `from` on, beyond `after`; none come from `until` on.
+// Pages of the same piece of the log have the same `end`, whatever ranges are still asked for; 0:
+// it is not known yet. Numbers are of one life: a power cut gives some of them to other writes.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <unordered_map>
@@ -21,16 +25,18 @@ class DB;
 
 namespace tetrad::storage {
 
-/// A page looks at so much of the log, and keeps so many bytes of keys.
+/// Bounds of a page: bytes of log that are read, bytes of keys that are kept.
 inline constexpr uint64_t kRecentLogBytes = 32 << 20, kRecentKeyBytes = 4 << 20;
 
 struct RecentPlace {
-  uint64_t from = 0, until = 0;
+  uint64_t life = 0, from = 0, end = 0, until = 0;
   Bytes after;
 
+  /// How far the piece of the log may go.
+  uint64_t stop() const { return end == 0 ? until : std::min(end, until); }
   Bytes encode() const;
-  /// Errors: kCorruption.
-  static Result<RecentPlace> decode(BytesView encoded);
+  /// Errors: kCorruption; kCancelled: a place of another life than `life`.
+  static Result<RecentPlace> decode(BytesView encoded, uint64_t life);
 };
 
 /// The keys that a piece of the log writes, of the ranges that are asked for.
@@ -53,7 +59,9 @@ class RecentKeys {
 /// where it stopped. Errors: kNotFound: the log has not all of it. Blocks.
 Result<uint64_t> read_log(rocksdb::DB& db, uint64_t from, uint64_t until, RecentKeys& keys);
 
-/// The page at `place` of `keys`, which the log has up to `end`.
+/// The page at `place` of `keys`, which the log has up to `end`. With the rows of a partition comes
+/// what may hide them, however old: who gets them may have dropped it. Errors: kNotFound: that is
+/// too much for a page.
 Result<Store::RecentPage> recent_page(
     KeyView& view, const RecentPlace& place, const RecentKeys& keys, uint64_t end,
     uint64_t bytes_max, const std::function<SchemaVersion(TableIncarnation)>& version_of);

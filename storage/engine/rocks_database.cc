@@ -99,7 +99,7 @@ Result<void> make_directories(rocksdb::Env& env, const std::string& directory) {
   return {};
 }
 
-/// Whether the disk takes so many bytes: tried with a file.
+/// Whether the disk has room for `bytes`: tried by writing a file.
 rocksdb::Status try_room(rocksdb::Env& env, const std::string& directory, uint64_t bytes) {
   const std::string file = directory + "/ROOM";
   const std::string zeros(1 << 20, '\0');

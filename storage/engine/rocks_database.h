@@ -67,8 +67,7 @@ class RocksDatabase {
   /// touches nothing, once an append to the log or a sync has failed.
   rocksdb::Status sync_log();
   DiskWatch& watch() { return *watch_; }
-  /// Whether the folder's disk takes so many bytes more than what is in memory: tried with a file.
-  /// Blocks.
+  /// Whether the disk has room for the memtables and `bytes` more: tried by writing a file. Blocks.
   bool has_room(uint64_t bytes);
   /// Logs that an open does not need (kept_logs.h) go. Blocks.
   void drop_kept_logs();

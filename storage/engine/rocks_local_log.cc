@@ -39,7 +39,7 @@ struct Commit {
 };
 
 rocksdb::Status erase_keys(rocksdb::DB& db, const Bytes& start, const Bytes& end) {
-  rocksdb::ReadOptions read;
+  rocksdb::ReadOptions read = read_options();
   const rocksdb::Slice upper = slice_of(end);
   read.iterate_upper_bound = &upper;
   rocksdb::WriteBatch erase;
@@ -57,7 +57,7 @@ rocksdb::Status erase_keys(rocksdb::DB& db, const Bytes& start, const Bytes& end
 
 Result<LocalLog::Pairs> scan_in(rocksdb::DB& db, BytesView start, BytesView end, size_t limit,
                                 uint64_t bytes_max) {
-  rocksdb::ReadOptions read;
+  rocksdb::ReadOptions read = read_options();
   const rocksdb::Slice upper = slice_of(end);
   read.iterate_upper_bound = &upper;
   const std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(read));
@@ -318,12 +318,24 @@ Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& direct
                                                        base::Reactor& reactor, base::IoPool& pool,
                                                        uint32_t number, Logger logger,
                                                        std::shared_ptr<rocksdb::FileSystem> files) {
+  return open_rocks_local_log(directory, reactor, pool, number, std::move(logger), std::move(files),
+                              LogRecovery::kStrict);
+}
+
+Result<std::unique_ptr<LocalLog>> open_rocks_local_log(const std::string& directory,
+                                                       base::Reactor& reactor, base::IoPool& pool,
+                                                       uint32_t number, Logger logger,
+                                                       std::shared_ptr<rocksdb::FileSystem> files,
+                                                       LogRecovery recovery) {
   TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger));
   const auto log = std::make_shared<LogFiles>();
-  log->open = [directory, files] {
+  log->open = [directory, files, recovery]() mutable {
     rocksdb::Options options = local_log_options();
+    set_recovery(options, recovery);
     options.listeners.push_back(BackgroundErrors().listener());
-    return RocksDatabase::open(std::move(options), directory, "local log", {nullptr, files});
+    auto opened = RocksDatabase::open(std::move(options), directory, "local log", {nullptr, files});
+    if (opened) recovery = LogRecovery::kStrict;
+    return opened;
   };
   auto database = log->open();
   if (!database && database.error().code == ErrorCode::kLimit && release_ballast(directory)) {

@@ -25,9 +25,7 @@ rocksdb::Options common_options() {
   rocksdb::Options o;
   o.create_if_missing = true;
   o.paranoid_checks = true;
-  // A record cut short at the end of the log is what a power cut leaves. Damage before the end is
-  // no such thing: the store does not open, rather than forget what was acknowledged behind it.
-  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  set_recovery(o, LogRecovery::kStrict);
   // Recycled logs hold old records behind the new ones, which makes a torn end harder to tell.
   o.recycle_log_file_num = 0;
   // A log that was synced and is missing or shorter at the next start is damage.
@@ -124,6 +122,21 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
   o.wal_bytes_per_sync = 512 << 10;
   o.bytes_per_sync = 1 << 20;
   return o;
+}
+
+rocksdb::ReadOptions read_options() {
+  rocksdb::ReadOptions read;
+  read.ignore_range_deletions = true;
+  return read;
+}
+
+void set_recovery(rocksdb::Options& options, LogRecovery recovery) {
+  // A record cut short at the end of the log is what the end of a process leaves. Damage before the
+  // end is no such thing: the store does not open, rather than forget what was acknowledged behind
+  // it. But after a power cut it is: pages come to the disk in any order.
+  options.wal_recovery_mode = recovery == LogRecovery::kAfterPowerCut
+                                  ? rocksdb::WALRecoveryMode::kPointInTimeRecovery
+                                  : rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
 }
 
 rocksdb::Options local_log_options() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 
+#include "storage/engine/log_recovery.h"
 #include "storage/engine/row_merge_operator.h"
 #include "storage/engine/store.h"
 #include "storage/engine/tombstone_filter.h"
@@ -16,6 +17,7 @@ class Env;
 class FileSystem;
 class WriteBufferManager;
 struct Options;
+struct ReadOptions;
 }  // namespace rocksdb
 
 namespace tetrad::storage {
@@ -36,5 +38,12 @@ rocksdb::Options store_options(const StoreOptions& options, const SharedResource
                                std::shared_ptr<MergeReport> merges,
                                std::shared_ptr<FilterState> filter);
 rocksdb::Options local_log_options();
+/// What every read begins with. No range of keys is ever deleted as a range (DeleteRange), and an
+/// iterator that looks for such ranges drops the error of the next file of a level: where that file
+/// cannot be read, or may not for the read is of memory only, the data seems to end (7.8.3;
+/// file_ends_test.cc).
+rocksdb::ReadOptions read_options();
+/// As `recovery` says, which is of one open.
+void set_recovery(rocksdb::Options& options, LogRecovery recovery);
 
 }  // namespace tetrad::storage

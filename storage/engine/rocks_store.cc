@@ -30,6 +30,7 @@
 #include "storage/engine/sweep.h"
 #include "storage/engine/sync_records.h"
 #include "storage/engine/table_summary.h"
+#include "storage/engine/value_merge.h"
 #include "storage/engine/write_turn.h"
 
 namespace tetrad::storage {
@@ -82,7 +83,7 @@ struct OpenedState {
 bool drops_cover(const Swept& swept) {
   return std::any_of(swept.changes.begin(), swept.changes.end(), [](const SweptKey& change) {
     const auto place = decode_storage_key(change.key);
-    return place && place->kind != KeyKind::kRow;
+    return place && (place->kind == KeyKind::kHeader || place->kind == KeyKind::kRangeTombstone);
   });
 }
 
@@ -125,6 +126,71 @@ class RocksStore final : public Store {
     add(mutation, false, std::move(guard), std::move(done));
   }
 
+  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) override {
+    if (!may_write(write.partition.incarnation, guard, done)) return;
+    turn_.add_registers(write, std::move(guard), std::move(done));
+  }
+
+  void read_registers(const PartitionName& partition, base::Deadline deadline,
+                      RegistersCallback done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    if (is_retired(partition.incarnation)) return done(retired_error(partition.incarnation));
+    if (auto checked = check_partition(partition); !checked)
+      return done(std::unexpected(std::move(checked.error())));
+    Bytes key = registers_key(partition);
+    if (!turn_.writes_registers(key))
+      return find_registers(std::move(key), deadline, std::move(done));
+    turn_.sync([this, alive = alive_, incarnation = partition.incarnation, key = std::move(key),
+                deadline, done = std::move(done)](Result<void> synced) mutable {
+      if (!synced) return done(std::unexpected(std::move(synced.error())));
+      if (!*alive || unusable()) return done(closed_error());
+      if (is_retired(incarnation)) return done(retired_error(incarnation));
+      find_registers(std::move(key), deadline, std::move(done));
+    });
+  }
+
+  void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                      size_t partitions_max,
+                      std::move_only_function<void(Result<RegistersPage>)> done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    turn_.after_writes([this, alive = alive_, incarnation, range, after = std::move(after),
+                        partitions_max, done = std::move(done)]() mutable {
+      if (!*alive || unusable()) return done(closed_error());
+      if (is_retired(incarnation)) return done(retired_error(incarnation));
+      in_maintenance<RegistersPage>(
+          0,
+          [snapshot = std::make_shared<HeldSnapshot>(state_.database), incarnation, range,
+           after = std::move(after), partitions_max] {
+            RocksView view(snapshot->database().db(),
+                           {.snapshot = snapshot->get(), .fill_cache = false});
+            return registers_page(view, incarnation, range, after, partitions_max);
+          },
+          std::move(done));
+    });
+  }
+
+  void latest_timestamp(ReadCommand command, base::Deadline deadline,
+                        std::move_only_function<void(Result<int64_t>)> done) override {
+    if (const auto why = unusable()) return done(std::unexpected(*why));
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    RocksView view(db(), {.memory_only = true, .steps_max = kInlineStepsMax});
+    auto latest = latest_timestamp_of(view, command);
+    if (!view.gave_up()) {
+      if (!latest) heed(latest.error());
+      return done(std::move(latest));
+    }
+    in_readers<int64_t>(
+        deadline,
+        [snapshot = std::make_shared<HeldSnapshot>(state_.database), command = std::move(command)] {
+          RocksView files(snapshot->database().db(), {.snapshot = snapshot->get()});
+          return latest_timestamp_of(files, command);
+        },
+        [this, alive = alive_, done = std::move(done)](Result<int64_t> from_files) mutable {
+          if (*alive && !from_files) heed(from_files.error());
+          done(std::move(from_files));
+        });
+  }
+
   void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
@@ -155,7 +221,7 @@ class RocksStore final : public Store {
       DeadRunList dead;
     };
     const auto found = std::make_shared<Found>(Found{std::move(command), {}, std::move(dead)});
-    in_readers(
+    in_readers<ReadResult>(
         deadline,
         [snapshot = std::move(snapshot), contents, found, walks = walks_rows(found->command),
          operands_max = options_.read_operands_max, keys_max = options_.read_keys_max] {
@@ -164,7 +230,7 @@ class RocksStore final : public Store {
                                       .dead = walks ? &found->dead : nullptr};
           RocksView files(snapshot->database().db(), view);
           auto from_files = read_partitions(files, found->command, contents, keys_max);
-          if (!from_files && from_files.error().code == ErrorCode::kIo) {  // a disk may come round
+          if (!from_files && from_files.error().code == ErrorCode::kIo) {  // a disk may recover
             RocksView again(snapshot->database().db(), view);
             from_files = read_partitions(again, found->command, contents, keys_max);
             found->dead = {};
@@ -236,18 +302,17 @@ class RocksStore final : public Store {
   }
 
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
-                    uint64_t bytes_max,
-                    std::move_only_function<void(Result<ExportPage>)> done) override {
+                    uint64_t bytes_max, ExportParts parts, ExportCallback done) override {
     if (const auto why = unusable()) return done(std::unexpected(*why));
     if (is_retired(incarnation)) return done(retired_error(incarnation));
     const SchemaVersion version{state_.tables.at(incarnation).schema_version};
     in_maintenance<ExportPage>(
         0,
         [snapshot = std::make_shared<HeldSnapshot>(state_.database), incarnation, version, range,
-         after = std::move(after), bytes_max] {
+         after = std::move(after), bytes_max, parts] {
           RocksView view(snapshot->database().db(),
                          {.snapshot = snapshot->get(), .fill_cache = false});
-          return export_page(view, incarnation, version, range, after, bytes_max);
+          return export_page(view, incarnation, version, range, after, bytes_max, parts);
         },
         std::move(done));
   }
@@ -469,11 +534,12 @@ class RocksStore final : public Store {
   }
 
   Result<RecentPlace> recent_place(const RecentCommand& command, BytesView after) const {
-    if (!after.empty()) return RecentPlace::decode(after);
+    const uint64_t life = recovered().life;
+    if (!after.empty()) return RecentPlace::decode(after, life);
     const auto window = state_.records.window(command.since_us, command.until_us);
     if (!window)
       return fail(ErrorCode::kNotFound, "no sync record is older than {} us", command.since_us);
-    return RecentPlace{window->from, std::min(window->until, turn_.log_end()), {}};
+    return RecentPlace{life, window->from, 0, std::min(window->until, turn_.log_end()), {}};
   }
 
   void read_recent(RecentCommand command, RecentPlace place, uint64_t bytes_max,
@@ -491,7 +557,7 @@ class RocksStore final : public Store {
          bytes_max]() -> Result<RecentPage> {
           rocksdb::DB& db = snapshot->database().db();
           RecentKeys keys(command);
-          TETRAD_TRY(const uint64_t end, read_log(db, place.from, place.until, keys));
+          TETRAD_TRY(const uint64_t end, read_log(db, place.from, place.stop(), keys));
           RocksView view(db, {.snapshot = snapshot->get(), .fill_cache = false});
           const auto version_of = [&](TableIncarnation table) { return versions.at(table.value); };
           return recent_page(view, place, keys, end, bytes_max, version_of);
@@ -616,6 +682,31 @@ class RocksStore final : public Store {
         });
   }
 
+  static Result<PaxosRegisters> registers_at(RocksView& view, BytesView key) {
+    TETRAD_TRY(const auto value, view.get(key));
+    if (!value) return PaxosRegisters();
+    return decode_registers(*value);
+  }
+
+  void find_registers(Bytes key, base::Deadline deadline, RegistersCallback done) {
+    RocksView view(db(), {.memory_only = true});
+    auto registers = registers_at(view, key);
+    if (!view.gave_up()) {
+      if (!registers) heed(registers.error());
+      return done(std::move(registers));
+    }
+    in_readers<PaxosRegisters>(
+        deadline,
+        [database = state_.database, key = std::move(key)] {
+          RocksView files(database->db(), {});
+          return registers_at(files, key);
+        },
+        [this, alive = alive_, done = std::move(done)](Result<PaxosRegisters> from_files) mutable {
+          if (*alive && !from_files) heed(from_files.error());
+          done(std::move(from_files));
+        });
+  }
+
   static bool walks_rows(const ReadCommand& command) {
     return !command.is_range && command.rows.empty() && command.live_only;
   }
@@ -676,6 +767,7 @@ class RocksStore final : public Store {
       return state_.tables.unknown() ? all : TableContents::nothing();
     }
     TableContents contents = table->contents;
+    contents.dead_rows = table->dead != 0 || state_.tables.unknown();
     if (command.is_range) return contents;
     const uint16_t bucket = bucket_of(command.incarnation, command.position);
     const auto has = [&](TableMarks::Seen what) { return table->marks.has(bucket, what); };
@@ -684,15 +776,21 @@ class RocksStore final : public Store {
     return contents;
   }
 
+  /// False: `done` was told why not.
+  bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done) {
+    std::optional<Error> error = unusable();
+    if (!error && is_retired(incarnation)) error = retired_error(incarnation).error();
+    if (!error && !guard.may_write(reactor_.now_us())) [[unlikely]]
+      error = refusal_of(guard, reactor_.now_us());
+    if (!error) return true;
+    done(std::unexpected(std::move(*error)));
+    return false;
+  }
+
   void add(const Mutation& mutation, bool may_put, WriteGuard guard, ApplyCallback done) {
-    if (const auto why = unusable()) return done(std::unexpected(*why));
-    if (is_retired(mutation.incarnation)) return done(retired_error(mutation.incarnation));
+    if (!may_write(mutation.incarnation, guard, done)) return;
     if (TETRAD_MUTANT(filter_raw_wall))
       state_.filter->set_now_s(reactor_.wall_time_us() / 1'000'000);
-    if (!guard.may_write(reactor_.now_us())) [[unlikely]] {
-      if (auto refusal = refusal_of(guard, reactor_.now_us()))
-        return done(std::unexpected(std::move(*refusal)));
-    }
     turn_.add(mutation, may_put, std::move(guard), std::move(done));
   }
 
@@ -707,9 +805,10 @@ class RocksStore final : public Store {
   }
 
   /// As in_maintenance(), on a reader.
-  void in_readers(base::Deadline deadline, std::move_only_function<Result<ReadResult>()> work,
-                  ReadCallback done) {
-    auto result = std::make_shared<Result<ReadResult>>(closed_error());
+  template <class T>
+  void in_readers(base::Deadline deadline, std::move_only_function<Result<T>()> work,
+                  std::move_only_function<void(Result<T>)> done) {
+    auto result = std::make_shared<Result<T>>(closed_error());
     pool_.read(reactor_, deadline, visiting(result, std::move(work)),
                [result, done = std::move(done)](Result<void> began) mutable {
                  if (!began) return done(std::unexpected(std::move(began.error())));
@@ -832,8 +931,9 @@ Result<void> begin_life(OpenedState& state) {
 class RocksStoreFactory final : public StoreFactory {
  public:
   RocksStoreFactory(const StoreOptions& options, Logger logger,
-                    std::shared_ptr<rocksdb::FileSystem> files)
+                    std::shared_ptr<rocksdb::FileSystem> files, LogRecovery recovery)
       : options_(options),
+        recovery_(recovery),
         logger_(std::move(logger)),
         shared_(make_shared_resources(options, std::move(files))) {}
 
@@ -845,12 +945,16 @@ class RocksStoreFactory final : public StoreFactory {
     state.filter = std::make_shared<FilterState>();
     state.background_errors = std::make_shared<BackgroundErrors>();
     state.open = [directory, shared = shared_, merges = state.merges, filter = state.filter,
-                  errors = state.background_errors, settings = options_](bool compacts) {
+                  errors = state.background_errors, settings = options_,
+                  recovery = recovery_](bool compacts) mutable {
       rocksdb::Options options = store_options(settings, shared, merges, filter);
       options.listeners.push_back(errors->listener());
       options.disable_auto_compactions = !compacts;
-      return RocksDatabase::open(std::move(options), directory, "store",
-                                 {shared.memory, shared.files});
+      set_recovery(options, recovery);
+      auto opened = RocksDatabase::open(std::move(options), directory, "store",
+                                        {shared.memory, shared.files});
+      if (opened) recovery = LogRecovery::kStrict;
+      return opened;
     };
     if (!options_.in_memory_files)
       TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger_));
@@ -869,6 +973,7 @@ class RocksStoreFactory final : public StoreFactory {
   static constexpr uint32_t kFirstLane = 1;
 
   const StoreOptions options_;
+  const LogRecovery recovery_;
   const Logger logger_;
   const SharedResources shared_;
 };
@@ -877,7 +982,15 @@ class RocksStoreFactory final : public StoreFactory {
 
 std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger,
                                                        std::shared_ptr<rocksdb::FileSystem> files) {
-  return std::make_unique<RocksStoreFactory>(options, std::move(logger), std::move(files));
+  return make_rocks_store_factory(options, std::move(logger), std::move(files),
+                                  LogRecovery::kStrict);
+}
+
+std::unique_ptr<StoreFactory> make_rocks_store_factory(const StoreOptions& options, Logger logger,
+                                                       std::shared_ptr<rocksdb::FileSystem> files,
+                                                       LogRecovery recovery) {
+  return std::make_unique<RocksStoreFactory>(options, std::move(logger), std::move(files),
+                                             recovery);
 }
 
 }  // namespace tetrad::storage

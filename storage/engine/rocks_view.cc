@@ -8,6 +8,7 @@
 #include <rocksdb/perf_level.h>
 
 #include "base/assert.h"
+#include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
@@ -20,8 +21,8 @@ constexpr size_t kMergedBytesMax = 64 << 10;  // of one read; compaction does th
 rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 BytesView view_of(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
-rocksdb::ReadOptions read_options(const RocksViewOptions& options) {
-  rocksdb::ReadOptions read;
+rocksdb::ReadOptions read_options_of(const RocksViewOptions& options) {
+  rocksdb::ReadOptions read = read_options();
   read.snapshot = options.snapshot;
   read.fill_cache = options.fill_cache;
   if (options.memory_only) {
@@ -46,7 +47,7 @@ class RocksIterator final : public KeyIterator {
         lower_(slice_of(bounds_.start)),
         upper_(slice_of(bounds_.end)) {
     TETRAD_ASSERT(bounds_.start <= bounds_.end);
-    rocksdb::ReadOptions read = read_options(view.options_);
+    rocksdb::ReadOptions read = read_options_of(view.options_);
     read.iterate_upper_bound = &upper_;
     if (bounds_.reversed) read.iterate_lower_bound = &lower_;
     // Bloom filters of prefixes hold for forward reads of one partition; the bound ends them.
@@ -79,9 +80,8 @@ class RocksIterator final : public KeyIterator {
   }
   Result<void> status() const override {
     if (out_of_steps_) return fail(ErrorCode::kCancelled, "too long a read for the loop");
-    const rocksdb::Status status = it_->status();
-    if (status.ok()) return {};
-    return std::unexpected(error_of(status, "reading"));
+    if (failed_.ok()) return {};
+    return std::unexpected(error_of(failed_, "reading"));
   }
 
  private:
@@ -98,10 +98,13 @@ class RocksIterator final : public KeyIterator {
       key_ = view_of(it_->key());
       value_ = view_of(it_->value());
       view_.see(key_, value_);
-    } else if (const rocksdb::Status status = it_->status(); status.IsIncomplete()) {
-      view_.gave_up_ = true;
-      const char* why = status.getState();
-      if (why != nullptr && std::strstr(why, "skipped") != nullptr) view_.is_long_ = true;
+    } else if (rocksdb::Status status = it_->status(); !status.ok()) {
+      if (status.IsIncomplete()) {
+        view_.gave_up_ = true;
+        const char* why = status.getState();
+        if (why != nullptr && std::strstr(why, "skipped") != nullptr) view_.is_long_ = true;
+      }
+      if (failed_.ok()) failed_ = std::move(status);
     }
   }
 
@@ -109,12 +112,13 @@ class RocksIterator final : public KeyIterator {
   const KeyView::Bounds bounds_;
   const rocksdb::Slice lower_, upper_;
   std::unique_ptr<rocksdb::Iterator> it_;
+  rocksdb::Status failed_;  // stays: RocksDB forgets it when it seeks again
   bool out_of_steps_ = false;
 };
 
 RocksView::RocksView(rocksdb::DB& db, const RocksViewOptions& options)
     : db_(db), options_(options), state_(std::make_unique<State>()) {
-  state_->read = read_options(options);
+  state_->read = read_options_of(options);
   if (!counts_passed_over()) return;
   rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
   passed_before_ = passed_over();
@@ -144,8 +148,11 @@ Result<std::optional<BytesView>> RocksView::get(BytesView key) {
     return fail(ErrorCode::kCancelled, "too long a read for the loop");
   }
   state_->value.Reset();
-  const rocksdb::Status status =
+  rocksdb::Status status =
       db_.Get(state_->read, db_.DefaultColumnFamily(), slice_of(key), &state_->value);
+  // No record is empty. A file that is not open is passed over like that (7.8.3).
+  if (status.ok() && options_.memory_only && state_->value.empty())
+    status = rocksdb::Status::Incomplete("a file is not open");
   if (status.ok()) {
     see(key, view_of(state_->value));
     return view_of(state_->value);

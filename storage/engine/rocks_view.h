@@ -19,7 +19,7 @@ namespace tetrad::storage {
 
 struct RocksViewOptions {
   const rocksdb::Snapshot* snapshot = nullptr;
-  /// Give up instead of reading a file, or after so many steps: the loop is not blocked.
+  /// On the loop: give up instead of reading a file, or after this many steps.
   bool memory_only = false;
   uint64_t steps_max = UINT64_MAX;
   /// Values of more merge operands are remembered.
@@ -54,8 +54,8 @@ class RocksView final : public KeyView {
   DeadRunList take_dead() { return std::move(dead_found_); }
   /// As gave_up(), which it makes false: the next key is another matter.
   bool take_gave_up() { return std::exchange(gave_up_, false); }
-  /// What of the values read took too many operands to join (rule 19); at most so much as may be
-  /// written beside the turn's work.
+  /// Values that were joined from too many operands, to be written back (rule 19); bounded, since
+  /// the turn writes them besides its own work.
   std::vector<MergedValue> take_merged() { return std::move(merged_); }
 
  private:

@@ -3,8 +3,8 @@
 // for partitions that are read again and again. Moving RocksDB's iterator costs a fifth of a
 // microsecond a row, walking a run next to nothing.
 //
-// Nothing tells the cache of a write: a run knows the number of the last mutation that it has seen,
-// and is good while its bucket has had none since (WriteTurn numbers them). What compaction drops
+// Writes do not invalidate the cache: a run remembers the number of the last mutation it has seen,
+// and is valid while its bucket has had none since (WriteTurn numbers them). What compaction drops
 // or joins changes no answer. A run is kept of what is read for a second time with no write in
 // between, so that neither a scan nor a partition that is being written costs copies. Belongs to
 // the store's thread; no lock.

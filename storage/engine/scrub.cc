@@ -102,7 +102,8 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
   page.place = {next->file_number, now_us, next->size};
   const std::string path = next->db_path + "/" + next->relative_filename;
   rocksdb::Status read = read_all(db, path, true);
-  // Once more, the plain way: the file system may not know the other, or the disk comes round.
+  // Once more without direct I/O: the file system may not support it, or the disk may have
+  // recovered.
   if (!read.ok() && !read.IsCorruption()) read = read_all(db, path, false);
   const bool bad = read.IsCorruption() || (read.IsIOError() && !is_want_of_room(read));
   if (bad && is_live(db, next->file_number))

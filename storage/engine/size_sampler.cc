@@ -77,7 +77,8 @@ uint64_t approximate_bytes_of(rocksdb::DB& db, TableIncarnation incarnation,
   RocksView view(db, {.memory_only = true, .steps_max = kKeysPeeked, .fill_cache = false});
   const Bytes start = keys.start;
   const auto it = view.iterate({std::move(keys.start), std::move(keys.end), false, false});
-  for (it->seek(start); it->valid(); it->next()) bytes += it->key().size() + it->value().size();
+  for (it->seek(start); it->valid(); it->next())
+    if (!is_registers_key(it->key())) bytes += it->key().size() + it->value().size();
   return bytes;
 }
 

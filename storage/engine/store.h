@@ -24,8 +24,10 @@
 #include "storage/engine/sync_mark.h"
 #include "storage/engine/write_guard.h"
 #include "storage/row/mutation.h"
+#include "storage/row/paxos_registers.h"
 #include "storage/row/purge.h"
 #include "storage/row/read_command.h"
+#include "storage/row/storage_key.h"
 
 namespace rocksdb {
 class FileSystem;
@@ -58,11 +60,12 @@ struct SweepCommand {
   PurgeBound bound;
   /// Whatever there is: the range is not this store's any more.
   bool everything = false;
-  /// A page ends after so many keys looked at, or changed: its reading is one piece of work of the
-  /// I/O pool, its writing one of the loop.
+  /// Registers whose last() is below this go.
+  Ballot registers_floor;
+  /// A page ends after this many keys read, or changed: reading it is one job of the I/O pool,
+  /// writing it one step of the loop.
   uint64_t keys_max = 4096, changes_max = 512;
-  /// Partitions of which more than this is left are told of; 0: no limit. Of neither: nothing is
-  /// measured.
+  /// Partitions above either of these are reported; 0: no limit. With both 0 nothing is measured.
   PartitionExtent told_beyond = {};
 };
 
@@ -90,6 +93,19 @@ struct SweepPage {
   std::vector<LargePartition> large;
   uint64_t large_left_out = 0;
 };
+
+/// Registers of a partition as they are to be from now on.
+struct RegistersWrite {
+  PartitionName partition;
+  const PaxosRegisters& registers;
+  /// A commit: its rows, of the same partition, are written with the registers or not at all.
+  const Mutation* rows = nullptr;
+  /// False: it need not survive a power cut, as a mark that a commit is settled.
+  bool synced = true;
+};
+
+/// What of a range an export has.
+enum class ExportParts : uint8_t { kRows, kRowsAndRegisters };
 
 struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
@@ -144,7 +160,9 @@ class Store {
   /// of a write that is on its way to the disk leaves open whether it is.
   virtual void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) = 0;
   /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
-  /// (rule 15).
+  /// (rule 15). Registers that a stream brings are joined with those that are there, and the rows
+  /// of their committed value are written with them; `done` runs when all is on the disk.
+  /// kCorruption: they do not decode.
   virtual void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) = 0;
   /// Whatever happens meanwhile.
   void apply(const Mutation& mutation, ApplyCallback done) {
@@ -153,6 +171,41 @@ class Store {
   void apply_merged(const Mutation& mutation, ApplyCallback done) {
     apply_merged(mutation, WriteGuard(), std::move(done));
   }
+
+  /// Puts registers in the place of those that are there. `done` as apply()'s, but when the write
+  /// is on the disk, in both modes of sync, if it is `synced`: all of a turn share one sync (rule
+  /// 21). One write at a time: while another of the partition's registers, or an import, has not
+  /// ended a second one fails with kOverloaded. After any error the registers must be read again,
+  /// for others may be there than the caller thinks. Registers without rows change no mark.
+  virtual void write_registers(const RegistersWrite& write, WriteGuard guard,
+                               ApplyCallback done) = 0;
+  /// `done` may run inside this call. Waits until all that was given to write_registers() before
+  /// has ended, and sees it: what is told is on the disk, as far as it is `synced`. Of a partition
+  /// that has none: empty ones. Errors: as read().
+  using RegistersCallback = std::move_only_function<void(Result<PaxosRegisters>)>;
+  virtual void read_registers(const PartitionName& partition, base::Deadline deadline,
+                              RegistersCallback done) = 0;
+  struct RegistersPage {
+    struct Entry {
+      RingPosition position;
+      Bytes partition_key;
+      PaxosRegisters registers;
+    };
+    std::vector<Entry> entries;  // in key order
+    bool exhausted = true;
+    Bytes next;  // opaque: give it back to go on
+  };
+  /// The registers of a range; a page looks at `partitions_max` partitions, with registers or
+  /// without. Sees what was written before the call; what is written meanwhile may come or not.
+  virtual void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                              size_t partitions_max,
+                              std::move_only_function<void(Result<RegistersPage>)> done) = 0;
+  /// The highest timestamp of everything stored that a read of the rows or ranges of one partition
+  /// looks at: its header (tombstone and static cells), range tombstones over them, dead things and
+  /// expired ones too. kNoTimestamp: there is nothing. Limits of the command do not count. Sees
+  /// what read() sees; errors as read().
+  virtual void latest_timestamp(ReadCommand command, base::Deadline deadline,
+                                std::move_only_function<void(Result<int64_t>)> done) = 0;
 
   /// `done` may run inside this call (everything was in memory) or later (the I/O pool read it).
   /// Sees everything acknowledged before the call. A page without rows may be not exhausted.
@@ -177,15 +230,20 @@ class Store {
   virtual void retire(TableIncarnation incarnation) = 0;
 
   /// A page of everything stored of a range (tombstones too) as mutations in key order, for streams
-  /// and repair.
+  /// (which have the registers, too) and repair.
   struct ExportPage {
     std::vector<Mutation> mutations;
     bool exhausted = true;
     Bytes next;  // opaque: give it back to go on
   };
+  using ExportCallback = std::move_only_function<void(Result<ExportPage>)>;
   virtual void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
-                            uint64_t bytes_max,
-                            std::move_only_function<void(Result<ExportPage>)> done) = 0;
+                            uint64_t bytes_max, ExportParts parts, ExportCallback done) = 0;
+  void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                    uint64_t bytes_max, ExportCallback done) {
+    export_range(incarnation, range, std::move(after), bytes_max, ExportParts::kRows,
+                 std::move(done));
+  }
 
   /// What was found at open. Stays as it is; valid as long as the store.
   virtual const Recovered& recovered() const = 0;
@@ -212,35 +270,37 @@ class Store {
     Bytes next;  // opaque: give it back, with the same command, to go on
   };
   /// A page of all records that were written then, as they are now: what is gone meanwhile is left
-  /// out, what was written since shows. A record may come in several pages, and some that were
-  /// written a little before or after come too. A page may be empty and not be the last: it ends
-  /// where so much of the log has been read, off the loop. Errors: kNotFound: the log does not
-  /// reach back to `since_us` without a hole, take the whole range by export_range(); kCorruption
-  /// and kIo of the records; kCancelled.
+  /// out, what was written since shows. Registers are none of them: what was told of them is
+  /// synced. A record may come in several pages, and some that were written a little before or
+  /// after come too. A page may be empty and not be the last: it ends where so much of the log has
+  /// been read, off the loop. Errors: kNotFound: the log does not reach back to `since_us` without
+  /// a hole, take the whole range by export_range(); kCorruption and kIo of the records;
+  /// kCancelled.
   virtual void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
                       std::move_only_function<void(Result<RecentPage>)> done) = 0;
 
   /// Drops a page's part of what `command` allows (design, rules 17 and 18). Data is read off the
-  /// loop; what was written meanwhile is heeded, so that a partition may be written all the time.
-  /// Once done has run the page is on disk like a mutation. Errors: kCorruption, kIo, kStaleSchema,
-  /// kCancelled; kOverloaded: nothing was dropped, the same page may be asked for again.
+  /// loop; what was written meanwhile is taken into account, so a partition may be written all the
+  /// time. Once done has run the page is on disk like a mutation. Errors: kCorruption, kIo,
+  /// kStaleSchema, kCancelled; kOverloaded: nothing was dropped, the same page may be asked for
+  /// again.
   virtual void sweep(SweepCommand command, SweepPlace from,
                      std::move_only_function<void(Result<SweepPage>)> done) = 0;
   /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.
   virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 
-  /// What time it is, to be told every few seconds: cells expired long ago may lose their values in
-  /// compactions. Before the first call none does.
+  /// The node's time, set every few seconds: compactions drop values of cells that expired long
+  /// before it. Before the first call they drop none.
   virtual void note_time(int64_t now_s) = 0;
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
-  /// Reads every block now and compares its checksum; what does not read makes the store damaged.
-  /// How far it is statistics() tells. Errors: kCancelled, kIo.
+  /// Reads every block now and compares its checksum; a block that does not read makes the store
+  /// damaged. statistics() shows the progress. Errors: kCancelled, kIo.
   virtual void verify(std::move_only_function<void(Result<ScrubSummary>)> done) = 0;
   virtual StoreStatistics statistics() = 0;
   virtual const StoreStatus& status() const = 0;
-  /// Runs after each change of status(), in an event of its own. Null: nobody wants to know.
+  /// Runs after each change of status(), in a later event of the loop. Null: removed.
   virtual void on_status(StatusListener changed) = 0;
   /// The newest timestamp ever applied to the table's bucket of this partition (the bucket mark);
   /// kNoTimestamp if none.

@@ -28,7 +28,7 @@ class EventListener;
 
 namespace tetrad::storage {
 
-/// Flushes and compactions that fail tell it, on threads of RocksDB. One for each open database.
+/// Receives errors of flushes and compactions, on RocksDB's threads. One for each open database.
 class BackgroundErrors {
  public:
   using Listener = std::function<void(const rocksdb::Status&)>;
@@ -37,8 +37,7 @@ class BackgroundErrors {
   ~BackgroundErrors();
   /// For Options::listeners.
   std::shared_ptr<rocksdb::EventListener> listener() const;
-  /// From now on; what came before is told at once. Null: nobody wants to know. The listener may
-  /// call nothing of RocksDB.
+  /// Sets the listener, which first gets the errors so far. Null: none. It must not call RocksDB.
   void deliver_to(Listener listener);
 
  private:

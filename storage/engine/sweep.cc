@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/data_mutants.h"
+#include "storage/row/paxos_registers.h"
 #include "storage/row/purge.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
@@ -69,7 +70,7 @@ SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const 
   return loss;
 }
 
-/// How much there is in a record. Sweeping only takes away.
+/// Counts of what a record holds. A sweep only lowers them.
 struct Extent {
   size_t cells;
   bool liveness, deletion;
@@ -121,6 +122,9 @@ class Sweeper {
       if (!it->valid() || is_full()) break;
       if (prefix_.empty()) {
         TETRAD_TRY_VOID(begin_partition(*it));
+      } else if (is_registers_key(it->key())) {
+        TETRAD_TRY_VOID(take_registers(*it));
+        it->next();
       } else {
         TETRAD_TRY_VOID(take_row(*it));
         it->next();
@@ -239,6 +243,16 @@ class Sweeper {
     }
     see_left(row_);
     measure(it.key(), left_bytes);
+    return {};
+  }
+
+  Result<void> take_registers(KeyIterator& it) {
+    see(it.key());
+    if (!command_.registers_floor.present()) return {};
+    TETRAD_TRY(const PaxosRegisters registers, decode_registers(it.value()));
+    if (!(registers.last() < command_.registers_floor)) return {};
+    page().bytes += it.key().size() + it.value().size();
+    erase(it.key());
     return {};
   }
 
@@ -376,9 +390,15 @@ class Sweeper {
 /// The change of a key that has another value now; unset: there is none to make.
 Result<std::optional<SweptKey>> sweep_again(const SweptKey& before,
                                             const std::optional<Bytes>& stored,
-                                            const PurgeBound& bound) {
+                                            const SweepCommand& command) {
+  const PurgeBound& bound = command.bound;
   const auto place = decode_storage_key(before.key);
   if (!stored || !place) return std::optional<SweptKey>();
+  if (place->kind == KeyKind::kRegisters) {
+    TETRAD_TRY(const PaxosRegisters registers, decode_registers(*stored));
+    if (!(registers.last() < command.registers_floor)) return std::optional<SweptKey>();
+    return before;
+  }
   SweptKey again{before.key, std::nullopt, before.cover};
   if (place->kind == KeyKind::kRangeTombstone) {
     std::vector<TombstoneEnd> set;
@@ -457,7 +477,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
         keep(change);
         continue;
       }
-      TETRAD_TRY(auto again, sweep_again(change, *stored, command.bound));
+      TETRAD_TRY(auto again, sweep_again(change, *stored, command));
       if (!again) continue;
       next = std::move(*again);
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sweep (design, rules 17 and 18): what a page of a range may drop, worked out over the merged
-// view of it off the loop, then made good on the loop by what was written meanwhile. Both engines
-// use it.
+// The sweep (design, rules 17 and 18): decides off the loop, over a snapshot, what a page of a
+// range may drop, then corrects that on the loop for what was written meanwhile. Both engines use
+// it.
 #pragma once
 
 #include <functional>

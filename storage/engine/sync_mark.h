@@ -17,8 +17,8 @@ struct SyncMark {
   friend bool operator==(const SyncMark&, const SyncMark&) = default;
 };
 
-/// How far a store has come, to be told to other nodes: all below `written` is written, all below
-/// `durable` is on the disk. Neither goes back within a life.
+/// How far a store has written and synced, for other nodes: all below `written` is written, all
+/// below `durable` is on the disk. Neither goes back within a life.
 struct SyncNumbers {
   uint64_t life = 0, written = 0, durable = 0;
 

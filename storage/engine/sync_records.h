@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sync records: keys of a store that say until when it lost nothing (rule 20), and where in its log
-// a moment is. A record is written with the first batch after the sync it tells of has ended: if it
-// survives a power cut, so has everything below its number.
+// a moment is. A record is written with the first batch after the sync that it stands for: if the
+// record survives a power cut, so has everything below its number.
 //
 //   record key   := kStoreIncarnation:u32 "sync" slot:u32    slot = (time_us / 10 s) mod 64
 //   record value := life:u64 number:u64 time_us:i64

@@ -7,7 +7,7 @@
 //              varint * 256 (0: none, else 1 + how much older the group is)
 //   seen    := u8 1, varint count, u16 bucket* | u8 2, a bit for each bucket
 //
-// Files of before have two properties for all tables together, by 64 K buckets:
+// Files of older programs have two properties for all tables together, by 64 K buckets:
 //   marks          := u8 1, varint count, (u16 bucket, zigzag timestamp)* | u8 2, i64 * 256
 //   row tombstones := seen
 #include "storage/engine/table_marks.h"

@@ -82,7 +82,7 @@ class TableMarks {
   static constexpr uint8_t kFirstBits = 6, kBitsMore = 5, kBitsMost = 16;
 
   size_t index_of(uint16_t bucket) const { return bucket >> (kBitsMost - bits_); }
-  /// Raises all that `index` of so many bits stands for.
+  /// Raises the marks of all buckets whose number begins with the `bits` bits of `index`.
   void raise_part(uint8_t bits, size_t index, int64_t timestamp_us);
   Result<void> join_seen(base::ByteReader& r, uint8_t bits, Seen what);
   /// Once more as fine, or as fine as may be.

@@ -47,7 +47,7 @@ class Collector final : public rocksdb::TablePropertiesCollector {
   rocksdb::Status AddUserKey(const rocksdb::Slice& key, const rocksdb::Slice& value,
                              rocksdb::EntryType, rocksdb::SequenceNumber, uint64_t) override {
     const auto view = decode_storage_key({key.data(), key.size()});
-    if (!view) return rocksdb::Status::OK();
+    if (!view || view->kind == KeyKind::kRegisters) return rocksdb::Status::OK();
     if (table_ == nullptr || table_incarnation_ != view->incarnation.value) {
       table_incarnation_ = view->incarnation.value;
       table_ = &tables_[table_incarnation_];

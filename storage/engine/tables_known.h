@@ -10,7 +10,8 @@
 namespace tetrad::storage {
 
 struct TableKnowledge {
-  /// Of range tombstones: whether a file of before may hold some; else the marks know.
+  /// Whether files of older programs may hold range tombstones of it; for later files the marks
+  /// say.
   TableContents contents = TableContents::nothing();
   TableMarks marks;
   uint64_t schema_version = 0;  // the newest a mutation has named

@@ -23,7 +23,8 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
     const auto view = decode_storage_key({key.data(), key.size()});
     if (!view) return Decision::kKeep;
     if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
-    if (type != ValueType::kValue || view->kind == KeyKind::kRangeTombstone) return Decision::kKeep;
+    const bool is_record = view->kind == KeyKind::kHeader || view->kind == KeyKind::kRow;
+    if (type != ValueType::kValue || !is_record) return Decision::kKeep;
     const BytesView record({value.data(), value.size()});
     return needs_change(record) ? change(record, *new_value) : Decision::kKeep;
   }

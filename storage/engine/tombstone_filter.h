@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compaction filter of a store (rule 17): keys of retired incarnations go, and cells expired
 // long ago lose their value. It changes full values only, never merge operands (but for those of
-// retired incarnations). It drops no tombstone: whether something as old lies outside a compaction
-// RocksDB does not tell it. The sweep does that.
+// retired incarnations). It drops no tombstone: RocksDB does not say whether older data lies
+// outside the compaction. The sweep drops them.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,8 @@ class FilterState {
   std::set<uint32_t> retired_;
 };
 
-/// An expired cell keeps its value for so long: a coordinator whose clock is behind may still see
-/// it as live.
+/// How long an expired cell keeps its value: a coordinator whose clock is behind may still see it
+/// as live.
 inline constexpr int64_t kExpiredValueMargin_s = 3600;
 
 std::shared_ptr<rocksdb::CompactionFilterFactory> make_tombstone_filter(

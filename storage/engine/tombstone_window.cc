@@ -60,7 +60,7 @@ Result<Deletion> TombstoneWindow::at(BytesView key) {
   TETRAD_ASSERT(slice_start_ <= key && key < slice_end_);
   const bool known = known_from_ <= key && key < known_to_;
   if (!known) {
-    // What lies between the last row and this one matters only where it is to be told.
+    // Tombstones between the last row and this one matter only when tombstones are delivered.
     Bytes from(key), to = Bytes(key) + '\0';
     if (whole_ && !reversed_) from = known_to_;
     if (whole_ && reversed_) to = known_from_;

@@ -39,7 +39,8 @@ class TombstoneWindow {
   static constexpr int kSingly = 4;  // rows of a slice that are looked up one by one
   static constexpr uint64_t kAtOnceFirst = 64, kAtOnceMost = 8192, kAll = UINT64_MAX;
 
-  /// Of [start, end), or of what of it can be known with so many keys more: its end is told.
+  /// Tombstones of [start, end), or of the part that at most `keys_max` keys show; returns where
+  /// that part ends.
   Result<Bytes> load(BytesView start, BytesView end, uint64_t keys_max);
   Result<void> load_prefixes_of(BytesView key);
   Result<Bytes> load_forward(BytesView start, BytesView end, uint64_t keys_max);

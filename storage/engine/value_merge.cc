@@ -7,6 +7,8 @@
 
 #include "base/assert.h"
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
+#include "storage/row/paxos_registers.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 
@@ -90,6 +92,42 @@ void join_tombstones(Pieces& pieces, Bytes& out) {
   encode_tombstone_set(set, out);
 }
 
+void join_all_registers(Pieces& pieces, Bytes& out) {
+  PaxosRegisters joined;
+  bool any = false;
+  for (const BytesView value : pieces.good) {
+    const auto registers = decode_registers(value);
+    if (!registers) {
+      pieces.broken.push_back(value);
+      continue;
+    }
+    joined = join_registers(joined, *registers);
+    any = true;
+  }
+  if (any) encode_registers(joined, out);
+}
+
+void join(KeyKind kind, Pieces& pieces, Bytes& out) {
+  switch (kind) {
+    case KeyKind::kHeader:
+    case KeyKind::kRow:
+      return join_records(pieces, out);
+    case KeyKind::kRangeTombstone:
+      return join_tombstones(pieces, out);
+    case KeyKind::kRegisters:
+      return join_all_registers(pieces, out);
+  }
+}
+
+PartitionName name_of(const Mutation& mutation) {
+  return {mutation.incarnation, mutation.position, mutation.partition_key};
+}
+
+bool is_of(const Mutation& mutation, const PartitionName& partition) {
+  return mutation.incarnation == partition.incarnation && mutation.position == partition.position &&
+         mutation.partition_key == partition.partition_key;
+}
+
 }  // namespace
 
 size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out) {
@@ -101,7 +139,7 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
     pieces.good.assign(values.begin(), values.end());
   }
   const size_t start = out.size();
-  kind == KeyKind::kRangeTombstone ? join_tombstones(pieces, out) : join_records(pieces, out);
+  join(kind, pieces, out);
   if (pieces.broken.empty()) return 0;
   TETRAD_ASSERT(out.size() >= start);
   std::sort(pieces.broken.begin(), pieces.broken.end());
@@ -116,13 +154,36 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
   return pieces.broken.size();
 }
 
-Result<void> check_mutation(const Mutation& mutation) {
-  if (mutation.incarnation == kStoreIncarnation)
+Result<void> check_partition(const PartitionName& partition) {
+  if (partition.incarnation == kStoreIncarnation)
     return fail(ErrorCode::kInvalid, "table incarnation {} is reserved",
-                mutation.incarnation.value);
-  if (mutation.partition_key.size() > kPartitionKeyBytesMax)
+                partition.incarnation.value);
+  if (partition.partition_key.size() > kPartitionKeyBytesMax)
     return fail(ErrorCode::kInvalid, "Key length of {} is longer than maximum of {}",
-                mutation.partition_key.size(), kPartitionKeyBytesMax);
+                partition.partition_key.size(), kPartitionKeyBytesMax);
+  return {};
+}
+
+Result<void> check_registers_write(const RegistersWrite& write) {
+  TETRAD_TRY_VOID(check_partition(write.partition));
+  if (write.rows == nullptr || is_of(*write.rows, write.partition)) return {};
+  return fail(ErrorCode::kInvalid, "rows and Paxos registers of two partitions");
+}
+
+Result<ImportedRegisters> decode_imported(const Mutation& mutation) {
+  ImportedRegisters imported;
+  TETRAD_TRY(imported.registers, decode_registers(mutation.registers));
+  const auto& committed = imported.registers.committed;
+  if (!committed || committed->value.empty()) return imported;
+  TETRAD_TRY(imported.committed, decode_mutation(committed->value));
+  if (!is_of(*imported.committed, name_of(mutation)))
+    return fail(ErrorCode::kCorruption, "a committed value of another partition");
+  if (TETRAD_MUTANT(imported_commit_alone)) imported.committed.reset();
+  return imported;
+}
+
+Result<void> check_mutation(const Mutation& mutation) {
+  TETRAD_TRY_VOID(check_partition(name_of(mutation)));
   if (!mutation.header.empty()) TETRAD_TRY_VOID(check_row_record(mutation.header));
   for (const RangeTombstone& tombstone : mutation.range_tombstones)
     if (!tombstone.deletion.present())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the next batch may go to a RocksDB that is behind with flushes and compactions. It says how
-// many bytes it takes per second, or that it takes none; whoever asks without waiting is charged
-// for what it refuses, so nobody asks before the time has come. Pure.
+// When the next batch may go to a RocksDB that is behind with flushes and compactions. RocksDB
+// names a rate, or stops. An attempt without waiting that it refuses is charged to its rate
+// limiter, so the next one is made only when it can succeed. Pure.
 #pragma once
 
 #include <algorithm>

@@ -121,6 +121,9 @@ struct WriteTurn::Span {
   WriteGuard guard;
   uint32_t begin = 0, end = 0;  // records
   bool is_sweep = false;        // made of what was in the batch before it
+  uint32_t registers = kNone;   // place of their key in the batch
+
+  static constexpr uint32_t kNone = ~uint32_t{0};
 };
 
 struct WriteTurn::Batch {
@@ -130,12 +133,29 @@ struct WriteTurn::Batch {
   /// No span that is to be answered has an earlier one.
   base::MonotonicUs earliest_deadline_us = WriteGuard::kNever;
   bool waited = false;  // beyond the turn of its mutations
+  struct Registers {
+    Bytes key;
+    bool synced;  // their write has not ended before it is on the disk
+  };
+  std::vector<Registers> registers;                        // that it writes
+  std::shared_ptr<RegistersUnderWay> registers_under_way;  // where there are some
 
   uint64_t bytes() const { return writes.GetDataSize(); }
   bool empty() const { return writes.Count() == 0 && spans.empty(); }
   void add_span(Store::ApplyCallback done, WriteGuard guard, uint32_t begin, bool is_sweep) {
     earliest_deadline_us = std::min(earliest_deadline_us, guard.deadline_us);
     spans.push_back({std::move(done), std::move(guard), begin, writes.Count(), is_sweep});
+  }
+  /// Of the last span.
+  void add_registers(Bytes key, bool synced, const std::shared_ptr<RegistersUnderWay>& under_way) {
+    under_way->begin(key);
+    registers_under_way = under_way;
+    spans.back().registers = static_cast<uint32_t>(registers.size());
+    registers.push_back({std::move(key), synced});
+  }
+  void end_registers(Span& span) {
+    const uint32_t place = std::exchange(span.registers, Span::kNone);
+    if (place != Span::kNone) registers_under_way->end(registers[place].key);
   }
 };
 
@@ -205,32 +225,59 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   return all;
 }
 
+bool WriteTurn::takes(Store::ApplyCallback& done) {
+  if (refusal_) {
+    done(std::unexpected(*refusal_));
+    return false;
+  }
+  if (full()) {
+    done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
+              queued_bytes_ + current_->bytes(), options_.write_queue_max_bytes));
+    return false;
+  }
+  if (behind() && pace_.is_overloaded(queued_bytes_ + current_->bytes(), reactor_.now_us())) {
+    done(fail(ErrorCode::kOverloaded,
+              "flushes and compactions are behind the writes; {} bytes wait already",
+              queued_bytes_ + current_->bytes()));
+    return false;
+  }
+  return true;
+}
+
 void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
                     Store::ApplyCallback done) {
-  if (refusal_) return done(std::unexpected(*refusal_));
-  if (full())
-    return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
-                     queued_bytes_ + current_->bytes(), options_.write_queue_max_bytes));
-  if (behind() && pace_.is_overloaded(queued_bytes_ + current_->bytes(), reactor_.now_us()))
-    return done(fail(ErrorCode::kOverloaded,
-                     "flushes and compactions are behind the writes; {} bytes wait already",
-                     queued_bytes_ + current_->bytes()));
+  if (!takes(done)) return;
   if (mutation.incarnation == kStoreIncarnation ||
       mutation.partition_key.size() > kPartitionKeyBytesMax)
     return done(check_mutation(mutation));
   const auto facts = look_at(mutation);
   if (!facts) return done(std::unexpected(facts.error()));
+  if (!mutation.registers.empty()) [[unlikely]] {
+    if (may_put) return done(fail(ErrorCode::kInvalid, "Paxos registers come in streams only"));
+    return import_registers(mutation, std::move(guard), std::move(done));
+  }
+  TableKnowledge& table = table_of(mutation);
+  const uint32_t begin = current_->writes.Count();
+  add_rows(mutation, table, may_put, *facts);
+  current_->add_span(std::move(done), std::move(guard), begin, false);
+  begin_turn();
+}
 
-  rocksdb::WriteBatch& writes = current_->writes;
+TableKnowledge& WriteTurn::table_of(const Mutation& mutation) {
   TableKnowledge& table = tables_.at(mutation.incarnation);
   if (mutation.schema_version.value > table.schema_version) {
     table.schema_version = mutation.schema_version.value;
     Bytes version;
     base::ByteWriter(version).u64(table.schema_version);
-    writes.Put(schema_version_key(mutation.incarnation), version);
+    current_->writes.Put(schema_version_key(mutation.incarnation), version);
   }
-  const uint32_t begin = writes.Count();
-  table.dead += facts->dead;
+  return table;
+}
+
+void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
+                         const RecordFacts& facts) {
+  rocksdb::WriteBatch& writes = current_->writes;
+  table.dead += facts.dead;
   const uint16_t bucket = bucket_of(mutation.incarnation, mutation.position);
   // A row of an older schema version may lack a column that is stored already.
   const bool merged = !may_put;
@@ -281,13 +328,76 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
     }
   }
   if (watched) [[unlikely]]
-    watches_.note(bucket, facts->oldest_us);
+    watches_.note(bucket, facts.oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
   if (!merged || !TETRAD_MUTANT(ingest_keeps_marks))
-    table.marks.raise(bucket, facts->latest_us, tables_.budget());
-  if (facts->has_deletion)
+    table.marks.raise(bucket, facts.latest_us, tables_.budget());
+  if (facts.has_deletion)
     table.marks.see(bucket, TableMarks::Seen::kRowTombstones, tables_.budget());
+}
+
+void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,
+                              Store::ApplyCallback done) {
+  if (!takes(done)) return;
+  if (auto checked = check_registers_write(write); !checked) return done(std::move(checked));
+  Bytes key = registers_key(write.partition);
+  if (writes_registers(key))
+    return done(fail(ErrorCode::kOverloaded,
+                     "another write of the partition's Paxos registers is under way"));
+  Bytes value;
+  encode_registers(write.registers, value);
+  const bool synced = write.synced && !TETRAD_MUTANT(registers_unsynced);
+  if (synced) done = when_synced(std::move(done));
+  if (write.rows != nullptr) {
+    const auto facts = look_at(*write.rows);
+    if (!facts) return done(std::unexpected(facts.error()));
+    TableKnowledge& table = table_of(*write.rows);
+    if (TETRAD_MUTANT(commit_torn)) {  // the rows in a batch of their own, in a later turn
+      reactor_.post([this, alive = alive_, rows = *write.rows] {
+        if (*alive) add(rows, true, {}, [](const Result<void>&) {});
+      });
+    } else {
+      const uint32_t begin = current_->writes.Count();
+      add_rows(*write.rows, table, true, *facts);
+      put_registers({std::move(key), value, synced}, begin, std::move(guard), std::move(done));
+      return;
+    }
+  }
+  put_registers({std::move(key), value, synced}, current_->writes.Count(), std::move(guard),
+                std::move(done));
+}
+
+void WriteTurn::put_registers(RegistersEntry entry, uint32_t begin, WriteGuard guard,
+                              Store::ApplyCallback done) {
+  if (watches_.any() && !TETRAD_MUTANT(registers_unwatched)) watches_.note_key(entry.key);
+  current_->writes.Put(slice_of(entry.key), slice_of(entry.value));
+  ++figures_.puts;
+  // For when_written(); not the bucket's: what has read its rows may keep them.
+  current_->last_number = next_number_++;
   current_->add_span(std::move(done), std::move(guard), begin, false);
+  current_->add_registers(std::move(entry.key), entry.synced, registers_);
+  begin_turn();
+}
+
+void WriteTurn::import_registers(const Mutation& mutation, WriteGuard guard,
+                                 Store::ApplyCallback done) {
+  const auto imported = decode_imported(mutation);
+  if (!imported) return done(std::unexpected(imported.error()));
+  TableKnowledge& table = table_of(mutation);
+  if (imported->committed) table_of(*imported->committed);
+  const uint32_t begin = current_->writes.Count();
+  for (const Mutation* rows : {&mutation, imported->committed ? &*imported->committed : nullptr}) {
+    if (rows == nullptr) continue;
+    const auto facts = look_at(*rows);
+    TETRAD_ASSERT(facts.has_value());  // both were looked at before
+    add_rows(*rows, table, false, *facts);
+  }
+  Bytes key = registers_key({mutation.incarnation, mutation.position, mutation.partition_key});
+  if (watches_.any()) watches_.note_key(key);
+  current_->writes.Merge(slice_of(key), slice_of(mutation.registers));
+  ++figures_.merges;
+  current_->add_span(when_synced(std::move(done)), std::move(guard), begin, false);
+  current_->add_registers(std::move(key), true, registers_);
   begin_turn();
 }
 
@@ -296,7 +406,8 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
   bool any = false;
   for (const auto& [key, value] : values) {
     const auto place = decode_storage_key(key);
-    if (!place) continue;
+    // Registers have no number by which to tell whether they are the newest.
+    if (!place || place->kind == KeyKind::kRegisters) continue;
     // What came since is behind this value in the log or will be: the Put would hide it.
     const bool written_since = last_number_[bucket_of(place->incarnation, place->position)] > seen;
     if (written_since && !TETRAD_MUTANT(writes_back_blindly)) continue;
@@ -406,6 +517,7 @@ void WriteTurn::write_here() {
   see_written(*written);
   unsynced_ = true;
   arm_sync();
+  if (!written->registers.empty()) wait_for_registers(*written);
   const std::shared_ptr<bool> alive = alive_;
   complete(*written, {});
   if (*alive) keep_for_reuse(std::move(written));
@@ -520,17 +632,33 @@ void WriteTurn::end_sync(const SyncRecords::Begun& begun, const rocksdb::Status&
 
 void WriteTurn::sync(Store::ApplyCallback done) {
   if (refusal_) return done(std::unexpected(*refusal_));
-  current_->add_span(
-      [this, alive = alive_, done = std::move(done)](const Result<void>& written) mutable {
-        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
-        // A group's batch is synced when it has been written.
-        if (!written || options_.sync == CommitLogSync::kGroup) return done(written);
-        if (refusal_) return done(std::unexpected(*refusal_));
-        sync_waiting_.push_back(std::move(done));
-        if (sync_waiting_.size() == 1) sync_at_turn_end();
-      },
-      {}, current_->writes.Count(), false);
+  current_->add_span(when_synced(std::move(done)), {}, current_->writes.Count(), false);
   begin_turn();
+}
+
+Store::ApplyCallback WriteTurn::when_synced(Store::ApplyCallback done) {
+  return [this, alive = alive_, done = std::move(done)](const Result<void>& written) mutable {
+    if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+    // A group's batch is synced when it has been written.
+    if (!written || options_.sync == CommitLogSync::kGroup) return done(written);
+    if (refusal_) return done(std::unexpected(*refusal_));
+    wait_for_sync(std::move(done));
+  };
+}
+
+void WriteTurn::wait_for_sync(Store::ApplyCallback done) {
+  sync_waiting_.push_back(std::move(done));
+  if (sync_waiting_.size() == 1) sync_at_turn_end();
+}
+
+void WriteTurn::wait_for_registers(Batch& batch) {
+  for (Span& span : batch.spans) {
+    if (span.registers == Span::kNone || !batch.registers[span.registers].synced) continue;
+    wait_for_sync(
+        [under_way = registers_,
+         key = std::move(batch.registers[std::exchange(span.registers, Span::kNone)].key)](
+            const Result<void>&) { under_way->end(key); });
+  }
 }
 
 /// All that ask in this turn share one sync.
@@ -625,6 +753,7 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
   } else {
     unsynced_ = true;
     arm_sync();
+    if (!job->batch->registers.empty()) wait_for_registers(*job->batch);
   }
   const std::shared_ptr<bool> alive = alive_;
   if (parked_.empty() && !settled_.empty()) run_settled();
@@ -636,8 +765,8 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
 
 // ---- what had to wait ----
 
-// What a sweep does it does to the values of its keys with what came before it in the batch: if any
-// of that goes, so does the sweep, whose page is asked for again.
+// A sweep's page replaces values that include the earlier writes of its batch: if one of those is
+// cut out, so is the page, which is then asked for again.
 std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
   std::vector<Refused> refused;
   const base::MonotonicUs now_us = reactor_.now_us();
@@ -651,6 +780,7 @@ std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
     if (!error && span.is_sweep && removed != 0)
       error.emplace(ErrorCode::kOverloaded, "writes that it has seen were given up");
     if (error) {
+      batch.end_registers(span);
       if (span.begin < span.end) gaps.emplace_back(span.begin, span.end);
       removed += span.end - span.begin;
       if (span.done) refused.push_back({std::move(span.done), std::move(*error)});
@@ -718,6 +848,10 @@ WriteTurn::Figures WriteTurn::figures() const {
 
 void WriteTurn::complete(Batch& batch, const Result<void>& result) {
   std::vector<Span> spans = std::exchange(batch.spans, {});
+  if (!batch.registers.empty()) [[unlikely]] {
+    for (Span& span : spans) batch.end_registers(span);
+    batch.registers.clear();
+  }
   for (Span& span : spans) {
     span.guard.pass.give_back();
     if (span.done) span.done(result);  // else it was answered at its deadline

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/assert.h"
 #include "base/io_pool.h"
 #include "base/reactor.h"
 #include "storage/engine/partition_reader.h"
@@ -42,6 +43,21 @@ namespace tetrad::storage {
 Bytes retired_key(TableIncarnation incarnation);
 Bytes schema_version_key(TableIncarnation incarnation);
 
+/// Keys of registers, and how many of their writes have not ended.
+class RegistersUnderWay {
+ public:
+  bool has(const Bytes& key) const { return counts_.contains(key); }
+  void begin(const Bytes& key) { ++counts_[key]; }
+  void end(const Bytes& key) {
+    const auto found = counts_.find(key);
+    TETRAD_ASSERT(found != counts_.end());
+    if (--found->second == 0) counts_.erase(found);
+  }
+
+ private:
+  std::unordered_map<Bytes, uint32_t> counts_;
+};
+
 class WriteTurn {
  public:
   struct Figures {
@@ -59,6 +75,10 @@ class WriteTurn {
 
   /// `may_put`: rule 14 may be used. The guard allows it now.
   void add(const Mutation& mutation, bool may_put, WriteGuard guard, Store::ApplyCallback done);
+  /// The guard allows it now.
+  void add_registers(const RegistersWrite& write, WriteGuard guard, Store::ApplyCallback done);
+  /// A write of the registers at this key, or an import, has not ended yet, synced if it is to be.
+  bool writes_registers(const Bytes& key) const { return registers_->has(key); }
   /// Everything written so far has a lower number.
   uint64_t written_through() const { return written_through_; }
   /// Puts values that a read has joined, of what was written up to `seen`; not where a write came
@@ -153,6 +173,29 @@ class WriteTurn {
   /// The batch is in RocksDB: reads see it.
   void see_written(const Batch& batch);
   Result<RecordFacts> look_at(const Mutation& mutation);
+  /// False: `done` was told why not.
+  bool takes(Store::ApplyCallback& done);
+  /// That of the mutation, whose schema version it has or a later one.
+  TableKnowledge& table_of(const Mutation& mutation);
+  /// The records of the mutation that was looked at last.
+  void add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
+                const RecordFacts& facts);
+  struct RegistersEntry {
+    Bytes key;
+    BytesView value;
+    bool synced;
+  };
+  /// Ends a span that began with the record `begin`.
+  void put_registers(RegistersEntry entry, uint32_t begin, WriteGuard guard,
+                     Store::ApplyCallback done);
+  /// As add(), of a mutation with registers.
+  void import_registers(const Mutation& mutation, WriteGuard guard, Store::ApplyCallback done);
+  /// Runs when what it is the callback of is on the disk.
+  Store::ApplyCallback when_synced(Store::ApplyCallback done);
+  /// What is written is on the disk with the next sync.
+  void wait_for_sync(Store::ApplyCallback done);
+  /// The batch has been written: its synced registers are under way until they are on the disk.
+  void wait_for_registers(Batch& batch);
 
   std::shared_ptr<RocksDatabase> database_;
   base::Reactor& reactor_;
@@ -163,6 +206,8 @@ class WriteTurn {
   SyncRecords& records_;
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
+
+  const std::shared_ptr<RegistersUnderWay> registers_ = std::make_shared<RegistersUnderWay>();
 
   std::unique_ptr<Batch> current_;
   std::deque<std::unique_ptr<Batch>> parked_;  // before current_; only while RocksDB is behind

@@ -6,6 +6,7 @@
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, u8 complete, bytes record)*
 //   bytes     := varint size, the bytes
+//   streamed  := mutation | mutation of version 2, bytes registers     the registers are not ""
 #include "storage/row/mutation.h"
 
 #include "base/assert.h"
@@ -14,7 +15,7 @@
 namespace tetrad::storage {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 1, kVersionWithRegisters = 2;
 constexpr size_t kPartitionKeyBytesMax = 65535;
 constexpr size_t kRangeTombstoneBytesMin = 4;
 constexpr size_t kRowBytesMin = 3;
@@ -41,20 +42,10 @@ Result<RowChange> decode_row_change(base::ByteReader& r) {
   return row;
 }
 
-}  // namespace
-
-size_t Mutation::size_bytes() const {
-  size_t size = partition_key.size() + header.size();
-  for (const RangeTombstone& tombstone : range_tombstones)
-    size += tombstone.range.start.size() + tombstone.range.end.size() + sizeof(Deletion);
-  for (const RowChange& row : rows) size += row.clustering_key.size() + row.record.size();
-  return size;
-}
-
-void encode_mutation(const Mutation& mutation, Bytes& out) {
+void encode(const Mutation& mutation, uint8_t version, Bytes& out) {
   TETRAD_ASSERT(mutation.partition_key.size() <= kPartitionKeyBytesMax);
   base::ByteWriter w(out);
-  w.u8(kVersion);
+  w.u8(version);
   w.u32(mutation.incarnation.value);
   w.u64(mutation.schema_version.value);
   w.i64(mutation.position.token);
@@ -77,12 +68,12 @@ void encode_mutation(const Mutation& mutation, Bytes& out) {
   }
 }
 
-Result<Mutation> decode_mutation(BytesView encoded) {
+Result<Mutation> decode(BytesView encoded, uint8_t version_max) {
   base::ByteReader r(encoded);
   TETRAD_TRY(const uint8_t version, r.read_u8());
-  if (version != kVersion)
-    return fail(ErrorCode::kCorruption, "mutation of format {}, this program reads {}", version,
-                kVersion);
+  if (version < kVersion || version > version_max)
+    return fail(ErrorCode::kCorruption, "mutation of format {}, this program reads {} here",
+                version, version_max);
   Mutation mutation;
   TETRAD_TRY(mutation.incarnation.value, r.read_u32());
   TETRAD_TRY(mutation.schema_version.value, r.read_u64());
@@ -112,9 +103,41 @@ Result<Mutation> decode_mutation(BytesView encoded) {
     TETRAD_TRY(RowChange row, decode_row_change(r));
     mutation.rows.push_back(std::move(row));
   }
+  if (version == kVersionWithRegisters) {
+    TETRAD_TRY(mutation.registers, r.read_bytes());
+    if (mutation.registers.empty())
+      return fail(ErrorCode::kCorruption, "mutation with registers of no bytes");
+  }
   if (!r.at_end())
     return fail(ErrorCode::kCorruption, "{} bytes after the mutation", r.remaining());
   return mutation;
+}
+
+}  // namespace
+
+size_t Mutation::size_bytes() const {
+  size_t size = partition_key.size() + header.size() + registers.size();
+  for (const RangeTombstone& tombstone : range_tombstones)
+    size += tombstone.range.start.size() + tombstone.range.end.size() + sizeof(Deletion);
+  for (const RowChange& row : rows) size += row.clustering_key.size() + row.record.size();
+  return size;
+}
+
+void encode_mutation(const Mutation& mutation, Bytes& out) {
+  TETRAD_ASSERT(mutation.registers.empty());
+  encode(mutation, kVersion, out);
+}
+
+Result<Mutation> decode_mutation(BytesView encoded) { return decode(encoded, kVersion); }
+
+void encode_streamed_mutation(const Mutation& mutation, Bytes& out) {
+  if (mutation.registers.empty()) return encode(mutation, kVersion, out);
+  encode(mutation, kVersionWithRegisters, out);
+  base::ByteWriter(out).bytes(mutation.registers);
+}
+
+Result<Mutation> decode_streamed_mutation(BytesView encoded) {
+  return decode(encoded, kVersionWithRegisters);
 }
 
 }  // namespace tetrad::storage

@@ -49,13 +49,22 @@ struct Mutation {
   Bytes header;         // encoded RowRecord: partition tombstone, static cells; "" if none
   std::vector<RangeTombstone> range_tombstones;
   std::vector<RowChange> rows;
+  /// Encoded PaxosRegisters of the partition; "" but in a stream that fills a store: nothing that
+  /// compares, repairs or repeats writes carries them.
+  Bytes registers;
 
   /// Bytes of keys and values, for limits and accounting.
   size_t size_bytes() const;
 };
 
+/// Of a mutation without registers.
 void encode_mutation(const Mutation& mutation, Bytes& out);
-/// Errors: kCorruption (also when a record inside does not decode).
+/// Errors: kCorruption (also when a record inside does not decode, or there are registers).
 Result<Mutation> decode_mutation(BytesView encoded);
+
+/// As above, for streams: registers come along.
+void encode_streamed_mutation(const Mutation& mutation, Bytes& out);
+/// Errors: kCorruption. Of the registers it takes any bytes.
+Result<Mutation> decode_streamed_mutation(BytesView encoded);
 
 }  // namespace tetrad::storage

@@ -80,8 +80,8 @@ struct ReadCommand {
 
   /// Decides what is expired.
   int64_t now_s = 0;
-  /// The purge horizon that all answers to be compared are cut at (rule 6): what is dead since
-  /// before it is left out, so that it does not matter who has purged it already. Of no use when
+  /// The purge horizon that all answers to be compared are cut at (rule 6): tombstones from before
+  /// it are left out, so that it does not matter which replica has purged them. Ignored when
   /// live_only.
   int64_t horizon_s = PurgeBound::kNothing;
   /// True: tombstones are left out and only live rows delivered (a read of one replica, for the
@@ -116,14 +116,14 @@ struct PartitionData {
   std::vector<RowData> rows;  // in the order of the read
 };
 
-/// What a read with count_only tells besides `live_row_count`.
+/// Result of a read with count_only, besides `live_row_count`.
 struct RowCount {
   /// Live rows of the partition that the read stopped in, when it stopped inside one; without those
   /// before `resume_after`.
   uint32_t rows_of_last = 0;
   /// digest_of() what would have been delivered; zero when the command is live_only.
   base::Hash128 digest;
-  /// Of the live rows, see row_weight(). 0 from nodes that do not tell yet.
+  /// Of the live rows, see row_weight(). 0 from nodes of older programs.
   uint64_t weight = 0;
   /// The fold's state after these rows; unset when none was wanted, or it was given up: the rows
   /// must be read then.
@@ -145,7 +145,8 @@ struct ReadResult : ReadEnd {
   /// members.
   bool settled = false;
   std::optional<RowCount> count;  // when the command is count_only
-  /// Not 0: the answer has so many bytes, more than the command's bytes_max, and says nothing else.
+  /// Not 0: the answer was withheld, since it has this many bytes, more than the command's
+  /// bytes_max; all else is empty.
   uint64_t withheld_bytes = 0;
   base::Arena arena;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a few bytes of many rows where the rows are. What is made of them somebody above knows: to
-// storage and replication a plan is bytes that a reader handed in from above understands, and the
-// state that its fold is in is bytes too.
+// Folding many rows into a few bytes on the replica. Storage and replication do not know what is
+// computed: a plan is bytes for a FoldReader handed in from above, and the state of a fold is
+// bytes, too.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace tetrad::storage {
 /// are live at the read's time count; others may be there. After an error it takes no more.
 class RowFold : public RowSink {
  public:
-  /// What has come of all rows so far, for FoldPlan::go_on(). Errors: kInvalid when it is too large
+  /// The state after all rows so far, for FoldPlan::go_on(). Errors: kInvalid when it is too large
   /// to travel.
   virtual Result<Bytes> state() const = 0;
 };

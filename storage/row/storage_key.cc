@@ -53,6 +53,19 @@ void append_storage_key(Bytes& out, TableIncarnation incarnation, RingPosition p
   out.append(clustering_key);
 }
 
+Bytes registers_key(const PartitionName& partition) {
+  Bytes key;
+  append_storage_key(key, partition.incarnation, partition.position, partition.partition_key,
+                     KeyKind::kRegisters, {});
+  return key;
+}
+
+bool is_registers_key(BytesView key) {
+  if (key.empty() || key.back() != static_cast<char>(KeyKind::kRegisters)) return false;
+  const auto place = decode_storage_key(key);
+  return place && place->kind == KeyKind::kRegisters;
+}
+
 std::optional<StorageKeyView> decode_storage_key(BytesView key) {
   if (key.size() < kPartitionKeyAt + 1) return std::nullopt;
   StorageKeyView view;
@@ -66,7 +79,7 @@ std::optional<StorageKeyView> decode_storage_key(BytesView key) {
   view.partition_key = key.substr(kPartitionKeyAt, length);
   view.partition_prefix = key.substr(0, kPartitionKeyAt + length);
   const auto kind = static_cast<uint8_t>(key[kPartitionKeyAt + length]);
-  if (kind > static_cast<uint8_t>(KeyKind::kRow)) return std::nullopt;
+  if (kind >= static_cast<uint8_t>(kPastKinds)) return std::nullopt;
   view.kind = static_cast<KeyKind>(kind);
   TETRAD_ASSERT(view.partition_prefix.size() < key.size());
   view.clustering_key = key.substr(kPartitionKeyAt + length + 1);

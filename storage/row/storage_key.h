@@ -5,8 +5,10 @@
 //          u16 length, partition key, u8 kind, clustering key
 //
 // Fixed integers are big-endian. Kind 0: partition header; 1: range tombstones that start at the
-// clustering key; 2: rows. The first 20 bytes are the prefix that Bloom filters know. Incarnation
-// 0xffffffff is the store's own and holds none of these keys.
+// clustering key; 2: rows; 3: the partition's Paxos registers (paxos_registers.h), without a
+// clustering key: they are no row, and a partition that has nothing else is none to readers. The
+// first 20 bytes are the prefix that Bloom filters know. Incarnation 0xffffffff is the store's own
+// and holds none of these keys.
 #pragma once
 
 #include <optional>
@@ -17,13 +19,20 @@
 
 namespace tetrad::storage {
 
-enum class KeyKind : uint8_t { kHeader = 0, kRangeTombstone = 1, kRow = 2 };
+enum class KeyKind : uint8_t { kHeader = 0, kRangeTombstone = 1, kRow = 2, kRegisters = 3 };
 
 inline constexpr TableIncarnation kStoreIncarnation{0xffffffff};
 inline constexpr size_t kKeyPrefixBytes = 20;
 inline constexpr size_t kPartitionKeyBytesMax = 65535;
 /// Sorts after every kind: a partition prefix and this byte is the end of the partition.
-inline constexpr char kPastKinds = 3;
+inline constexpr char kPastKinds = 4;
+
+/// Names a logical partition; the key outlives it.
+struct PartitionName {
+  TableIncarnation incarnation;
+  RingPosition position;
+  BytesView partition_key;
+};
 
 /// Views point into the key.
 struct StorageKeyView {
@@ -42,6 +51,10 @@ void append_partition_prefix(Bytes& out, TableIncarnation incarnation, RingPosit
 /// Appends a whole key.
 void append_storage_key(Bytes& out, TableIncarnation incarnation, RingPosition position,
                         BytesView partition_key, KeyKind kind, BytesView clustering_key);
+/// Where a partition's registers are.
+Bytes registers_key(const PartitionName& partition);
+/// Whether a key of a store is such a place; for every other key it costs next to nothing.
+bool is_registers_key(BytesView key);
 /// Unset for bytes that are no such key (the store's own keys are none).
 std::optional<StorageKeyView> decode_storage_key(BytesView key);
 

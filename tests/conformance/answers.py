@@ -15,7 +15,7 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
 from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.protocol import ErrorMessage, ProtocolHandler, ResultMessage
-from cassandra.query import UNSET_VALUE, BoundStatement, SimpleStatement
+from cassandra.query import UNSET_VALUE, BatchStatement, BatchType, BoundStatement, SimpleStatement
 
 from manners import Manner
 
@@ -275,8 +275,11 @@ class Server:
         try:
             # A list of DESCRIBE cannot go on after a change of the schema, and other scripts make some all the time.
             page = statement.page or (None if statement.text.upper().startswith("DESC") else self.manner.page)
+            if statement.frame:
+                self._run_frame(statement, lines)
+                return lines
             if statement.values is None and not self.manner.prepared:
-                self._run(SimpleStatement(statement.text, fetch_size=page), None, page, lines)
+                self._run(self._at_level(SimpleStatement(statement.text, fetch_size=page), statement), None, page, lines)
                 return lines
             prepared = self._prepare(statement.text, lines)
             if prepared is None:
@@ -291,13 +294,35 @@ class Server:
                         values = {name: bound(types[name], value) for name, value in values.items()}
                     else:
                         values = [bound(column.type, value) for column, value in zip(prepared.column_metadata, values)]
-                    statement_bound = self._bind(prepared, values)
+                    statement_bound = self._at_level(self._bind(prepared, values), statement)
                 except (AttributeError, KeyError, TypeError, ValueError, struct.error) as error:
                     raise ValueError(f"the script's values do not fit: {statement.text}: {error!r}") from error
                 self._run(statement_bound, values, page, lines)
         except OperationTimedOut as error:
             lines.append("no answer: OperationTimedOut")
         return lines
+
+    @staticmethod
+    def _at_level(asked, statement):
+        if statement.level:
+            asked.consistency_level = ConsistencyLevel.name_to_value[statement.level]
+        if statement.serial:
+            asked.serial_consistency_level = ConsistencyLevel.name_to_value[statement.serial]
+        return asked
+
+    def _run_frame(self, statement, lines):
+        """A BATCH as a message of the protocol; with values its statements are prepared, each with a list of its own."""
+        kind, texts = statement.batch()
+        batch = BatchStatement(getattr(BatchType, kind))
+        for text, values in zip(texts, statement.values or [None] * len(texts)):
+            if values is None:
+                batch.add(SimpleStatement(text))
+                continue
+            prepared = self._prepare(text, lines)
+            if prepared is None:
+                return
+            batch.add(self._bind(prepared, [bound(column.type, value) for column, value in zip(prepared.column_metadata, values)]))
+        self._run(self._at_level(batch, statement), None, None, lines)
 
     @staticmethod
     def _bind(prepared, values):

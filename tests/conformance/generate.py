@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes scripts/gen_*.cql: every type with valid and invalid literals, every type as clustering key, every function."""
+"""Writes gen_*.cql: every type with valid and invalid literals, every type as clustering key and in conditions, every function."""
 
 from pathlib import Path
 
@@ -192,12 +192,44 @@ def arithmetic():
     return out
 
 
+# Of each type a smaller, the same and a larger value.
+ORDERED = {
+    "int": ("-1", "5", "6"), "bigint": ("-1", "5", "6"), "varint": ("-300", "5", "300"), "tinyint": ("-1", "5", "6"), "double": ("-1.5", "2", "NaN"),
+    "float": ("-0.0", "0.0", "1"), "decimal": ("1.4", "1.50", "1.6"), "boolean": ("false", "true", "true"), "text": ("'a'", "'b'", "'bb'"),
+    "ascii": ("''", "'b'", "'c'"), "blob": ("0x00", "0x7f", "0xff"), "uuid": (UUID_A, UUID_B, "ffffffff-ffff-4fff-bfff-ffffffffffff"),
+    "timeuuid": ("13814000-1dd2-11b2-8080-808080808080", UUID_A, "ffffffff-ffff-1fff-bfff-ffffffffffff"), "timestamp": ("-1", "0", "'1970-01-02'"),
+    "date": ("'1969-12-31'", "'1970-01-01'", "'1970-01-02'"), "time": ("'00:00:00'", "'00:00:01'", "'23:00:00'"),
+    "inet": ("'1.2.3.4'", "'127.0.0.1'", "'::1'"), "list<int>": ("[1]", "[1, 2]", "[2]"), "set<text>": ("{'a'}", "{'b', 'a'}", "{'b'}"),
+    "map<text, int>": ("{'a': 1}", "{'a': 2}", "{'b': 1}"), "frozen<list<int>>": ("[]", "[1, 2]", "[2]"), "frozen<set<text>>": ("{}", "{'a', 'b'}", "{'b'}"),
+    "frozen<map<text, int>>": ("{'a': 1}", "{'a': 2, 'b': 0}", "{'b': 1}"), "tuple<int, text>": ("(1, null)", "(1, 'a')", "(2, 'a')"),
+    "pair": ("{x: 1}", "{x: 1, y: 'a'}", "{x: 2}"), "frozen<pair>": ("{y: 'z'}", "{x: 1, y: 'a'}", "{x: 2}"), "vector<float, 2>": ("[1, 1]", "[1, 2]", "[2, 0]"),
+}
+
+
+def conditions():
+    out = ["CREATE TYPE pair (x int, y text);"]
+    for number, (name, values) in enumerate(ORDERED.items()):
+        low, same, high = values
+        table = f"t{number}"
+        out.append(f"CREATE TABLE {table} (k int PRIMARY KEY, v {name}, n int);")
+        out.append(f"INSERT INTO {table} (k, v, n) VALUES (1, {same}, 0) IF NOT EXISTS;")
+        for op in ("=", "!=", "<", "<=", ">", ">="):
+            for value in values:
+                out.append(f"UPDATE {table} SET n = 0 WHERE k = 1 IF v {op} {value};")
+        out.append(f"UPDATE {table} SET n = 0 WHERE k = 1 IF v IN ({low}, {high});")
+        out.append(f"UPDATE {table} SET n = 0 WHERE k = 1 IF v IN ({low}, {same}) AND n = 0;")
+        out.append(f"UPDATE {table} SET n = 0 WHERE k = 2 IF v != {same};")
+        out.append(f"UPDATE {table} SET n = 0 WHERE k = 2 IF v >= {low};")
+        out.append(f"UPDATE {table} SET n = 0 WHERE k = 1 IF v > null;")
+    return out
+
+
 def main():
-    folder = Path(__file__).parent / "scripts"
+    here = Path(__file__).parent
     for name, statements in (("literals", literals()), ("clustering", clustering()), ("partition_keys", partition_keys()), ("collections", collections()),
-                             ("functions", functions()), ("casts", casts()), ("arithmetic", arithmetic())):
+                             ("functions", functions()), ("casts", casts()), ("arithmetic", arithmetic()), ("conditions", conditions())):
         text = "-- Written by tests/conformance/generate.py; edit that.\n" + "\n".join(statements) + "\n"
-        path = folder / f"gen_{name}.cql"
+        path = here / "scripts" / f"gen_{name}.cql"
         if not path.exists() or path.read_text() != text:
             path.write_text(text)
 

@@ -13,6 +13,9 @@ class Statement:
     values: list | None = None  # prepared, then executed once with each of these; None: a plain statement
     wait: float = 0  # seconds before it is run
     java: str | None = None  # the body of a function in Java, for a server that takes no Lua
+    level: str | None = None  # consistency; None: the session's
+    serial: str | None = None  # serial consistency; None: not said
+    frame: bool = False  # a BATCH goes out as the protocol's message, each of its statements for itself
 
     def for_reference(self):
         """The statement as Cassandra is asked it."""
@@ -23,8 +26,13 @@ class Statement:
             raise ValueError(f"no Lua body to replace: {self.text}")
         return replace(self, text=text)
 
+    def batch(self):
+        """LOGGED, UNLOGGED or COUNTER, and the statements of a BATCH."""
+        found = re.fullmatch(r"BEGIN (?:(UNLOGGED|COUNTER) )?BATCH (.*)APPLY BATCH", self.text, re.DOTALL)
+        return found[1] or "LOGGED", [part.strip() for part in found[2].split(";") if part.strip()]
 
-DIRECTIVE = re.compile(r"--\s*(page|prepare|java|wait)\b(.*)")
+
+DIRECTIVE = re.compile(r"--\s*(page|prepare|java|wait|level|serial|frame)\b(.*)")
 
 
 # A script never touches what belongs to the server: Cassandra does not refuse all of it (TRUNCATE system.local).
@@ -33,30 +41,32 @@ SYSTEM_CHANGE = re.compile(r"(?!\s*(SELECT|DESC|DESCRIBE)\b)(?=.*\bsystem\w*\b\"
 
 def read_script(path):
     """The statements of a script, in order."""
-    statements, lines, page, values, java, wait = [], [], None, None, None, 0
-    in_batch = in_body = False
+    statements, lines, told = [], [], {}
+    in_batch = False
 
     def finish():
-        nonlocal lines, page, values, java, wait, in_batch
+        nonlocal lines, told, in_batch
         text = "\n".join(lines).strip()
         assert text.endswith(";")
         if SYSTEM_CHANGE.match(text):
             raise ValueError(f"{path}: changes a system keyspace: {text}")
-        statements.append(Statement(text[:-1], page, values, wait, java))
-        lines, page, values, java, wait, in_batch = [], None, None, None, 0, False
+        statements.append(Statement(text[:-1], **told))
+        lines, told, in_batch = [], {}, False
 
     for line in path.read_text().split("\n"):
         if not lines:
             directive = DIRECTIVE.fullmatch(line.strip())
             if directive:
                 if directive[1] == "page":
-                    page = int(directive[2])
+                    told["page"] = int(directive[2])
                 elif directive[1] == "wait":
-                    wait = float(directive[2])
-                elif directive[1] == "java":
-                    java = directive[2].strip()
+                    told["wait"] = float(directive[2])
+                elif directive[1] == "frame":
+                    told["frame"] = True
+                elif directive[1] == "prepare":
+                    told["values"] = json.loads("[" + directive[2] + "]")
                 else:
-                    values = json.loads("[" + directive[2] + "]")
+                    told[directive[1]] = directive[2].strip()
                 continue
             if not line.strip() or line.startswith("--"):
                 continue

@@ -13,44 +13,19 @@ import urllib.request
 from pathlib import Path
 
 from cassandra import ConsistencyLevel, OperationTimedOut, ReadTimeout, Unavailable, WriteTimeout
-from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT, NoHostAvailable
-from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
+from cassandra.cluster import NoHostAvailable
 from cassandra.query import SimpleStatement
 
 import formation
+from checks import BINARIES, FIRST, PREFIX, TOP, check, connect, finish, tetractl_at, up_at, wait_for, with_retry
 
-TOP = Path(__file__).resolve().parents[2]
-BINARIES = os.environ.get("TETRAD_BINARIES", str(TOP / "build/release/bin"))
-FIRST = os.environ.get("TETRAD_FAULTS_FIRST", "127.0.7.1")
 SECONDS = int(os.environ.get("TETRAD_FAULTS_SECONDS", "40"))
 SEED = int(os.environ.get("TETRAD_FAULTS_SEED", "1"))
-PREFIX = FIRST.rsplit(".", 1)[0]
 HOSTS = ["%s.%d" % (PREFIX, i) for i in range(1, 5)]
-
-passed = failed = 0
-
-
-def check(name, condition, detail=""):
-    global passed, failed
-    if condition:
-        passed += 1
-        print("ok    ", name, flush=True)
-    else:
-        failed += 1
-        print("FAILED", name, detail, flush=True)
 
 
 def up(*words):
-    return subprocess.run([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BINARIES, *words],
-                          capture_output=True, text=True, timeout=120)
-
-
-def connect(hosts):
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(hosts), request_timeout=10,
-                               consistency_level=ConsistencyLevel.QUORUM)
-    cluster = Cluster(hosts, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10,
-                      reconnection_policy=ConstantReconnectionPolicy(0.5, None))
-    return cluster, cluster.connect()
+    return up_at(FIRST, *words)
 
 
 class Load:
@@ -110,21 +85,6 @@ def verify(hosts, acked, name):
     check("%s: every one of %d acknowledged writes is there" % (name, len(acked)), not lost, str(lost[:5]))
 
 
-def with_retry(action, seconds=20):
-    deadline = time.time() + seconds
-    while True:
-        try:
-            return action()
-        except Exception:
-            if time.time() > deadline:
-                raise
-            time.sleep(0.3)
-
-
-def tetractl_at(host, *words, timeout=120):
-    return subprocess.run([BINARIES + "/tetractl", "-h", host, *words], capture_output=True, text=True, timeout=timeout)
-
-
 def tetractl(*words, timeout=120):
     return tetractl_at(HOSTS[0], *words, timeout=timeout)
 
@@ -138,15 +98,6 @@ def metrics(host):
 
 def nodes():
     return {node["address"]: node for node in json.loads(tetractl("--json", "status").stdout)["nodes"]}
-
-
-def wait_for(condition, seconds):
-    deadline = time.time() + seconds
-    while time.time() < deadline:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
 
 
 def replica_sets():
@@ -358,28 +309,24 @@ def main():
           "%.1f s %s" % (time.time() - begun, stopped.stderr))
 
 
-def full_disk():
-    program = str(Path(__file__).with_name("full_disk.py"))
-    done = subprocess.run([sys.executable, "-W", "ignore", program], capture_output=True, text=True, timeout=900)
+def program(file, what):
+    """A fault test that is a program of its own counts as one check."""
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name(file))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     print(done.stdout, end="", flush=True)
-    check("a node on a disk that fills up", done.returncode == 0, done.stderr[-2000:])
-
-
-def rotten_files():
-    program = str(Path(__file__).with_name("rot.py"))
-    done = subprocess.run([sys.executable, "-W", "ignore", program], capture_output=True, text=True, timeout=1800)
-    print(done.stdout, end="", flush=True)
-    check("a node whose files rot", done.returncode == 0, done.stderr[-2000:])
+    check(what, done.returncode == 0, done.stderr[-2000:])
 
 
 try:
     main()
     formation.run(sys.modules[__name__])
-    full_disk()
-    rotten_files()
+    program("conditional.py", "conditional statements while two of four nodes are down, or stand still")
+    program("full_disk.py", "a node on a disk that fills up")
+    program("rot.py", "a node whose files rot")
+    program("forgetful_disk_test.py", "the layer that forgets what was not synced")
+    program("power_cuts.py", "nodes whose machines lose power")
 except Exception as error:  # counted, not hidden
     check("the run itself", False, "%s: %s" % (type(error).__name__, error))
 finally:
     up("--wipe")
-print("%d passed, %d failed" % (passed, failed))
-sys.exit(1 if failed else 0)
+finish()

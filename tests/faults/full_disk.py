@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One real node on a small disk (a tmpfs of its own) that fills up: no end of the process, reads go on, writes are
 # refused with the reason, a start on the full disk serves or says why not, and with room everything goes on.
-import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.error
@@ -15,28 +13,15 @@ from pathlib import Path
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
 from cassandra.policies import WhiteListRoundRobinPolicy
 
-TOP = Path(__file__).resolve().parents[2]
-BINARIES = os.environ.get("TETRAD_BINARIES", str(TOP / "build/release/bin"))
-HOST = os.environ.get("TETRAD_FAULTS_FIRST", "127.0.7.1").rsplit(".", 1)[0] + ".9"
+from checks import BINARIES, PREFIX, check, finish, wait_for
+
+HOST = PREFIX + ".9"
 DISK_MB = 320
 LIMIT_S = 120
 
-passed = failed = 0
 
-
-def check(name, condition, detail=""):
-    global passed, failed
-    passed, failed = (passed + 1, failed) if condition else (passed, failed + 1)
-    print("ok    " if condition else "FAILED", name, "" if condition else detail, flush=True)
-
-
-def wait_for(condition, seconds=LIMIT_S):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
+def comes(condition):
+    return wait_for(condition, LIMIT_S)
 
 
 class Node:
@@ -107,7 +92,7 @@ def missing(session, acked):
 
 def main(node, disk):
     node.start()
-    if not wait_for(lambda: node.health() == "serving"):
+    if not comes(lambda: node.health() == "serving"):
         return check("the node starts", False, node.said()[-2000:])
     cluster, session = connect()
     session.execute("CREATE KEYSPACE filled WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -128,7 +113,7 @@ def main(node, disk):
     check("the node runs on after a while", node.runs(), node.said()[-2000:])
 
     (disk / "filler").unlink()
-    check("with room it serves again by itself", wait_for(lambda: node.health() == "serving"), node.health())
+    check("with room it serves again by itself", comes(lambda: node.health() == "serving"), node.health())
     session.execute("INSERT INTO filled.t (k, v) VALUES (100000, 'after')")
     acked.append(100_000)
 
@@ -149,7 +134,7 @@ def main(node, disk):
     (disk / "filler").unlink()
     if not node.runs():
         node.start()
-    check("with room it serves", wait_for(lambda: node.health() == "serving"), node.health() + node.said()[-2000:])
+    check("with room it serves", comes(lambda: node.health() == "serving"), node.health() + node.said()[-2000:])
     cluster, session = connect()
     check("every acknowledged row is still there", not missing(session, acked), str(missing(session, acked)[:5]))
     session.execute("INSERT INTO filled.t (k, v) VALUES (100001, 'after')")
@@ -181,5 +166,4 @@ def run():
 
 
 run()
-print("%d passed, %d failed" % (passed, failed))
-sys.exit(1 if failed else 0)
+finish()

@@ -3,50 +3,34 @@
 # scrub finds it, the node's tablets leave, its store is erased, and it holds everything again by itself.
 import json
 import os
-import subprocess
-import sys
-import time
 import urllib.request
-from pathlib import Path
 
 from cassandra import ConsistencyLevel
-from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
-from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
 from cassandra.query import SimpleStatement
 
-TOP = Path(__file__).resolve().parents[2]
-BINARIES = os.environ.get("TETRAD_BINARIES", str(TOP / "build/release/bin"))
-PREFIX = os.environ.get("TETRAD_FAULTS_FIRST", "127.0.7.1").rsplit(".", 1)[0]
+from checks import PREFIX, TOP, check, connect, finish, tetractl_at, up_at, wait_for, with_retry
+
 FIRST = PREFIX + ".31"
 HOSTS = ["%s.%d" % (PREFIX, i) for i in range(31, 35)]
 ROWS, GONE = 1000, range(0, 1000, 7)
 LIMIT_S = 180
 
-passed = failed = 0
-
-
-def check(name, condition, detail=""):
-    global passed, failed
-    passed, failed = (passed + 1, failed) if condition else (passed, failed + 1)
-    print("ok    " if condition else "FAILED", name, "" if condition else detail, flush=True)
-
-
-def wait_for(condition, seconds=LIMIT_S):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.2)
-    return False
-
 
 def up(*words):
-    return subprocess.run([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BINARIES, *words],
-                          capture_output=True, text=True, timeout=120)
+    return up_at(FIRST, *words)
 
 
 def tetractl(host, *words):
-    return subprocess.run([BINARIES + "/tetractl", "-h", host, *words], capture_output=True, text=True, timeout=300)
+    return tetractl_at(host, *words, timeout=300)
+
+
+def answered(ask):
+    """Asks again while the node starts anew: what it answers in the end is what counts."""
+    return with_retry(ask, LIMIT_S)
+
+
+def comes(condition):
+    return wait_for(condition, LIMIT_S)
 
 
 def metric(host, name):
@@ -58,33 +42,13 @@ def metric(host, name):
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
-def connect(hosts):
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(hosts), request_timeout=20,
-                               consistency_level=ConsistencyLevel.QUORUM)
-    cluster = Cluster(hosts, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10,
-                      reconnection_policy=ConstantReconnectionPolicy(0.5, None))
-    return cluster, cluster.connect()
-
-
 def text_of(number):
     return ("%d " % number) * 200
 
 
-def answered(ask):
-    """Asks again while the node starts anew: what it answers in the end is what counts."""
-    end = time.time() + LIMIT_S
-    while True:
-        try:
-            return ask()
-        except Exception:
-            if time.time() > end:
-                raise
-            time.sleep(0.3)
-
-
 def wrong_rows(host, level=ConsistencyLevel.QUORUM):
     """Rows that are not what they should be, read one by one and in a scan."""
-    cluster, session = answered(lambda: connect([host]))
+    cluster, session = answered(lambda: connect([host], 20))
 
     def select(text, values=()):
         statement = SimpleStatement(text, consistency_level=level)
@@ -133,7 +97,7 @@ def main():
     check("four nodes start", started.returncode == 0, started.stdout + started.stderr)
     if started.returncode != 0:
         return
-    cluster, session = connect(HOSTS)
+    cluster, session = connect(HOSTS, 20)
     session.execute("CREATE KEYSPACE rot WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 4}")
     session.execute("CREATE TABLE rot.t (k int PRIMARY KEY, v text)")
     insert = session.prepare("INSERT INTO rot.t (k, v) VALUES (?, ?)")
@@ -141,7 +105,7 @@ def main():
         session.execute(insert, (number, text_of(number)))
     for number in GONE:
         session.execute("DELETE FROM rot.t WHERE k = %d" % number)
-    check("the sets have four members", wait_for(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
+    check("the sets have four members", comes(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
     for host in HOSTS:
         tetractl(host, "flush")
         tetractl(host, "compact")
@@ -157,11 +121,11 @@ def main():
     def said(words):
         return words in log.read_text(errors="replace")
 
-    check("the scrub, or a read, finds it", wait_for(lambda: said("store_damaged")), log.read_text(errors="replace")[-2000:])
-    check("the tablets leave the store", wait_for(lambda: said("has no tablets any more and is erased")), str(members()))
-    check("no file goes alone: the store is erased", wait_for(lambda: said("erased a damaged store")), log.read_text(errors="replace")[-2000:])
-    check("the node is a member of all sets again", wait_for(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
-    check("nobody says damaged any more", wait_for(lambda: "damaged" not in tetractl(HOSTS[0], "status").stdout), tetractl(HOSTS[0], "status").stdout)
+    check("the scrub, or a read, finds it", comes(lambda: said("store_damaged")), log.read_text(errors="replace")[-2000:])
+    check("the tablets leave the store", comes(lambda: said("has no tablets any more and is erased")), str(members()))
+    check("no file goes alone: the store is erased", comes(lambda: said("erased a damaged store")), log.read_text(errors="replace")[-2000:])
+    check("the node is a member of all sets again", comes(lambda: members() == {(tuple(HOSTS), "normal")}), str(members()))
+    check("nobody says damaged any more", comes(lambda: "damaged" not in tetractl(HOSTS[0], "status").stdout), tetractl(HOSTS[0], "status").stdout)
     check_rows("every row is right at ALL", HOSTS[2], ConsistencyLevel.ALL)
     check_rows("the node serves the rows itself", HOSTS[2], ConsistencyLevel.ONE)
     verified = tetractl(HOSTS[2], "verify", "rot", "t")
@@ -173,9 +137,9 @@ def main():
     second = TOP / "build/cluster" / FIRST / "node2"
     flip(second / "data")
     check("the scrub finds what nobody reads",
-          wait_for(lambda: "store_damaged" in (second / "log.txt").read_text(errors="replace")),
+          comes(lambda: "store_damaged" in (second / "log.txt").read_text(errors="replace")),
           "%s files read" % metric(HOSTS[1], "tetrad_storage_scrubbed_files_total"))
-    check("and that is mended, too", wait_for(lambda: "erased a damaged store" in (second / "log.txt").read_text(errors="replace")
+    check("and that is mended, too", comes(lambda: "erased a damaged store" in (second / "log.txt").read_text(errors="replace")
                                               and members() == {(tuple(HOSTS), "normal")}), str(members()))
     check_rows("every row is right at ALL again", HOSTS[1], ConsistencyLevel.ALL)
     cluster.shutdown()
@@ -187,5 +151,4 @@ except Exception as error:  # counted, not hidden
     check("the run itself", False, "%s: %s" % (type(error).__name__, error))
 finally:
     up("--wipe")
-print("%d passed, %d failed" % (passed, failed))
-sys.exit(1 if failed else 0)
+finish()

@@ -95,6 +95,16 @@ constexpr std::string_view kStatements[] = {
     "BEGIN UNLOGGED BATCH USING TIMESTAMP 3 INSERT INTO t (k, c, d) VALUES (7, 7, '7'); UPDATE w "
     "SET "
     "i = ? WHERE k = 1; DELETE FROM r WHERE a = 'x'; APPLY BATCH",
+    "INSERT INTO t (k, c, d, v) VALUES (1, ?, 'a', now()) IF NOT EXISTS USING TTL ?",
+    "INSERT INTO t JSON '{\"k\": 1, \"c\": 1, \"d\": \"a\", \"l\": [1]}' IF NOT EXISTS",
+    "UPDATE t SET v = 4, l = l - [3], l[0] = ? WHERE k = 1 AND c = 1 AND d = 'a' IF v IN (5, ?) "
+    "AND s != 'x' AND m['a'] = ? AND l[1] > ? AND e CONTAINS 'x' AND m CONTAINS KEY ?",
+    "UPDATE t SET s = ? WHERE k = ? IF s IN ? AND s >= ?",
+    "UPDATE w SET nu = ? WHERE k = 1 IF nu.a = {x: 2} AND tp = (1, ?) AND fu IN (?, ?) AND ve < ?",
+    "DELETE v, s FROM t WHERE k = 1 AND c = 1 AND d = 'a' IF EXISTS",
+    "BEGIN BATCH UPDATE t SET v = ? WHERE k = 1 AND c = 1 AND d = 'a' IF v = ?; INSERT INTO t (k, "
+    "c, d, v) VALUES (1, 1, 'b', 1) IF NOT EXISTS; DELETE FROM t WHERE k = 1 AND c > 1; UPDATE t "
+    "SET l = l + [?], s = 'z' WHERE k = 1 AND c = 2 AND d = ''; APPLY BATCH",
     "ALTER TABLE w ADD (n1 frozen<map<text, frozen<u>>>, n2 'MapType(Int32Type,UTF8Type)')",
     "ALTER TABLE t DROP (v, m) USING TIMESTAMP 5",
     "ALTER TABLE t RENAME c TO cc AND d TO dd",
@@ -384,6 +394,28 @@ std::string relations(Choices& c) {
   return out;
 }
 
+/// Of a write: none mostly.
+std::string conditions(Choices& c) {
+  switch (c.below(6)) {
+    case 1:
+      return " IF EXISTS";
+    case 2:
+    case 3: {
+      std::string out = " IF ";
+      for (size_t i = 1 + c.below(3); i > 0; --i) {
+        out += c.of(kNames);
+        if (c.one_in(3)) out += c.one_in(2) ? "[" + term(c, 1) + "]" : "." + c.of(kNames);
+        out += c.one_in(4) ? " IN (" + term(c, 1) + ", " + term(c, 1) + ")"
+                           : " " + c.of(kOperators) + " " + term(c, 2);
+        if (i > 1) out += " AND ";
+      }
+      return out;
+    }
+    default:
+      return "";
+  }
+}
+
 std::string statement(Choices& c) {
   switch (c.below(12)) {
     case 0:
@@ -408,17 +440,18 @@ std::string statement(Choices& c) {
     }
     case 6:
       return "UPDATE " + c.of(kTables) + " SET " + c.of(kNames) + " = " + term(c, 2) + ", " +
-             c.of(kNames) + "[" + term(c, 1) + "] = " + term(c, 1) + relations(c);
+             c.of(kNames) + "[" + term(c, 1) + "] = " + term(c, 1) + relations(c) + conditions(c);
     case 7:
       return "DELETE " + (c.one_in(2) ? c.of(kNames) : c.of(kNames) + "[" + term(c, 1) + "]") +
-             " FROM " + c.of(kTables) + relations(c);
+             " FROM " + c.of(kTables) + relations(c) + conditions(c);
     case 8: {
       std::string names, values;
       for (size_t i = 1 + c.below(5); i > 0; --i) {
         names += (names.empty() ? "" : ", ") + c.of(kNames);
         values += (values.empty() ? "" : ", ") + term(c, 2);
       }
-      return "INSERT INTO " + c.of(kTables) + " (" + names + ") VALUES (" + values + ")";
+      return "INSERT INTO " + c.of(kTables) + " (" + names + ") VALUES (" + values + ")" +
+             (c.one_in(3) ? " IF NOT EXISTS" : "");
     }
     default: {
       std::string out = c.one_in(6) ? "SELECT JSON " : "SELECT ";

@@ -24,6 +24,28 @@ Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutati
   co_return Result<void>();
 }
 
+Task<Result<bool>> LocalCoordinator::write_if(replication::ConditionalStatement& statement,
+                                              replication::ConditionalOptions options) {
+  storage::ReadCommand command = statement.read_command();
+  command.now_s = now_us() / 1'000'000;
+  auto rows = co_await read(std::move(command), {options.serial_level, options.deadline});
+  if (!rows) co_return std::unexpected(std::move(rows).error());
+  contention_deadline = options.contention_deadline;
+  for (int i = 1; i < decisions; ++i) {
+    auto earlier = co_await statement.decide(*rows, {next_timestamp_us(), now_us() / 1'000'000});
+    if (!earlier) co_return std::unexpected(std::move(earlier).error());
+  }
+  const replication::ConditionalMoment moment{next_timestamp_us(), now_us() / 1'000'000};
+  auto mutation = co_await statement.decide(*rows, moment);
+  if (!mutation) co_return std::unexpected(std::move(mutation).error());
+  if (!*mutation) co_return false;
+  std::vector<storage::Mutation> mutations;
+  mutations.push_back(std::move(**mutation));
+  auto done = co_await write(std::move(mutations), {options.commit_level, options.deadline});
+  if (!done) co_return std::unexpected(std::move(done).error());
+  co_return true;
+}
+
 void LocalCoordinator::note_changes(const storage::Mutation& mutation) {
   const auto note = [&](std::optional<Bytes> clustering_key) {
     const uint64_t number = changes_end() + 1;

@@ -44,6 +44,10 @@ class LocalCoordinator final : public replication::Coordinator {
       : reactor_(reactor), store_(store) {}
   Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                            replication::WriteOptions options) override;
+  /// Nobody else decides: each statement meets the rows as the one before left them. It is asked to
+  /// decide `decisions` times, and the last counts.
+  Task<Result<bool>> write_if(replication::ConditionalStatement& statement,
+                              replication::ConditionalOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          replication::ReadOptions options) override;
   std::optional<Result<storage::ReadEnd>> read_here(storage::ReadCommand& command,
@@ -61,7 +65,9 @@ class LocalCoordinator final : public replication::Coordinator {
 
   std::vector<storage::Mutation> written;  // what the last write() got
   uint64_t reads = 0;
-  base::Deadline deadline;   // what the last call was given
+  base::Deadline deadline;             // what the last call was given
+  base::Deadline contention_deadline;  // what the last write_if() was given
+  int decisions = 1;
   ConsistencyLevel level{};  // of the last read()
   /// May change what a read() answers.
   std::function<void(storage::ReadResult&)> on_read;

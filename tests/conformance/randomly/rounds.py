@@ -72,6 +72,8 @@ def data_step(rng, table, tables, progress):
             maker = statements.Maker(rng, False)
             text = statements.one_partition(rng, [table], maker)
             prepared = False
+        elif what < 0.5 and not table.timed:
+            text = statements.conditional(rng, table, maker)
         else:
             text = statements.write_one(rng, table, maker)
     # A batch with a log is of one partition: another key in it would make it one of several.

@@ -91,7 +91,7 @@ def make_table(rng, name, udts):
             column.pool = values.unique([values.value(rng, column.type) for _ in range(count)])
             if column.kind == "partition":  # an empty key is refused
                 column.pool = [v for v in column.pool if v.wire] or [v for v in (values.value(rng, column.type) for _ in range(50)) if v.wire][:1]
-    table = Table(name, columns, rng.random() < 0.75)
+    table = Table(name, columns, rng.random() < 0.6)
     if rng.random() < 0.15:
         table.default_ttl = 600000
     return table

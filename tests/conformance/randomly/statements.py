@@ -79,7 +79,7 @@ def using(rng, table, ttl, maker):
     return " USING " + " AND ".join(parts)
 
 
-def insert(rng, table, maker):
+def insert(rng, table, maker, condition=""):
     columns = list(table.keys)
     statics, regulars = table.of("static"), table.of("regular")
     if statics and rng.random() < 0.15:
@@ -90,12 +90,12 @@ def insert(rng, table, maker):
     if rng.random() < 0.2:
         rng.shuffle(columns)
     if rng.random() < 0.12:
-        return insert_json(rng, table, columns, maker)
-    return (f"INSERT INTO {table.name} ({', '.join(c.q for c in columns)}) VALUES ({', '.join(maker.value(c) for c in columns)})"
+        return insert_json(rng, table, columns, maker, condition)
+    return (f"INSERT INTO {table.name} ({', '.join(c.q for c in columns)}) VALUES ({', '.join(maker.value(c) for c in columns)}){condition}"
             + using(rng, table, True, maker))
 
 
-def insert_json(rng, table, columns, maker):
+def insert_json(rng, table, columns, maker, condition=""):
     parts = []
     for column in columns:
         made = rng.choice(column.pool) if column.pool else nullable(rng, column.type)
@@ -103,7 +103,8 @@ def insert_json(rng, table, columns, maker):
         parts.append(f'"{name}": {made.json}')
     text = "{" + ", ".join(parts) + "}"
     shown = maker.term(lambda: values.Value(values.quote(text), text.encode(), ""), 0.5)
-    return f"INSERT INTO {table.name} JSON {shown}{rng.choice(['', '', ' DEFAULT NULL', ' DEFAULT UNSET'])}" + using(rng, table, True, maker)
+    otherwise = rng.choice(["", "", " DEFAULT NULL", " DEFAULT UNSET"])
+    return f"INSERT INTO {table.name} JSON {shown}{otherwise}{condition}" + using(rng, table, True, maker)
 
 
 def where_row(rng, table, maker, in_chance=0.15):
@@ -178,6 +179,42 @@ def delete(rng, table, maker):
     return f"DELETE FROM {table.name}{opening} WHERE {where}"
 
 
+def condition(rng, column, maker):
+    """What may stand in IF."""
+    kind, q = column.type, column.q
+    if kind.kind in ("list", "set", "map") and rng.random() < 0.5:
+        if kind.kind == "map" and rng.random() < 0.3:
+            return f"{q} CONTAINS KEY {maker.of_type(kind.args[0])}"
+        if kind.kind == "set" or rng.random() < 0.4:
+            return f"{q} CONTAINS {maker.of_type(kind.args[-1])}"
+        key = rng.choice([0, 0, 0, 1, 2, 7]) if kind.kind == "list" else maker.of_type(kind.args[0])
+        q, made = f"{q}[{key}]", kind.args[-1]
+    elif kind.kind == "udt" and rng.random() < 0.5:
+        at = rng.randrange(len(kind.args))
+        q, made = f"{q}.{kind.field_names[at]}", kind.args[at]
+    else:
+        made = kind
+    one = lambda: maker.term(lambda: nullable(rng, made))
+    if rng.random() < 0.15:
+        return f"{q} IN ({', '.join(one() for _ in range(rng.randint(1, 3)))})"
+    return f"{q} {rng.choice(['=', '=', '=', '!=', '!=', '<', '<=', '>', '>='])} {one()}"
+
+
+def conditional(rng, table, maker):
+    """Of a table whose writes have no timestamps: a conditional statement takes none."""
+    what = rng.random()
+    pool = table.of("static") + table.of("regular")
+    if what < 0.3 or not pool:
+        return insert(rng, table, maker, " IF NOT EXISTS")
+    text = (update if rng.random() < 0.7 else delete)(rng, table, maker)
+    if what < 0.45:
+        return text + " IF EXISTS"
+    if rng.random() < 0.05:
+        pool = table.columns
+    chosen = [rng.choice(pool) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+    return text + " IF " + " AND ".join(condition(rng, c, maker) for c in chosen)
+
+
 def batch(rng, tables, maker, several=True):
     table = rng.choice(tables)
     kind = "UNLOGGED " if several else rng.choice(["", "UNLOGGED "])
@@ -186,7 +223,8 @@ def batch(rng, tables, maker, several=True):
         inner = [w for w in (without_time(rng, write_one, table, maker) for _ in range(rng.randint(1, 4)))]
         opening = f" USING TIMESTAMP {rng.randint(1, 10**6 if table.default_ttl else TIMESTAMPS)}"
     else:
-        inner = [write_one(rng, table, maker) for _ in range(rng.randint(1, 4))]
+        some = [write_one] if table.timed or rng.random() < 0.6 else [write_one, conditional]
+        inner = [rng.choice(some)(rng, table, maker) for _ in range(rng.randint(1, 4))]
     return f"BEGIN {kind}BATCH{opening} " + "; ".join(inner) + "; APPLY BATCH"
 
 

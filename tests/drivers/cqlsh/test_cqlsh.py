@@ -175,6 +175,23 @@ def test_consistency_serial_consistency_and_tracing_commands(shell, keyspace):
     assert out.count("(1 rows)") == 2
 
 
+def test_conditional_statements_show_what_is_in_the_way(shell, keyspace):
+    out = shell(
+        """CREATE TABLE %(k)s.leases (name text PRIMARY KEY, owner text, v int);
+        INSERT INTO %(k)s.leases (name, owner, v) VALUES ('a', 'one', 1) IF NOT EXISTS;
+        INSERT INTO %(k)s.leases (name, owner, v) VALUES ('a', 'two', 1) IF NOT EXISTS;
+        SERIAL CONSISTENCY LOCAL_SERIAL
+        UPDATE %(k)s.leases SET owner = 'two' WHERE name = 'a' IF v = 2;
+        CONSISTENCY SERIAL
+        SELECT owner FROM %(k)s.leases WHERE name = 'a';
+        """ % {"k": keyspace}
+    ).out
+    assert "[applied]\n-----------\n      True" in out
+    assert "[applied] | name | owner | v\n-----------+------+-------+---\n     False |    a |   one | 1" in out
+    assert "[applied] | v\n-----------+---\n     False | 1" in out
+    assert "owner\n-------\n   one" in out
+
+
 def test_tracing_prints_what_happened(shell, keyspace):
     out = shell(
         """CONSISTENCY QUORUM

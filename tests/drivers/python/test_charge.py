@@ -79,3 +79,10 @@ def test_allow_filtering_says_what_it_read(charged):
     _, warnings = ask(charged, "SELECT count(*) FROM charged WHERE c >= 8 AND v > 'x' ALLOW FILTERING")
     assert warnings[-1] == "ALLOW FILTERING read 8 rows, returned 1 and cost 8.00 request units."
     assert not ask(charged, "SELECT * FROM charged WHERE k = 2 ALLOW FILTERING")[1]
+
+
+def test_a_conditional_statement_costs_its_read_and_its_write_if_it_is_applied(charged):
+    insert = "INSERT INTO charged (k, c, v) VALUES (77, 1, '%s') IF NOT EXISTS" % KIB
+    assert ask(charged, insert, ConsistencyLevel.QUORUM)[0] == 2 + 5
+    assert ask(charged, insert, ConsistencyLevel.QUORUM)[0] == 2
+    assert ask(charged, "DELETE FROM charged WHERE k = 77 AND c = 1 IF EXISTS", ConsistencyLevel.QUORUM)[0] == 2 + 5

@@ -128,8 +128,10 @@ DataCluster::DataCluster(uint64_t seed)
                .feeds = seed % 2 == 0 || seed % 7 == 1,
                .feeds_late = seed % 5 == 4,
                .on_rocks = seed % 10 == 5 && seed % 7 != 3,
-               .clocks = (seed % 11 == 7 || seed % 11 == 9) && seed % 7 != 3},
+               .clocks = (seed % 11 == 7 || seed % 11 == 9) && seed % 7 != 3,
+               .disks = (seed % 11 == 2 || seed % 11 == 5) && seed % 7 != 3 && seed % 10 != 5},
       clocks_(seed * 6661 + 1),
+      disks_(seed * 4447 + 1, profile_.feeds),
       random_(seed * 7919 + 1),
       shards_(1 + seed / 4 % 2),
       cluster_(seed) {
@@ -165,6 +167,9 @@ void DataCluster::set_purging(SimNode& node) {
 SimNode& DataCluster::add_node() {
   SimNode& node = cluster_.add(shards_, shards_);
   if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
+  node.data_options.recent_fetch.write_us = kOperationUs + 200'000;
+  node.data_options.recent_fetch.longest_us = kOperationUs + 200'000;
+  node.data_options.recent_fetch.page_timeout_us = 500'000;  // messages are lost
   node.on_rocks = profile_.on_rocks;
   set_purging(node);
   if (profile_.clocks) {
@@ -192,6 +197,7 @@ std::string DataCluster::run() {
   for (int step = 0; step < steps; ++step) {
     fault();
     if (profile_.clocks) clocks_.step(cluster_);
+    if (profile_.disks) disks_.step(cluster_);
     if (step == feeds_at) turn_on_feeds();
     if (auto wrong = step_feeds(); !wrong.empty()) return "under faults: " + wrong;
     if (random_.one_in(8)) change_tablets();
@@ -367,6 +373,7 @@ void DataCluster::turn_on_feeds() {
 
 void DataCluster::heal() {
   clocks_.set_right(cluster_);
+  disks_.heal(cluster_);
   cluster_.network().mend_all();
   cluster_.network().hear_all();
   cluster_.network().options = NetworkOptions();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/simulation/cluster/clock_nemesis.h"
+#include "tests/simulation/cluster/disk_nemesis.h"
 #include "tests/simulation/cluster/feed_reader.h"
 #include "tests/simulation/cluster/history.h"
 #include "tests/simulation/support/sim_cluster.h"
@@ -37,6 +38,7 @@ class DataCluster {
     bool feeds_late = false;  // but not from the beginning on
     bool on_rocks = false;    // RocksDB below, whose threads no seed rules
     bool clocks = false;      // of one node at a time are wrong
+    bool disks = false;       // of one node at a time stall, fail or are full
   };
 
   std::string make_table();
@@ -75,6 +77,7 @@ class DataCluster {
 
   const Profile profile_;
   ClockNemesis clocks_;
+  DiskNemesis disks_;
   base::Random random_;
   const uint32_t shards_;  // of each node
   SimCluster cluster_;

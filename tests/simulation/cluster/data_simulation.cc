@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes and reads on a simulated cluster under faults: crashes and restarts, power cuts of all
-// machines at once (where every write is synced), cut, slow and lossy networks, nodes whose
-// metadata falls behind, splits, truncation, nodes that join while a tablet grows from one member
-// to four. Every history is checked (history.h), and besides:
+// machines at once (where every write is synced), disks and clocks of one node at a time
+// (disk_nemesis.h, clock_nemesis.h), cut, slow and lossy networks, nodes whose metadata falls
+// behind, splits, truncation, nodes that join while a tablet grows from one member to four. Every
+// history is checked (history.h), and besides:
 //   - every acknowledged write is, at any moment, on W members of its tablet;
 //   - after the faults everything works again, full tablets answer reads, tablets have their
 //   members, the metadata group an odd number of voters;

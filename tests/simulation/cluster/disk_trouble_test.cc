@@ -105,4 +105,23 @@ TEST_CASE("a store that hangs or has failed is absent, the others of its node ar
   CHECK((told(StoreState::kServing) && lives(bad)));
 }
 
+TEST_CASE(
+    "a read ends when the store beside its coordinator fails at once and no more replicas live") {
+  TroubledCluster troubled(3);
+  SimCluster& cluster = troubled.cluster;
+  CqlClient client(cluster[0]);
+  cluster[3].kill();
+  cluster.world().run_for(10 * kSecondUs);
+  int failed = 0;
+  for (int key = 0; key < 20; ++key) {
+    INFO("key=" << key);
+    for (uint32_t store = 0; store < 2; ++store)
+      cluster[0].faults(store).fail_next(StoreCall::kRead, Error(ErrorCode::kIo, "EIO"));
+    const auto answer = client.run(fmt::format("SELECT v FROM ks.t WHERE k = {}", key));
+    failed += answer.result.has_value() ? 0 : 1;
+    for (uint32_t store = 0; store < 2; ++store) cluster[0].faults(store).next_errors.clear();
+  }
+  CHECK(failed > 0);
+}
+
 }  // namespace tetrad::simulation

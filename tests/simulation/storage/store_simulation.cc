@@ -6,7 +6,7 @@
 //
 // Beside it the power of a machine with MemoryStore is cut over and over, which takes a part of
 // what was not synced, also from the middle: below the number of the newest sync record nothing may
-// go.
+// go. Paxos registers have a run of their own (registers_run.h).
 //
 // usage: store_simulation [--seeds A..B] | --mutants [SEEDS]
 #include <algorithm>
@@ -24,6 +24,7 @@
 #include "storage/row/range_tombstones.h"
 #include "storage/row/reconcile.h"
 #include "storage/row/storage_key.h"
+#include "tests/simulation/storage/registers_run.h"
 #include "tests/support/manual_reactor.h"
 
 namespace tetrad::simulation {
@@ -576,8 +577,9 @@ class CutRun {
 };
 
 std::string run_seed(uint64_t seed) {
-  const std::string wrong = StoreRun(seed).run();
-  return wrong.empty() ? CutRun(seed).run() : wrong;
+  std::string wrong = StoreRun(seed).run();
+  if (wrong.empty()) wrong = CutRun(seed).run();
+  return wrong.empty() ? run_registers(seed) : wrong;
 }
 
 struct Mutant {
@@ -596,7 +598,9 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(row_cache_never_stale), TETRAD_MUTANT_ROW(writes_back_blindly),
     TETRAD_MUTANT_ROW(purge_ignores_late),    TETRAD_MUTANT_ROW(reach_forgotten),
     TETRAD_MUTANT_ROW(dead_run_kept),         TETRAD_MUTANT_ROW(marks_not_inherited),
-    TETRAD_MUTANT_ROW(sync_record_early),
+    TETRAD_MUTANT_ROW(sync_record_early),     TETRAD_MUTANT_ROW(registers_unsynced),
+    TETRAD_MUTANT_ROW(commit_torn),           TETRAD_MUTANT_ROW(registers_unwatched),
+    TETRAD_MUTANT_ROW(imported_commit_alone),
 };
 #undef TETRAD_MUTANT_ROW
 

@@ -27,12 +27,21 @@ class FaultyStore final : public storage::Store {
 
   void apply(const storage::Mutation& mutation, storage::WriteGuard guard,
              ApplyCallback done) override {
-    write(mutation, false, std::move(guard), std::move(done));
+    write(apply_later(mutation, false), std::move(guard), std::move(done));
   }
   void apply_merged(const storage::Mutation& mutation, storage::WriteGuard guard,
                     ApplyCallback done) override {
-    write(mutation, true, std::move(guard), std::move(done));
+    write(apply_later(mutation, true), std::move(guard), std::move(done));
   }
+  void write_registers(const storage::RegistersWrite& write, storage::WriteGuard guard,
+                       ApplyCallback done) override;
+  void read_registers(const storage::PartitionName& partition, base::Deadline deadline,
+                      RegistersCallback done) override;
+  void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                      size_t partitions_max,
+                      std::move_only_function<void(Result<RegistersPage>)> done) override;
+  void latest_timestamp(storage::ReadCommand command, base::Deadline deadline,
+                        std::move_only_function<void(Result<int64_t>)> done) override;
 
   void read(storage::ReadCommand command, base::Deadline deadline, ReadCallback done) override {
     if (fails(StoreCall::kRead, done)) return;
@@ -62,12 +71,11 @@ class FaultyStore final : public storage::Store {
   }
   void retire(TableIncarnation incarnation) override { inner_->retire(incarnation); }
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
-                    uint64_t bytes_max,
-                    std::move_only_function<void(Result<ExportPage>)> done) override {
+                    uint64_t bytes_max, storage::ExportParts parts, ExportCallback done) override {
     if (fails(StoreCall::kExport, done)) return;
-    hold_or_run([this, incarnation, range, after = std::move(after), bytes_max,
+    hold_or_run([this, incarnation, range, after = std::move(after), bytes_max, parts,
                  done = std::move(done)]() mutable {
-      inner_->export_range(incarnation, range, std::move(after), bytes_max, std::move(done));
+      inner_->export_range(incarnation, range, std::move(after), bytes_max, parts, std::move(done));
     });
   }
   void sweep(storage::SweepCommand command, storage::SweepPlace from,
@@ -94,16 +102,10 @@ class FaultyStore final : public storage::Store {
               std::move_only_function<void(Result<RecentPage>)> done) override {
     if (fails(StoreCall::kExport, done)) return;
     // What is parked is not in the inner store yet.
-    if (!faults_.holds_writes() && parked_.empty() && held_.empty())
-      return inner_->recent(std::move(command), std::move(after), bytes_max, std::move(done));
-    held_.push_back({0, true,
-                     [this, command = std::move(command), after = std::move(after), bytes_max,
-                      done = std::move(done)]() mutable {
-                       inner_->recent(std::move(command), std::move(after), bytes_max,
-                                      std::move(done));
-                     }});
-    ++faults_.figures.held;
-    look_later();
+    hold_until_written(0, [this, command = std::move(command), after = std::move(after), bytes_max,
+                           done = std::move(done)]() mutable {
+      inner_->recent(std::move(command), std::move(after), bytes_max, std::move(done));
+    });
   }
   uint64_t dead_seen(TableIncarnation incarnation) override {
     return inner_->dead_seen(incarnation);
@@ -140,14 +142,16 @@ class FaultyStore final : public storage::Store {
     if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
     if (state_timer_ != 0) reactor_.cancel(std::exchange(state_timer_, 0));
     for (Parked& parked : std::exchange(parked_, {})) hand_over(parked);
-    for (Held& held : std::exchange(held_, {})) held.work();
+    for (auto* queue : {&flushes_, &held_})
+      for (Held& held : std::exchange(*queue, {})) held.work();
     return inner_->close();
   }
 
  private:
+  using Write = std::move_only_function<void(storage::WriteGuard, ApplyCallback)>;
   struct Parked {
-    storage::Mutation mutation;
-    bool merged;
+    uint64_t number;  // they are taken in this order
+    Write write;
     bool is_on_its_way;               // to the disk
     base::MonotonicUs not_before_us;  // then it is there
     storage::WriteGuard guard;
@@ -155,7 +159,7 @@ class FaultyStore final : public storage::Store {
   };
   struct Held {
     base::MonotonicUs not_before_us;
-    bool after_writes;
+    uint64_t after;  // the number of a write
     base::Callback work;
   };
 
@@ -170,65 +174,27 @@ class FaultyStore final : public storage::Store {
     if (!faults_.hangs && held_.empty()) return work();
     hold(std::move(work));
   }
-  void hold_flush(base::Callback work) {
-    if (faults_.sync_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty())
+  void hold_flush(base::Callback work) { hold_until_written(faults_.sync_us, std::move(work)); }
+  /// Waits for the writes that came before, and keeps nobody waiting but its own kind.
+  void hold_until_written(int64_t time_us, base::Callback work) {
+    if (time_us == 0 && !faults_.holds_writes() && parked_.empty() && held_.empty() &&
+        flushes_.empty())
       return work();
-    held_.push_back({reactor_.now_us() + faults_.sync_us, true, std::move(work)});
+    flushes_.push_back({reactor_.now_us() + time_us, last_number_, std::move(work)});
     ++faults_.figures.held;
     look_later();
   }
   void hold(base::Callback work) {
-    held_.push_back({0, false, std::move(work)});
+    held_.push_back({0, 0, std::move(work)});
     ++faults_.figures.held;
     look_later();
   }
 
-  void write(const storage::Mutation& mutation, bool merged, storage::WriteGuard guard,
-             ApplyCallback done) {
-    if (faults_.refusal) {
-      ++faults_.figures.failed;
-      return done(std::unexpected(*faults_.refusal));
-    }
-    if (auto error = faults_.take_error(StoreCall::kApply)) {
-      if (!faults_.failed_is_done) return done(std::unexpected(std::move(*error)));
-      done = [done = std::move(done), error = std::move(*error)](const Result<void>&) mutable {
-        done(std::unexpected(std::move(error)));
-      };
-    }
-    Parked parked{mutation, merged, false, 0, std::move(guard), std::move(done)};
-    const bool waits = faults_.holds_writes() || !parked_.empty();
-    if (!waits && faults_.sync_us == 0) return hand_over(parked);
-    if (faults_.sync_us != 0 && !faults_.holds_writes()) {
-      if (auto refusal = storage::refusal_of(parked.guard, reactor_.now_us()))
-        return parked.done(std::unexpected(std::move(*refusal)));
-      parked.is_on_its_way = true;
-      parked.not_before_us = reactor_.now_us() + faults_.sync_us;
-    }
-    ++faults_.figures.parked;
-    parked_.push_back(std::move(parked));
-    look_later();
-  }
-  void hand_over(Parked& parked) {
-    ApplyCallback done = std::move(parked.done);
-    if (!done) done = [](const Result<void>&) {};  // it was told at its deadline
-    if (faults_.ack_late_us != 0) {
-      done = [this, alive = alive_, done = std::move(done)](Result<void> result) mutable {
-        if (!*alive) return;
-        reactor_.call_at(reactor_.now_us() + faults_.ack_late_us,
-                         [alive, done = std::move(done), result = std::move(result)]() mutable {
-                           if (*alive) done(std::move(result));
-                         });
-      };
-    }
-    storage::WriteGuard guard = std::move(parked.guard);
-    if (parked.is_on_its_way) {  // nobody asks any more, but it has not ended yet
-      guard.deadline_us = storage::WriteGuard::kNever;
-      done = [pass = std::exchange(guard.pass, {}),
-              done = std::move(done)](Result<void> result) mutable { done(std::move(result)); };
-    }
-    parked.merged ? inner_->apply_merged(parked.mutation, std::move(guard), std::move(done))
-                  : inner_->apply(parked.mutation, std::move(guard), std::move(done));
-  }
+  Write apply_later(const storage::Mutation& mutation, bool merged);
+  Write write_later(const storage::RegistersWrite& write);
+
+  void write(Write write, storage::WriteGuard guard, ApplyCallback done);
+  void hand_over(Parked& parked);
   /// They stay where they are.
   void answer_late() {
     std::vector<ApplyCallback> late;
@@ -268,21 +234,28 @@ class FaultyStore final : public storage::Store {
       hand_over(parked);
       if (!*alive) return;
     }
-    while (!held_.empty() && !faults_.hangs && held_.front().not_before_us <= reactor_.now_us() &&
-           (parked_.empty() || !held_.front().after_writes)) {
-      base::Callback work = std::move(held_.front().work);
-      held_.pop_front();
-      work();
-      if (!*alive) return;
+    for (auto* queue : {&flushes_, &held_}) {
+      while (!queue->empty() && may_run(queue->front())) {
+        base::Callback work = std::move(queue->front().work);
+        queue->pop_front();
+        work();
+        if (!*alive) return;
+      }
     }
-    if (!parked_.empty() || !held_.empty()) look_later();
+    if (!parked_.empty() || !flushes_.empty() || !held_.empty()) look_later();
+  }
+  bool may_run(const Held& held) const {
+    return !faults_.hangs && held.not_before_us <= reactor_.now_us() &&
+           (parked_.empty() || parked_.front().number > held.after);
   }
 
   const std::unique_ptr<storage::Store> inner_;
   StoreFaults& faults_;
   base::Reactor& reactor_;
   std::deque<Parked> parked_;  // writes, in order
-  std::deque<Held> held_;      // all else, in order
+  uint64_t last_number_ = 0;   // of a write
+  std::deque<Held> flushes_;   // and all else that waits for writes, in order
+  std::deque<Held> held_;      // what is left, in order
   base::Reactor::TimerId timer_ = 0, state_timer_ = 0;
   storage::StoreStatus status_;
   StatusListener changed_;

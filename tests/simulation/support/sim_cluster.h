@@ -86,6 +86,7 @@ class SimNode {
   replication::NodeOptions& options() { return options_; }
   /// From the next life on.
   storage::CommitLogSync sync = storage::CommitLogSync::kPeriodic;
+  int64_t sync_period_us = storage::StoreOptions().sync_period_us;
   /// From the next life on: that a page of a read looks at.
   uint64_t read_keys_max = 1'000'000;
   /// The stores are RocksDB's, over files in memory, not the model's. They know no power cut.
@@ -157,7 +158,7 @@ class SimNode {
       life.stores.push_back(std::make_unique<FaultyStore>(std::move(store), faults(i), reactor));
     }
     replication::NodeOptions options = options_;
-    options.boot_id = "machine";  // its SimClock outlives the node
+    options.boot_id = "machine" + std::to_string(boots_);  // its SimClock outlives the node
     options.fatal = [this](const Error& error) { fatal_ = error; };
     options.renew_store = [this](uint32_t store) { renew(store); };
     options.forward = forward_from(0);
@@ -169,13 +170,14 @@ class SimNode {
     });
     for (uint32_t i = 1; i < options_.shard_count; ++i) start_shard(i);
     make_data(0, life.node->rpc(), life.node->meta(), life.node->fences(), life.node->cleanup(),
-              life.node->changes());
+              life.node->changes(), life.node->behind(), life.node->paxos_keys());
     for (uint32_t i = 0; i < options_.store_count; ++i) {
       life.stores[i]->on_status([&life, i](const storage::StoreStatus& status) {
         life.node->membership().set_store_state(i, status.state);
       });
     }
     life.node->start();
+    is_cut_ = false;
   }
   /// The process is killed: nothing written is lost. From outside of this node's events.
   void kill() { life_.reset(); }
@@ -183,6 +185,14 @@ class SimNode {
   void power_cut() {
     life_.reset();
     disk_->lose_unsynced(world_.random());
+    ++boots_;
+    is_cut_ = true;
+  }
+  /// One of its stores lacks what a power cut took.
+  bool is_behind() {
+    for (auto& shard : life_->shards)
+      if (shard->data->behind().any()) return true;
+    return false;
   }
   /// A new disk: the next life is a new node.
   void wipe() {
@@ -267,6 +277,7 @@ class SimNode {
   std::shared_ptr<storage::StoreFactory> factory() {
     storage::StoreOptions options;
     options.sync = sync;
+    options.sync_period_us = sync_period_us;
     options.read_keys_max = read_keys_max;
     if (!on_rocks) return storage::make_memory_store_factory(disk_, options);
     if (rocks_ == nullptr) {
@@ -310,7 +321,18 @@ class SimNode {
             life_->metrics,
             SumPlan::read,
             &disk_gauge,
-            own.hint_log.get()};
+            own.hint_log.get(),
+            losses()};
+  }
+  /// All that came to the stores since the last sync that is known of; but for the first life.
+  std::vector<std::optional<replication::PowerLoss>> losses() const {
+    std::vector<std::optional<replication::PowerLoss>> out;
+    if (!is_cut_) return out;
+    for (const auto& store : life_->stores) {
+      replication::PowerLoss& loss = out.emplace_back().emplace();
+      if (const auto& last = store->recovered().last_sync) loss.since_us = last->time_us;
+    }
+    return out;
   }
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard) {
     return [mailboxes = life_->mailboxes.get(), shard](uint32_t to,
@@ -320,12 +342,13 @@ class SimNode {
   }
   void make_data(uint32_t shard, replication::RpcNode& rpc, replication::MetaService& meta,
                  const replication::Fences& fences, replication::StoreCleanup& cleanup,
-                 replication::ChangeLogs& changes) {
+                 replication::ChangeLogs& changes, replication::BehindStores& behind,
+                 replication::PaxosKeys& paxos_keys) {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
-                                             fences, cleanup, changes, options);
+                                             fences, cleanup, changes, behind, paxos_keys, options);
     if (!data) throw std::runtime_error(data.error().message);
     life_->shards[shard]->data = std::move(*data);
   }
@@ -348,7 +371,8 @@ class SimNode {
         });
     make_data(number, shard.replication->rpc(), shard.replication->meta(),
               shard.replication->fences(), shard.replication->cleanup(),
-              shard.replication->changes());
+              shard.replication->changes(), shard.replication->behind(),
+              shard.replication->paxos_keys());
     shard.replication->start();
   }
 
@@ -362,6 +386,8 @@ class SimNode {
   std::map<uint32_t, StoreFaults> store_faults_;
   std::optional<Error> fatal_;
   uint64_t stores_renewed_ = 0;
+  uint64_t boots_ = 0;   // of the machine
+  bool is_cut_ = false;  // since the last life
   std::unique_ptr<Life> life_;
 };
 

@@ -100,6 +100,13 @@ ScenarioResult run_redate(uint64_t seed);
 /// RocksDB compacts while a wall clock is hours ahead (rule 17).
 ScenarioResult run_expiry(uint64_t seed);
 
+/// Machines lose power: one, two of four, all (rule 20).
+ScenarioResult run_power(uint64_t seed);
+/// One loses power at the worst moments.
+ScenarioResult run_power_stages(uint64_t seed);
+/// Several lose power, or one that has just been filled.
+ScenarioResult run_power_sets(uint64_t seed);
+
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);
 /// Equal for equal steps.

@@ -167,7 +167,10 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"clock_off", run_clock_off},
                                    {"future", run_future},
                                    {"redate", run_redate},
-                                   {"expiry", run_expiry}};
+                                   {"expiry", run_expiry},
+                                   {"power", run_power},
+                                   {"power_stages", run_power_stages},
+                                   {"power_sets", run_power_sets}};
 
 struct Mutant {
   const char* name;
@@ -222,6 +225,15 @@ constexpr Mutant kMutants[] = {
     {"mark_beyond_silent", &DataMutants::mark_beyond_silent, run_future},
     {"redate_skipped", &DataMutants::redate_skipped, run_redate},
     {"filter_raw_wall", &DataMutants::filter_raw_wall, run_expiry},
+    {"behind_reads", &DataMutants::behind_reads, run_power_stages},
+    {"behind_not_kept", &DataMutants::behind_not_kept, run_power_stages},
+    {"behind_from_one", &DataMutants::behind_from_one, run_power_stages},
+    {"no_second_pass", &DataMutants::no_second_pass, run_power_stages},
+    {"marks_not_raised", &DataMutants::marks_not_raised, run_power_stages},
+    {"writeback_unsynced", &DataMutants::writeback_unsynced, run_power_stages},
+    {"fill_unsynced", &DataMutants::fill_unsynced, run_power_sets},
+    {"all_cut_alone", &DataMutants::all_cut_alone, run_power_sets},
+    {"behind_is_source", &DataMutants::behind_is_source, run_power_sets},
 };
 
 int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {

@@ -6,27 +6,13 @@
 #include <catch2/catch.hpp>
 
 #include "cql/schema/schema_text.h"
-#include "tests/support/local_cluster.h"
+#include "tests/unit/cql/good_schema.h"
 
 namespace tetrad::tests {
 namespace {
 
-class Fixture : public LocalCluster {
+class Fixture : public GoodSchema {
  public:
-  Fixture() {
-    settings.user_functions_enabled = true;
-    run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "
-        "1}");
-    run("USE ks");
-    run("CREATE TABLE good (k int PRIMARY KEY, v text)");
-    run("INSERT INTO good (k, v) VALUES (1, 'x')");
-  }
-  void run(const std::string& statement) {
-    INFO(statement.substr(0, 200));
-    const std::string answer = cql(statement);
-    INFO(answer);
-    CHECK_FALSE(answer.starts_with("error: "));
-  }
   const std::string& text_of(const std::string& key) {
     const auto found = meta.snapshot()->schema_objects.find(key);
     REQUIRE(found != meta.snapshot()->schema_objects.end());

@@ -61,6 +61,10 @@ TEST_CASE("extras are read back") {
         version, Error(ErrorCode::kWriteTimeout, "w",
                        base::TimeoutDetail{ConsistencyLevel::kSerial, 1, 3, WriteType::kCas}));
     CHECK(detail_of<base::TimeoutDetail>(cas).write_type == WriteType::kCas);
+    base::TimeoutDetail contended{ConsistencyLevel::kSerial, 1, 3, WriteType::kCas};
+    contended.contentions = 7;
+    const auto lost = round_trip(version, Error(ErrorCode::kWriteTimeout, "w", contended));
+    CHECK(detail_of<base::TimeoutDetail>(lost).contentions == (version >= 5 ? 7 : 0));
 
     base::TimeoutDetail read{ConsistencyLevel::kOne, 0, 1};
     read.data_present = true;

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/replication/one_table_meta.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::replication {
@@ -24,45 +25,19 @@ class NoTransport final : public Transport {
   uint64_t queued_bytes(const Endpoint&) const override { return 0; }
 };
 
-class OneTableMeta final : public MetaService {
+class LoggedMeta final : public OneTableMeta {
  public:
-  explicit OneTableMeta(std::optional<TableIncarnation> log) { set(log); }
+  explicit LoggedMeta(std::optional<TableIncarnation> log) { set(log); }
   void set(std::optional<TableIncarnation> log) {
-    auto state = std::make_shared<MetaState>();
-    state->applied = MetaIndex{++index_};
-    state->next_incarnation = 9;
     auto table = std::make_shared<TableInfo>();
     table->incarnation = storage::kTable;
     table->change_log = log;
     partitioner::Tablet tablet;
     tablet.epoch = SetEpoch{5};
     table->tablets = partitioner::TabletMap({tablet});
-    state->put_table(std::move(table));
-    const MetaSnapshot before = std::exchange(state_, std::move(state));
-    if (listener_) listener_(before, state_);
+    set_table(std::move(table));
   }
   const TableInfo& table() const { return *state_->table(storage::kTable); }
-  HostId self() const override { return {}; }
-  MetaSnapshot snapshot() const override { return state_; }
-  std::shared_ptr<void> subscribe(Listener listener) override {
-    listener_ = std::move(listener);
-    return std::make_shared<char>();
-  }
-  Task<Result<void>> change_schema(SchemaChange, base::Deadline,
-                                   std::vector<std::string>*) override {
-    co_return Result<void>();
-  }
-  bool is_live(HostId) const override { return true; }
-  const FillingDisks& filling_disks() const override { return filling_disks_; }
-  const StoreTroubles& store_troubles() const override { return store_troubles_; }
-  uint64_t tablet_bytes(TabletId) const override { return 0; }
-
- private:
-  const FillingDisks filling_disks_;
-  const StoreTroubles store_troubles_;
-  uint64_t index_ = 0;
-  MetaSnapshot state_ = std::make_shared<MetaState>();
-  Listener listener_;
 };
 
 /// A store with the log of its one table.
@@ -70,24 +45,36 @@ struct LogRig {
   storage::StoreRig rig;
   base::Random random{1};
   NoTransport transport;
-  OneTableMeta meta;
+  LoggedMeta meta;
   HybridClock clock;
   ChangeLogOptions options;
   std::unique_ptr<RpcNode> rpc;
+  std::shared_ptr<storage::MemoryDisk> disk = std::make_shared<storage::MemoryDisk>();
+  std::unique_ptr<storage::LocalLog> log;
+  /// By a power cut before the next life.
+  std::vector<std::optional<PowerLoss>> losses;
+  std::unique_ptr<BehindStores> behind;
   std::unique_ptr<ChangeLogs> logs;
 
-  LogRig(std::shared_ptr<storage::StoreFactory> factory, std::optional<TableIncarnation> log)
-      : rig(std::move(factory)), meta(log) {
+  LogRig(std::shared_ptr<storage::StoreFactory> factory, std::optional<TableIncarnation> change_log)
+      : rig(std::move(factory)), meta(change_log) {
     clock.begin(rig.reactor.wall_time_us(), rig.reactor);
     begin();
   }
-  ~LogRig() { logs.reset(); }
+  ~LogRig() {
+    logs.reset();
+    behind.reset();
+    log.reset();
+  }
   void begin() {
     rpc =
         std::make_unique<RpcNode>(rig.reactor, random, transport, HostId{}, RpcOptions{}, Logger());
+    log = storage::make_memory_local_log(disk, rig.reactor);
+    behind = std::make_unique<BehindStores>(rig.reactor, *log, meta, clock, std::vector<bool>{true},
+                                            std::exchange(losses, {}), Logger());
     logs = std::make_unique<ChangeLogs>(rig.reactor, *rpc, meta, clock,
-                                        std::vector<storage::Store*>{rig.store.get()}, options,
-                                        Logger());
+                                        std::vector<storage::Store*>{rig.store.get()}, *behind,
+                                        options, Logger());
   }
   /// As a node that forgets its time between two lives.
   void set_wall_time_us(int64_t wall_us) {
@@ -96,6 +83,8 @@ struct LogRig {
   }
   void crash_and_open() {
     logs.reset();
+    behind.reset();
+    log.reset();
     rpc.reset();
     rig.crash();
     rig.open();
@@ -248,6 +237,30 @@ TEST_CASE("sequences rise over restarts, also when the clock was set back") {
     rig.settle();
     CHECK(text_of(rig.page(last)) == "d/c");
     CHECK(text_of(rig.page(0)) == "a/c b/c b/c b/c c/c d/c");
+  }
+}
+
+TEST_CASE("after a power cut sequences begin above all that readers may have got") {
+  for (const auto& factory : both()) {
+    LogRig rig(factory, kOlderLog);
+    rig.write("a");
+    rig.settle();
+    const ChangeSequence got = rig.page(0).changes.back().sequence;
+    rig.losses = {PowerLoss{}};
+    rig.crash_and_open();
+    rig.open_log();
+    const ChangeSequence floor = rig.behind->sequence_floor(0);
+    CHECK(floor >= got + static_cast<ChangeSequence>(rig.clock.skew_max_us()));
+    Error refused;
+    rig.logs->answer(0, {}, [&](Result<ChangesAnswer> page) { refused = page.error(); });
+    CHECK(refused.code == ErrorCode::kReplicaBehind);
+    rig.behind->finish(0, [](Result<void>) {});
+    REQUIRE(rig.rig.comes([&] { return !rig.behind->is_behind(0); }));
+    // A life that writes nothing, and another one.
+    rig.crash_and_open();
+    rig.write("b");
+    rig.settle();
+    CHECK(rig.page(0).changes.back().sequence > floor);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "replication/replica/place.h"
 #include "tests/support/manual_reactor.h"
+#include "tests/unit/replication/one_table_meta.h"
 
 namespace tetrad::replication {
 namespace {
@@ -20,7 +21,7 @@ const RingRange kLeft{kAll.start, kCut}, kRight{kCut, kAll.end};
 constexpr base::Deadline kLong{1'000'000'000};
 
 /// A table whose map the test sets.
-class MapMeta final : public MetaService {
+class MapMeta final : public OneTableMeta {
  public:
   MapMeta() { set_whole(5); }
   void set_whole(uint64_t epoch) { set(kTable, {tablet(1, kAll, epoch)}); }
@@ -35,21 +36,6 @@ class MapMeta final : public MetaService {
     listener_ = told;
   }
 
-  HostId self() const override { return {}; }
-  MetaSnapshot snapshot() const override { return state_; }
-  std::shared_ptr<void> subscribe(Listener listener) override {
-    listener_ = std::move(listener);
-    return std::make_shared<char>();
-  }
-  Task<Result<void>> change_schema(SchemaChange, base::Deadline,
-                                   std::vector<std::string>*) override {
-    co_return Result<void>();
-  }
-  bool is_live(HostId) const override { return true; }
-  const FillingDisks& filling_disks() const override { return filling_disks_; }
-  const StoreTroubles& store_troubles() const override { return store_troubles_; }
-  uint64_t tablet_bytes(TabletId) const override { return 0; }
-
  private:
   static Tablet tablet(uint64_t id, RingRange range, uint64_t epoch) {
     Tablet out;
@@ -59,22 +45,11 @@ class MapMeta final : public MetaService {
     return out;
   }
   void set(TableIncarnation incarnation, std::vector<Tablet> tablets) {
-    auto state = std::make_shared<MetaState>();
-    state->applied = MetaIndex{++index_};
-    state->next_incarnation = 9;
     auto table = std::make_shared<TableInfo>();
     table->incarnation = incarnation;
     table->tablets = TabletMap(std::move(tablets));
-    state->put_table(std::move(table));
-    const MetaSnapshot before = std::exchange(state_, std::move(state));
-    if (listener_) listener_(before, state_);
+    set_table(std::move(table));
   }
-
-  const FillingDisks filling_disks_;
-  const StoreTroubles store_troubles_;
-  uint64_t index_ = 0;
-  MetaSnapshot state_ = std::make_shared<MetaState>();
-  Listener listener_;
 };
 
 struct Rig {

@@ -105,6 +105,56 @@ TEST_CASE("a call is answered, to a peer and to oneself, never inside the call")
   }
 }
 
+TEST_CASE("what a handler throws fails its request, and no other") {
+  Pair pair;
+  pair.b->handle(Verb::kPropose, [](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+    if (body == "answered") reply.ok("yes");
+    throw std::bad_alloc();
+  });
+  std::optional<Result<Bytes>> failed, answered, after;
+  pair.a->call(host_number(2), 0, Verb::kPropose, "x", pair.in_ms(100),
+               [&](Result<Bytes> result) { failed = std::move(result); });
+  pair.a->call(host_number(2), 0, Verb::kPropose, "answered", pair.in_ms(100),
+               [&](Result<Bytes> result) { answered = std::move(result); });
+  pair.a->one_way(host_number(2), 0, Verb::kPropose, "x");
+  pair.a->call(host_number(2), 0, Verb::kEcho, "x", pair.in_ms(100),
+               [&](Result<Bytes> result) { after = std::move(result); });
+  pair.reactor.run_until_idle();
+  REQUIRE(failed.has_value());
+  REQUIRE_FALSE(failed->has_value());
+  CHECK(failed->error().code == ErrorCode::kServerError);
+  REQUIRE(answered.has_value());
+  CHECK(answered->value() == "yes");
+  REQUIRE(after.has_value());
+  CHECK(after->value() == "x/0");
+  CHECK(pair.a->calls_in_flight() == 0);
+}
+
+TEST_CASE("what a callback throws is its own affair") {
+  Pair pair;
+  int told = 0;
+  const auto call = [&](HostId to, int64_t ms) {
+    for (int i = 0; i < 2; ++i)
+      pair.a->call(to, 0, Verb::kEcho, "x", pair.in_ms(ms), [&](const Result<Bytes>&) {
+        ++told;
+        throw std::bad_alloc();
+      });
+  };
+  call(host_number(2), 100);  // answered
+  pair.reactor.run_until_idle();
+  CHECK(told == 2);
+  call(host_number(9), 100);  // refused: no known address
+  pair.reactor.run_until_idle();
+  CHECK(told == 4);
+  pair.net.swallow = true;
+  call(host_number(2), 100);  // not answered in time
+  pair.reactor.run_until_idle();
+  pair.reactor.advance_us(200'000);
+  pair.reactor.run_until_idle();
+  CHECK(told == 6);
+  CHECK(pair.a->calls_in_flight() == 0);
+}
+
 TEST_CASE("a call that the transport drops is answered at once") {
   Pair pair;
   pair.net.full = true;

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "storage/engine/log_recovery.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::storage {
@@ -90,6 +91,54 @@ TEST_CASE("a log damaged before its end does not open") {
     CHECK(opened.error().message.find((folder.path / "store").string()) != std::string::npos);
     CHECK(opened.error().message.find("checksum mismatch") != std::string::npos);
   }
+}
+
+TEST_CASE("after a power cut a damaged log opens with what is before the damage") {
+  const Folder folder;
+  fill(folder);
+  const fs::path log = log_of(folder);
+  flip_byte(log, fs::file_size(log) / 2);
+  StoreRig rig(
+      make_rocks_store_factory(file_options(), Logger(), nullptr, LogRecovery::kAfterPowerCut),
+      folder.path / "store");
+  int rows = 0;
+  for (; rows < kRows; ++rows)
+    if (rig.read_keys(partition_read(rows, "p" + std::to_string(rows))).empty()) break;
+  CHECK((rows > kRows / 3 && rows < 2 * kRows / 3));
+  for (int i = rows; i < kRows; ++i)
+    CHECK(rig.read_keys(partition_read(i, "p" + std::to_string(i))).empty());
+  // What is written from now on stays as ever.
+  REQUIRE(rig.apply(row_mutation(0, "later", "a", inserted(1, "x"))).has_value());
+  rig.close();
+  StoreRig again(rocks_factory(file_options()), folder.path / "store");
+  CHECK(again.read_keys(partition_read(0, "later")) == "later/a");
+  again.close();
+}
+
+TEST_CASE("a damaged local log opens after a power cut only, with what is before the damage") {
+  const Folder folder;
+  const std::string name = (folder.path / "store").string();
+  tests::ManualReactor reactor;
+  tests::InlineIoPool pool;
+  {
+    const auto log = open_rocks_local_log(name, reactor, pool);
+    REQUIRE(log.has_value());
+    for (int i = 0; i < kRows; ++i) {
+      bool written = false;
+      (*log)->write({{std::to_string(i), Bytes(500, 'x')}}, false,
+                    [&](const Result<void>& done) { written = done.has_value(); });
+      REQUIRE(reactor.run_until([&] { return written; }));
+    }
+  }
+  const fs::path file = log_of(folder);
+  flip_byte(file, fs::file_size(file) / 2 + 100);  // a value: a length would look like a torn end
+  CHECK_FALSE(open_rocks_local_log(name, reactor, pool).has_value());
+  const auto log =
+      open_rocks_local_log(name, reactor, pool, 0, Logger(), nullptr, LogRecovery::kAfterPowerCut);
+  REQUIRE(log.has_value());
+  CHECK(*(*log)->get("0") == Bytes(500, 'x'));
+  CHECK_FALSE((*log)->get(std::to_string(kRows - 1))->has_value());
+  CHECK((*log)->close().has_value());
 }
 
 }  // namespace

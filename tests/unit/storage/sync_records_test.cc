@@ -58,6 +58,7 @@ std::string recent(StoreRig& rig, int64_t since_us, int64_t until_us, uint64_t b
                      (record->cells.empty() ? "-" : std::string(record->cells[0].value)));
       }
       if (!m.header.empty()) found.insert(m.partition_key + " is deleted");
+      if (!m.range_tombstones.empty()) found.insert(m.partition_key + " in part");
     }
     if (page->exhausted) break;
     CHECK(page->next != after);
@@ -285,6 +286,104 @@ TEST_CASE("what is gone meanwhile does not come, nor what it hid") {
     REQUIRE(page->has_value());
     CHECK((*page)->erased == 1);
     CHECK(recent(rig, since_us, kForever) == "p2=stays");
+  }
+}
+
+TEST_CASE("with what is recent comes what hides it, however old") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    start_clock(rig);
+    Mutation gone = mutation_of(1, "p1");
+    gone.header = encoded(record_of({}, {}, {100, 5}));
+    REQUIRE(rig.apply(gone));
+    gone = mutation_of(2, "p2");
+    gone.range_tombstones.push_back({{"a", "d"}, {100, 5}});
+    REQUIRE(rig.apply(gone));
+    gone.range_tombstones[0] = {{"d", "e"}, {100, 5}};
+    REQUIRE(rig.apply(gone));
+    REQUIRE(sync(rig));
+    rig.reactor.advance_us(30 * kSecond);
+    put(rig, 3, "x");  // carries the record of the sync
+    REQUIRE(sync(rig));
+    rig.reactor.advance_us(145 * kSecond);
+    const int64_t since_us = rig.reactor.wall_time_us();
+    put(rig, 1, "late");
+    put(rig, 2, "late");
+    put(rig, 4, "d");
+    const std::string wanted = "p1 is deleted p1=late p2 in part p2=late p4=d";
+    CHECK(recent(rig, since_us, kForever) == wanted);
+    CHECK(recent(rig, since_us, kForever, 1) == wanted);
+    // Never one without the other.
+    const auto page = recent_page(rig, {{{kTable, {}}}, since_us, kForever}, {}, 1);
+    REQUIRE(page);
+    REQUIRE(page->mutations.size() == 1);
+    CHECK_FALSE(page->mutations[0].header.empty());
+    CHECK(page->mutations[0].rows.size() == 1);
+  }
+}
+
+TEST_CASE("more range tombstones than fit a page of what is recent: not covered") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    start_clock(rig);
+    rig.reactor.advance_us(70 * kSecond);
+    const int64_t since_us = rig.reactor.wall_time_us();
+    const std::string fill(40'000, 'f');
+    for (int i = 0; i < 60; ++i) {
+      Mutation gone = mutation_of(1, "p1");
+      const std::string start = fmt::format("{:03}", i) + fill;
+      gone.range_tombstones.push_back({{start, start + "x"}, {100, 5}});
+      REQUIRE(rig.apply(gone));
+    }
+    const auto page = recent_page(rig, {{{kTable, {}}}, since_us, kForever});
+    REQUIRE_FALSE(page);
+    CHECK(page.error().code == ErrorCode::kNotFound);
+  }
+}
+
+TEST_CASE("what is recent is told to the end though less is asked for meanwhile") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    start_clock(rig);
+    rig.reactor.advance_us(70 * kSecond);
+    const int64_t since_us = rig.reactor.wall_time_us();
+    // More keys than a page looks at.
+    for (int64_t token = 50; token < 130; ++token)
+      REQUIRE(rig.apply(row_mutation(token, std::string(60'000, 'k'), "c", inserted(10, "v"))));
+    put(rig, 1, "last");
+    Store::RecentCommand command{{{kTable, {}}}, since_us, kForever};
+    auto page = recent_page(rig, command, {}, 1);
+    REQUIRE(page);
+    REQUIRE_FALSE(page->exhausted);
+    command.ranges = {{kTable, {RingPosition::lowest(), position_of(60)}}};
+    std::set<int64_t> tokens;
+    while (!page->exhausted) {
+      page = recent_page(rig, command, page->next);
+      REQUIRE(page);
+      for (const Mutation& m : page->mutations) tokens.insert(m.position.token);
+    }
+    for (int64_t token = 51; token <= 60; ++token) CHECK(tokens.contains(token));
+    CHECK(tokens.contains(1));
+  }
+}
+
+TEST_CASE("pages of what is recent end with the life of the store") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    start_clock(rig);
+    rig.reactor.advance_us(70 * kSecond);
+    const int64_t since_us = rig.reactor.wall_time_us();
+    put(rig, 1, "a");
+    put(rig, 2, "b");
+    const Store::RecentCommand command{{{kTable, {}}}, since_us, kForever};
+    auto page = recent_page(rig, command, {}, 1);
+    REQUIRE(page);
+    REQUIRE_FALSE(page->exhausted);
+    rig.crash();
+    rig.open();
+    page = recent_page(rig, command, page->next, 1);
+    REQUIRE_FALSE(page);
+    CHECK(page.error().code == ErrorCode::kCancelled);
   }
 }
 

@@ -59,6 +59,7 @@ import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -318,6 +319,31 @@ class DriverTest {
       assertEquals(9, rows.size());
       for (Row row : rows) assertEquals(1000 + key, row.getLong(1));
     }
+  }
+
+  @Test
+  void conditionalStatementsTellWhetherTheyWereApplied() {
+    session.execute("CREATE TABLE versioned (k int, c int, version int, v text, PRIMARY KEY (k, c))");
+    PreparedStatement insert = session.prepare("INSERT INTO versioned (k, c, version, v) VALUES (?, ?, 1, ?) IF NOT EXISTS");
+    assertTrue(session.execute(insert.bind(1, 1, "first")).wasApplied());
+    ResultSet second = session.execute(insert.bind(1, 1, "second"));
+    assertFalse(second.wasApplied());
+    assertEquals("first", second.one().getString("v"));
+    PreparedStatement update = session.prepare("UPDATE versioned SET version = ?, v = ? WHERE k = 1 AND c = 1 IF version = ?");
+    ResultSet late = session.execute(update.bind(3, "late", 2).setSerialConsistencyLevel(ConsistencyLevel.LOCAL_SERIAL));
+    assertFalse(late.wasApplied());
+    assertEquals(1, late.one().getInt("version"));
+    assertTrue(session.execute(update.bind(2, "next", 1)).wasApplied());
+    BatchStatement batch = BatchStatement.newInstance(DefaultBatchType.LOGGED, update.bind(3, "batch", 2), insert.bind(1, 2, "other"));
+    assertTrue(session.execute(batch).wasApplied());
+    ResultSet again = session.execute(batch);
+    assertFalse(again.wasApplied());
+    assertEquals(List.of("batch", "other"), again.all().stream().map(row -> row.getString("v")).collect(Collectors.toList()));
+    assertTrue(session.execute("DELETE FROM versioned WHERE k = 1 AND c = 2 IF EXISTS").wasApplied());
+    Row left = session.execute(SimpleStatement.newInstance("SELECT version, v FROM versioned WHERE k = 1")
+        .setConsistencyLevel(ConsistencyLevel.SERIAL)).one();
+    assertEquals(3, left.getInt("version"));
+    assertEquals("batch", left.getString("v"));
   }
 
   @Test

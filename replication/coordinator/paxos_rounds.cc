@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rounds of messages of a conditional statement: to all live members of both sets, ended when W
+// of each have said yes, or cannot any more.
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "base/sleep.h"
+#include "replication/consistency.h"
+#include "replication/coordinator/paxos_run.h"
+
+namespace tetrad::replication {
+
+using storage::Ballot;
+using storage::Proposal;
+
+namespace {
+
+constexpr int64_t kSettleUs = 1'000'000;
+constexpr int64_t kNewMapUs = 5'000;
+
+bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) {
+  return std::find(set.begin(), set.end(), replica) != set.end();
+}
+
+}  // namespace
+
+bool CoordinatorImpl::PaxosRun::Plan::gives_rows(const StoreAddress& replica) const {
+  return contains(row_sets.old_set, replica) || contains(row_sets.new_set, replica);
+}
+
+void CoordinatorImpl::PaxosRun::Round::on_error(const StoreAddress& from, const Error& its_error) {
+  if (ended) return;
+  switch (its_error.code) {
+    case ErrorCode::kTimedOut:
+    case ErrorCode::kUnavailable:
+      timed_out = true;
+      break;
+    case ErrorCode::kStaleEpoch:
+      stale_epoch = true;
+      break;
+    case ErrorCode::kStaleSchema:
+      stale_schema = true;
+      break;
+    case ErrorCode::kBehind:
+    case ErrorCode::kReplicaBehind:
+    case ErrorCode::kOverloaded:
+    case ErrorCode::kClockOff:
+      again = true;
+      break;
+    default:
+      error = its_error;
+  }
+  tally.on_no(from);
+  look();
+}
+
+void CoordinatorImpl::PaxosRun::Round::on_refusal(const StoreAddress& from,
+                                                  const Ballot& in_the_way) {
+  if (ended) return;
+  last = std::max(last, in_the_way);
+  tally.on_no(from);
+  look();
+}
+
+void CoordinatorImpl::PaxosRun::Round::look() {
+  if (ended || tally.verdict() == WriteTally::Verdict::kPending) return;
+  ended = true;
+  done.setter().set(true);
+}
+
+void CoordinatorImpl::PaxosRun::PrepareRound::on_answer(const StoreAddress& from,
+                                                        PrepareAnswer answer) {
+  if (ended) return;
+  floor_us = std::max(floor_us, answer.floor_us);
+  if (!answer.promised) return on_refusal(from, answer.last);
+  const bool wants_rows = plan->gives_rows(from);
+  if (wants_rows != (answer.rows == PaxosRows::kData))
+    return on_error(from, Error(ErrorCode::kCorruption, "a promise without the rows asked for"));
+  mark_us = std::max(mark_us, answer.mark_us);
+  told.push_back({from, std::move(answer.registers)});
+  if (wants_rows) replies.push_back({from, std::move(answer.data)});
+  tally.on_yes(from);
+  look();
+}
+
+Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(bool with_check) {
+  const MetaSnapshot state = self.meta_.snapshot();
+  const TableInfo* const table = state->table(command.incarnation);
+  if (table == nullptr) return fail(ErrorCode::kStaleSchema, "the table was dropped");
+  const partitioner::Tablet& tablet = table->tablets.find(command.position);
+  command.horizon_s = purge_horizon_s(tablet, self.options_.horizon);
+  auto plan = std::make_shared<Plan>();
+  plan->epoch = tablet.epoch;
+  plan->repaired_us = tablet.repaired_us;
+  plan->sets = write_sets(tablet);
+  if (TETRAD_MUTANT(lwt_new_set_late) && tablet.stage == partitioner::TabletStage::kWriteBoth)
+    plan->sets.new_set.clear();
+  plan->row_sets.old_set = read_set(tablet);
+  if (reads_both_sets(tablet)) plan->row_sets = {tablet.replicas, tablet.new_replicas};
+  if (with_check) {
+    for (const auto* set : {&plan->sets.old_set, &plan->sets.new_set}) {
+      const auto count = static_cast<int>(set->size());
+      if (count == 0) continue;
+      TETRAD_TRY_VOID(self.check_enough(*set, serial_level, write_quorum(count)));
+      if (statement != nullptr)
+        TETRAD_TRY_VOID(self.check_enough(*set, commit_level, required_acks(commit_level, count)));
+    }
+  }
+  if (TETRAD_MUTANT(lwt_one_tally)) {
+    for (const StoreAddress& replica : std::exchange(plan->sets.new_set, {}))
+      if (!contains(plan->sets.old_set, replica)) plan->sets.old_set.push_back(replica);
+  }
+  for (const auto* set : {&plan->sets.old_set, &plan->sets.new_set}) {
+    for (const StoreAddress& replica : *set) {
+      if (contains(plan->live, replica) || contains(plan->down, replica)) continue;
+      (self.meta_.is_replica_live(replica) ? plan->live : plan->down).push_back(replica);
+    }
+  }
+  // Others first: their work goes on while the local store does its own.
+  std::ranges::stable_partition(plan->live, [this](const StoreAddress& replica) {
+    return !self.replicas_.is_local(replica);
+  });
+  return plan;
+}
+
+Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::PaxosRun::prepare(
+    PlanPtr plan, Ballot ballot) {
+  const auto promises = [](int count) {
+    const int fewer = TETRAD_MUTANT(lwt_promises_few) ? 1 : 0;
+    return std::max(1, write_quorum(count) - fewer);
+  };
+  const auto round = std::make_shared<PrepareRound>(plan, promises);
+  round->ballot = ballot;
+  round->command = command;
+  const base::Deadline until = attempt_deadline();
+  const std::weak_ptr<char> alive = self.alive_;
+  sent = true;
+  for (const StoreAddress& replica : plan->down)
+    round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
+  for (const StoreAddress& replica : plan->live) {
+    const bool has_rows = plan->gives_rows(replica);
+    PrepareRequest request{plan->epoch, ballot, has_rows ? PaxosRows::kData : PaxosRows::kNone,
+                           command};
+    const auto take = [alive, round, replica](Result<PrepareAnswer> answer) {
+      if (alive.expired()) return;
+      if (!answer) return round->on_error(replica, answer.error());
+      round->on_answer(replica, std::move(*answer));
+    };
+    if (self.replicas_.is_local(replica)) {
+      self.paxos_.prepare(replica.store, std::move(request), until, take);
+      continue;
+    }
+    Bytes& encoded = has_rows ? round->encoded : round->encoded_without_rows;
+    if (encoded.empty()) encoded = encode_prepare(request);  // once for all others
+    self.rpc_.call(replica.host, replica.store, Verb::kPaxosPrepare, encoded, until,
+                   [take](Result<Bytes> answer) {
+                     if (!answer) return take(std::unexpected(std::move(answer.error())));
+                     take(decode_prepare_answer(std::move(*answer)));
+                   });
+  }
+  const bool ended = co_await round->done;
+  (void)ended;
+  co_return round;
+}
+
+Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRun::accept(
+    PlanPtr plan, Proposal proposal) {
+  const auto accepts = [](int count) {
+    const int fewer = TETRAD_MUTANT(lwt_accepts_few) ? 1 : 0;
+    return std::max(1, write_quorum(count) - fewer);
+  };
+  const auto round = std::make_shared<Round>(plan, accepts);
+  const ProposeRequest request{plan->epoch,      command.incarnation,   command.schema_version,
+                               command.position, command.partition_key, std::move(proposal)};
+  const Bytes encoded = encode_propose(request);
+  const base::Deadline until = attempt_deadline();
+  const std::weak_ptr<char> alive = self.alive_;
+  for (const StoreAddress& replica : plan->down)
+    round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
+  for (const StoreAddress& replica : plan->live) {
+    const auto take = [alive, round, replica](Result<PaxosVote> vote) {
+      if (alive.expired() || round->ended) return;
+      if (!vote) return round->on_error(replica, vote.error());
+      if (!vote->yes) return round->on_refusal(replica, vote->last);
+      round->tally.on_yes(replica);
+      round->look();
+    };
+    if (self.replicas_.is_local(replica)) {
+      self.paxos_.accept(replica.store, request, until, take);
+      continue;
+    }
+    self.rpc_.call(replica.host, replica.store, Verb::kPaxosAccept, encoded, until,
+                   [take](Result<Bytes> answer) {
+                     if (!answer) return take(std::unexpected(std::move(answer.error())));
+                     take(decode_vote(*answer));
+                   });
+  }
+  const bool ended = co_await round->done;
+  (void)ended;
+  if (TETRAD_MUTANT(lwt_accept_other_epoch) && !round->succeeded() && round->stale_epoch &&
+      !is_out_of_time()) {
+    co_await base::sleep_for(self.reactor_, kNewMapUs);
+    auto newer = make_plan(false);
+    if (newer) {
+      auto again = co_await accept(*newer, request.proposal);
+      co_return again;
+    }
+  }
+  co_return round;
+}
+
+/// A commit on its way. It goes on when the statement has been answered: so it knows nothing of it.
+struct CoordinatorImpl::PaxosRun::CommitRound : Round {
+  template <class Required>
+  CommitRound(CoordinatorImpl& its_self, PlanPtr its_plan, Required level_required)
+      : Round(std::move(its_plan), level_required),
+        self(its_self),
+        quorum(plan->sets, write_quorum) {}
+
+  void on_committed(const StoreAddress& from) {
+    holders.push_back(from);
+    const bool was_settled = quorum.succeeded();
+    quorum.on_yes(from);
+    if (was_settled) {
+      settle(from);
+    } else if (quorum.succeeded()) {
+      for (const StoreAddress& holder : holders) settle(holder);
+    }
+    if (!ended) tally.on_yes(from);
+    look();
+  }
+  void on_missed(const StoreAddress& from, const Error& why) {
+    quorum.on_no(from);
+    const ErrorCode code = why.code;
+    const bool is_gone = code == ErrorCode::kStaleSchema || code == ErrorCode::kStaleEpoch;
+    const bool is_own = from.host == self.rpc_.self() && code != ErrorCode::kTimedOut;
+    if (!is_gone && !is_own) {
+      if (const auto mutation = storage::decode_mutation(request.proposal.value))
+        self.hints_.add(from, *mutation, self.now_us());
+    }
+    on_error(from, why);
+  }
+  void settle(const StoreAddress& holder) {
+    ProposeRequest settled = request;
+    settled.proposal.value.clear();
+    if (self.replicas_.is_local(holder)) {
+      const base::Deadline until{self.reactor_.now_us() + kSettleUs};
+      return self.paxos_.settle(holder.store, std::move(settled), until);
+    }
+    self.rpc_.one_way(holder.host, holder.store, Verb::kPaxosSettled, encode_propose(settled));
+  }
+
+  CoordinatorImpl& self;
+  SetsTally quorum;  // W, whatever the level
+  ProposeRequest request;
+  std::vector<StoreAddress> holders;
+};
+
+Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal proposal,
+                                                     ConsistencyLevel level,
+                                                     std::vector<StoreAddress> known) {
+  if (TETRAD_MUTANT(lwt_applied_at_decision)) level = ConsistencyLevel::kAny;
+  while (true) {
+    const auto enough = [level](int count) { return std::min(count, required_acks(level, count)); };
+    const auto round = std::make_shared<CommitRound>(self, plan, enough);
+    round->request = {plan->epoch,      command.incarnation,   command.schema_version,
+                      command.position, command.partition_key, proposal};
+    const Bytes encoded = encode_propose(round->request);
+    const std::weak_ptr<char> alive = self.alive_;
+    for (const StoreAddress& replica : plan->down)
+      round->on_missed(replica, Error(ErrorCode::kUnavailable, "down"));
+    for (const StoreAddress& replica : plan->live)
+      if (contains(known, replica)) round->on_committed(replica);
+    for (const StoreAddress& replica : plan->live) {
+      if (contains(known, replica)) continue;
+      const auto take = [alive, round, replica](Result<PaxosVote> vote) {
+        if (alive.expired()) return;
+        if (!vote) return round->on_missed(replica, vote.error());
+        round->on_committed(replica);
+      };
+      if (self.replicas_.is_local(replica)) {
+        self.paxos_.commit(replica.store, round->request, deadline, take);
+        continue;
+      }
+      self.rpc_.call(replica.host, replica.store, Verb::kPaxosCommit, encoded, deadline,
+                     [take](Result<Bytes> answer) {
+                       if (!answer) return take(std::unexpected(std::move(answer.error())));
+                       take(decode_vote(*answer));
+                     });
+    }
+    if (TETRAD_MUTANT(lwt_applied_at_decision)) co_return Result<void>();
+    const bool ended = co_await round->done;
+    (void)ended;
+    if (round->succeeded()) co_return Result<void>();
+    received = round->tally.short_of().acks();
+    required = round->tally.short_of().required();
+    if (round->stale_schema) co_return fail(ErrorCode::kStaleSchema, "the table is gone");
+    if ((round->stale_epoch || round->again) && self.reactor_.now_us() < deadline.at_us) {
+      // What is decided stays so, whoever the members are now.
+      co_await base::sleep_for(self.reactor_, kNewMapUs);
+      auto newer = make_plan(false);
+      if (!newer) co_return std::unexpected(std::move(newer.error()));
+      plan = std::move(*newer);
+      known.clear();
+      continue;
+    }
+    if (round->error) co_return fail(ErrorCode::kWriteFailure, "{}", round->error->message);
+    co_return fail(ErrorCode::kTimedOut, "not enough replicas have the commit");
+  }
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/coordinator/paxos_run.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+#include "base/data_mutants.h"
+#include "base/sleep.h"
+#include "replication/consistency.h"
+#include "replication/coordinator/restamp.h"
+#include "storage/engine/tombstone_filter.h"
+
+namespace tetrad::replication {
+
+using storage::Ballot;
+using storage::Proposal;
+
+namespace {
+
+constexpr int64_t kAttemptMinUs = 400'000;
+constexpr int64_t kBackoffMinUs = 1'000, kBackoffMaxUs = 100'000;
+constexpr int64_t kPauseUs = 5'000;
+
+}  // namespace
+
+bool CoordinatorImpl::PaxosRun::is_own(const Ballot& origin) const {
+  return std::ranges::any_of(proposed, [&](const Proposal& own) { return own.origin == origin; });
+}
+
+/// Half of what time is left is for one attempt: one of those who were asked may be gone.
+base::Deadline CoordinatorImpl::PaxosRun::attempt_deadline() const {
+  const base::MonotonicUs now_us = self.reactor_.now_us();
+  const int64_t left_us = deadline.at_us - now_us;
+  return {now_us + std::max(left_us / 2, std::min(left_us, kAttemptMinUs))};
+}
+
+/// Once something of it may be decided the statement is not given up for others' sake.
+bool CoordinatorImpl::PaxosRun::is_out_of_time() const {
+  const base::MonotonicUs now_us = self.reactor_.now_us();
+  if (now_us >= deadline.at_us) return true;
+  return contentions != 0 && is_certain() && now_us >= contention_deadline.at_us;
+}
+
+Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
+  command.live_only = false;
+  command.bytes_max = storage::ReadCommand::kNoBytesMax;
+  Bytes key;
+  base::ByteWriter(key).u32(command.incarnation.value);
+  key += command.partition_key;
+  const base::MonotonicUs came_us = self.reactor_.now_us();
+  Result<ConditionalLine::Place> place = co_await self.line_.enter(
+      std::move(key), base::Deadline{std::min(contention_deadline.at_us, deadline.at_us)});
+  self.metrics_.conditional_wait.record(self.reactor_.now_us() - came_us);
+  if (!place && place.error().code == ErrorCode::kTimedOut) co_return std::unexpected(timed_out());
+  if (!place) co_return std::unexpected(std::move(place.error()));
+  while (true) {
+    if (is_out_of_time()) co_return std::unexpected(ended(timed_out()));
+    Result<Step> step = co_await attempt();
+    if (!step) co_return std::unexpected(std::move(step.error()));
+    if (*step == Step::kDone) co_return Result<void>();
+    self.metrics_.conditional_retries.add();
+  }
+}
+
+Result<Ballot> CoordinatorImpl::PaxosRun::next_ballot() {
+  if (far_above_us) {
+    const auto ballot = self.ballots_.next_above(*far_above_us);
+    if (ballot) return *ballot;
+    return fail(ErrorCode::kInvalid,
+                "the row has the timestamp {}, nothing can be written after it", *far_above_us);
+  }
+  return self.ballots_.next(std::max(self.now_us(), above_us + 1));
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt() {
+  auto planned = make_plan(true);
+  if (!planned) {
+    Error& error = planned.error();
+    if (error.code == ErrorCode::kStaleSchema) {
+      co_return std::unexpected(
+          ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
+    }
+    if (!sent || TETRAD_MUTANT(lwt_unavailable_late)) co_return std::unexpected(std::move(error));
+    co_await pause();
+    co_return Step::kAgain;
+  }
+  const PlanPtr plan = *planned;
+  const auto minted = next_ballot();
+  if (!minted) co_return std::unexpected(ended(minted.error()));
+  const Ballot ballot = *minted;
+  const int64_t time_us = far_above_us ? self.now_us() : ballot.us;
+  command.now_s = time_us / 1'000'000;
+  note(fmt::format("Asking {} replicas for their promise", plan->live.size()));
+  const std::shared_ptr<PrepareRound> round = co_await prepare(plan, ballot);
+  if (!round->succeeded()) {
+    const auto next = after_failure(*round);
+    if (next) co_await pause();
+    co_return next;
+  }
+  Result<Step> step = co_await finish_earlier(round);
+  if (!step || *step != Step::kGoOn) {
+    if (step && *step == Step::kAgain) co_await pause();
+    co_return step;
+  }
+  Result<std::optional<storage::ReadResult>> merged = co_await merge(round);
+  if (!merged) co_return std::unexpected(std::move(merged.error()));
+  if (!*merged) {
+    co_await pause();
+    co_return Step::kAgain;
+  }
+  Result<Step> decided = co_await decide(round, std::move(**merged));
+  if (decided && *decided == Step::kAgain) co_await pause();
+  co_return decided;
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_earlier(
+    std::shared_ptr<PrepareRound> round) {
+  const std::span<const RegistersOf> told = round->told;
+  for (const Proposal& own : proposed) {
+    const Fate fate = fate_of(own.origin, told, round->floor_us);
+    if (fate == Fate::kUnknown) co_return std::unexpected(unknown());
+    if (fate != Fate::kApplied) continue;
+    Result<Step> finished = co_await finish_own(round->plan, own);
+    co_return finished;
+  }
+  if (TETRAD_MUTANT(lwt_not_decided_final)) {
+    std::erase_if(proposed, [&](const Proposal& own) {
+      return fate_of(own.origin, told, round->floor_us) == Fate::kNotDecided;
+    });
+  }
+  const Judgment judgment = judge(told, round->floor_us);
+  if (judgment.open != nullptr) {
+    Proposal open = *judgment.open;
+    if (TETRAD_MUTANT(lwt_follows_wrong)) open.follows = judgment.follows();
+    Result<Step> completed = co_await complete(round->plan, std::move(open), round->ballot);
+    co_return completed;
+  }
+  if (judgment.committed == nullptr || TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
+  const Proposal committed = *judgment.committed;
+  std::vector<StoreAddress> known;
+  SetsTally holders(round->plan->sets, write_quorum);
+  bool in_rows = false;
+  for (const RegistersOf& answer : told) {
+    if (std::ranges::find(judgment.lacking, answer.from) != judgment.lacking.end()) continue;
+    known.push_back(answer.from);
+    holders.on_yes(answer.from);
+    in_rows |= round->plan->gives_rows(answer.from);
+  }
+  // Who told of the commit may be of a new set that is not read yet, and those who gave rows may
+  // have read them before it came to them.
+  const Step next = in_rows ? Step::kGoOn : Step::kAgain;
+  at_once = next == Step::kAgain;
+  if (judgment.is_settled || holders.succeeded()) co_return next;
+  note("Bringing an earlier conditional statement to a quorum");
+  Result<void> done =
+      co_await commit(round->plan, committed, ConsistencyLevel::kQuorum, std::move(known));
+  if (!done) at_once = false;
+  co_return done ? next : Step::kAgain;
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complete(PlanPtr plan,
+                                                                                  Proposal open,
+                                                                                  Ballot ballot) {
+  const bool own = is_own(open.origin);
+  note("Completing an earlier conditional statement");
+  if (TETRAD_MUTANT(lwt_completion_restamped) && !own) {
+    auto mutation = storage::decode_mutation(open.value);
+    if (mutation && restamp(*mutation, open.origin.us, ballot.us)) {
+      open.value.clear();
+      storage::encode_mutation(*mutation, open.value);
+      open.origin = ballot;
+    }
+  }
+  open.ballot = ballot;
+  if (!TETRAD_MUTANT(lwt_open_committed)) {
+    const std::shared_ptr<Round> round = co_await accept(plan, open);
+    if (!round->succeeded()) co_return after_failure(*round);
+  }
+  if (own) {
+    Result<Step> finished = co_await finish_own(std::move(plan), std::move(open));
+    co_return finished;
+  }
+  self.metrics_.conditional_completed.add();
+  proposed.clear();  // what is decided now has a later ballot than they
+  Result<void> done =
+      co_await commit(std::move(plan), std::move(open), ConsistencyLevel::kQuorum, {});
+  at_once = done.has_value();
+  co_return Step::kAgain;
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_own(
+    PlanPtr plan, Proposal proposal) {
+  Result<void> done = co_await commit(std::move(plan), std::move(proposal), commit_level, {});
+  if (!done) co_return std::unexpected(commit_error(done.error()));
+  applied = true;
+  note("Applied");
+  co_return Step::kDone;
+}
+
+Task<Result<std::optional<storage::ReadResult>>> CoordinatorImpl::PaxosRun::merge(
+    std::shared_ptr<PrepareRound> round) {
+  auto merged = std::make_shared<storage::MergedRead>();
+  TETRAD_CO_TRY(*merged, storage::merge_replies(round->command, round->replies));
+  std::vector<StoreAddress> from;
+  bool differ = false;
+  for (size_t i = 0; i < round->replies.size(); ++i) {
+    from.push_back(round->replies[i].from);
+    differ |= !merged->repairs[i].empty();
+  }
+  if (differ && !TETRAD_MUTANT(lwt_merge_not_written)) {
+    const bool written = co_await write_back(round->plan, merged, std::move(from));
+    if (!written) co_return std::optional<storage::ReadResult>();
+  }
+  co_return std::optional<storage::ReadResult>(std::move(merged->result));
+}
+
+/// What a condition is tested on must not vanish again.
+Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
+                                                 std::shared_ptr<storage::MergedRead> merged,
+                                                 std::vector<StoreAddress> from) {
+  struct Repairs {
+    explicit Repairs(const WriteSets& its_sets) : sets(its_sets), tally(sets, write_quorum) {}
+    const WriteSets sets;
+    SetsTally tally;
+    std::vector<size_t> left;
+    bool ended = false;
+    base::OneShot<bool> done;
+    void on_one(size_t index, const StoreAddress& replica, bool ok) {
+      if (left[index] == 0) return;
+      if (ok && --left[index] != 0) return;
+      left[index] = 0;
+      if (ended) return;
+      ok ? tally.on_yes(replica) : tally.on_no(replica);
+      look();
+    }
+    void look() {
+      if (ended || tally.verdict() == WriteTally::Verdict::kPending) return;
+      ended = true;
+      done.setter().set(tally.succeeded());
+    }
+  };
+  const auto repairs = std::make_shared<Repairs>(plan->row_sets);
+  const int64_t now_s = self.now_us() / 1'000'000;
+  for (size_t i = 0; i < from.size(); ++i) {
+    std::vector<storage::Mutation>& lacking = merged->repairs[i];
+    if (command.now_s > now_s) {
+      for (storage::Mutation& mutation : lacking)
+        if (!leave_out_stripped(mutation, now_s - storage::kExpiredValueMargin_s)) co_return false;
+    }
+    repairs->left.push_back(lacking.size());
+    if (lacking.empty()) repairs->tally.on_yes(from[i]);
+  }
+  for (const auto* set : {&plan->row_sets.old_set, &plan->row_sets.new_set})
+    for (const StoreAddress& replica : *set)
+      if (std::ranges::find(from, replica) == from.end() &&
+          (set == &plan->row_sets.old_set ||
+           std::ranges::find(plan->row_sets.old_set, replica) == plan->row_sets.old_set.end()))
+        repairs->tally.on_no(replica);
+  repairs->look();
+  const ClusterFormat format = self.meta_.snapshot()->format;
+  const base::Deadline until = attempt_deadline();
+  for (size_t i = 0; i < from.size(); ++i) {
+    const StoreAddress replica = from[i];
+    for (const storage::Mutation& mutation : merged->repairs[i]) {
+      self.metrics_.read_repairs.add();
+      const auto finished = [repairs, i, replica](bool ok) { repairs->on_one(i, replica, ok); };
+      if (self.replicas_.is_local(replica)) {
+        self.replicas_.apply(replica.store, plan->epoch, mutation,
+                             ReplicaService::Merged{plan->repaired_us}, until,
+                             [finished](Result<void> result) { finished(result.has_value()); });
+      } else {
+        self.rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
+                       encode_mutate(format, plan->epoch, mutation, {}, plan->repaired_us), until,
+                       [finished](Result<Bytes> answer) { finished(answer.has_value()); });
+      }
+    }
+  }
+  const bool written = co_await repairs->done;
+  co_return written;
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
+    std::shared_ptr<PrepareRound> round, storage::ReadResult found) {
+  const Ballot ballot = round->ballot;
+  const Judgment judgment = judge(round->told, round->floor_us);
+  Proposal proposal{ballot, ballot, judgment.follows(), {}};
+  if (statement == nullptr) {
+    rows = std::move(found);
+    if (TETRAD_MUTANT(lwt_read_not_accepted)) co_return Step::kDone;
+    Result<Step> step = co_await propose(round->plan, std::move(proposal));
+    co_return step;
+  }
+  const ConditionalMoment moment{ballot.us, command.now_s};
+  Result<std::optional<storage::Mutation>> decided = co_await statement->decide(found, moment);
+  if (!decided) co_return std::unexpected(ended(std::move(decided.error())));
+  if (!*decided) {
+    if (TETRAD_MUTANT(lwt_failure_not_accepted) && is_certain()) co_return Step::kDone;
+    Result<Step> step = co_await propose(round->plan, std::move(proposal));
+    co_return step;
+  }
+  if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(ended(fits.error()));
+  storage::encode_mutation(**decided, proposal.value);
+  if (round->mark_us >= ballot.us && !TETRAD_MUTANT(lwt_ballot_low)) {
+    Result<bool> above = co_await is_above(std::move(**decided), ballot, round->mark_us);
+    if (!above) co_return std::unexpected(ended(std::move(above.error())));
+    if (!*above) co_return Step::kAgain;
+  }
+  Result<Step> step = co_await propose(round->plan, std::move(proposal));
+  co_return step;
+}
+
+Task<Result<bool>> CoordinatorImpl::PaxosRun::is_above(storage::Mutation mutation, Ballot ballot,
+                                                       int64_t mark_us) {
+  if (self.clock_.is_within_bound(mark_us, self.reactor_)) {
+    above_us = std::max(above_us, mark_us);
+    at_once = true;
+    co_return false;
+  }
+  // A client's timestamp of the future has raised the mark: does it matter to this mutation?
+  std::vector<storage::Mutation> mutations;
+  mutations.push_back(std::move(mutation));
+  WriteOptions options;
+  options.deadline = deadline;
+  Result<std::optional<int64_t>> hiding = co_await self.find_hiding(mutations, ballot.us, options);
+  if (!hiding && hiding.error().code == ErrorCode::kStaleEpoch) co_return false;
+  if (!hiding) co_return std::unexpected(std::move(hiding.error()));
+  if (!*hiding) co_return true;
+  far_above_us = std::max(far_above_us.value_or(**hiding), **hiding);
+  at_once = true;
+  co_return false;
+}
+
+Result<void> CoordinatorImpl::PaxosRun::check_limits(const storage::Mutation& mutation) const {
+  TETRAD_ASSERT(mutation.incarnation == command.incarnation &&
+                mutation.partition_key == command.partition_key);
+  if (mutation.size_bytes() > self.options_.mutation_bytes_max) {
+    return fail(ErrorCode::kInvalid, "Mutation of {} bytes is too large for the maximum size of {}",
+                mutation.size_bytes(), self.options_.mutation_bytes_max);
+  }
+  const MetaSnapshot state = self.meta_.snapshot();
+  const TableInfo* const table = state->table(command.incarnation);
+  if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
+  WriteOptions options;
+  options.warnings = warnings;
+  TETRAD_TRY_VOID(
+      self.check_room(*state, table->tablets.find(command.position), mutation, options));
+  return self.check_disks(*state, {&mutation, 1});
+}
+
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose(
+    PlanPtr plan, Proposal proposal) {
+  const bool is_empty = proposal.value.empty();
+  if (!is_empty && !TETRAD_MUTANT(lwt_evaluated_twice)) proposed.push_back(proposal);
+  const std::shared_ptr<Round> round = co_await accept(plan, proposal);
+  if (!round->succeeded()) {
+    if (!is_empty) accepted = round->tally.short_of().acks();
+    co_return after_failure(*round);
+  }
+  proposed.clear();  // what is decided now has a later ballot than they
+  if (is_empty) co_return Step::kDone;
+  Result<Step> finished = co_await finish_own(std::move(plan), std::move(proposal));
+  co_return finished;
+}
+
+Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure(
+    const Round& round) {
+  received = round.tally.short_of().acks();
+  required = round.tally.short_of().required();
+  if (round.stale_schema) {
+    return std::unexpected(
+        ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
+  }
+  if (round.last.present()) {
+    above_us = std::max(above_us, round.last.us);
+    if (contentions != std::numeric_limits<uint16_t>::max()) ++contentions;
+    self.metrics_.conditional_contentions.add();
+    ++backoffs;
+    return Step::kAgain;
+  }
+  if (round.error && !round.timed_out && !round.stale_epoch && !round.again) {
+    self.logger_.warn("a conditional statement failed at a replica error={}", round.error->message);
+    return std::unexpected(ended(failed()));
+  }
+  return Step::kAgain;
+}
+
+/// Longer and at random after each ballot that lost.
+Task<void> CoordinatorImpl::PaxosRun::pause() {
+  if (std::exchange(at_once, false)) co_return;
+  int64_t pause_us = kPauseUs;
+  if (backoffs != 0) {
+    const int64_t most_us = std::min(kBackoffMaxUs, kBackoffMinUs << std::min(backoffs, 7u));
+    pause_us = 1 + static_cast<int64_t>(self.random_.below(static_cast<uint64_t>(most_us)));
+  }
+  co_await base::sleep_for(self.reactor_, pause_us);
+}
+
+// ---- what the client is told ----
+
+Error CoordinatorImpl::PaxosRun::timed_out() const {
+  base::TimeoutDetail detail{serial_level, received, required};
+  detail.write_type = base::WriteType::kCas;
+  detail.contentions = contentions;
+  if (statement == nullptr) {
+    return Error(ErrorCode::kReadTimeout,
+                 fmt::format("Operation timed out - received only {} responses.", received),
+                 detail);
+  }
+  return Error(ErrorCode::kWriteTimeout,
+               fmt::format("CAS operation timed out: received {} of {} required responses after {} "
+                           "contention retries",
+                           received, required, contentions),
+               detail);
+}
+
+Error CoordinatorImpl::PaxosRun::failed() const {
+  const base::FailureDetail detail{serial_level,          received, required, {},
+                                   base::WriteType::kCas, false};
+  const ErrorCode code = statement == nullptr ? ErrorCode::kReadFailure : ErrorCode::kWriteFailure;
+  return Error(code, fmt::format("Operation failed - received {} responses", received), detail);
+}
+
+Error CoordinatorImpl::PaxosRun::commit_error(const Error& error) const {
+  if (error.code == ErrorCode::kStaleSchema)
+    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  base::TimeoutDetail detail{commit_level, received, required};
+  detail.write_type = base::WriteType::kSimple;
+  return Error(ErrorCode::kWriteTimeout,
+               fmt::format("Operation timed out - received only {} responses.", received), detail);
+}
+
+Error CoordinatorImpl::PaxosRun::unknown() const {
+  self.metrics_.conditional_unknown.add();
+  base::TimeoutDetail detail{serial_level, accepted, required};
+  detail.write_type = base::WriteType::kCas;
+  detail.contentions = contentions;
+  return Error(
+      ErrorCode::kCasWriteUnknown,
+      fmt::format("CAS operation result is unknown - proposal accepted by {} but not a quorum.",
+                  accepted),
+      detail);
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// One conditional statement, or one SERIAL read, as its coordinator drives it through Paxos: a
+// round of promises with the rows, what others have left half done, a round of accepts, the commit
+// (design, rule 27).
+//
+// What has been sent to be accepted may be decided at any later time, by whoever finds it, until
+// something else is decided with a later ballot. So the run keeps the values it has proposed, looks
+// for them in every later round, and tells the client that nothing was applied only when none of
+// them can be decided any more.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "replication/coordinator/coordinator_impl.h"
+#include "replication/paxos/judgment.h"
+#include "replication/paxos/paxos_messages.h"
+#include "replication/paxos/sets_tally.h"
+
+namespace tetrad::replication {
+
+struct CoordinatorImpl::PaxosRun {
+  // What is asked.
+  CoordinatorImpl& self;
+  ConditionalStatement* statement;  // null: a read
+  storage::ReadCommand command;     // the run sets `now_s`, `horizon_s` and `live_only`
+  ConsistencyLevel serial_level, commit_level;
+  base::Deadline deadline, contention_deadline;
+  std::vector<std::string>* warnings = nullptr;
+  TracePtr trace = {};
+
+  // What came of it.
+  bool applied = false;
+  storage::ReadResult rows = {};  // of a read
+
+  Task<Result<void>> run();
+
+  /// Where the messages of one attempt go.
+  struct Plan {
+    SetEpoch epoch;
+    int64_t repaired_us = 0;
+    WriteSets sets, row_sets;              // that vote; that are read
+    std::vector<StoreAddress> live, down;  // of both sets, each once
+    bool gives_rows(const StoreAddress& replica) const;
+  };
+  using PlanPtr = std::shared_ptr<const Plan>;
+  struct Round;
+  struct PrepareRound;
+  struct CommitRound;
+
+  enum class Step : uint8_t {
+    kDone,   // the statement has ended
+    kAgain,  // with a new ballot
+    kGoOn,   // in this round
+  };
+
+  Task<Result<Step>> attempt();
+  /// `with_check`: enough must live.
+  Result<PlanPtr> make_plan(bool with_check);
+  Result<storage::Ballot> next_ballot();
+  Task<std::shared_ptr<PrepareRound>> prepare(PlanPtr plan, storage::Ballot ballot);
+  Task<std::shared_ptr<Round>> accept(PlanPtr plan, storage::Proposal proposal);
+  /// Ends when the level's number of each set has it, W at least. Errors: kTimedOut, kStaleSchema,
+  /// kWriteFailure. `known`: have it already.
+  Task<Result<void>> commit(PlanPtr plan, storage::Proposal proposal, ConsistencyLevel level,
+                            std::vector<StoreAddress> known);
+
+  /// What the promises tell of earlier proposals, its own among them.
+  Task<Result<Step>> finish_earlier(std::shared_ptr<PrepareRound> round);
+  Task<Result<Step>> complete(PlanPtr plan, storage::Proposal proposal, storage::Ballot ballot);
+  Task<Result<Step>> finish_own(PlanPtr plan, storage::Proposal proposal);
+  /// The merge of the rows, when W of the sets that are read hold it. Unset: again.
+  Task<Result<std::optional<storage::ReadResult>>> merge(std::shared_ptr<PrepareRound> round);
+  Task<bool> write_back(PlanPtr plan, std::shared_ptr<storage::MergedRead> merged,
+                        std::vector<StoreAddress> from);
+  Task<Result<Step>> decide(std::shared_ptr<PrepareRound> round, storage::ReadResult found);
+  /// Whether the mutation, stamped with the ballot, is above all that it overwrites. If not, the
+  /// next ballot will be.
+  Task<Result<bool>> is_above(storage::Mutation mutation, storage::Ballot ballot, int64_t mark_us);
+  Result<void> check_limits(const storage::Mutation& mutation) const;
+  Task<Result<Step>> propose(PlanPtr plan, storage::Proposal proposal);
+
+  Result<Step> after_failure(const Round& round);
+  Task<void> pause();
+  base::Deadline attempt_deadline() const;
+  bool is_out_of_time() const;
+  /// Nothing it has proposed can be applied any more.
+  bool is_certain() const { return proposed.empty(); }
+  bool is_own(const storage::Ballot& origin) const;
+  /// Now that the table is gone, or the statement cannot go on.
+  Error ended(Error error) const { return is_certain() ? std::move(error) : unknown(); }
+  Error timed_out() const;
+  Error failed() const;
+  Error commit_error(const Error& error) const;
+  Error unknown() const;
+  void note(std::string text) const {
+    if (trace != nullptr) trace->add(std::move(text));
+  }
+
+  std::vector<storage::Proposal> proposed = {};  // values that may yet be decided
+  int64_t above_us = 0;                          // the next ballot's time is later
+  std::optional<int64_t> far_above_us = {};      // as a client's timestamp of the future needs it
+  uint16_t contentions = 0;
+  uint32_t backoffs = 0;
+  bool sent = false;
+  bool at_once = false;            // nothing is in the way of the next ballot
+  int received = 0, required = 1;  // of the last round that failed
+  int accepted = 0;                // the statement's own proposal, by so many at least
+};
+
+/// Answers of one message to all, counted. Shared by the callbacks of the replicas.
+struct CoordinatorImpl::PaxosRun::Round {
+  template <class Required>
+  Round(PlanPtr its_plan, Required required)
+      : plan(std::move(its_plan)), tally(plan->sets, required) {}
+
+  void on_error(const StoreAddress& from, const Error& error);
+  /// Another ballot is in the way.
+  void on_refusal(const StoreAddress& from, const storage::Ballot& in_the_way);
+  void look();
+  bool succeeded() const { return tally.succeeded(); }
+
+  const PlanPtr plan;
+  SetsTally tally;
+  storage::Ballot last;  // of refusals
+  bool timed_out = false, stale_epoch = false, stale_schema = false, again = false;
+  std::optional<Error> error;
+  bool ended = false;
+  base::OneShot<bool> done;
+};
+
+struct CoordinatorImpl::PaxosRun::PrepareRound : Round {
+  using Round::Round;
+  void on_answer(const StoreAddress& from, PrepareAnswer answer);
+
+  storage::Ballot ballot;
+  storage::ReadCommand command;
+  Bytes encoded, encoded_without_rows;
+  std::vector<RegistersOf> told;
+  std::vector<storage::ReplicaReply> replies;
+  PaxosFloor floor_us = storage::kNoTimestamp;
+  int64_t mark_us = storage::kNoTimestamp;
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/paxos/judgment.h"
+
+#include <algorithm>
+
+namespace tetrad::replication {
+
+using storage::Ballot;
+using storage::Proposal;
+
+namespace {
+
+struct Newest {
+  const Proposal* accepted = nullptr;
+  const Proposal* committed = nullptr;
+  Ballot committed_last;  // the highest that anybody knows a commit by
+  bool is_settled = false;
+
+  bool accepted_is_last() const { return accepted != nullptr && committed_last < accepted->ballot; }
+};
+
+bool counts(const std::optional<Proposal>& proposal, PaxosFloor floor_us) {
+  return proposal && proposal->origin.us >= floor_us;
+}
+
+Newest newest_of(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
+  Newest newest;
+  for (const auto& [from, registers] : answers) {
+    const auto& accepted = registers.accepted;
+    if (counts(accepted, floor_us) &&
+        (newest.accepted == nullptr || newest.accepted->ballot < accepted->ballot))
+      newest.accepted = &*accepted;
+    const auto& committed = registers.committed;
+    if (!counts(committed, floor_us)) continue;
+    newest.committed_last = std::max(newest.committed_last, committed->ballot);
+    // One value may be known by several ballots; one that still has its value is of more use.
+    const bool is_newer = newest.committed == nullptr ||
+                          newest.committed->origin < committed->origin ||
+                          (newest.committed->origin == committed->origin &&
+                           newest.committed->value.empty() && !committed->value.empty());
+    const bool is_same =
+        newest.committed != nullptr && newest.committed->origin == committed->origin;
+    if (!is_same && is_newer) newest.is_settled = false;
+    if (is_newer) newest.committed = &*committed;
+    if (newest.committed->origin == committed->origin) newest.is_settled |= registers.settled;
+  }
+  return newest;
+}
+
+bool is_known_committed(const Ballot& origin, std::span<const RegistersOf> answers) {
+  return std::ranges::any_of(answers, [&](const RegistersOf& answer) {
+    const auto& committed = answer.registers.committed;
+    return committed && committed->origin == origin;
+  });
+}
+
+}  // namespace
+
+Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
+  const Newest newest = newest_of(answers, floor_us);
+  Judgment out;
+  out.committed = newest.committed;
+  out.is_settled = newest.is_settled;
+  if (newest.accepted_is_last() && !newest.accepted->value.empty() &&
+      !is_known_committed(newest.accepted->origin, answers))
+    out.open = newest.accepted;
+  if (newest.committed == nullptr) return out;
+  for (const auto& [from, registers] : answers)
+    if (!registers.committed || registers.committed->origin != newest.committed->origin)
+      out.lacking.push_back(from);
+  return out;
+}
+
+Fate fate_of(const Ballot& origin, std::span<const RegistersOf> answers, PaxosFloor floor_us) {
+  if (origin.us < floor_us) return Fate::kUnknown;
+  const Newest newest = newest_of(answers, floor_us);
+  const Proposal* const last = newest.accepted_is_last() ? newest.accepted : newest.committed;
+  if (is_known_committed(origin, answers)) return Fate::kApplied;
+  if (last == nullptr || last->ballot < origin) return Fate::kNotDecided;
+  if (last->origin == origin) return Fate::kOpen;
+  if (last->follows == origin) return Fate::kApplied;
+  // Whatever is decided after a value follows it or a later one.
+  return last->follows < origin ? Fate::kNotDecided : Fate::kUnknown;
+}
+
+}  // namespace tetrad::replication

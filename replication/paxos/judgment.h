@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a proposer makes of the registers that W members of each set have told with their promises.
+// Pure.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "replication/paxos/acceptor.h"
+#include "storage/row/paxos_registers.h"
+
+namespace tetrad::replication {
+
+/// The registers of a member as they were before it promised.
+struct RegistersOf {
+  StoreAddress from;
+  storage::PaxosRegisters registers;
+};
+
+struct Judgment {
+  /// The newest proposal, when it is not empty and nobody knows it as committed: it may be decided,
+  /// and is to be completed. Null: there is none.
+  const storage::Proposal* open = nullptr;
+  /// The newest value that somebody knows as committed; null: there is none.
+  const storage::Proposal* committed = nullptr;
+  /// It is on W of all sets; otherwise its value is here.
+  bool is_settled = false;
+  /// Those who do not know it.
+  std::vector<StoreAddress> lacking;
+  /// What a new proposal follows.
+  storage::Ballot follows() const {
+    return committed == nullptr ? storage::Ballot() : committed->origin;
+  }
+};
+/// Pointers go into `answers`. What is below the floor counts as nothing.
+Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us);
+
+/// What has become of a proposal that some may have accepted.
+enum class Fate : uint8_t {
+  /// It is the open one: to be completed.
+  kOpen,
+  /// It was decided.
+  kApplied,
+  /// It was not decided before the promises of these answers. What becomes of it is certain when
+  /// something else is decided with the ballot of these promises or a later one: until then a
+  /// member that did not answer may hold it, and somebody may complete it.
+  kNotDecided,
+  /// It, or the record of it, is gone.
+  kUnknown,
+};
+/// `origin`: of a value that this coordinator proposed.
+Fate fate_of(const storage::Ballot& origin, std::span<const RegistersOf> answers,
+             PaxosFloor floor_us);
+
+}  // namespace tetrad::replication

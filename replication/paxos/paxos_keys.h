@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The logical partitions of a shard's stores that a Paxos message is being answered for: their
+// registers, and who waits. Messages of one partition are answered one after another, each when
+// what the one before has changed is on the disk; so no answer tells of what a power cut may take.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/reactor.h"
+#include "base/result.h"
+#include "storage/engine/store.h"
+#include "storage/row/paxos_registers.h"
+
+namespace tetrad::replication {
+
+class PaxosKeys {
+  struct Entry;
+
+ public:
+  /// The right to answer; ends with the object. May outlive the PaxosKeys.
+  class Turn {
+   public:
+    Turn(Turn&&) noexcept = default;
+    Turn& operator=(Turn&& other) noexcept {
+      end();
+      keys_ = std::move(other.keys_);
+      entry_ = std::move(other.entry_);
+      return *this;
+    }
+    ~Turn() { end(); }
+
+    /// As they are, or are being written.
+    storage::PaxosRegisters& registers();
+    storage::PartitionName partition() const;
+    /// A write of them has failed: whoever comes next reads them anew.
+    void forget();
+    void end();
+
+   private:
+    friend class PaxosKeys;
+    Turn(std::weak_ptr<PaxosKeys*> keys, std::shared_ptr<Entry> entry)
+        : keys_(std::move(keys)), entry_(std::move(entry)) {}
+    std::weak_ptr<PaxosKeys*> keys_;
+    std::shared_ptr<Entry> entry_;
+  };
+  using TurnCallback = std::move_only_function<void(Result<Turn>)>;
+
+  /// `stores` by number; null: another shard's. They outlive it.
+  PaxosKeys(base::Reactor& reactor, std::vector<storage::Store*> stores);
+  PaxosKeys(const PaxosKeys&) = delete;
+  PaxosKeys& operator=(const PaxosKeys&) = delete;
+
+  /// Errors: kOverloaded (too many wait), kTimedOut, those of reading registers.
+  void enter(uint32_t store, storage::PartitionName partition, base::Deadline deadline,
+             TurnCallback done);
+  size_t waiting_count() const { return waiting_; }
+
+ private:
+  using Key = std::pair<uint32_t, Bytes>;  // store, incarnation and partition key
+  struct Waiter {
+    base::Deadline deadline;
+    TurnCallback done;
+  };
+  static Key key_of(uint32_t store, const storage::PartitionName& partition);
+  void next(const std::shared_ptr<Entry>& entry);
+  void give_turn(const std::shared_ptr<Entry>& entry);
+
+  base::Reactor& reactor_;
+  const std::vector<storage::Store*> stores_;
+  std::map<Key, std::shared_ptr<Entry>> entries_;
+  size_t waiting_ = 0;
+  std::shared_ptr<PaxosKeys*> self_ = std::make_shared<PaxosKeys*>(this);
+};
+
+}  // namespace tetrad::replication

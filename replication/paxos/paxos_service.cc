@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/paxos/paxos_service.h"
+
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "replication/paxos/acceptor.h"
+#include "replication/replica/place.h"
+
+namespace tetrad::replication {
+
+using storage::Ballot;
+using storage::PartitionName;
+using storage::PaxosRegisters;
+using storage::RegistersWrite;
+
+namespace {
+
+constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
+constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
+constexpr Verb kVerbs[] = {Verb::kPaxosPrepare, Verb::kPaxosAccept, Verb::kPaxosCommit,
+                           Verb::kPaxosSettled};
+
+PartitionName partition_of(const storage::ReadCommand& command) {
+  return {command.incarnation, command.position, command.partition_key};
+}
+
+PartitionName partition_of(const ProposeRequest& request) {
+  return {request.incarnation, request.position, request.partition_key};
+}
+
+/// The rows of a commit.
+Result<storage::Mutation> mutation_of(const ProposeRequest& request) {
+  TETRAD_TRY(storage::Mutation mutation, storage::decode_mutation(request.proposal.value));
+  if (mutation.incarnation != request.incarnation || mutation.position != request.position ||
+      mutation.partition_key != request.partition_key)
+    return fail(ErrorCode::kCorruption, "a commit whose rows are of another partition");
+  return mutation;
+}
+
+}  // namespace
+
+void PaxosMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
+  const auto counter = [&](const char* name, const char* help, const base::Counter& value) {
+    registry.add(fmt::format("tetrad_replication_paxos_{}_total", name), help, labels, value);
+  };
+  counter("promises", "Ballots of conditional statements promised as a replica.", promises);
+  counter("accepts", "Proposals of conditional statements accepted as a replica.", accepts);
+  counter("commits", "Decided conditional statements written as a replica.", commits);
+  counter("refused", "Ballots refused as a replica because a later one was known.", refused);
+}
+
+PaxosService::PaxosService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                           HybridClock& clock, HorizonSlack slack,
+                           std::vector<storage::Store*> stores, const Fences& fences,
+                           StoreCleanup& cleanup, ChangeLogs& changes, const BehindStores& behind,
+                           ReplicaService& replicas, PaxosKeys& keys)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      clock_(clock),
+      slack_(slack),
+      stores_(std::move(stores)),
+      fences_(fences),
+      cleanup_(cleanup),
+      changes_(changes),
+      behind_(behind),
+      replicas_(replicas),
+      keys_(keys) {
+  register_verbs();
+  subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
+    if (before != now) run_waiting();
+  });
+}
+
+PaxosService::~PaxosService() {
+  for (const Verb verb : kVerbs) rpc_.handle(verb, nullptr);
+  reactor_.cancel(timer_);
+}
+
+void PaxosService::register_verbs() {
+  rpc_.handle(Verb::kPaxosPrepare,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                auto request = decode_prepare(body);
+                if (!request) return reply.error(request.error());
+                prepare(context.store, std::move(*request), context.deadline,
+                        [reply = std::move(reply)](Result<PrepareAnswer> answer) mutable {
+                          if (!answer) return reply.error(answer.error());
+                          reply.ok(encode_prepare_answer(*answer));
+                        });
+              });
+  const auto votes_by =
+      [this](void (PaxosService::*take)(uint32_t, ProposeRequest, base::Deadline, VoteCallback)) {
+        return [this, take](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+          auto request = decode_propose(body);
+          if (!request) return reply.error(request.error());
+          (this->*take)(context.store, std::move(*request), context.deadline,
+                        [reply = std::move(reply)](Result<PaxosVote> vote) mutable {
+                          if (!vote) return reply.error(vote.error());
+                          reply.ok(encode_vote(*vote));
+                        });
+        };
+      };
+  rpc_.handle(Verb::kPaxosAccept, votes_by(&PaxosService::accept));
+  rpc_.handle(Verb::kPaxosCommit, votes_by(&PaxosService::commit));
+  rpc_.handle(Verb::kPaxosSettled, [this](const RpcContext& context, BytesView body,
+                                          const RpcNode::Reply&) {
+    auto request = decode_propose(body);
+    constexpr int64_t kSettleUs = 1'000'000;
+    if (request)
+      settle(context.store, std::move(*request), base::Deadline{reactor_.now_us() + kSettleUs});
+  });
+}
+
+std::optional<Error> PaxosService::refusal(uint32_t store, TableIncarnation incarnation,
+                                           RingPosition position, SetEpoch epoch) {
+  if (store >= stores_.size() || stores_[store] == nullptr)
+    return Error(ErrorCode::kNotFound, fmt::format("store {} is not of this shard", store));
+  const MetaSnapshot state = meta_.snapshot();
+  const Place place = place_of(*state, incarnation, position, epoch);
+  switch (place.standing) {
+    case MapStanding::kCurrent:
+      break;
+    case MapStanding::kAhead:
+      return Error(ErrorCode::kBehind, "this node has not heard of the table yet");
+    case MapStanding::kStaleEpoch:
+      return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
+    case MapStanding::kStaleSchema:
+      return Error(ErrorCode::kStaleSchema, "the table was dropped or truncated");
+  }
+  if (place.tablet == nullptr || place.table == nullptr)
+    return Error(ErrorCode::kStaleSchema, "the table was dropped or truncated");
+  if (place.tablet->stage != partitioner::TabletStage::kNormal &&
+      !cleanup_.may_take(incarnation, *place.tablet, store))
+    return Error(ErrorCode::kBehind, "what an earlier stay has left is being erased");
+  if (place.table->change_log.has_value() && !changes_.may_take(*place.table, store))
+    return Error(ErrorCode::kBehind, "the change log is being opened");
+  if (behind_.is_behind(store, incarnation, position)) return BehindStores::refusal();
+  return std::nullopt;
+}
+
+void PaxosService::when_in_map(uint32_t store, TableIncarnation incarnation, RingPosition position,
+                               SetEpoch epoch, base::Deadline deadline,
+                               std::move_only_function<void(Result<void>)> go) {
+  std::optional<Error> refused = refusal(store, incarnation, position, epoch);
+  if (!refused) return go({});
+  const bool waits = refused->code == ErrorCode::kBehind && reactor_.now_us() < deadline.at_us &&
+                     waiting_.size() < kWaitingMax;
+  if (!waits) return go(std::unexpected(std::move(*refused)));
+  waiting_.push_back({deadline.at_us, [this, store, incarnation, position, epoch, deadline,
+                                       go = std::move(go)]() mutable {
+                        when_in_map(store, incarnation, position, epoch, deadline, std::move(go));
+                      }});
+  if (timer_ != 0) return;
+  timer_ = reactor_.call_at(reactor_.now_us() + kWaitingLookEveryUs, [this] {
+    timer_ = 0;
+    run_waiting();
+  });
+}
+
+void PaxosService::run_waiting() {
+  std::deque<Waiting> due;
+  due.swap(waiting_);  // those that must go on waiting queue again
+  for (Waiting& item : due) item.retry();
+}
+
+/// Of a message that is let in: refusal() has said so in this turn.
+storage::WriteGuard PaxosService::guard_of(uint32_t store, TableIncarnation incarnation,
+                                           RingPosition position, base::Deadline deadline) {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* const table = state->table(incarnation);
+  TETRAD_ASSERT(table != nullptr);
+  return {fences_[store]->enter(state, *table, table->tablets.find(position)), deadline.at_us};
+}
+
+PaxosFloor PaxosService::floor_of(TableIncarnation incarnation, RingPosition position) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* const table = state->table(incarnation);
+  if (table == nullptr || TETRAD_MUTANT(lwt_floor_off)) return storage::kNoTimestamp;
+  return paxos_floor_us(table->tablets.find(position), slack_);
+}
+
+/// A ballot far ahead of all clocks would bar the partition to everybody else. What a client has
+/// stamped must be passed all the same.
+Result<void> PaxosService::check_clock(uint32_t store, TableIncarnation incarnation,
+                                       RingPosition position, const Ballot& ballot,
+                                       const Ballot& last) const {
+  const int64_t own_us = clock_.own_us(reactor_);
+  if (ballot.us <= own_us + 2 * clock_.skew_max_us()) return {};
+  const int64_t mark_us = stores_[store]->high_water_timestamp(incarnation, position);
+  if (ballot.us - 1 <= std::max(mark_us, last.us)) return {};
+  return fail(ErrorCode::kClockOff, "its ballot is {} ms ahead of this node's time",
+              (ballot.us - own_us) / 1000);
+}
+
+void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                           PrepareCallback done) {
+  const storage::ReadCommand& of = request.command;
+  const auto [incarnation, position, epoch] =
+      std::tuple(of.incarnation, of.position, request.epoch);
+  clock_.observe(request.ballot.us, reactor_);
+  if (TETRAD_MUTANT(lwt_rows_before_promise) && request.rows == PaxosRows::kData)
+    return prepare_after_reading(store, std::move(request), deadline, std::move(done));
+  when_in_map(store, incarnation, position, epoch, deadline,
+              [this, store, deadline, request = std::move(request),
+               done = std::move(done)](Result<void> in_map) mutable {
+                if (!in_map) return done(std::unexpected(std::move(in_map.error())));
+                auto shared = std::make_shared<PrepareRequest>(std::move(request));
+                keys_.enter(store, partition_of(shared->command), deadline,
+                            [this, alive = std::weak_ptr<char>(alive_), store, deadline, shared,
+                             done = std::move(done)](Result<PaxosKeys::Turn> turn) mutable {
+                              if (!turn) return done(std::unexpected(std::move(turn.error())));
+                              if (alive.expired()) return;
+                              promise_in_turn(store, std::move(*shared), deadline, std::move(*turn),
+                                              std::move(done));
+                            });
+              });
+}
+
+/// A known mistake: what is answered was read before the promise.
+void PaxosService::prepare_after_reading(uint32_t store, PrepareRequest request,
+                                         base::Deadline deadline, PrepareCallback done) {
+  storage::ReadCommand command = request.command;
+  const SetEpoch epoch = request.epoch;
+  replicas_.read(store, epoch, std::move(command), deadline,
+                 [this, store, deadline, request = std::move(request),
+                  done = std::move(done)](Result<storage::ReadResult> rows) mutable {
+                   if (!rows) return done(std::unexpected(std::move(rows.error())));
+                   request.rows = PaxosRows::kNone;
+                   prepare(store, std::move(request), deadline,
+                           [rows = std::move(*rows),
+                            done = std::move(done)](Result<PrepareAnswer> answer) mutable {
+                             if (answer && answer->promised) {
+                               answer->rows = PaxosRows::kData;
+                               answer->data = std::move(rows);
+                             }
+                             done(std::move(answer));
+                           });
+                 });
+}
+
+void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                                   PaxosKeys::Turn turn, PrepareCallback done) {
+  const auto [incarnation, position, key] = partition_of(request.command);
+  if (auto refused = refusal(store, incarnation, position, request.epoch))
+    return done(std::unexpected(std::move(*refused)));
+  PaxosRegisters changed = turn.registers();
+  PrepareAnswer answer;
+  answer.floor_us = floor_of(incarnation, position);
+  answer.last = last_of(changed, answer.floor_us);
+  if (auto fits = check_clock(store, incarnation, position, request.ballot, answer.last); !fits)
+    return done(std::unexpected(std::move(fits.error())));
+  if (!promise(changed, request.ballot, answer.floor_us)) {
+    metrics_.refused.add();
+    return done(std::move(answer));
+  }
+  answer.promised = true;
+  answer.registers = turn.registers();
+  answer.mark_us = stores_[store]->high_water_timestamp(incarnation, position);
+  turn.registers() = changed;
+  metrics_.promises.add();
+  storage::WriteGuard guard = guard_of(store, incarnation, position, deadline);
+  const RegistersWrite write{turn.partition(), changed, nullptr,
+                             !TETRAD_MUTANT(lwt_promise_unsynced)};
+  stores_[store]->write_registers(
+      write, std::move(guard),
+      [this, alive = std::weak_ptr<char>(alive_), store, request = std::move(request), deadline,
+       answer = std::move(answer), turn = std::move(turn),
+       done = std::move(done)](Result<void> written) mutable {
+        if (alive.expired()) return;
+        if (!written) {
+          turn.forget();
+          turn.end();
+          return done(std::unexpected(std::move(written.error())));
+        }
+        turn.end();  // rows that are newer than the registers do no harm
+        read_rows(store, std::move(request), deadline, std::move(answer), std::move(done));
+      });
+}
+
+/// After the promise: what the registers tell of is in the rows then.
+void PaxosService::read_rows(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                             PrepareAnswer answer, PrepareCallback done) {
+  if (request.rows == PaxosRows::kNone) return done(std::move(answer));
+  const PaxosRows as = request.rows;
+  replicas_.read(store, request.epoch, std::move(request.command), deadline,
+                 [as, answer = std::move(answer),
+                  done = std::move(done)](Result<storage::ReadResult> rows) mutable {
+                   if (!rows) return done(std::unexpected(std::move(rows.error())));
+                   answer.rows = as;
+                   if (as == PaxosRows::kDigest) {
+                     answer.digest = digest_reply_of(*rows);
+                   } else {
+                     answer.data = std::move(*rows);
+                   }
+                   done(std::move(answer));
+                 });
+}
+
+void PaxosService::accept(uint32_t store, ProposeRequest request, base::Deadline deadline,
+                          VoteCallback done) {
+  auto shared = std::make_shared<ProposeRequest>(std::move(request));
+  when_in_map(store, shared->incarnation, shared->position, shared->epoch, deadline,
+              [this, store, deadline, shared, done = std::move(done)](Result<void> in_map) mutable {
+                if (!in_map) return done(std::unexpected(std::move(in_map.error())));
+                keys_.enter(store, partition_of(*shared), deadline,
+                            [this, alive = std::weak_ptr<char>(alive_), store, deadline, shared,
+                             done = std::move(done)](Result<PaxosKeys::Turn> turn) mutable {
+                              if (!turn) return done(std::unexpected(std::move(turn.error())));
+                              if (alive.expired()) return;
+                              accept_in_turn(store, *shared, deadline, std::move(*turn),
+                                             std::move(done));
+                            });
+              });
+}
+
+void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
+                                  base::Deadline deadline, PaxosKeys::Turn turn,
+                                  VoteCallback done) {
+  if (auto refused = refusal(store, request.incarnation, request.position, request.epoch))
+    return done(std::unexpected(std::move(*refused)));
+  const PaxosFloor floor_us = floor_of(request.incarnation, request.position);
+  PaxosRegisters changed = turn.registers();
+  if (!replication::accept(changed, request.proposal, floor_us)) {
+    metrics_.refused.add();
+    return done(PaxosVote{false, last_of(changed, floor_us)});
+  }
+  metrics_.accepts.add();
+  turn.registers() = changed;
+  storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
+  const RegistersWrite write{turn.partition(), changed, nullptr,
+                             !TETRAD_MUTANT(lwt_accept_unsynced)};
+  stores_[store]->write_registers(write, std::move(guard),
+                                  [alive = std::weak_ptr<char>(alive_), turn = std::move(turn),
+                                   done = std::move(done)](Result<void> written) mutable {
+                                    if (alive.expired()) return;
+                                    if (!written) {
+                                      turn.forget();
+                                      turn.end();
+                                      return done(std::unexpected(std::move(written.error())));
+                                    }
+                                    turn.end();
+                                    done(PaxosVote{true, {}});
+                                  });
+}
+
+void PaxosService::commit(uint32_t store, ProposeRequest request, base::Deadline deadline,
+                          VoteCallback done) {
+  auto shared = std::make_shared<ProposeRequest>(std::move(request));
+  when_in_map(store, shared->incarnation, shared->position, shared->epoch, deadline,
+              [this, store, deadline, shared, done = std::move(done)](Result<void> in_map) mutable {
+                if (!in_map) return done(std::unexpected(std::move(in_map.error())));
+                keys_.enter(store, partition_of(*shared), deadline,
+                            [this, alive = std::weak_ptr<char>(alive_), store, deadline, shared,
+                             done = std::move(done)](Result<PaxosKeys::Turn> turn) mutable {
+                              if (!turn) return done(std::unexpected(std::move(turn.error())));
+                              if (alive.expired()) return;
+                              commit_in_turn(store, *shared, deadline, std::move(*turn),
+                                             std::move(done));
+                            });
+              });
+}
+
+/// The rows are written always: one that was committed later does not have them.
+void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
+                                  base::Deadline deadline, PaxosKeys::Turn turn,
+                                  VoteCallback done) {
+  if (auto refused = refusal(store, request.incarnation, request.position, request.epoch))
+    return done(std::unexpected(std::move(*refused)));
+  const Result<storage::Mutation> mutation = mutation_of(request);
+  if (!mutation) return done(std::unexpected(mutation.error()));
+  if (request.proposal.origin.us < floor_of(request.incarnation, request.position))
+    return done(fail(ErrorCode::kInvalid, "a commit from before the purge horizon"));
+  storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* const table = state->table(request.incarnation);
+  if (table->change_log.has_value()) {
+    if (Result<void> noted = changes_.note(*table, store, *mutation, guard); !noted)
+      return done(std::unexpected(std::move(noted.error())));
+  }
+  metrics_.commits.add();
+  PaxosRegisters changed = turn.registers();
+  const bool is_newest = replication::commit(changed, request.proposal);
+  if (!is_newest && TETRAD_MUTANT(lwt_late_commit_ignored)) return done(PaxosVote{true, {}});
+  turn.registers() = changed;
+  const RegistersWrite write{turn.partition(), changed, &*mutation,
+                             !TETRAD_MUTANT(lwt_commit_unsynced)};
+  stores_[store]->write_registers(write, std::move(guard),
+                                  [alive = std::weak_ptr<char>(alive_), turn = std::move(turn),
+                                   done = std::move(done)](Result<void> written) mutable {
+                                    if (alive.expired()) return;
+                                    if (!written) {
+                                      turn.forget();
+                                      turn.end();
+                                      return done(std::unexpected(std::move(written.error())));
+                                    }
+                                    turn.end();
+                                    done(PaxosVote{true, {}});
+                                  });
+}
+
+/// Nobody waits for it, and nothing is lost if it does not happen.
+void PaxosService::settle(uint32_t store, ProposeRequest request, base::Deadline deadline) {
+  if (refusal(store, request.incarnation, request.position, request.epoch)) return;
+  auto shared = std::make_shared<ProposeRequest>(std::move(request));
+  keys_.enter(store, partition_of(*shared), deadline,
+              [this, alive = std::weak_ptr<char>(alive_), store, deadline,
+               shared](Result<PaxosKeys::Turn> turn) {
+                if (!turn || alive.expired()) return;
+                if (refusal(store, shared->incarnation, shared->position, shared->epoch)) return;
+                PaxosRegisters changed = turn->registers();
+                if (!replication::settle(changed, shared->proposal.origin)) return;
+                if (TETRAD_MUTANT(lwt_ballots_pruned)) changed = {};
+                turn->registers() = changed;
+                storage::WriteGuard guard =
+                    guard_of(store, shared->incarnation, shared->position, deadline);
+                const RegistersWrite write{turn->partition(), changed, nullptr, false};
+                stores_[store]->write_registers(
+                    write, std::move(guard),
+                    [alive, turn = std::move(*turn)](Result<void> written) mutable {
+                      if (alive.expired()) return;
+                      if (!written) turn.forget();
+                      turn.end();
+                    });
+              });
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this node does when a proposer asks it as an acceptor (design, rules 21 and 27). The
+// coordinator of the same shard calls it without a message. What is answered is on the disk first.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "replication/changes/change_log.h"
+#include "replication/membership/hybrid_clock.h"
+#include "replication/meta/meta_service.h"
+#include "replication/paxos/paxos_keys.h"
+#include "replication/paxos/paxos_messages.h"
+#include "replication/repair/purge_horizon.h"
+#include "replication/replica/behind.h"
+#include "replication/replica/fence.h"
+#include "replication/replica/replica_service.h"
+#include "replication/rpc/rpc.h"
+#include "replication/tablets/store_cleanup.h"
+
+namespace tetrad::replication {
+
+struct PaxosMetrics {
+  base::Counter promises, accepts, commits, refused;
+  void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
+};
+
+class PaxosService {
+ public:
+  using PrepareCallback = std::move_only_function<void(Result<PrepareAnswer>)>;
+  using VoteCallback = std::move_only_function<void(Result<PaxosVote>)>;
+
+  /// Registers its verbs; everything outlives it. `stores` by number; null: another shard's.
+  PaxosService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
+               HorizonSlack slack, std::vector<storage::Store*> stores, const Fences& fences,
+               StoreCleanup& cleanup, ChangeLogs& changes, const BehindStores& behind,
+               ReplicaService& replicas, PaxosKeys& keys);
+  ~PaxosService();
+  PaxosService(const PaxosService&) = delete;
+  PaxosService& operator=(const PaxosService&) = delete;
+
+  /// Errors of all: kStaleEpoch, kStaleSchema, kBehind, kReplicaBehind, kClockOff (the ballot is of
+  /// a time that clocks cannot be at), kTimedOut, those of the store.
+  void prepare(uint32_t store, PrepareRequest request, base::Deadline deadline,
+               PrepareCallback done);
+  void accept(uint32_t store, ProposeRequest request, base::Deadline deadline, VoteCallback done);
+  /// A vote for a commit is yes; kCorruption when its value is no mutation of the partition.
+  void commit(uint32_t store, ProposeRequest request, base::Deadline deadline, VoteCallback done);
+  void settle(uint32_t store, ProposeRequest request, base::Deadline deadline);
+
+  const PaxosMetrics& metrics() const { return metrics_; }
+
+ private:
+  void register_verbs();
+  /// Where a message stands in the map; unset: it may go on. kBehind: it may later.
+  std::optional<Error> refusal(uint32_t store, TableIncarnation incarnation, RingPosition position,
+                               SetEpoch epoch);
+  /// Runs `go` when the map has come as far as the message, or `fail` when that takes too long.
+  void when_in_map(uint32_t store, TableIncarnation incarnation, RingPosition position,
+                   SetEpoch epoch, base::Deadline deadline,
+                   std::move_only_function<void(Result<void>)> go);
+  void run_waiting();
+  storage::WriteGuard guard_of(uint32_t store, TableIncarnation incarnation, RingPosition position,
+                               base::Deadline deadline);
+  PaxosFloor floor_of(TableIncarnation incarnation, RingPosition position) const;
+  Result<void> check_clock(uint32_t store, TableIncarnation incarnation, RingPosition position,
+                           const storage::Ballot& ballot, const storage::Ballot& last) const;
+  void prepare_after_reading(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                             PrepareCallback done);
+  void promise_in_turn(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                       PaxosKeys::Turn turn, PrepareCallback done);
+  void read_rows(uint32_t store, PrepareRequest request, base::Deadline deadline,
+                 PrepareAnswer answer, PrepareCallback done);
+  void accept_in_turn(uint32_t store, const ProposeRequest& request, base::Deadline deadline,
+                      PaxosKeys::Turn turn, VoteCallback done);
+  void commit_in_turn(uint32_t store, const ProposeRequest& request, base::Deadline deadline,
+                      PaxosKeys::Turn turn, VoteCallback done);
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  HybridClock& clock_;
+  const HorizonSlack slack_;
+  const std::vector<storage::Store*> stores_;
+  const Fences& fences_;
+  StoreCleanup& cleanup_;
+  ChangeLogs& changes_;
+  const BehindStores& behind_;
+  ReplicaService& replicas_;
+  PaxosKeys& keys_;
+  PaxosMetrics metrics_;
+  struct Waiting {
+    base::MonotonicUs deadline_us;
+    base::Callback retry;
+  };
+  std::deque<Waiting> waiting_;
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<void> subscription_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace tetrad::replication

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/replica/recent_fetch.h"
+
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "base/sleep.h"
+#include "replication/coordinator/replica_sets.h"
+#include "replication/tablets/tablet_move.h"
+
+namespace tetrad::replication {
+
+using partitioner::Tablet;
+using partitioner::TabletStage;
+
+namespace {
+
+constexpr int64_t kApplyUs = 10'000'000;
+constexpr int kPageTries = 10;
+
+/// The same page may come when it is asked for again.
+bool is_passing(ErrorCode code) {
+  return code == ErrorCode::kTimedOut || code == ErrorCode::kOverloaded ||
+         code == ErrorCode::kUnavailable;
+}
+
+/// The sets that a stage reads or writes, each without `own`.
+std::vector<std::vector<StoreAddress>> sets_of(const Tablet& tablet) {
+  const WriteSets written = write_sets(tablet);
+  std::vector<std::vector<StoreAddress>> sets{written.old_set};
+  if (!written.new_set.empty()) sets.push_back(written.new_set);
+  return sets;
+}
+
+size_t others_of(const std::vector<StoreAddress>& set, const StoreAddress& own) {
+  return set.size() - static_cast<size_t>(std::count(set.begin(), set.end(), own));
+}
+
+size_t count_in(const std::vector<StoreAddress>& set, const std::set<StoreAddress>& members) {
+  return static_cast<size_t>(std::count_if(
+      set.begin(), set.end(), [&](const StoreAddress& one) { return members.contains(one); }));
+}
+
+}  // namespace
+
+RecentFetch::RecentFetch(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
+                         const HybridClock& clock, BehindStores& behind, ReplicaService& replicas,
+                         std::vector<storage::Store*> stores, RecentFetchOptions options,
+                         Logger logger)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      clock_(clock),
+      behind_(behind),
+      replicas_(replicas),
+      stores_(std::move(stores)),
+      options_(options),
+      logger_(std::move(logger)) {}
+
+void RecentFetch::start() {
+  for (const uint32_t store : behind_.stores()) begin(store);
+}
+
+void RecentFetch::begin(uint32_t store) {
+  if (!progress_.emplace(store, Progress{store, 0, 0, ""}).second) return;
+  tasks_.spawn(run(store));
+}
+
+std::vector<RecentFetch::Progress> RecentFetch::progress() const {
+  std::vector<Progress> out;
+  for (const auto& [store, progress] : progress_) out.push_back(progress);
+  return out;
+}
+
+RecentFetch::Targets RecentFetch::targets_of(uint32_t store) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const StoreAddress own{meta_.self(), store};
+  Targets targets;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      const std::vector<StoreAddress> members = all_members(tablet);
+      if (std::find(members.begin(), members.end(), own) == members.end() ||
+          !behind_.is_behind(store, table->incarnation, tablet.range))
+        continue;
+      Target& target = targets.emplace_back();
+      target.table = table;
+      target.tablet = tablet;
+      target.own = own;
+      target.sets = sets_of(tablet);
+      target.asked.insert(own);
+    }
+  }
+  return targets;
+}
+
+void RecentFetch::carry_over(const Targets& from, Targets& to) {
+  std::map<std::pair<TableIncarnation, RingPosition>, const Target*> known;
+  for (const Target& one : from) known[{one.table->incarnation, one.tablet.range.end}] = &one;
+  for (Target& target : to) {
+    const auto found = known.find({target.table->incarnation, target.tablet.range.end});
+    if (found == known.end() || found->second->tablet.range != target.tablet.range ||
+        found->second->tablet.epoch != target.tablet.epoch)
+      continue;
+    target.complete = found->second->complete;
+    target.asked.insert(target.complete.begin(), target.complete.end());
+  }
+}
+
+RecentFetch::Verdict RecentFetch::judge(const Target& target) const {
+  bool with_loss = false;
+  for (const std::vector<StoreAddress>& set : target.sets) {
+    const size_t others = others_of(set, target.own), complete = count_in(set, target.complete);
+    const size_t needed = TETRAD_MUTANT(behind_from_one) ? 1 : read_quorum(set.size());
+    if (complete >= needed && others != 0) continue;
+    const size_t answered = complete + count_in(set, target.behind);
+    if (TETRAD_MUTANT(all_cut_alone) && count_in(set, target.behind) != 0) continue;
+    const bool waited =
+        loss_accepted_ || reactor_.now_us() > behind_.since(target.own.store).heard_us +
+                                                  options_.accept_loss_after_us;
+    const size_t self = set.size() - others;
+    if (answered < others && !(waited && answered + self >= write_quorum(set.size())))
+      return Verdict::kWaits;
+    with_loss = true;
+  }
+  return with_loss ? Verdict::kWithLoss : Verdict::kComplete;
+}
+
+std::map<StoreAddress, std::vector<size_t>> RecentFetch::next_asked(const Targets& targets) const {
+  std::map<StoreAddress, std::vector<size_t>> out;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target& target = targets[i];
+    if (judge(target) != Verdict::kWaits) continue;
+    std::set<StoreAddress> chosen;
+    for (const std::vector<StoreAddress>& set : target.sets) {
+      size_t missing = TETRAD_MUTANT(behind_from_one) ? 1 : read_quorum(set.size());
+      missing -= std::min(missing, count_in(set, target.complete) + count_in(set, chosen));
+      for (const StoreAddress& member : set) {
+        if (missing == 0) break;
+        if (target.asked.contains(member) || chosen.contains(member) ||
+            (member.host != meta_.self() && !meta_.is_live(member.host)))
+          continue;
+        chosen.insert(member);
+        --missing;
+      }
+    }
+    for (const StoreAddress& member : chosen) out[member].push_back(i);
+  }
+  return out;
+}
+
+Task<void> RecentFetch::ask_members(uint32_t store, Targets* targets) {
+  while (true) {
+    const auto asked = next_asked(*targets);
+    if (asked.empty()) co_return;
+    for (auto next = asked.begin(); next != asked.end(); ++next) {
+      const StoreAddress source = next->first;
+      for (const size_t i : next->second) (*targets)[i].asked.insert(source);
+      Result<void> fetched = co_await fetch_from(store, source, next->second, targets, false);
+      if (!fetched && fetched.error().code == ErrorCode::kNotFound) {
+        metrics_.whole.add();
+        fetched = co_await fetch_from(store, source, next->second, targets, true);
+      }
+      if (fetched) continue;
+      metrics_.failed.add();
+      logger_.debug("a store that is behind gets no answer store={} from={} reason={}", store,
+                    source.host.to_string(), fetched.error().message);
+    }
+  }
+}
+
+/// Those of `of` that the source has answered for to the end are noted in `targets`.
+Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
+                                           std::vector<size_t> of, Targets* targets,
+                                           bool everything) {
+  const BehindStores::Since since = behind_.since(store);
+  RecentRequest request;
+  request.everything = everything;
+  if (since.time_us)
+    request.since_us = *since.time_us - options_.longest_us - 2 * clock_.skew_max_us();
+  request.bytes_max = options_.page_bytes;
+  for (const size_t i : of) {
+    const Target& target = (*targets)[i];
+    request.tablets.push_back(
+        {target.table->incarnation, target.tablet.epoch, target.tablet.range});
+  }
+  std::set<uint32_t> refused, behind;
+  bool exhausted = false;
+  int tries = 0;  // for this page
+  while (!exhausted) {
+    request.ended_ago_us = reactor_.now_us() - since.heard_us;
+    const base::Deadline deadline{reactor_.now_us() + options_.page_timeout_us};
+    Result<Bytes> answer = co_await rpc_.ask(source.host, source.store, Verb::kRecent,
+                                             encode_recent_request(request), deadline);
+    // From the start it would perhaps never come to the end.
+    if (!answer && is_passing(answer.error().code) && !request.after.empty() &&
+        ++tries < kPageTries && meta_.is_replica_live(source)) {
+      co_await base::sleep_for(reactor_, options_.try_again_us);
+      continue;
+    }
+    tries = 0;
+    TETRAD_CO_TRY(const Bytes body, std::move(answer));
+    TETRAD_CO_TRY(RecentAnswer page, decode_recent_answer(body));
+    applied_elsewhere_ = std::max(applied_elsewhere_, page.applied);
+    refused.insert(page.refused.begin(), page.refused.end());
+    behind.insert(page.behind.begin(), page.behind.end());
+    exhausted = page.exhausted;
+    request.after = std::move(page.next);
+    Result<void> applied = co_await apply(store, std::move(page.mutations));
+    TETRAD_CO_TRY_VOID(std::move(applied));
+  }
+  for (size_t k = 0; k < of.size(); ++k) {
+    const auto index = static_cast<uint32_t>(k);
+    if (refused.contains(index)) continue;
+    Target& target = (*targets)[of[k]];
+    (behind.contains(index) ? target.behind : target.complete).insert(source);
+  }
+  co_return Result<void>();
+}
+
+/// As a repair's: merged, in the change log, and refused if a horizon has passed since this node's
+/// map, in whose epoch the rows were read.
+Task<Result<void>> RecentFetch::apply(uint32_t store, std::vector<storage::Mutation> rows) {
+  struct Tally {
+    size_t left = 1;
+    Result<void> result;
+    base::OneShot<bool> done;
+    void finish_one(Result<void> one) {
+      if (!one) result = std::move(one);
+      if (--left == 0) done.setter().set(true);
+    }
+  };
+  const auto tally = std::make_shared<Tally>();
+  const MetaSnapshot state = meta_.snapshot();
+  const base::Deadline deadline{reactor_.now_us() + kApplyUs};
+  for (const storage::Mutation& row : rows) {
+    const TableInfo* table = state->table(row.incarnation);
+    if (table == nullptr) continue;  // gone meanwhile
+    const Tablet& tablet = table->tablets.find(row.position);
+    ++tally->left;
+    metrics_.rows.add();
+    replicas_.apply(store, tablet.epoch, row, ReplicaService::Merged{tablet.repaired_us}, deadline,
+                    [tally](Result<void> applied) { tally->finish_one(std::move(applied)); });
+  }
+  tally->finish_one({});
+  co_await tally->done;
+  co_return tally->result;
+}
+
+Task<size_t> RecentFetch::settle(uint32_t store, Targets targets) {
+  const MetaSnapshot state = meta_.snapshot();
+  std::vector<std::pair<TableIncarnation, RingRange>> complete;
+  size_t with_loss = 0;
+  for (const Target& target : targets) {
+    const Verdict verdict = judge(target);
+    if (verdict == Verdict::kWaits) continue;
+    const TableInfo* table = state->table(target.table->incarnation);
+    // Of other members by now, perhaps: it is looked at again.
+    if (table != nullptr &&
+        table->tablets.find(target.tablet.range.end).epoch != target.tablet.epoch)
+      continue;
+    complete.emplace_back(target.table->incarnation, target.tablet.range);
+    with_loss += verdict == Verdict::kWithLoss ? 1 : 0;
+  }
+  if (complete.empty()) co_return size_t{0};
+  base::OneShot<Result<void>> synced;
+  std::move_only_function<void(Result<void>)> on_synced =
+      [setter = synced.setter()](Result<void> result) { setter.set(std::move(result)); };
+  stores_[store]->sync(std::move(on_synced));
+  Result<void> is_synced = co_await synced;
+  if (!is_synced) co_return size_t{0};
+  base::OneShot<Result<void>> noted;
+  BehindStores::Done on_noted = [setter = noted.setter()](Result<void> result) {
+    setter.set(std::move(result));
+  };
+  behind_.done(store, complete, std::move(on_noted));
+  Result<void> is_noted = co_await noted;
+  if (!is_noted) co_return size_t{0};
+  metrics_.tablets.add(complete.size());
+  if (with_loss != 0 && !options_.acknowledges_synced) say_lost(store, with_loss);
+  co_return complete.size();
+}
+
+void RecentFetch::say_lost(uint32_t store, size_t tablets) {
+  const auto since = behind_.since(store).time_us;
+  const std::string of_when =
+      since
+          ? fmt::format("of the {} ms before this node was started",
+                        std::max<int64_t>(0, (clock_.own_us(reactor_) - *since -
+                                              (reactor_.now_us() - behind_.since(store).heard_us)) /
+                                                 1000))
+          : "from before this node was started";
+  loss_ =
+      fmt::format("acknowledged writes {} may be lost: no other member had all of them", of_when);
+  logger_.warn("{} store={} partitions={}", loss_, store, tablets);
+}
+
+std::string RecentFetch::absent_text(const Targets& targets) const {
+  std::set<std::string> absent;
+  const MetaSnapshot state = meta_.snapshot();
+  for (const Target& target : targets) {
+    if (judge(target) != Verdict::kWaits) continue;
+    for (const StoreAddress& member : all_members(target.tablet)) {
+      if (target.complete.contains(member) || target.behind.contains(member) ||
+          member.host == meta_.self())
+        continue;
+      const NodeInfo* node = state->node(member.host);
+      absent.insert(node == nullptr ? member.host.to_string() : node->address);
+    }
+  }
+  return fmt::format("{}", fmt::join(absent, ", "));
+}
+
+/// Until nothing is lacking.
+Task<void> RecentFetch::run(uint32_t store) {
+  logger_.warn(
+      "a power cut took what was not on disk: reads are answered by others until it has "
+      "been fetched store={}",
+      store);
+  const base::MonotonicUs began_us = reactor_.now_us();
+  int64_t pause_us = options_.try_again_us;
+  Targets before;
+  base::MonotonicUs lost_us = behind_.since(store).heard_us;
+  while (behind_.is_behind(store)) {
+    Targets targets = targets_of(store);
+    const bool more_was_lost =
+        std::exchange(lost_us, behind_.since(store).heard_us) != behind_.since(store).heard_us;
+    if (!more_was_lost) carry_over(before, targets);
+    Progress& progress = progress_[store];
+    progress.tablets = std::max(progress.tablets, targets.size());
+    progress.tablets_left = targets.size();
+    const MetaSnapshot state = meta_.snapshot();
+    const bool listened = TETRAD_MUTANT(no_second_pass) ||
+                          reactor_.now_us() >= behind_.since(store).heard_us + options_.write_us;
+    if (state->node(meta_.self()) != nullptr && listened) co_await ask_members(store, &targets);
+    progress_[store].waits_for = listened ? absent_text(targets) : "";
+    const bool all = targets.empty() && listened && state->node(meta_.self()) != nullptr &&
+                     applied_elsewhere_ <= state->applied;
+    if (all) {
+      base::OneShot<Result<void>> noted;
+      BehindStores::Done on_noted = [setter = noted.setter()](Result<void> result) {
+        setter.set(std::move(result));
+      };
+      behind_.finish(store, std::move(on_noted));
+      Result<void> finished = co_await noted;
+      if (finished) break;
+    }
+    before = targets;
+    const size_t settled = co_await settle(store, std::move(targets));
+    pause_us = settled != 0 || !listened ? options_.try_again_us
+                                         : std::min(2 * pause_us, options_.try_again_max_us);
+    co_await base::sleep_for(reactor_, pause_us);
+  }
+  progress_.erase(store);
+  logger_.info("what a power cut took has been fetched store={} rows={} after_ms={}", store,
+               metrics_.rows.value(), (reactor_.now_us() - began_us) / 1000);
+}
+
+}  // namespace tetrad::replication

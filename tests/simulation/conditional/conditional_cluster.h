@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// One seed of the simulation of conditional statements: a cluster of real nodes, clients on a few
+// rows, faults, and the check of what came of it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/conditional/linearizability.h"
+#include "tests/simulation/support/sim_cluster.h"
+
+namespace tetrad::simulation {
+
+class ConditionalCluster {
+ public:
+  explicit ConditionalCluster(uint64_t seed);
+
+  /// "" or what went wrong.
+  std::string run();
+  /// The same for the same seed.
+  uint64_t trace();
+  /// Of all operations: applied, not applied or read, and unknown.
+  struct Counts {
+    size_t certain = 0, unknown = 0, nothing = 0;
+  };
+  Counts counts() const;
+  /// All operations of a row, for who looks for a mistake.
+  std::string history_text() const;
+
+ private:
+  /// What a seed is about.
+  struct Profile {
+    bool grows = false;       // one node at first, others join under load
+    bool power_cuts = false;  // with the sync mode "group"
+    bool splits = false;
+    bool stalls = false;  // stores stand still for a while
+    bool plain = false;   // plain writes, too, while no conditional statement is under way
+    bool future = false;  // the first of them with a timestamp of the future
+    uint64_t shards = 1;  // of each node
+    int keys = 1;
+    size_t clients = 3;
+  };
+
+  std::string make_table();
+  SimNode& add_node();
+  void fault();
+  void split();
+  void end_life(size_t node, bool power);
+  void heal();
+  void start_operations();
+  RowOperation& new_operation(size_t node);
+  void spawn(SimNode& via, RowOperation& operation);
+  bool may_begin(const RowOperation::Kind kind, int key) const;
+  SimNode* random_ready_node(size_t* index);
+  std::string check_end();
+  std::string check_history() const;
+  uint64_t next_place() { return ++place_; }
+
+  const Profile profile_;
+  base::Random random_;
+  SimCluster cluster_;
+  std::vector<std::unique_ptr<RowOperation>> operations_;
+  std::vector<RowOperation*> clients_;  // what each waits for
+  TableIncarnation incarnation_;
+  int64_t last_value_ = 0;
+  uint64_t place_ = 0;
+};
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/conditional/linearizability.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace tetrad::simulation {
+namespace {
+
+constexpr size_t kPlacesMax = 3'000'000;
+
+using Kind = RowOperation::Kind;
+using Outcome = RowOperation::Outcome;
+
+/// Whether its condition holds, and what the row becomes.
+std::optional<RowState> after(const RowOperation& operation, const RowState& row) {
+  switch (operation.kind) {
+    case Kind::kInsert:
+      if (row) return std::nullopt;
+      return RowState(operation.value);
+    case Kind::kCompare:
+      if (row != operation.expected) return std::nullopt;
+      return RowState(operation.value);
+    case Kind::kIncrement:
+      if (!row) return std::nullopt;
+      return RowState(*row + 1);
+    case Kind::kDelete:
+      if (!row) return std::nullopt;
+      return RowState();
+    case Kind::kPlain:
+      return RowState(operation.value);
+    case Kind::kSerialRead:
+    case Kind::kQuorumRead:
+      return row;
+  }
+  return std::nullopt;
+}
+
+/// What may be after it; none: it cannot be here.
+std::vector<RowState> steps(const RowOperation& operation, const RowState& row) {
+  const std::optional<RowState> changed = after(operation, row);
+  switch (operation.outcome) {
+    case Outcome::kApplied:
+      if (!changed || (operation.is_serial() && operation.seen != row)) return {};
+      return {*changed};
+    case Outcome::kNotApplied:
+      if (changed || operation.seen != row) return {};
+      return {row};
+    case Outcome::kRead:
+      if (operation.seen != row) return {};
+      return {row};
+    default:
+      if (!changed || *changed == row) return {row};
+      return {*changed, row};
+  }
+}
+
+struct Search {
+  explicit Search(std::vector<RowOperation> of) : operations(std::move(of)) {
+    std::ranges::sort(operations, {}, &RowOperation::begun);
+    taken.resize(operations.size());
+  }
+
+  /// A place is what was taken and what the row is.
+  bool go(size_t first, const RowState& row) {
+    while (first < operations.size() && taken[first]) ++first;
+    if (first == operations.size()) return true;
+    if (!seen.insert({taken, row}).second) return false;
+    if (seen.size() > kPlacesMax) return false;
+    // What begins after one of the others has ended cannot be before that.
+    uint64_t ends = RowOperation::kNever;
+    for (size_t i = first; i < operations.size() && operations[i].begun < ends; ++i)
+      if (!taken[i]) ends = std::min(ends, operations[i].ended);
+    for (size_t i = first; i < operations.size() && operations[i].begun < ends; ++i) {
+      if (taken[i]) continue;
+      for (const RowState& next : steps(operations[i], row)) {
+        taken[i] = true;
+        longest = std::max(longest, static_cast<size_t>(std::ranges::count(taken, true)));
+        if (go(first, next)) return true;
+        taken[i] = false;
+      }
+    }
+    return false;
+  }
+
+  std::vector<RowOperation> operations;
+  std::vector<bool> taken;
+  std::set<std::pair<std::vector<bool>, RowState>> seen;
+  size_t longest = 0;
+};
+
+}  // namespace
+
+std::string RowOperation::text() const {
+  static constexpr const char* kKinds[] = {"insert", "compare",     "increment",  "delete",
+                                           "plain",  "serial read", "quorum read"};
+  static constexpr const char* kOutcomes[] = {"pending", "applied", "not applied",
+                                              "read",    "unknown", "nothing"};
+  const auto of = [](const RowState& row) { return row ? std::to_string(*row) : "none"; };
+  return fmt::format("[{}..{}] node {} {} {}->{}: {} saw {}", begun,
+                     ended == kNever ? "" : std::to_string(ended), node + 1,
+                     kKinds[static_cast<int>(kind)], of(expected), value,
+                     kOutcomes[static_cast<int>(outcome)], of(seen));
+}
+
+std::string check_linearizable(const std::vector<RowOperation>& operations, bool strict) {
+  std::vector<RowOperation> counted;
+  for (const RowOperation& operation : operations)
+    if (operation.outcome != Outcome::kNothing &&
+        (operation.is_write() || operation.outcome == Outcome::kRead))
+      counted.push_back(operation);
+  for (RowOperation& unknown : counted) {
+    if (unknown.is_certain()) continue;
+    const uint64_t answered = unknown.ended;
+    unknown.ended = RowOperation::kNever;
+    if (!strict || !unknown.is_serial()) continue;
+    for (const RowOperation& later : counted)
+      if (later.is_certain() && later.is_serial() && later.begun > answered)
+        unknown.ended = std::min(unknown.ended, later.ended);
+  }
+  Search search(counted);
+  if (search.go(0, RowState())) return "";
+  if (search.seen.size() > kPlacesMax) return "the search for an order takes too long";
+  std::string text = fmt::format("no order of its {} operations, {} of them at most{}",
+                                 counted.size(), search.longest, strict ? ", strictly" : "");
+  return text;
+}
+
+}  // namespace tetrad::simulation

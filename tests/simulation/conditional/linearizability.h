@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a history of one row, which conditional statements change and SERIAL and QUORUM reads
+// look at, has an order in which each operation takes effect at one moment between its beginning
+// and its end, and answers what the row is then (Wing and Gong, with the places of a search
+// remembered).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tetrad::simulation {
+
+/// Of the one row; unset: there is none.
+using RowState = std::optional<int64_t>;
+
+struct RowOperation {
+  enum class Kind : uint8_t {
+    kInsert,     // IF NOT EXISTS: becomes `value`
+    kCompare,    // IF the row is `expected`: becomes `value`
+    kIncrement,  // IF EXISTS: one more than it is
+    kDelete,     // IF EXISTS
+    kPlain,      // becomes `value`, by a plain write at QUORUM
+    kSerialRead,
+    kQuorumRead,
+  };
+  enum class Outcome : uint8_t { kPending, kApplied, kNotApplied, kRead, kUnknown, kNothing };
+  static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
+
+  Kind kind = Kind::kSerialRead;
+  int key = 0;
+  RowState expected;
+  int64_t value = 0;
+  Outcome outcome = Outcome::kPending;
+  RowState seen;  // of what was answered: the row the conditions were tested on, or read
+  uint64_t begun = 0, ended = kNever;  // places in one sequence
+  size_t node = 0;
+
+  bool is_write() const { return kind < Kind::kSerialRead; }
+  /// Through Paxos.
+  bool is_serial() const { return kind != Kind::kPlain && kind != Kind::kQuorumRead; }
+  bool is_certain() const {
+    return outcome == Outcome::kApplied || outcome == Outcome::kNotApplied ||
+           outcome == Outcome::kRead;
+  }
+  std::string text() const;
+};
+
+/// Of one row. An unknown operation takes effect at some time after it began, or never. `strict`:
+/// a conditional one no later than the first certain SERIAL or conditional operation that began
+/// after it was answered has ended. "" or what is wrong.
+std::string check_linearizable(const std::vector<RowOperation>& operations, bool strict);
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pure parts of Paxos: ballots, what an acceptor says, what a proposer makes of it, tallies of
+// two sets, the bytes of messages.
+#include <limits>
+
+#include <catch2/catch.hpp>
+
+#include "base/random.h"
+#include "replication/paxos/acceptor.h"
+#include "replication/paxos/ballot_source.h"
+#include "replication/paxos/judgment.h"
+#include "replication/paxos/paxos_messages.h"
+#include "replication/paxos/sets_tally.h"
+
+namespace tetrad::replication {
+namespace {
+
+using storage::Ballot;
+using storage::PaxosRegisters;
+using storage::Proposal;
+
+constexpr PaxosFloor kNoFloor = storage::kNoTimestamp;
+
+HostId host(uint8_t n) {
+  HostId out;
+  out.value.octets[0] = n;
+  return out;
+}
+StoreAddress member(uint8_t n) { return {host(n), 0}; }
+Ballot at(int64_t us) { return {us, host(1), 1, 0}; }
+Proposal value_at(int64_t us, int64_t follows = 0) {
+  return {at(us), at(us), follows == 0 ? Ballot() : at(follows), "value"};
+}
+Proposal empty_at(int64_t us, int64_t follows = 0) {
+  Proposal out = value_at(us, follows);
+  out.value.clear();
+  return out;
+}
+Proposal completed(Proposal proposal, int64_t us) {
+  proposal.ballot = at(us);
+  return proposal;
+}
+RegistersOf of(uint8_t n, PaxosRegisters registers) { return {member(n), std::move(registers)}; }
+PaxosRegisters with_accepted(Proposal proposal) {
+  PaxosRegisters out;
+  out.promised = proposal.ballot;
+  out.accepted = std::move(proposal);
+  return out;
+}
+PaxosRegisters with_committed(Proposal proposal) {
+  PaxosRegisters out;
+  out.promised = proposal.ballot;
+  out.committed = std::move(proposal);
+  return out;
+}
+std::vector<RegistersOf> answers(PaxosRegisters a, PaxosRegisters b) {
+  std::vector<RegistersOf> out;
+  out.push_back(of(1, std::move(a)));
+  out.push_back(of(2, std::move(b)));
+  return out;
+}
+
+TEST_CASE("ballots of a shard rise, whatever the clock does") {
+  BallotSource source(host(1), 7, 3);
+  Ballot last = source.next(100);
+  CHECK(last.us == 100);
+  CHECK(last.start_number == 7);
+  for (const int64_t now_us : {100, 50, 300, 299, 1}) {
+    const Ballot next = source.next(now_us);
+    CHECK(next.us > last.us);
+    CHECK(next.us >= now_us);
+    last = next;
+  }
+}
+
+TEST_CASE("a ballot above a client's timestamp leaves the others where they are") {
+  BallotSource source(host(1), 7, 3);
+  source.next(100);
+  const int64_t far_us = int64_t{1} << 60;
+  const auto first = source.next_above(far_us), second = source.next_above(far_us);
+  REQUIRE((first && second));
+  CHECK(first->us == far_us + 1);
+  CHECK(*first != *second);
+  CHECK(source.next(100).us == 101);
+  CHECK(!source.next_above(std::numeric_limits<int64_t>::max()));
+  CHECK(!source.next_above(std::numeric_limits<int64_t>::max() - 2));
+}
+
+TEST_CASE("an acceptor promises rising ballots, the same one again, none below the floor") {
+  PaxosRegisters registers;
+  CHECK(promise(registers, at(5), kNoFloor));
+  CHECK(promise(registers, at(5), kNoFloor));
+  CHECK(!promise(registers, at(4), kNoFloor));
+  CHECK(!promise(registers, at(9), 10));
+  CHECK(registers.promised == at(5));
+  CHECK(promise(registers, at(10), 10));
+}
+
+TEST_CASE("an acceptor accepts at or above its promise, one proposal a ballot") {
+  PaxosRegisters registers;
+  promise(registers, at(5), kNoFloor);
+  CHECK(!accept(registers, value_at(4), kNoFloor));
+  CHECK(accept(registers, value_at(5), kNoFloor));
+  CHECK(accept(registers, value_at(5), kNoFloor));
+  Proposal other = value_at(5);
+  other.value = "other";
+  CHECK(!accept(registers, other, kNoFloor));
+  CHECK(!accept(registers, value_at(7), 8));
+  CHECK(accept(registers, empty_at(7), kNoFloor));
+  CHECK(registers.promised == at(7));
+}
+
+TEST_CASE("a new value never shares its time with a committed one") {
+  PaxosRegisters registers = with_committed(value_at(5));
+  Proposal rival = value_at(5);
+  rival.ballot.host = rival.origin.host = host(9);
+  CHECK(!accept(registers, rival, kNoFloor));
+  rival.value.clear();
+  CHECK(accept(registers, rival, kNoFloor));
+}
+
+TEST_CASE("a commit keeps the newest value until it is settled, and its ballot for ever") {
+  PaxosRegisters registers = with_accepted(value_at(5));
+  CHECK(commit(registers, value_at(5)));
+  CHECK(!registers.accepted);
+  CHECK(!commit(registers, value_at(3)));
+  CHECK(!settle(registers, at(3)));
+  CHECK(settle(registers, at(5)));
+  CHECK(registers.committed->value.empty());
+  CHECK(registers.last() == at(5));
+  CHECK(commit(registers, completed(value_at(5), 8)));
+  CHECK(registers.settled);
+  CHECK(registers.committed->value.empty());
+  CHECK(commit(registers, value_at(9)));
+  CHECK(!registers.settled);
+}
+
+TEST_CASE("a value accepted somewhere and committed nowhere is open") {
+  const auto told = answers(with_accepted(value_at(5)), {});
+  const Judgment judgment = judge(told, kNoFloor);
+  REQUIRE(judgment.open != nullptr);
+  CHECK(judgment.open->origin == at(5));
+  CHECK(!judgment.follows().present());
+}
+
+TEST_CASE("an empty proposal or a commit above an accepted value closes it") {
+  CHECK(judge(answers(with_accepted(value_at(5)), with_accepted(empty_at(6))), kNoFloor).open ==
+        nullptr);
+  CHECK(judge(answers(with_accepted(value_at(5)), with_committed(value_at(6))), kNoFloor).open ==
+        nullptr);
+  const auto known = answers(with_accepted(completed(value_at(5), 7)), with_committed(value_at(5)));
+  const Judgment judgment = judge(known, kNoFloor);
+  CHECK(judgment.open == nullptr);
+  REQUIRE(judgment.committed != nullptr);
+  CHECK(judgment.lacking == std::vector<StoreAddress>{member(1)});
+  CHECK(judgment.follows() == at(5));
+}
+
+TEST_CASE("what is settled at one member is settled") {
+  PaxosRegisters settled = with_committed(value_at(5));
+  settle(settled, at(5));
+  CHECK(judge(answers(settled, with_committed(value_at(5))), kNoFloor).is_settled);
+  CHECK(judge(answers(with_committed(value_at(5)), settled), kNoFloor).is_settled);
+  const auto newer = answers(settled, with_committed(value_at(6, 5)));
+  CHECK(!judge(newer, kNoFloor).is_settled);
+  CHECK(judge(newer, kNoFloor).committed->value == "value");
+}
+
+TEST_CASE("what is below the floor counts as nothing") {
+  const auto told = answers(with_accepted(value_at(5)), with_committed(value_at(4)));
+  const Judgment judgment = judge(told, 6);
+  CHECK(judgment.open == nullptr);
+  CHECK(judgment.committed == nullptr);
+  CHECK(fate_of(at(5), told, 6) == Fate::kUnknown);
+}
+
+TEST_CASE("the fate of a proposal is told by what was proposed after it") {
+  const Ballot own = at(5);
+  CHECK(fate_of(own, answers({}, {}), kNoFloor) == Fate::kNotDecided);
+  CHECK(fate_of(own, answers(with_accepted(value_at(4)), {}), kNoFloor) == Fate::kNotDecided);
+  CHECK(fate_of(own, answers(with_accepted(value_at(5)), {}), kNoFloor) == Fate::kOpen);
+  CHECK(fate_of(own, answers(with_accepted(completed(value_at(5), 8)), {}), kNoFloor) ==
+        Fate::kOpen);
+  CHECK(fate_of(own, answers(with_committed(value_at(5)), {}), kNoFloor) == Fate::kApplied);
+  CHECK(fate_of(own, answers(with_committed(value_at(5)), with_accepted(value_at(7, 5))),
+                kNoFloor) == Fate::kApplied);
+  CHECK(fate_of(own, answers(with_accepted(value_at(5)), with_accepted(value_at(7, 3))),
+                kNoFloor) == Fate::kNotDecided);
+  CHECK(fate_of(own, answers({}, with_accepted(value_at(7, 5))), kNoFloor) == Fate::kApplied);
+  CHECK(fate_of(own, answers({}, with_accepted(empty_at(7, 5))), kNoFloor) == Fate::kApplied);
+  CHECK(fate_of(own, answers({}, with_committed(value_at(9, 7))), kNoFloor) == Fate::kUnknown);
+  CHECK(fate_of(own, answers(with_committed(value_at(5)), with_committed(value_at(9, 7))),
+                kNoFloor) == Fate::kApplied);
+}
+
+TEST_CASE("each of two sets has a tally of its own") {
+  WriteSets sets{{member(1)}, {member(1), member(2), member(3)}};
+  const auto quorum = [](int count) { return count / 2 + 1; };
+  SetsTally tally(sets, quorum);
+  tally.on_yes(member(2));
+  tally.on_yes(member(3));
+  CHECK(tally.verdict() == WriteTally::Verdict::kPending);
+  tally.on_yes(member(1));
+  CHECK(tally.succeeded());
+  SetsTally failing(sets, quorum);
+  failing.on_no(member(1));
+  CHECK(failing.verdict() == WriteTally::Verdict::kFailed);
+}
+
+TEST_CASE("Paxos messages come back as they were, and bad bytes are refused") {
+  PrepareRequest prepare;
+  prepare.epoch = SetEpoch{9};
+  prepare.ballot = at(77);
+  prepare.rows = PaxosRows::kDigest;
+  prepare.command.partition_key = "key";
+  prepare.command.live_only = false;
+  const Bytes bytes = encode_prepare(prepare);
+  const auto back = decode_prepare(bytes);
+  REQUIRE(back);
+  CHECK(back->ballot == prepare.ballot);
+  CHECK(back->rows == PaxosRows::kDigest);
+  CHECK(back->command.partition_key == "key");
+  for (size_t size = 0; size < bytes.size(); ++size)
+    CHECK(!decode_prepare(BytesView(bytes).substr(0, size)));
+
+  PrepareAnswer answer;
+  answer.promised = true;
+  answer.mark_us = 5;
+  answer.registers = with_committed(value_at(5));
+  const auto told = decode_prepare_answer(encode_prepare_answer(answer));
+  REQUIRE(told);
+  CHECK(told->registers == answer.registers);
+  CHECK(told->mark_us == 5);
+  PrepareAnswer refused;
+  refused.last = at(8);
+  CHECK(decode_prepare_answer(encode_prepare_answer(refused))->last == at(8));
+
+  const ProposeRequest request{SetEpoch{9}, TableIncarnation{3},      SchemaVersion{4}, {5, 6},
+                               "key",       completed(value_at(5), 8)};
+  const Bytes proposed = encode_propose(request);
+  const auto propose = decode_propose(proposed);
+  REQUIRE(propose);
+  CHECK(propose->proposal == request.proposal);
+  CHECK(propose->position == request.position);
+  for (size_t size = 0; size < proposed.size(); ++size)
+    CHECK(!decode_propose(BytesView(proposed).substr(0, size)));
+  CHECK(!decode_propose(proposed + "x"));
+
+  CHECK(decode_vote(encode_vote({true, {}}))->yes);
+  CHECK(decode_vote(encode_vote({false, at(3)}))->last == at(3));
+  base::Random random(1);
+  for (int i = 0; i < 2000; ++i) {
+    Bytes noise(random.below(60), '\0');
+    for (char& byte : noise) byte = static_cast<char>(random.below(256));
+    (void)decode_prepare(noise);
+    (void)decode_prepare_answer(noise);
+    (void)decode_propose(noise);
+    (void)decode_vote(noise);
+  }
+}
+
+}  // namespace
+}  // namespace tetrad::replication
