@@ -89,6 +89,9 @@ ScenarioResult run_all_levels(uint64_t seed);
 /// TRUNCATE by a node that does not know who the members are (rule 29).
 ScenarioResult run_old_map(uint64_t seed);
 
+/// The first member of a growing tablet does not hear of its stages (rule 8).
+ScenarioResult run_deaf(uint64_t seed);
+
 /// Wall clocks step, machines stand still: nothing is lost, undone or read backwards (rule 28).
 ScenarioResult run_clocks(uint64_t seed);
 /// A node that is off coordinates nothing; a life goes on where the last one was.
@@ -123,6 +126,7 @@ struct RowWrite {
   std::optional<std::string> value = "value";
   ConsistencyLevel level = ConsistencyLevel::kQuorum;
   int64_t within_us = 2'000'000;
+  bool is_restamped = false;  // where it would be hidden; else the timestamp is as a client's own
 };
 Task<Result<void>> try_write(SimNode* node, TableIncarnation incarnation, RowWrite write);
 /// Adds one to `acknowledged` if the write succeeds.

@@ -69,6 +69,7 @@ Task<Result<void>> try_write(SimNode* node, TableIncarnation incarnation, RowWri
   replication::WriteOptions options;
   options.level = write.level;
   options.deadline = {node->reactor().now_us() + write.within_us};
+  if (write.is_restamped) options.server_timestamp_us = stamp_us;
   auto written = co_await coordinator.write(std::move(mutations), options);
   co_return written;
 }
@@ -163,6 +164,7 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"ends", run_ends},
                                    {"all", run_all_levels},
                                    {"old_map", run_old_map},
+                                   {"deaf", run_deaf},
                                    {"clocks", run_clocks},
                                    {"clock_off", run_clock_off},
                                    {"future", run_future},
@@ -216,6 +218,7 @@ constexpr Mutant kMutants[] = {
     {"end_not_compared", &DataMutants::end_not_compared, run_ends},
     {"all_is_w", &DataMutants::all_is_w, run_all_levels},
     {"truncate_old_map", &DataMutants::truncate_old_map, run_old_map},
+    {"confirmations_skipped", &DataMutants::confirmations_skipped, run_deaf},
     {"repair_without_member", &DataMutants::repair_without_member, run_clock_off},
     {"quarantine_off", &DataMutants::quarantine_off, run_clock_off},
     {"clock_back_at_start", &DataMutants::clock_back_at_start, run_clock_off},
