@@ -222,7 +222,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
       } else if (incoming.envelope.body.size() >= 12) {
         // RESULT of kind Rows without metadata: kind, flags, columns, rows.
         const char* body = incoming.envelope.body.data();
-        if (base::load_big_endian<int32_t>(body) == 2 && incoming.envelope.body.size() >= 16) {
+        constexpr int32_t kNoMetadata = 4;
+        if (base::load_big_endian<int32_t>(body) == 2 && incoming.envelope.body.size() >= 16 &&
+            (base::load_big_endian<int32_t>(body + 4) & kNoMetadata) != 0) {
           run_->rows += static_cast<uint64_t>(base::load_big_endian<int32_t>(body + 12));
         }
       }

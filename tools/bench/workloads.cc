@@ -17,6 +17,7 @@ constexpr uint64_t kRowsOfPartition = 100;
 constexpr size_t kKeysOfIn = 100;
 constexpr int kWideColumns = 10;
 constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
+constexpr uint64_t kLeases = 10'000;
 
 uint64_t mixed(uint64_t a, uint64_t b) {
   return base::Random(a * 0x9E3779B97F4A7C15ULL + b).next();
@@ -61,6 +62,7 @@ std::vector<std::string> schema_statements() {
     table(name, "pk bigint, ck bigint, v blob, PRIMARY KEY (pk, ck)");
   table("wide", "pk bigint PRIMARY KEY" + wide_columns(", c{} bigint"));
   table("maps", "pk bigint PRIMARY KEY, m map<bigint, bigint>");
+  table("leases", "pk bigint PRIMARY KEY, owner bigint");
   return out;
 }
 
@@ -157,6 +159,28 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "read rows of 10 columns (after wwrite)",
                  {"SELECT * FROM {}.wide WHERE pk = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 14))}; }});
+  const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
+  out.push_back({"lwtnew",
+                 "insert rows with new keys if they do not exist",
+                 {"INSERT INTO {}.leases (pk, owner) VALUES (?, ?) IF NOT EXISTS"},
+                 [seed](uint64_t i, Operation& o) {
+                   o.values = {big(kLeases + (mixed(i, seed + 15) >> 2)), big(i)};
+                 }});
+  out.push_back({"lwtset",
+                 "compare and set one of 10,000 rows",
+                 {take_lease},
+                 [seed](uint64_t i, Operation& o) {
+                   o.values = {big(i), big(mixed(i, seed + 16) % kLeases), big(i)};
+                 }});
+  out.push_back(
+      {"lwthot", "compare and set a single row", {take_lease}, [](uint64_t i, Operation& o) {
+         o.values = {big(i), big(0), big(i)};
+       }});
+  out.push_back(
+      {"serial",
+       "one of 10,000 rows (with --consistency SERIAL)",
+       {"SELECT owner FROM {}.leases WHERE pk = ?"},
+       [seed](uint64_t i, Operation& o) { o.values = {big(mixed(i, seed + 17) % kLeases)}; }});
   out.push_back({"count",
                  "count(*) over kv, one at a time",
                  {"SELECT count(*) FROM {}.kv"},
