@@ -21,6 +21,8 @@ constexpr int64_t kPageUs = 10'000'000;
 constexpr int64_t kSyncUs = 5'000'000;
 constexpr int64_t kTryAgainUs = 200'000;
 constexpr size_t kFillsKept = 4096;
+// Of a page, at once: one with many small registers has more than may wait for their turn.
+constexpr size_t kAppliedAtOnce = 1000;
 
 Bytes encode_page(const storage::Store::ExportPage& page) {
   Bytes body;
@@ -301,29 +303,43 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   TETRAD_CO_TRY(const uint64_t count, in.read_varint());
   *exhausted = end != 0;
   *next = Bytes(after);
-  struct Tally {
-    uint64_t left = 0;
-    Result<void> result;
-  };
-  auto tally = std::make_shared<Tally>();
-  base::OneShot<bool> applied;
-  const auto setter = applied.setter();
-  tally->left = 1;
   const MetaSnapshot now = meta_.snapshot();
   const TableInfo* const now_table = now->table(table.incarnation);
   if (now_table == nullptr) co_return fail(ErrorCode::kStaleSchema, "the table is gone");
   const storage::WritePass pass =
       fences_[store]->enter(now, *now_table, now_table->tablets.find(found.tablet.range.end));
+  for (uint64_t left = count; left != 0;) {
+    std::vector<storage::Mutation> mutations;
+    for (; left != 0 && mutations.size() < kAppliedAtOnce; --left) {
+      TETRAD_CO_TRY(const BytesView encoded, in.read_bytes());
+      TETRAD_CO_TRY(storage::Mutation mutation, storage::decode_streamed_mutation(encoded));
+      metrics_.bytes_taken.add(encoded.size());
+      mutations.push_back(std::move(mutation));
+    }
+    metrics_.mutations_taken.add(mutations.size());
+    Result<void> applied = co_await apply_all(found, store, pass, std::move(mutations));
+    TETRAD_CO_TRY_VOID(std::move(applied));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> TabletStream::apply_all(Found found, uint32_t store, storage::WritePass pass,
+                                           std::vector<storage::Mutation> mutations) {
+  const TableInfo& table = *found.table;
+  const bool is_logged = table.change_log.has_value() && !TETRAD_MUTANT(streams_not_logged);
+  struct Tally {
+    uint64_t left = 1;
+    Result<void> result;
+  };
+  auto tally = std::make_shared<Tally>();
+  base::OneShot<bool> applied;
+  const auto setter = applied.setter();
   const auto one_done = [tally, setter](Result<void> result) {
     if (!result) tally->result = std::move(result);
     if (--tally->left == 0) setter.set(true);
   };
-  for (uint64_t i = 0; i < count; ++i) {
-    TETRAD_CO_TRY(const BytesView encoded, in.read_bytes());
-    TETRAD_CO_TRY(storage::Mutation mutation, storage::decode_streamed_mutation(encoded));
+  for (storage::Mutation& mutation : mutations) {
     ++tally->left;
-    metrics_.mutations_taken.add();
-    metrics_.bytes_taken.add(encoded.size());
     Result<void> noted;
     if (is_logged) noted = changes_.note(table, store, mutation, {pass});
     if (TETRAD_MUTANT(lwt_state_not_streamed)) mutation.registers.clear();

@@ -68,6 +68,9 @@ class TabletStream {
   void apply_with_registers(storage::Store* store, uint32_t number, storage::Mutation mutation,
                             storage::WritePass pass, storage::Store::ApplyCallback done);
   Task<Result<void>> take(Found found, uint32_t store, Bytes page, Bytes* next, bool* exhausted);
+  /// Of one page, as many as may be under way at once.
+  Task<Result<void>> apply_all(Found found, uint32_t store, storage::WritePass pass,
+                               std::vector<storage::Mutation> mutations);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;
