@@ -29,7 +29,8 @@ Task<Result<ConditionalLine::Place>> ConditionalLine::enter(Bytes key, base::Dea
   base::OneShot<bool> turn;
   Waiting waiting{*this, key, std::make_shared<Waiter>(turn.setter())};
   const WaiterPtr waiter = waiting.waiter;
-  lines_[key].push_back(waiter);
+  Waiters& line = lines_[key];
+  waiter->at = line.insert(line.end(), waiter);
   ++waiting_;
   waiter->timer = reactor_.call_at(deadline.at_us, [this, key, waiter] {
     waiter->timer = 0;
@@ -43,8 +44,8 @@ Task<Result<ConditionalLine::Place>> ConditionalLine::enter(Bytes key, base::Dea
 }
 
 bool ConditionalLine::take_out(const Bytes& key, const WaiterPtr& waiter) {
-  const auto line = lines_.find(key);
-  if (line == lines_.end() || std::erase(line->second, waiter) == 0) return false;
+  if (!std::exchange(waiter->waits, false)) return false;
+  lines_.at(key).erase(waiter->at);
   --waiting_;
   if (waiter->timer != 0) reactor_.cancel(waiter->timer);
   return true;
@@ -60,6 +61,7 @@ void ConditionalLine::leave(const Bytes& key) {
   }
   const WaiterPtr next = line->second.front();
   line->second.pop_front();
+  next->waits = false;
   --waiting_;
   reactor_.cancel(next->timer);
   next->has_turn = true;

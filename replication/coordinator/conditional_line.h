@@ -3,7 +3,7 @@
 // they do not duel with each other.
 #pragma once
 
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -44,13 +44,16 @@ class ConditionalLine {
   Task<Result<Place>> enter(Bytes key, base::Deadline deadline);
 
  private:
+  struct Waiter;
+  using WaiterPtr = std::shared_ptr<Waiter>;
+  using Waiters = std::list<WaiterPtr>;  // one may leave from the midst
   struct Waiter {
     explicit Waiter(base::OneShot<bool>::Setter its_turn) : turn(std::move(its_turn)) {}
     base::OneShot<bool>::Setter turn;
     base::Reactor::TimerId timer = 0;
-    bool has_turn = false;
+    bool waits = true, has_turn = false;
+    Waiters::iterator at;  // while it waits
   };
-  using WaiterPtr = std::shared_ptr<Waiter>;
   /// In the frame of who waits, which may be destroyed at any time.
   struct Waiting;
 
@@ -59,7 +62,7 @@ class ConditionalLine {
   void leave(const Bytes& key);
 
   base::Reactor& reactor_;
-  std::map<Bytes, std::deque<WaiterPtr>> lines_;  // behind who is at the head
+  std::map<Bytes, Waiters> lines_;  // behind who is at the head
   size_t waiting_ = 0;
 };
 

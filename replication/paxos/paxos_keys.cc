@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/paxos/paxos_keys.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 #include "base/byte_io.h"
 
@@ -11,7 +13,12 @@ using storage::PaxosRegisters;
 
 namespace {
 
-constexpr size_t kWaitingMax = 10'000;  // beyond it: refused, the sender tries again
+constexpr size_t kWaitingMax = 10'000;    // beyond it: refused, the sender tries again
+constexpr int64_t kLookPauseUs = 20'000;  // between looks at deadlines, at least
+
+Error late() {
+  return Error(ErrorCode::kTimedOut, "it waited behind others until its time was over");
+}
 
 }  // namespace
 
@@ -28,6 +35,8 @@ struct PaxosKeys::Entry {
 
 PaxosKeys::PaxosKeys(base::Reactor& reactor, std::vector<storage::Store*> stores)
     : reactor_(reactor), stores_(std::move(stores)) {}
+
+PaxosKeys::~PaxosKeys() { reactor_.cancel(timer_); }
 
 PaxosRegisters& PaxosKeys::Turn::registers() { return *entry_->held; }
 PartitionName PaxosKeys::Turn::partition() const { return entry_->name(); }
@@ -66,7 +75,41 @@ void PaxosKeys::enter(uint32_t store, PartitionName partition, base::Deadline de
   ++waiting_;
   const std::shared_ptr<Entry> entry = found;
   entry->waiters.push_back({deadline, std::move(done)});
-  if (is_first) give_turn(entry);
+  if (is_first) return give_turn(entry);
+  look_at(deadline.at_us);
+}
+
+void PaxosKeys::look_at(base::MonotonicUs deadline_us) {
+  const base::MonotonicUs at_us = std::max(deadline_us, reactor_.now_us() + kLookPauseUs);
+  if (timer_ != 0 && timer_at_us_ <= at_us) return;
+  reactor_.cancel(timer_);
+  timer_at_us_ = at_us;
+  timer_ = reactor_.call_at(at_us, [this] {
+    timer_ = 0;
+    end_late();
+  });
+}
+
+/// Of those behind the first, whose turn may take as long as a disk hangs.
+void PaxosKeys::end_late() {
+  std::vector<TurnCallback> late_ones;
+  base::MonotonicUs next_us = std::numeric_limits<base::MonotonicUs>::max();
+  for (const auto& [key, entry] : entries_) {
+    std::deque<Waiter> kept;
+    kept.push_back(std::move(entry->waiters.front()));
+    for (auto waiter = entry->waiters.begin() + 1; waiter != entry->waiters.end(); ++waiter) {
+      if (waiter->deadline.at_us <= reactor_.now_us()) {
+        late_ones.push_back(std::move(waiter->done));
+        continue;
+      }
+      next_us = std::min(next_us, waiter->deadline.at_us);
+      kept.push_back(std::move(*waiter));
+    }
+    entry->waiters = std::move(kept);
+  }
+  waiting_ -= late_ones.size();
+  if (next_us != std::numeric_limits<base::MonotonicUs>::max()) look_at(next_us);
+  for (TurnCallback& done : late_ones) done(std::unexpected(late()));
 }
 
 void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
@@ -76,8 +119,7 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
     done(std::unexpected(std::move(error)));
     next(entry);
   };
-  if (reactor_.now_us() >= entry->waiters.front().deadline.at_us)
-    return refuse(Error(ErrorCode::kTimedOut, "it waited behind others until its time was over"));
+  if (reactor_.now_us() >= entry->waiters.front().deadline.at_us) return refuse(late());
   if (entry->held) {
     TurnCallback done = std::move(entry->waiters.front().done);
     return done(Turn(self_, entry));

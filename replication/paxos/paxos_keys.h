@@ -51,10 +51,12 @@ class PaxosKeys {
 
   /// `stores` by number; null: another shard's. They outlive it.
   PaxosKeys(base::Reactor& reactor, std::vector<storage::Store*> stores);
+  ~PaxosKeys();
   PaxosKeys(const PaxosKeys&) = delete;
   PaxosKeys& operator=(const PaxosKeys&) = delete;
 
-  /// Errors: kOverloaded (too many wait), kTimedOut, those of reading registers.
+  /// Errors: kOverloaded (too many wait), kTimedOut (at the deadline, however long a disk hangs
+  /// under who has the turn), those of reading registers.
   void enter(uint32_t store, storage::PartitionName partition, base::Deadline deadline,
              TurnCallback done);
   size_t waiting_count() const { return waiting_; }
@@ -68,11 +70,15 @@ class PaxosKeys {
   static Key key_of(uint32_t store, const storage::PartitionName& partition);
   void next(const std::shared_ptr<Entry>& entry);
   void give_turn(const std::shared_ptr<Entry>& entry);
+  void look_at(base::MonotonicUs deadline_us);
+  void end_late();
 
   base::Reactor& reactor_;
   const std::vector<storage::Store*> stores_;
   std::map<Key, std::shared_ptr<Entry>> entries_;
   size_t waiting_ = 0;
+  base::Reactor::TimerId timer_ = 0;  // for deadlines of those behind the first
+  base::MonotonicUs timer_at_us_ = 0;
   std::shared_ptr<PaxosKeys*> self_ = std::make_shared<PaxosKeys*>(this);
 };
 
