@@ -140,7 +140,7 @@ struct DataMutants {
   bool lwt_promises_few = false;          // rule 27: one promise less than W
   bool lwt_accepts_few = false;           // rule 27: one accept less than W
   bool lwt_one_tally = false;            // rule 9: promises and accepts of either set count for one
-  bool lwt_new_set_late = false;         // rule 9: the new set counts from "stream" on
+  bool lwt_new_set_late = false;         // rule 9: the new set counts from "read new" on
   bool lwt_state_not_streamed = false;   // rule 27: a new member gets the rows alone
   bool lwt_promise_unsynced = false;     // rule 21: a promise is told before it is on the disk
   bool lwt_accept_unsynced = false;      // rule 21: so is an accept
@@ -161,6 +161,8 @@ struct DataMutants {
   bool lwt_accept_other_epoch = false;  // rule 27: an accept goes on under a later epoch
   bool lwt_floor_off = false;           // rule 18: values from before the horizon are completed
   bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
+  bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
+  bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing

@@ -135,27 +135,43 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
     Result<Step> completed = co_await complete(round->plan, std::move(open), round->ballot);
     co_return completed;
   }
-  if (judgment.committed == nullptr || TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
-  const Proposal committed = *judgment.committed;
-  std::vector<StoreAddress> known;
-  SetsTally holders(round->plan->sets, write_quorum);
-  bool in_rows = false;
-  for (const RegistersOf& answer : told) {
-    if (std::ranges::find(judgment.lacking, answer.from) != judgment.lacking.end()) continue;
-    known.push_back(answer.from);
-    holders.on_yes(answer.from);
-    in_rows |= round->plan->gives_rows(answer.from);
+  if (TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
+  if (judgment.committed != nullptr && !judgment.is_settled) {
+    std::vector<StoreAddress> known;
+    SetsTally holders(round->plan->sets, write_quorum);
+    for (const RegistersOf& answer : told) {
+      if (std::ranges::find(judgment.lacking, answer.from) != judgment.lacking.end()) continue;
+      known.push_back(answer.from);
+      holders.on_yes(answer.from);
+    }
+    if (!holders.succeeded()) {
+      note("Bringing an earlier conditional statement to a quorum");
+      Result<void> done = co_await commit(round->plan, *judgment.committed,
+                                          ConsistencyLevel::kQuorum, std::move(known));
+      if (!done) co_return Step::kAgain;
+    }
   }
-  // Who told of the commit may be of a new set that is not read yet, and those who gave rows may
-  // have read them before it came to them.
-  const Step next = in_rows ? Step::kGoOn : Step::kAgain;
-  at_once = next == Step::kAgain;
-  if (judgment.is_settled || holders.succeeded()) co_return next;
-  note("Bringing an earlier conditional statement to a quorum");
-  Result<void> done =
-      co_await commit(round->plan, committed, ConsistencyLevel::kQuorum, std::move(known));
-  if (!done) at_once = false;
-  co_return done ? next : Step::kAgain;
+  const bool is_late = std::ranges::all_of(told, [&](const RegistersOf& answer) {
+    return !round->plan->gives_rows(answer.from) ||
+           shown_by(answer.registers, round->floor_us) == judgment.newest;
+  });
+  if (is_late || TETRAD_MUTANT(lwt_rows_too_early)) co_return Step::kGoOn;
+  Result<Step> read = co_await read_again(std::move(round));
+  co_return read;
+}
+
+/// Members answer at different moments. One that had promised before the newest commit was decided
+/// may have read before that one, and those before it, came to it; and another, that knows it, need
+/// not have those before it. What was decided below the ballot is on W by now, and nothing more
+/// will be.
+Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::read_again(
+    std::shared_ptr<PrepareRound> round) {
+  note("Reading the rows again after an earlier conditional statement");
+  const std::shared_ptr<PrepareRound> later = co_await prepare(round->plan, round->ballot);
+  if (!later->succeeded()) co_return after_failure(*later);
+  round->replies = std::move(later->replies);
+  round->mark_us = std::max(round->mark_us, later->mark_us);
+  co_return Step::kGoOn;
 }
 
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complete(PlanPtr plan,
@@ -214,7 +230,8 @@ Task<Result<std::optional<storage::ReadResult>>> CoordinatorImpl::PaxosRun::merg
   co_return std::optional<storage::ReadResult>(std::move(merged->result));
 }
 
-/// What a condition is tested on must not vanish again.
+/// What a condition is tested on must not vanish again: not in a power cut either, after which
+/// nobody takes it for what has come lately (rule 20).
 Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
                                                  std::shared_ptr<storage::MergedRead> merged,
                                                  std::vector<StoreAddress> from) {
@@ -266,12 +283,12 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
       const auto finished = [repairs, i, replica](bool ok) { repairs->on_one(i, replica, ok); };
       if (self.replicas_.is_local(replica)) {
         self.replicas_.apply(replica.store, plan->epoch, mutation,
-                             ReplicaService::Merged{plan->repaired_us}, until,
+                             ReplicaService::Merged{plan->repaired_us, true}, until,
                              [finished](Result<void> result) { finished(result.has_value()); });
       } else {
         self.rpc_.call(replica.host, replica.store, Verb::kMutateMerged,
-                       encode_mutate(format, plan->epoch, mutation, {}, plan->repaired_us), until,
-                       [finished](Result<Bytes> answer) { finished(answer.has_value()); });
+                       encode_mutate(format, plan->epoch, mutation, {}, plan->repaired_us, true),
+                       until, [finished](Result<Bytes> answer) { finished(answer.has_value()); });
       }
     }
   }
@@ -421,8 +438,8 @@ Error CoordinatorImpl::PaxosRun::failed() const {
 }
 
 Error CoordinatorImpl::PaxosRun::commit_error(const Error& error) const {
-  if (error.code == ErrorCode::kStaleSchema)
-    return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  // It was decided, and others may have seen it before the table was dropped or truncated.
+  if (error.code == ErrorCode::kStaleSchema) return unknown();
   base::TimeoutDetail detail{commit_level, received, required};
   detail.write_type = base::WriteType::kSimple;
   return Error(ErrorCode::kWriteTimeout,

@@ -68,6 +68,7 @@ struct CoordinatorImpl::PaxosRun {
 
   /// What the promises tell of earlier proposals, its own among them.
   Task<Result<Step>> finish_earlier(std::shared_ptr<PrepareRound> round);
+  Task<Result<Step>> read_again(std::shared_ptr<PrepareRound> round);
   Task<Result<Step>> complete(PlanPtr plan, storage::Proposal proposal, storage::Ballot ballot);
   Task<Result<Step>> finish_own(PlanPtr plan, storage::Proposal proposal);
   /// The merge of the rows, when W of the sets that are read hold it. Unset: again.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
+
 namespace tetrad::replication {
 
 using storage::Ballot;
@@ -56,9 +58,19 @@ bool is_known_committed(const Ballot& origin, std::span<const RegistersOf> answe
 
 }  // namespace
 
+Ballot shown_by(const storage::PaxosRegisters& registers, PaxosFloor floor_us) {
+  Ballot shown;
+  if (counts(registers.committed, floor_us)) shown = registers.committed->origin;
+  if (counts(registers.accepted, floor_us) && !TETRAD_MUTANT(lwt_followed_forgotten))
+    shown = std::max(shown, registers.accepted->follows);
+  return shown;
+}
+
 Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
   const Newest newest = newest_of(answers, floor_us);
   Judgment out;
+  for (const RegistersOf& answer : answers)
+    out.newest = std::max(out.newest, shown_by(answer.registers, floor_us));
   out.committed = newest.committed;
   out.is_settled = newest.is_settled;
   if (newest.accepted_is_last() && !newest.accepted->value.empty() &&

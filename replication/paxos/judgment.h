@@ -28,13 +28,18 @@ struct Judgment {
   bool is_settled = false;
   /// Those who do not know it.
   std::vector<StoreAddress> lacking;
+  /// Origin of the newest value that was committed, as far as these answers show: they may have it
+  /// only as what an accepted proposal follows.
+  storage::Ballot newest;
   /// What a new proposal follows.
-  storage::Ballot follows() const {
-    return committed == nullptr ? storage::Ballot() : committed->origin;
-  }
+  storage::Ballot follows() const { return newest; }
 };
 /// Pointers go into `answers`. What is below the floor counts as nothing.
 Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us);
+
+/// Origin of the newest value that one member shows to be committed. When it told its registers,
+/// whatever was decided before that value was on W of all sets.
+storage::Ballot shown_by(const storage::PaxosRegisters& registers, PaxosFloor floor_us);
 
 /// What has become of a proposal that some may have accepted.
 enum class Fate : uint8_t {

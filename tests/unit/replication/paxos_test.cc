@@ -156,6 +156,22 @@ TEST_CASE("an empty proposal or a commit above an accepted value closes it") {
   CHECK(judgment.follows() == at(5));
 }
 
+TEST_CASE("a commit shows in what others have accepted after it") {
+  // Neither has the commit of 5: one had promised before it, and it never came to the other.
+  const auto told = answers({}, with_accepted(empty_at(7, 5)));
+  const Judgment judgment = judge(told, kNoFloor);
+  CHECK(judgment.open == nullptr);
+  CHECK(judgment.committed == nullptr);
+  CHECK(judgment.newest == at(5));
+  CHECK(judgment.follows() == at(5));
+  CHECK(shown_by(told[0].registers, kNoFloor) == Ballot());
+  CHECK(shown_by(told[1].registers, kNoFloor) == at(5));
+  const auto older = answers(with_committed(value_at(4)), with_accepted(empty_at(7, 5)));
+  CHECK(judge(older, kNoFloor).committed->origin == at(4));
+  CHECK(judge(older, kNoFloor).newest == at(5));
+  CHECK(judge(told, 8).newest == Ballot());
+}
+
 TEST_CASE("what is settled at one member is settled") {
   PaxosRegisters settled = with_committed(value_at(5));
   settle(settled, at(5));
