@@ -93,7 +93,7 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
   plan->epoch = tablet.epoch;
   plan->repaired_us = tablet.repaired_us;
   plan->sets = write_sets(tablet);
-  if (TETRAD_MUTANT(lwt_new_set_late) && tablet.stage == partitioner::TabletStage::kWriteBoth)
+  if (TETRAD_MUTANT(lwt_new_set_late) && tablet.stage < partitioner::TabletStage::kReadNew)
     plan->sets.new_set.clear();
   plan->row_sets.old_set = read_set(tablet);
   if (reads_both_sets(tablet)) plan->row_sets = {tablet.replicas, tablet.new_replicas};
@@ -225,6 +225,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
       settle(from);
     } else if (quorum.succeeded()) {
       for (const StoreAddress& holder : holders) settle(holder);
+      for (const StoreAddress& replica : std::exchange(elsewhere, {})) hint(replica);
     }
     if (!ended) tally.on_yes(from);
     look();
@@ -232,13 +233,18 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   void on_missed(const StoreAddress& from, const Error& why) {
     quorum.on_no(from);
     const ErrorCode code = why.code;
-    const bool is_gone = code == ErrorCode::kStaleSchema || code == ErrorCode::kStaleEpoch;
     const bool is_own = from.host == self.rpc_.self() && code != ErrorCode::kTimedOut;
-    if (!is_gone && !is_own) {
-      if (const auto mutation = storage::decode_mutation(request.proposal.value))
-        self.hints_.add(from, *mutation, self.now_us());
+    if (code == ErrorCode::kStaleEpoch) {
+      // Without W it is sent anew to the members of the new epoch.
+      quorum.succeeded() ? hint(from) : elsewhere.push_back(from);
+    } else if (code != ErrorCode::kStaleSchema && !is_own) {
+      hint(from);
     }
     on_error(from, why);
+  }
+  void hint(const StoreAddress& replica) const {
+    if (const auto mutation = storage::decode_mutation(request.proposal.value))
+      self.hints_.add(replica, *mutation, self.now_us());
   }
   void settle(const StoreAddress& holder) {
     ProposeRequest settled = request;
@@ -254,6 +260,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   SetsTally quorum;  // W, whatever the level
   ProposeRequest request;
   std::vector<StoreAddress> holders;
+  std::vector<StoreAddress> elsewhere;  // they know a later epoch
 };
 
 Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal proposal,

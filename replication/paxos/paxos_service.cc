@@ -53,7 +53,7 @@ void PaxosMetrics::register_in(base::MetricsRegistry& registry, const std::strin
 PaxosService::PaxosService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                            HybridClock& clock, HorizonSlack slack,
                            std::vector<storage::Store*> stores, const Fences& fences,
-                           StoreCleanup& cleanup, ChangeLogs& changes, const BehindStores& behind,
+                           StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
                            ReplicaService& replicas, PaxosKeys& keys)
     : reactor_(reactor),
       rpc_(rpc),
@@ -113,7 +113,7 @@ void PaxosService::register_verbs() {
 }
 
 std::optional<Error> PaxosService::refusal(uint32_t store, TableIncarnation incarnation,
-                                           RingPosition position, SetEpoch epoch) {
+                                           RingPosition position, SetEpoch epoch, Asks asks) {
   if (store >= stores_.size() || stores_[store] == nullptr)
     return Error(ErrorCode::kNotFound, fmt::format("store {} is not of this shard", store));
   const MetaSnapshot state = meta_.snapshot();
@@ -135,22 +135,28 @@ std::optional<Error> PaxosService::refusal(uint32_t store, TableIncarnation inca
     return Error(ErrorCode::kBehind, "what an earlier stay has left is being erased");
   if (place.table->change_log.has_value() && !changes_.may_take(*place.table, store))
     return Error(ErrorCode::kBehind, "the change log is being opened");
-  if (behind_.is_behind(store, incarnation, position)) return BehindStores::refusal();
+  if (asks == Asks::kWrite) {
+    if (behind_.any() && behind_.writes_wait(store, *place.tablet))
+      return Error(ErrorCode::kBehind, "what a power cut took is not known yet");
+  } else if (behind_.is_behind(store, incarnation, position) && !TETRAD_MUTANT(behind_reads)) {
+    return BehindStores::refusal();
+  }
   return std::nullopt;
 }
 
 void PaxosService::when_in_map(uint32_t store, TableIncarnation incarnation, RingPosition position,
-                               SetEpoch epoch, base::Deadline deadline,
+                               SetEpoch epoch, Asks asks, base::Deadline deadline,
                                std::move_only_function<void(Result<void>)> go) {
-  std::optional<Error> refused = refusal(store, incarnation, position, epoch);
+  std::optional<Error> refused = refusal(store, incarnation, position, epoch, asks);
   if (!refused) return go({});
   const bool waits = refused->code == ErrorCode::kBehind && reactor_.now_us() < deadline.at_us &&
                      waiting_.size() < kWaitingMax;
   if (!waits) return go(std::unexpected(std::move(*refused)));
-  waiting_.push_back({deadline.at_us, [this, store, incarnation, position, epoch, deadline,
-                                       go = std::move(go)]() mutable {
-                        when_in_map(store, incarnation, position, epoch, deadline, std::move(go));
-                      }});
+  waiting_.push_back(
+      {deadline.at_us,
+       [this, store, incarnation, position, epoch, asks, deadline, go = std::move(go)]() mutable {
+         when_in_map(store, incarnation, position, epoch, asks, deadline, std::move(go));
+       }});
   if (timer_ != 0) return;
   timer_ = reactor_.call_at(reactor_.now_us() + kWaitingLookEveryUs, [this] {
     timer_ = 0;
@@ -201,7 +207,7 @@ void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadlin
   clock_.observe(request.ballot.us, reactor_);
   if (TETRAD_MUTANT(lwt_rows_before_promise) && request.rows == PaxosRows::kData)
     return prepare_after_reading(store, std::move(request), deadline, std::move(done));
-  when_in_map(store, incarnation, position, epoch, deadline,
+  when_in_map(store, incarnation, position, epoch, Asks::kVote, deadline,
               [this, store, deadline, request = std::move(request),
                done = std::move(done)](Result<void> in_map) mutable {
                 if (!in_map) return done(std::unexpected(std::move(in_map.error())));
@@ -242,7 +248,7 @@ void PaxosService::prepare_after_reading(uint32_t store, PrepareRequest request,
 void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base::Deadline deadline,
                                    PaxosKeys::Turn turn, PrepareCallback done) {
   const auto [incarnation, position, key] = partition_of(request.command);
-  if (auto refused = refusal(store, incarnation, position, request.epoch))
+  if (auto refused = refusal(store, incarnation, position, request.epoch, Asks::kVote))
     return done(std::unexpected(std::move(*refused)));
   PaxosRegisters changed = turn.registers();
   PrepareAnswer answer;
@@ -300,7 +306,7 @@ void PaxosService::read_rows(uint32_t store, PrepareRequest request, base::Deadl
 void PaxosService::accept(uint32_t store, ProposeRequest request, base::Deadline deadline,
                           VoteCallback done) {
   auto shared = std::make_shared<ProposeRequest>(std::move(request));
-  when_in_map(store, shared->incarnation, shared->position, shared->epoch, deadline,
+  when_in_map(store, shared->incarnation, shared->position, shared->epoch, Asks::kVote, deadline,
               [this, store, deadline, shared, done = std::move(done)](Result<void> in_map) mutable {
                 if (!in_map) return done(std::unexpected(std::move(in_map.error())));
                 keys_.enter(store, partition_of(*shared), deadline,
@@ -317,7 +323,8 @@ void PaxosService::accept(uint32_t store, ProposeRequest request, base::Deadline
 void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
                                   base::Deadline deadline, PaxosKeys::Turn turn,
                                   VoteCallback done) {
-  if (auto refused = refusal(store, request.incarnation, request.position, request.epoch))
+  if (auto refused =
+          refusal(store, request.incarnation, request.position, request.epoch, Asks::kVote))
     return done(std::unexpected(std::move(*refused)));
   const PaxosFloor floor_us = floor_of(request.incarnation, request.position);
   PaxosRegisters changed = turn.registers();
@@ -347,7 +354,7 @@ void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
 void PaxosService::commit(uint32_t store, ProposeRequest request, base::Deadline deadline,
                           VoteCallback done) {
   auto shared = std::make_shared<ProposeRequest>(std::move(request));
-  when_in_map(store, shared->incarnation, shared->position, shared->epoch, deadline,
+  when_in_map(store, shared->incarnation, shared->position, shared->epoch, Asks::kWrite, deadline,
               [this, store, deadline, shared, done = std::move(done)](Result<void> in_map) mutable {
                 if (!in_map) return done(std::unexpected(std::move(in_map.error())));
                 keys_.enter(store, partition_of(*shared), deadline,
@@ -365,7 +372,8 @@ void PaxosService::commit(uint32_t store, ProposeRequest request, base::Deadline
 void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
                                   base::Deadline deadline, PaxosKeys::Turn turn,
                                   VoteCallback done) {
-  if (auto refused = refusal(store, request.incarnation, request.position, request.epoch))
+  if (auto refused =
+          refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite))
     return done(std::unexpected(std::move(*refused)));
   const Result<storage::Mutation> mutation = mutation_of(request);
   if (!mutation) return done(std::unexpected(mutation.error()));
@@ -401,28 +409,30 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
 
 /// Nobody waits for it, and nothing is lost if it does not happen.
 void PaxosService::settle(uint32_t store, ProposeRequest request, base::Deadline deadline) {
-  if (refusal(store, request.incarnation, request.position, request.epoch)) return;
+  if (refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite)) return;
   auto shared = std::make_shared<ProposeRequest>(std::move(request));
-  keys_.enter(store, partition_of(*shared), deadline,
-              [this, alive = std::weak_ptr<char>(alive_), store, deadline,
-               shared](Result<PaxosKeys::Turn> turn) {
-                if (!turn || alive.expired()) return;
-                if (refusal(store, shared->incarnation, shared->position, shared->epoch)) return;
-                PaxosRegisters changed = turn->registers();
-                if (!replication::settle(changed, shared->proposal.origin)) return;
-                if (TETRAD_MUTANT(lwt_ballots_pruned)) changed = {};
-                turn->registers() = changed;
-                storage::WriteGuard guard =
-                    guard_of(store, shared->incarnation, shared->position, deadline);
-                const RegistersWrite write{turn->partition(), changed, nullptr, false};
-                stores_[store]->write_registers(
-                    write, std::move(guard),
-                    [alive, turn = std::move(*turn)](Result<void> written) mutable {
-                      if (alive.expired()) return;
-                      if (!written) turn.forget();
-                      turn.end();
-                    });
-              });
+  keys_.enter(
+      store, partition_of(*shared), deadline,
+      [this, alive = std::weak_ptr<char>(alive_), store, deadline,
+       shared](Result<PaxosKeys::Turn> turn) {
+        if (!turn || alive.expired()) return;
+        if (refusal(store, shared->incarnation, shared->position, shared->epoch, Asks::kWrite))
+          return;
+        PaxosRegisters changed = turn->registers();
+        if (!replication::settle(changed, shared->proposal.origin)) return;
+        if (TETRAD_MUTANT(lwt_ballots_pruned)) changed = {};
+        turn->registers() = changed;
+        storage::WriteGuard guard =
+            guard_of(store, shared->incarnation, shared->position, deadline);
+        const RegistersWrite write{turn->partition(), changed, nullptr, false};
+        stores_[store]->write_registers(
+            write, std::move(guard),
+            [alive, turn = std::move(*turn)](Result<void> written) mutable {
+              if (alive.expired()) return;
+              if (!written) turn.forget();
+              turn.end();
+            });
+      });
 }
 
 }  // namespace tetrad::replication

@@ -36,7 +36,7 @@ class PaxosService {
   /// Registers its verbs; everything outlives it. `stores` by number; null: another shard's.
   PaxosService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                HorizonSlack slack, std::vector<storage::Store*> stores, const Fences& fences,
-               StoreCleanup& cleanup, ChangeLogs& changes, const BehindStores& behind,
+               StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
                ReplicaService& replicas, PaxosKeys& keys);
   ~PaxosService();
   PaxosService(const PaxosService&) = delete;
@@ -55,12 +55,15 @@ class PaxosService {
 
  private:
   void register_verbs();
+  /// A store that is behind (rule 20) gives no answer from what it has, and takes what is decided,
+  /// as it takes plain writes.
+  enum class Asks : uint8_t { kVote, kWrite };
   /// Where a message stands in the map; unset: it may go on. kBehind: it may later.
   std::optional<Error> refusal(uint32_t store, TableIncarnation incarnation, RingPosition position,
-                               SetEpoch epoch);
+                               SetEpoch epoch, Asks asks);
   /// Runs `go` when the map has come as far as the message, or `fail` when that takes too long.
   void when_in_map(uint32_t store, TableIncarnation incarnation, RingPosition position,
-                   SetEpoch epoch, base::Deadline deadline,
+                   SetEpoch epoch, Asks asks, base::Deadline deadline,
                    std::move_only_function<void(Result<void>)> go);
   void run_waiting();
   storage::WriteGuard guard_of(uint32_t store, TableIncarnation incarnation, RingPosition position,
@@ -88,7 +91,7 @@ class PaxosService {
   const Fences& fences_;
   StoreCleanup& cleanup_;
   ChangeLogs& changes_;
-  const BehindStores& behind_;
+  BehindStores& behind_;
   ReplicaService& replicas_;
   PaxosKeys& keys_;
   PaxosMetrics metrics_;

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commits of conditional statements to members that lost power, or that know a later epoch.
+#include <catch2/catch.hpp>
+
+#include "replication/coordinator/conditional.h"
+#include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/support/tables.h"
+
+namespace tetrad::simulation {
+
+namespace {
+
+/// Writes the row whatever it is.
+class WriteRow final : public replication::ConditionalStatement {
+ public:
+  WriteRow(TableIncarnation incarnation, std::string key)
+      : incarnation_(incarnation), key_(std::move(key)) {}
+  storage::ReadCommand read_command() const override {
+    const storage::Mutation row = row_of(incarnation_, key_);
+    storage::ReadCommand command;
+    command.incarnation = incarnation_;
+    command.partition_key = row.partition_key;
+    command.position = row.position;
+    command.rows = {""};
+    return command;
+  }
+  Task<Result<std::optional<storage::Mutation>>> decide(
+      const storage::ReadResult&, replication::ConditionalMoment moment) override {
+    storage::Mutation row = row_of(incarnation_, key_);
+    storage::RowRecord record;
+    record.liveness.timestamp_us = moment.timestamp_us;
+    row.rows.front().record.clear();
+    storage::encode_row_record(record, row.rows.front().record);
+    co_return std::optional<storage::Mutation>(std::move(row));
+  }
+
+ private:
+  const TableIncarnation incarnation_;
+  const std::string key_;
+};
+
+Task<void> write(SimNode* node, TableIncarnation incarnation, std::string key,
+                 std::optional<Result<bool>>* answer) {
+  WriteRow statement(incarnation, std::move(key));
+  replication::ConditionalOptions options;
+  options.deadline = options.contention_deadline = {node->reactor().now_us() + 2'000'000};
+  auto applied = co_await node->data().coordinator().write_if(statement, options);
+  answer->emplace(std::move(applied));
+}
+
+Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
+  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
+  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
+  (void)result;
+}
+
+struct ThreeNodes {
+  SimCluster cluster{7, 3};
+  TableIncarnation incarnation;
+
+  ThreeNodes() {
+    REQUIRE(cluster.form(30'000'000));
+    bool created = false;
+    cluster[0].spawn(create_table(&cluster[0], 0, &created));
+    REQUIRE(cluster.world().run_until([&] { return created; }, 10'000'000));
+    cluster.world().run_for(5'000'000);
+    incarnation = cluster[0].state()->tables.begin()->second->incarnation;
+    REQUIRE(tablet().replicas.size() == 3);
+  }
+  const partitioner::Tablet& tablet() {
+    return cluster[0].state()->tables.begin()->second->tablets.tablets().front();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a commit to a member that is behind counts") {
+  ThreeNodes three;
+  SimCluster& cluster = three.cluster;
+  cluster[1].power_cut();
+  cluster[1].start();
+  const auto is_back = [&] {
+    return cluster[1].is_ready() &&
+           cluster[0].node().meta().is_replica_live({cluster[1].node().self(), 0});
+  };
+  REQUIRE(cluster.world().run_until(is_back, 4'000'000));
+  REQUIRE(cluster[1].is_behind());
+  cluster.network().hold(replication::Verb::kPaxosCommit, cluster[2].endpoint());
+  std::optional<Result<bool>> answer;
+  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 3'000'000));
+  CHECK(cluster[1].is_behind());
+  CHECK(cluster.network().held() == 1);
+  INFO((*answer ? "" : answer->error().message));
+  REQUIRE(answer->has_value());
+  CHECK(**answer);
+}
+
+TEST_CASE("a member that knows a later epoch gets a hint of what was committed without it") {
+  ThreeNodes three;
+  SimCluster& cluster = three.cluster;
+  cluster.network().hold(replication::Verb::kPaxosCommit, cluster[2].endpoint());
+  std::optional<Result<bool>> answer;
+  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 1'000'000));
+  REQUIRE((answer->has_value() && **answer));
+  REQUIRE(cluster.network().held() == 1);
+  const SetEpoch epoch = three.tablet().epoch;
+  const std::vector<StoreAddress> members = three.tablet().replicas;
+  cluster[0].spawn(propose(
+      &cluster[0], replication::ChangeTabletStage{three.incarnation, three.tablet().id, epoch,
+                                                  partitioner::TabletStage::kWriteBoth, members}));
+  const auto is_known = [&] {
+    const auto& table = *cluster[2].state()->tables.begin()->second;
+    return table.tablets.tablets().front().epoch > epoch;
+  };
+  REQUIRE(cluster.world().run_until(is_known, 500'000));
+  CHECK(cluster[0].data().hints().metrics().stored.value() == 0);
+  cluster.network().hold_no_more();
+  cluster.network().release_held();
+  cluster.world().run_for(100'000);
+  CHECK(cluster[0].data().hints().metrics().stored.value() == 1);
+}
+
+}  // namespace tetrad::simulation
