@@ -61,8 +61,8 @@ class ConditionalRun final : public replication::ConditionalStatement {
 
  private:
   const TableSchema& table() const { return parts_.front().statement->table(); }
-  EvalContext evaluation_of(const StatementPart& part) {
-    return {part.values, arena_, functions_, now_s_, nullptr, {}};
+  EvalContext evaluation_of(const StatementPart& part, base::Arena& arena) {
+    return {part.values, arena, functions_, now_s_, nullptr, {}};
   }
   bool is_long() const;
 
@@ -94,14 +94,20 @@ class ConditionalRun final : public replication::ConditionalStatement {
   void show_row(const RowMaterializer& reader);
   Result<Mutation> make_mutation(const PartitionData* partition,
                                  replication::ConditionalMoment moment);
-  Result<ListContents> lists_of(size_t part, const PartitionData* partition) const;
+  /// What parts must know of the lists of a row. One after another of the same row finds them here:
+  /// they may be large.
+  struct RowLists {
+    std::optional<Bytes> row_key;
+    ListContents lists;
+  };
+  Result<void> collect_lists(size_t part, const PartitionData* partition, RowLists& lists) const;
   StatementResult answer(bool applied);
 
   ExecuteContext& context_;
   const std::vector<StatementPart> parts_;
   const bool is_batch_;
   ConditionalShapePtr shape_;
-  base::Arena arena_;
+  base::Arena arena_;  // of the conditions
   FunctionEnvironment functions_;
   const ValueGuard guard_;
   int64_t now_s_ = 0;
@@ -143,7 +149,7 @@ Result<void> ConditionalRun::bind() {
 
 Result<void> ConditionalRun::bind(const StatementPart& part) {
   const ModifyStatement& statement = *part.statement;
-  EvalContext evaluation = evaluation_of(part);
+  EvalContext evaluation = evaluation_of(part, arena_);
   TETRAD_TRY_VOID(check_keys(part, evaluation));
   TETRAD_TRY(BoundTarget target,
              statement.bind_target(evaluation, context_.settings.in_cartesian_product_max));
@@ -514,19 +520,21 @@ void ConditionalRun::show_row(const RowMaterializer& reader) {
   }
 }
 
-Result<ListContents> ConditionalRun::lists_of(size_t part, const PartitionData* partition) const {
-  ListContents lists;
-  if (!parts_[part].statement->needs_read() || partition == nullptr) return lists;
+Result<void> ConditionalRun::collect_lists(size_t part, const PartitionData* partition,
+                                           RowLists& lists) const {
+  const ModifyStatement* const statement = parts_[part].statement;
+  if (!statement->needs_read() || partition == nullptr) return {};
+  const BoundClustering& clustering = targets_[part].clustering;
+  const BytesView key =
+      statement->names_rows() && clustering.exact ? BytesView(clustering.rows[0]) : BytesView();
+  if (lists.row_key != key) lists = {Bytes(key), {}};
   const storage::RowData* row = nullptr;
-  if (parts_[part].statement->names_rows()) {
-    const BoundClustering& clustering = targets_[part].clustering;
-    const BytesView key = clustering.exact ? BytesView(clustering.rows[0]) : BytesView();
+  if (statement->names_rows()) {
     const auto at =
         std::ranges::lower_bound(partition->rows, key, {}, &storage::RowData::clustering_key);
     if (at != partition->rows.end() && at->clustering_key == key) row = &*at;
   }
-  TETRAD_TRY_VOID(parts_[part].statement->collect_lists(*partition, row, now_s_, lists));
-  return lists;
+  return statement->collect_lists(*partition, row, now_s_, lists.lists);
 }
 
 Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
@@ -537,15 +545,17 @@ Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
   if (!context_.options.now_in_seconds) write.now_s = moment.now_s;
   if (context_.settings.guardrails.on_values()) write.guard = &guard_;
   ListCellIds ids(*functions_.random, moment.timestamp_us);
+  base::Arena arena;  // of this evaluation: there may be many until one is decided
+  RowLists lists;
   std::vector<Mutation> mutations;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    EvalContext evaluation = evaluation_of(parts_[i]);
+    EvalContext evaluation = evaluation_of(parts_[i], arena);
     TETRAD_TRY_VOID(context_.work.spend(kPartNs + bind_ns(*parts_[i].statement, parts_[i].values)));
-    TETRAD_TRY(const ListContents lists, lists_of(i, partition));
+    TETRAD_TRY_VOID(collect_lists(i, partition, lists));
     // As Cassandra: what the other statements write stays.
     const bool is_range = parts_[i].statement->deletes_range(targets_[i]);
     write.timestamp_us = moment.timestamp_us - (is_range ? 1 : 0);
-    TETRAD_TRY_VOID(parts_[i].statement->add_mutations(evaluation, write, ids, &lists,
+    TETRAD_TRY_VOID(parts_[i].statement->add_mutations(evaluation, write, ids, &lists.lists,
                                                        context_.settings.in_cartesian_product_max,
                                                        mutations, &targets_[i]));
   }

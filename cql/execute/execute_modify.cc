@@ -458,11 +458,12 @@ Result<void> ModifyStatement::collect_lists(std::span<const storage::ReadResult>
   for (const storage::ReadResult& result : results) {
     for (const storage::PartitionData& partition : result.partitions) {
       work.weight += storage::row_weight(partition.header.size());
-      TETRAD_TRY_VOID(collect_lists(partition, nullptr, now_s, lists));
+      TETRAD_TRY_VOID(collect_lists(partition, partition.header, {}, static_operations_, true,
+                                    false, now_s, lists));
       for (const storage::RowData& row : partition.rows) {
         work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
         TETRAD_TRY_VOID(collect_lists(partition, row.record, row.clustering_key,
-                                      regular_operations_, false, now_s, lists));
+                                      regular_operations_, false, false, now_s, lists));
       }
     }
   }
@@ -472,22 +473,24 @@ Result<void> ModifyStatement::collect_lists(std::span<const storage::ReadResult>
 Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partition,
                                             const storage::RowData* row, int64_t now_s,
                                             ListContents& lists) const {
-  if (!partition.header.empty()) {
-    TETRAD_TRY_VOID(
-        collect_lists(partition, partition.header, {}, static_operations_, true, now_s, lists));
-  }
+  TETRAD_TRY_VOID(
+      collect_lists(partition, partition.header, {}, static_operations_, true, true, now_s, lists));
   if (row == nullptr) return {};
   return collect_lists(partition, row->record, row->clustering_key, regular_operations_, false,
-                       now_s, lists);
+                       true, now_s, lists);
 }
 
 Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partition,
                                             BytesView record, BytesView clustering_key,
                                             const std::vector<Operation>& operations,
-                                            bool is_static, int64_t now_s,
+                                            bool is_static, bool may_be_known, int64_t now_s,
                                             ListContents& lists) const {
+  if (record.empty()) return {};
   for (const Operation& operation : operations) {
     if (!operation.needs_read()) continue;
+    if (may_be_known &&
+        lists.find(partition.partition_key, clustering_key, *operation.column) != nullptr)
+      continue;
     ListContents::Entry entry{
         Bytes(partition.partition_key), Bytes(clustering_key), is_static, operation.column->id, {}};
     storage::RowRecordReader reader;

@@ -52,7 +52,7 @@ Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& c
         TETRAD_TRY(value, in_order(*type.value(), value, context));
       }
     }
-    return context.arena.copy(join_sorted_map(*type.key(), std::move(entries)));
+    return context.arena.adopt(join_sorted_map(*type.key(), std::move(entries)));
   }
   const bool nested = type.element()->is_collection();
   if (type.kind() == TypeKind::kList && !nested) return bytes;
@@ -62,9 +62,9 @@ Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& c
       TETRAD_TRY(part, in_order(*type.element(), part, context));
     }
   }
-  return context.arena.copy(type.kind() == TypeKind::kSet
-                                ? join_sorted_set(*type.element(), std::move(parts))
-                                : join_list(parts));
+  return context.arena.adopt(type.kind() == TypeKind::kSet
+                                 ? join_sorted_set(*type.element(), std::move(parts))
+                                 : join_list(parts));
 }
 
 class Marker final : public Expression {

@@ -164,7 +164,7 @@ class ModifyStatement final : public Statement {
                              std::vector<storage::Mutation>& out,
                              const BoundTarget* target = nullptr) const;
   /// The lists of a row (null: there is none) and of the partition's header that add_mutations()
-  /// needs.
+  /// needs. What `lists` has already is not copied again.
   Result<void> collect_lists(const storage::PartitionData& partition, const storage::RowData* row,
                              int64_t now_s, ListContents& lists) const;
   /// Reads the lists that add_mutations() needs.
@@ -198,7 +198,7 @@ class ModifyStatement final : public Statement {
   Result<void> collect_lists(const storage::PartitionData& partition, BytesView record,
                              BytesView clustering_key,
                              const std::vector<ColumnOperation>& operations, bool is_static,
-                             int64_t now_s, ListContents& lists) const;
+                             bool may_be_known, int64_t now_s, ListContents& lists) const;
 
   TablePtr table_;
   Kind kind_ = Kind::kInsert;
