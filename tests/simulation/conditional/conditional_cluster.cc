@@ -12,26 +12,33 @@ namespace {
 using Kind = RowOperation::Kind;
 using Outcome = RowOperation::Outcome;
 
-constexpr int64_t kOperationUs = 2'000'000;
+constexpr int64_t kOperationUs = ConditionalCluster::kOperationUs;
 constexpr int64_t kContentionUs = 1'000'000;
 constexpr size_t kOperationsMax = 220;
 constexpr size_t kUnknownMax = 9;  // of a row: each doubles what is to be searched
 
-std::string key_text(int key) { return "row" + std::to_string(key); }
+/// Where the rows are, by their number.
+struct Places {
+  TableIncarnation incarnation;
+  bool together = false;  // in one partition
+  Bytes partition_of(int key) const { return ConditionalCluster::key_text(together ? 0 : key); }
+  Bytes clustering_of(int key) const { return together ? ConditionalCluster::key_text(key) : ""; }
+};
 
-storage::ReadCommand read_of(TableIncarnation incarnation, int key) {
+storage::ReadCommand read_of(const Places& places, int key) {
   storage::ReadCommand command;
-  command.incarnation = incarnation;
-  command.partition_key = key_text(key);
+  command.incarnation = places.incarnation;
+  command.partition_key = places.partition_of(key);
   command.position = partitioner::position_of(command.partition_key);
-  command.rows = {""};
+  command.rows = {places.clustering_of(key)};
   return command;
 }
 
-/// The row's value; unset: there is none.
-RowState row_of(const storage::ReadResult& result) {
+/// A row's value; unset: there is none.
+RowState row_of(const storage::ReadResult& result, const Places& places, int key) {
   for (const auto& partition : result.partitions) {
     for (const auto& row : partition.rows) {
+      if (row.clustering_key != places.clustering_of(key)) continue;
       storage::RowRecordReader reader;
       storage::Cell cell;
       if (reader.open(row.record) && reader.next(cell)) return std::stoll(std::string(cell.value));
@@ -41,12 +48,8 @@ RowState row_of(const storage::ReadResult& result) {
 }
 
 /// The row becomes `next`; unset: it is deleted.
-storage::Mutation change_of(TableIncarnation incarnation, int key, const RowState& next,
-                            replication::ConditionalMoment moment) {
-  storage::Mutation mutation;
-  mutation.incarnation = incarnation;
-  mutation.partition_key = key_text(key);
-  mutation.position = partitioner::position_of(mutation.partition_key);
+storage::RowChange change_of_row(const Places& places, int key, const RowState& next,
+                                 replication::ConditionalMoment moment) {
   storage::RowRecord record;
   const std::string text = next ? std::to_string(*next) : "";
   if (next) {
@@ -60,15 +63,25 @@ storage::Mutation change_of(TableIncarnation incarnation, int key, const RowStat
     record.deletion = {moment.timestamp_us, moment.now_s};
   }
   storage::RowChange row;
+  row.clustering_key = places.clustering_of(key);
   storage::encode_row_record(record, row.record);
-  mutation.rows.push_back(std::move(row));
+  return row;
+}
+
+storage::Mutation change_of(const Places& places, int key, const RowState& next,
+                            replication::ConditionalMoment moment) {
+  storage::Mutation mutation;
+  mutation.incarnation = places.incarnation;
+  mutation.partition_key = places.partition_of(key);
+  mutation.position = partitioner::position_of(mutation.partition_key);
+  mutation.rows.push_back(change_of_row(places, key, next, moment));
   return mutation;
 }
 
 /// The row when a certain operation took effect.
 RowState row_after(const RowOperation& operation) {
   if (operation.outcome != Outcome::kApplied) return operation.seen;
-  if (operation.kind == Kind::kDelete) return std::nullopt;
+  if (operation.kind == Kind::kDelete || operation.kind == Kind::kTruncate) return std::nullopt;
   if (operation.kind == Kind::kIncrement) return *operation.seen + 1;
   return operation.value;
 }
@@ -76,15 +89,22 @@ RowState row_after(const RowOperation& operation) {
 /// A statement of a RowOperation.
 class RowStatement final : public replication::ConditionalStatement {
  public:
-  RowStatement(TableIncarnation incarnation, RowOperation& operation)
-      : incarnation_(incarnation), operation_(operation) {}
+  RowStatement(const Places& places, RowOperation& operation)
+      : places_(places), operation_(operation) {}
   storage::ReadCommand read_command() const override {
-    return read_of(incarnation_, operation_.key);
+    storage::ReadCommand command = read_of(places_, operation_.key);
+    if (operation_.kind == Kind::kBatch) {
+      command.rows.push_back(places_.clustering_of(operation_.other_key));
+      std::ranges::sort(command.rows);
+    }
+    return command;
   }
   Task<Result<std::optional<storage::Mutation>>> decide(
       const storage::ReadResult& rows, replication::ConditionalMoment moment) override {
-    const RowState row = row_of(rows);
+    const RowState row = row_of(rows, places_, operation_.key);
     operation_.seen = row;
+    if (operation_.kind == Kind::kBatch)
+      operation_.other_seen = row_of(rows, places_, operation_.other_key);
     RowState next;
     bool holds = row.has_value();
     switch (operation_.kind) {
@@ -93,6 +113,7 @@ class RowStatement final : public replication::ConditionalStatement {
         next = operation_.value;
         break;
       case Kind::kCompare:
+      case Kind::kBatch:
         holds = row == operation_.expected;
         next = operation_.value;
         break;
@@ -103,12 +124,17 @@ class RowStatement final : public replication::ConditionalStatement {
         break;
     }
     if (!holds) co_return std::optional<storage::Mutation>();
-    co_return std::optional<storage::Mutation>(
-        change_of(incarnation_, operation_.key, next, moment));
+    storage::Mutation change = change_of(places_, operation_.key, next, moment);
+    if (operation_.kind == Kind::kBatch) {
+      change.rows.push_back(
+          change_of_row(places_, operation_.other_key, operation_.other_value, moment));
+      std::ranges::sort(change.rows, {}, &storage::RowChange::clustering_key);
+    }
+    co_return std::optional<storage::Mutation>(std::move(change));
   }
 
  private:
-  const TableIncarnation incarnation_;
+  const Places places_;
   RowOperation& operation_;
 };
 
@@ -123,9 +149,9 @@ Outcome outcome_of(const Error& error) {
                                                                              : Outcome::kNothing;
 }
 
-Task<void> run_statement(SimNode* node, uint32_t shard, TableIncarnation incarnation,
-                         RowOperation* operation, uint64_t* place) {
-  RowStatement statement(incarnation, *operation);
+Task<void> run_statement(SimNode* node, uint32_t shard, Places places, RowOperation* operation,
+                         uint64_t* place) {
+  RowStatement statement(places, *operation);
   replication::ConditionalOptions options;
   options.deadline = {node->reactor().now_us() + kOperationUs};
   options.contention_deadline = {node->reactor().now_us() + kContentionUs};
@@ -138,28 +164,28 @@ Task<void> run_statement(SimNode* node, uint32_t shard, TableIncarnation incarna
   operation->ended = ++*place;
 }
 
-Task<void> run_read(SimNode* node, uint32_t shard, TableIncarnation incarnation,
-                    RowOperation* operation, uint64_t* place) {
+Task<void> run_read(SimNode* node, uint32_t shard, Places places, RowOperation* operation,
+                    uint64_t* place) {
   replication::ReadOptions options;
   options.level =
       operation->kind == Kind::kSerialRead ? ConsistencyLevel::kSerial : ConsistencyLevel::kQuorum;
   options.deadline = {node->reactor().now_us() + kOperationUs};
-  storage::ReadCommand command = read_of(incarnation, operation->key);
+  storage::ReadCommand command = read_of(places, operation->key);
   auto& coordinator = node->data(shard).coordinator();
   command.now_s = coordinator.now_us() / 1'000'000;
   auto result = co_await coordinator.read(std::move(command), options);
-  if (result) operation->seen = row_of(*result);
+  if (result) operation->seen = row_of(*result, places, operation->key);
   operation->outcome = result ? Outcome::kRead : Outcome::kNothing;
   operation->ended = ++*place;
 }
 
 /// `ahead_us`: its timestamp is a client's; 0: the coordinator's.
-Task<void> run_plain_write(SimNode* node, TableIncarnation incarnation, RowOperation* operation,
-                           uint64_t* place, int64_t ahead_us) {
+Task<void> run_plain_write(SimNode* node, Places places, RowOperation* operation, uint64_t* place,
+                           int64_t ahead_us) {
   auto& coordinator = node->data().coordinator();
   const int64_t stamp_us = coordinator.next_timestamp_us() + ahead_us;
   std::vector<storage::Mutation> mutations;
-  mutations.push_back(change_of(incarnation, operation->key, operation->value, {stamp_us, 0}));
+  mutations.push_back(change_of(places, operation->key, operation->value, {stamp_us, 0}));
   replication::WriteOptions options;
   options.level = ConsistencyLevel::kQuorum;
   options.deadline = {node->reactor().now_us() + kOperationUs};
@@ -169,21 +195,37 @@ Task<void> run_plain_write(SimNode* node, TableIncarnation incarnation, RowOpera
   operation->ended = ++*place;
 }
 
-Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
-  const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
-  auto result = co_await node->node().meta_group().propose(std::move(body), deadline);
-  (void)result;
+/// What was deleted goes within seconds. Operations take up to two; clocks differ by less than half
+/// of one.
+void purge_often(SimNode& node) {
+  node.clock_skew_max_us = 200'000;
+  replication::DataPlaneOptions& options = node.data_options;
+  options.horizon = {400'000, kOperationUs + 200'000};
+  options.repair.look_every_us = 200'000;
+  options.repair.period_us = 1'000'000;
+  options.repair.retry_us = 300'000;
+  options.repair.pause_us = 2'000;
+  options.purge.look_every_us = 100'000;
+  options.purge.period_us = 500'000;
+  options.purge.pause_us = 5'000;
 }
 
 }  // namespace
 
 ConditionalCluster::ConditionalCluster(uint64_t seed)
     : profile_{.grows = seed % 4 == 0,
-               .power_cuts = seed % 5 == 1,
+               .moves = seed % 4 == 2,
+               .pauses = seed % 2 == 0,
+               .power_cuts = seed % 5 < 3 && seed % 5 != 0,
+               .periodic = seed % 5 == 2,
                .splits = seed % 3 == 0,
                .stalls = seed % 3 == 1,
                .plain = seed % 4 == 1,
                .future = seed % 8 == 1,
+               .truncates = seed % 11 == 3,
+               .purges = seed % 7 == 4,
+               .clocks = seed % 13 == 5,
+               .together = seed / 3 % 3 != 0,
                .shards = 1 + seed / 2 % 2,
                .keys = 1 + static_cast<int>(seed % 3),
                .clients = 3 + seed % 6},
@@ -191,13 +233,18 @@ ConditionalCluster::ConditionalCluster(uint64_t seed)
       cluster_(seed) {
   const uint64_t nodes = profile_.grows ? 1 : 2 + seed / 3 % 4;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
+  may_lack_.resize(kNodesMax);
   clients_.resize(profile_.clients);
 }
 
 SimNode& ConditionalCluster::add_node() {
   const auto shards = static_cast<uint32_t>(profile_.shards);
   SimNode& node = cluster_.add(shards, shards);
-  if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
+  if (profile_.power_cuts && !profile_.periodic) node.sync = storage::CommitLogSync::kGroup;
+  node.data_options.recent_fetch.write_us = kOperationUs + 200'000;
+  node.data_options.recent_fetch.longest_us = kOperationUs + 200'000;
+  node.data_options.recent_fetch.page_timeout_us = 500'000;  // messages are lost
+  if (profile_.purges) purge_often(node);
   return node;
 }
 
@@ -218,23 +265,30 @@ ConditionalCluster::Counts ConditionalCluster::counts() const {
 std::string ConditionalCluster::history_text() const {
   std::string text;
   for (int key = 0; key < profile_.keys; ++key)
-    for (const auto& operation : operations_)
-      if (operation->key == key) text += fmt::format("row {} {}\n", key, operation->text());
+    for (const RowOperation& operation : operations_of(operations_, key))
+      text += fmt::format("row {} {}\n", key, operation.text());
   return text;
 }
 
 std::string ConditionalCluster::run() {
   if (!cluster_.form(30'000'000)) return "the cluster does not form";
   if (auto wrong = make_table(); !wrong.empty()) return wrong;
-  const int steps = (profile_.grows ? 160 : 90) + static_cast<int>(random_.below(60));
+  cluster_.network().watch(
+      [this](const replication::Endpoint&, BytesView message) { watch(message); });
+  const int steps =
+      (profile_.grows || profile_.moves ? 160 : 90) + static_cast<int>(random_.below(60));
   for (int step = 0; step < steps; ++step) {
     if (random_.one_in(2)) fault();
+    if (random_.one_in(12)) arm_strike();
     if (profile_.splits && random_.one_in(20)) split();
+    if (profile_.moves && random_.one_in(10)) move();
+    if (profile_.truncates && random_.one_in(30)) truncate();
+    if (profile_.clocks && random_.one_in(10)) step_clock();
     for (int i = 0; i < 4; ++i) {
       start_operations();
-      cluster_.world().run_for(static_cast<int64_t>(random_.below(20'000)));
+      run_for(static_cast<int64_t>(random_.below(20'000)));
     }
-    cluster_.world().run_for(static_cast<int64_t>(random_.below(100'000)));
+    run_for(static_cast<int64_t>(random_.below(100'000)));
   }
   heal();
   if (auto wrong = check_end(); !wrong.empty()) return "at the end: " + wrong;
@@ -246,108 +300,14 @@ std::string ConditionalCluster::make_table() {
   cluster_[0].spawn(create_table(&cluster_[0], 0, &created));
   if (!cluster_.world().run_until([&] { return created; }, 10'000'000))
     return "the table is not made";
-  incarnation_ = cluster_[0].state()->tables.begin()->second->incarnation;
   return "";
 }
 
 SimNode* ConditionalCluster::random_ready_node(size_t* index) {
   *index = random_.below(cluster_.size());
   SimNode& node = cluster_[*index];
-  if (!node.is_ready() || node.state()->table(incarnation_) == nullptr) return nullptr;
+  if (!node.is_ready() || node.state()->tables.empty()) return nullptr;
   return &node;
-}
-
-// ---- faults ----
-
-/// Whoever waits for the node learns no more.
-void ConditionalCluster::end_life(size_t node, bool power) {
-  power ? cluster_[node].power_cut() : cluster_[node].kill();
-  for (const auto& operation : operations_) {
-    if (operation->outcome != Outcome::kPending || operation->node != node) continue;
-    operation->outcome = operation->is_write() ? Outcome::kUnknown : Outcome::kNothing;
-    operation->ended = next_place();
-  }
-}
-
-void ConditionalCluster::fault() {
-  SimNetwork& network = cluster_.network();
-  const size_t victim = random_.below(cluster_.size());
-  size_t up = 0;
-  for (size_t i = 0; i < cluster_.size(); ++i) up += cluster_[i].is_up() ? 1 : 0;
-  switch (random_.below(16)) {
-    case 0:
-      if (up + 1 < cluster_.size()) break;
-      if (profile_.power_cuts && random_.one_in(2)) {
-        for (size_t i = 0; i < cluster_.size(); ++i)
-          if (cluster_[i].is_up() && !random_.one_in(3)) end_life(i, true);
-      } else {
-        end_life(victim, profile_.power_cuts);
-      }
-      break;
-    case 1:
-    case 2:
-    case 3:
-      for (size_t i = 0; i < cluster_.size(); ++i)
-        if (!cluster_[i].is_up()) cluster_[i].start();
-      break;
-    case 4:
-      cluster_.isolate(victim);
-      break;
-    case 5: {
-      const size_t other = random_.below(cluster_.size());
-      if (other != victim) network.cut(cluster_[victim].endpoint(), cluster_[other].endpoint());
-      break;
-    }
-    case 6:
-    case 7:
-      network.mend_all();
-      break;
-    case 8:
-      network.options.lost_in_million = static_cast<uint32_t>(random_.below(150'000));
-      break;
-    case 9:
-      network.options.lost_in_million = 0;
-      break;
-    case 10:
-      network.options.slow_one_in = static_cast<uint32_t>(2 + random_.below(12));
-      network.options.slow_us = 1 + static_cast<int64_t>(random_.below(3'000'000));
-      break;
-    case 11:
-      network.options.slow_one_in = 0;
-      break;
-    case 12:
-      if (profile_.grows && cluster_.size() < 4) add_node().start();
-      break;
-    case 13:
-      cluster_[victim].clock().freeze(static_cast<int64_t>(random_.below(1'500'000)));
-      break;
-    case 14:
-      if (profile_.stalls) cluster_[victim].faults(0).parks_writes = true;
-      break;
-    default:
-      for (size_t i = 0; i < cluster_.size(); ++i) cluster_[i].faults(0).heal();
-  }
-}
-
-void ConditionalCluster::split() {
-  size_t index = 0;
-  SimNode* const via = random_ready_node(&index);
-  if (via == nullptr) return;
-  const auto& table = *via->state()->table(incarnation_);
-  const RingPosition at =
-      partitioner::position_of(key_text(static_cast<int>(random_.below(4))) + "x");
-  const partitioner::Tablet& tablet = table.tablets.find(at);
-  via->spawn(propose(via, replication::SplitTablet{incarnation_, tablet.id, tablet.range, at}));
-}
-
-void ConditionalCluster::heal() {
-  cluster_.network().mend_all();
-  cluster_.network().options = NetworkOptions();
-  for (size_t i = 0; i < cluster_.size(); ++i) {
-    cluster_[i].faults(0).heal();
-    if (!cluster_[i].is_up()) cluster_[i].start();
-  }
-  cluster_.world().run_for(10'000'000);
 }
 
 // ---- clients ----
@@ -362,54 +322,83 @@ RowOperation& ConditionalCluster::new_operation(size_t node) {
 
 void ConditionalCluster::spawn(SimNode& via, RowOperation& operation) {
   const auto shard = static_cast<uint32_t>(operation.begun % via.shard_count());
+  const Places places{via.state()->tables.begin()->second->incarnation, profile_.together};
   if (operation.kind == Kind::kPlain) {
     const bool is_first = profile_.future && operations_.size() == 1;
     const int64_t ahead_us = is_first ? 4'000'000 : 0;
-    via.spawn(run_plain_write(&via, incarnation_, &operation, &place_, ahead_us));
+    via.spawn(run_plain_write(&via, places, &operation, &place_, ahead_us));
   } else if (operation.is_write()) {
-    via.spawn(run_statement(&via, shard, incarnation_, &operation, &place_));
+    via.spawn(run_statement(&via, shard, places, &operation, &place_));
   } else {
-    via.spawn(run_read(&via, shard, incarnation_, &operation, &place_));
+    via.spawn(run_read(&via, shard, places, &operation, &place_));
   }
+}
+
+/// Whether a conditional statement may yet be decided that nobody waits for any more.
+bool ConditionalCluster::has_open(int key) const {
+  const auto is_settled_by = [&](const RowOperation& unknown) {
+    return [&](const auto& later) {
+      return later->is_of(key) && later->is_certain() && later->is_serial() &&
+             later->begun > unknown.ended;
+    };
+  };
+  return std::ranges::any_of(operations_, [&](const auto& operation) {
+    return operation->is_of(key) && operation->outcome == Outcome::kUnknown &&
+           operation->is_serial() && std::ranges::none_of(operations_, is_settled_by(*operation));
+  });
 }
 
 /// Between what a conditional statement reads and what it writes a plain write may come, and is not
 /// seen: only one of both kinds at a time.
 bool ConditionalCluster::may_begin(Kind kind, int key) const {
+  if (kind == Kind::kPlain && has_open(key)) return false;
   return std::ranges::none_of(operations_, [&](const auto& other) {
-    if (other->key != key || other->outcome != Outcome::kPending) return false;
-    const bool statement = other->is_write() && other->kind != Kind::kPlain;
+    if (!other->is_of(key) || other->outcome != Outcome::kPending) return false;
+    const bool statement = other->is_write() && other->is_serial();
     if (kind == Kind::kPlain) return statement || other->kind == Kind::kPlain;
     return other->kind == Kind::kPlain && kind < Kind::kPlain;
   });
 }
 
+bool ConditionalCluster::operation_room() const {
+  return operations_.size() < kOperationsMax * static_cast<size_t>(profile_.keys);
+}
+
+size_t ConditionalCluster::unknown_count(int key) const {
+  return static_cast<size_t>(std::ranges::count_if(operations_, [&](const auto& operation) {
+    return operation->is_of(key) && operation->outcome == Outcome::kUnknown;
+  }));
+}
+
 void ConditionalCluster::start_operations() {
-  if (operations_.size() >= kOperationsMax * static_cast<size_t>(profile_.keys)) return;
+  if (!operation_room() || cluster_.world().now_us() < quiet_until_us_) return;
   for (RowOperation*& waits : clients_) {
     if (waits != nullptr && waits->outcome == Outcome::kPending) continue;
     if (random_.one_in(3)) continue;
     const int key = static_cast<int>(random_.below(static_cast<uint64_t>(profile_.keys)));
-    const auto unknown = std::ranges::count_if(operations_, [&](const auto& operation) {
-      return operation->key == key && operation->outcome == Outcome::kUnknown;
-    });
     size_t index = 0;
     SimNode* const via = random_ready_node(&index);
     if (via == nullptr || via->clock().is_frozen()) continue;
     static constexpr Kind kKinds[] = {Kind::kInsert,     Kind::kCompare,    Kind::kCompare,
                                       Kind::kIncrement,  Kind::kIncrement,  Kind::kDelete,
                                       Kind::kSerialRead, Kind::kSerialRead, Kind::kQuorumRead};
-    const bool reads_only = static_cast<size_t>(unknown) >= kUnknownMax;
+    const bool reads_only = unknown_count(key) >= kUnknownMax;
     Kind kind = kKinds[reads_only ? 6 + random_.below(3) : random_.below(9)];
     if (profile_.plain && !reads_only && random_.one_in(operations_.size() < 2 ? 1 : 4))
       kind = Kind::kPlain;
+    const int other_key = (key + 1) % profile_.keys;
+    if (profile_.together && other_key != key && !reads_only && random_.one_in(8) &&
+        unknown_count(other_key) < kUnknownMax && may_begin(Kind::kBatch, other_key))
+      kind = Kind::kBatch;
     if (!may_begin(kind, key)) continue;
     RowState last;
-    for (const auto& operation : operations_)
-      if (operation->key == key && operation->is_certain()) last = row_after(*operation);
+    for (const RowOperation& operation : operations_of(operations_, key))
+      if (operation.is_certain()) last = row_after(operation);
     RowOperation& operation = new_operation(index);
     operation.kind = kind;
     operation.key = key;
+    operation.other_key = other_key;
+    operation.other_value = (last_value_ += 1000);
     operation.value = (last_value_ += 1000);
     operation.expected = last;
     waits = &operation;
@@ -443,9 +432,7 @@ std::string ConditionalCluster::check_end() {
 
 std::string ConditionalCluster::check_history() const {
   for (int key = 0; key < profile_.keys; ++key) {
-    std::vector<RowOperation> of_row;
-    for (const auto& operation : operations_)
-      if (operation->key == key) of_row.push_back(*operation);
+    const std::vector<RowOperation> of_row = operations_of(operations_, key);
     for (const bool strict : {false, true})
       if (auto wrong = check_linearizable(of_row, strict); !wrong.empty())
         return fmt::format("row {}: {}", key, wrong);

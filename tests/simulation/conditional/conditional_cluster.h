@@ -15,6 +15,10 @@ namespace tetrad::simulation {
 
 class ConditionalCluster {
  public:
+  static constexpr int64_t kOperationUs = 2'000'000;
+  static constexpr size_t kNodesMax = 5;  // of them four are members of a tablet
+  static std::string key_text(int key) { return "row" + std::to_string(key); }
+
   explicit ConditionalCluster(uint64_t seed);
 
   /// "" or what went wrong.
@@ -33,12 +37,19 @@ class ConditionalCluster {
   /// What a seed is about.
   struct Profile {
     bool grows = false;       // one node at first, others join under load
+    bool moves = false;       // members of tablets are exchanged, taken in and left out
+    bool pauses = false;      // clients, when a coordinator ended: what it began stays as it is
     bool power_cuts = false;  // with the sync mode "group"
+    bool periodic = false;    // or "periodic"
     bool splits = false;
     bool stalls = false;  // stores stand still for a while
     bool plain = false;   // plain writes, too, while no conditional statement is under way
     bool future = false;  // the first of them with a timestamp of the future
-    uint64_t shards = 1;  // of each node
+    bool truncates = false;
+    bool purges = false;    // repair and purge every second
+    bool clocks = false;    // of one node at a time step
+    bool together = false;  // all rows are of one partition
+    uint64_t shards = 1;    // of each node
     int keys = 1;
     size_t clients = 3;
   };
@@ -46,13 +57,26 @@ class ConditionalCluster {
   std::string make_table();
   SimNode& add_node();
   void fault();
+  void step_clock();
+  void arm_strike();
+  void run_for(int64_t us);
+  void watch(BytesView message);
+  void set_clock_right(size_t node);
   void split();
+  void move();
+  void truncate();
+  /// Plain writes that a power cut takes are to be found again.
+  bool keeps_plain() const { return profile_.plain && profile_.periodic; }
+  bool all_have_all();
   void end_life(size_t node, bool power);
   void heal();
   void start_operations();
   RowOperation& new_operation(size_t node);
   void spawn(SimNode& via, RowOperation& operation);
+  bool has_open(int key) const;
   bool may_begin(const RowOperation::Kind kind, int key) const;
+  bool operation_room() const;
+  size_t unknown_count(int key) const;
   SimNode* random_ready_node(size_t* index);
   std::string check_end();
   std::string check_history() const;
@@ -63,7 +87,12 @@ class ConditionalCluster {
   SimCluster cluster_;
   std::vector<std::unique_ptr<RowOperation>> operations_;
   std::vector<RowOperation*> clients_;  // what each waits for
-  TableIncarnation incarnation_;
+  base::MonotonicUs quiet_until_us_ = 0;
+  size_t stepped_ = 0;  // whose clock
+  replication::Verb strike_verb_ = replication::Verb::kPaxosAccept;
+  uint64_t strike_at_ = 0;        // the message from now; 0: none
+  std::optional<size_t> struck_;  // the node
+  std::vector<bool> may_lack_;    // by node: what it acknowledged before a power cut
   int64_t last_value_ = 0;
   uint64_t place_ = 0;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditional statements and SERIAL reads on a simulated cluster under faults: messages lost and
-// late, nodes killed, isolated and paused, power cuts, stores that stand still, splits,
-// tablets that grow from one member to four. Every history of a row must be linearizable, with its
-// QUORUM reads; what was answered as unknown must have happened, or never happen, when a later
-// SERIAL or conditional operation has ended (linearizability.h). What was answered as not applied
-// must not be seen.
+// Conditional statements, batches of them over two rows, and SERIAL reads on a simulated cluster
+// under faults: messages lost, late and held back, nodes killed, isolated and paused, coordinators
+// that end in the midst of a round, power cuts in both modes of sync, stores that stand still,
+// clocks that step, splits, tablets that grow from one member to four and move to any other
+// members, TRUNCATE, repair and purge every second. Rows are of one partition or of several. Every
+// history of a row must be linearizable, with its QUORUM reads and plain writes; what was answered
+// as unknown must have happened, or never happen, when a later SERIAL or conditional operation has
+// ended (linearizability.h). What was answered as not applied must not be seen.
 //
 // usage: conditional_simulation [--seeds A..B] [--mutant NAME] [--verbose]
 //        conditional_simulation --mutants [SEEDS [NAME]]   each known mistake until a seed catches
@@ -38,7 +40,8 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(lwt_follows_wrong),      TETRAD_MUTANT_ROW(lwt_accept_other_epoch),
     TETRAD_MUTANT_ROW(lwt_not_decided_final),  TETRAD_MUTANT_ROW(lwt_merge_not_written),
     TETRAD_MUTANT_ROW(lwt_ballot_low),         TETRAD_MUTANT_ROW(lwt_completion_restamped),
-    TETRAD_MUTANT_ROW(lwt_commit_unsynced),
+    TETRAD_MUTANT_ROW(lwt_commit_unsynced),    TETRAD_MUTANT_ROW(lwt_rows_too_early),
+    TETRAD_MUTANT_ROW(lwt_followed_forgotten), TETRAD_MUTANT_ROW(behind_reads),
 };
 #undef TETRAD_MUTANT_ROW
 

@@ -21,6 +21,7 @@ std::optional<RowState> after(const RowOperation& operation, const RowState& row
       if (row) return std::nullopt;
       return RowState(operation.value);
     case Kind::kCompare:
+    case Kind::kBatch:
       if (row != operation.expected) return std::nullopt;
       return RowState(operation.value);
     case Kind::kIncrement:
@@ -29,8 +30,11 @@ std::optional<RowState> after(const RowOperation& operation, const RowState& row
     case Kind::kDelete:
       if (!row) return std::nullopt;
       return RowState();
+    case Kind::kFollows:
     case Kind::kPlain:
       return RowState(operation.value);
+    case Kind::kTruncate:
+      return RowState();
     case Kind::kSerialRead:
     case Kind::kQuorumRead:
       return row;
@@ -94,8 +98,9 @@ struct Search {
 }  // namespace
 
 std::string RowOperation::text() const {
-  static constexpr const char* kKinds[] = {"insert", "compare",     "increment",  "delete",
-                                           "plain",  "serial read", "quorum read"};
+  static constexpr const char* kKinds[] = {"insert",      "compare",    "increment", "delete",
+                                           "batch",       "of batch",   "plain",     "truncate",
+                                           "serial read", "quorum read"};
   static constexpr const char* kOutcomes[] = {"pending", "applied", "not applied",
                                               "read",    "unknown", "nothing"};
   const auto of = [](const RowState& row) { return row ? std::to_string(*row) : "none"; };
@@ -103,6 +108,24 @@ std::string RowOperation::text() const {
                      ended == kNever ? "" : std::to_string(ended), node + 1,
                      kKinds[static_cast<int>(kind)], of(expected), value,
                      kOutcomes[static_cast<int>(outcome)], of(seen));
+}
+
+std::vector<RowOperation> operations_of(
+    const std::vector<std::unique_ptr<RowOperation>>& operations, int row) {
+  std::vector<RowOperation> out;
+  for (const auto& operation : operations) {
+    if (!operation->is_of(row)) continue;
+    RowOperation& of_row = out.emplace_back(*operation);
+    if (of_row.kind != Kind::kBatch || of_row.key == row) continue;
+    of_row.key = row;
+    of_row.value = of_row.other_value;
+    of_row.seen = of_row.other_seen;
+    of_row.kind = Kind::kFollows;
+    if (of_row.outcome != Outcome::kNotApplied) continue;
+    of_row.kind = Kind::kSerialRead;  // the condition was another row's
+    of_row.outcome = Outcome::kRead;
+  }
+  return out;
 }
 
 std::string check_linearizable(const std::vector<RowOperation>& operations, bool strict) {

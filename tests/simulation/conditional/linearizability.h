@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,7 +23,10 @@ struct RowOperation {
     kCompare,    // IF the row is `expected`: becomes `value`
     kIncrement,  // IF EXISTS: one more than it is
     kDelete,     // IF EXISTS
+    kBatch,      // IF the row is `expected`: becomes `value`, and another row `other_value`
+    kFollows,    // becomes `value`: that other row, of an operation of its own
     kPlain,      // becomes `value`, by a plain write at QUORUM
+    kTruncate,   // of the table
     kSerialRead,
     kQuorumRead,
   };
@@ -30,23 +34,32 @@ struct RowOperation {
   static constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
   Kind kind = Kind::kSerialRead;
-  int key = 0;
+  int key = 0, other_key = 0;
   RowState expected;
-  int64_t value = 0;
+  int64_t value = 0, other_value = 0;
   Outcome outcome = Outcome::kPending;
-  RowState seen;  // of what was answered: the row the conditions were tested on, or read
+  RowState seen, other_seen;  // of what was answered: the rows conditions were tested on, or read
   uint64_t begun = 0, ended = kNever;  // places in one sequence
   size_t node = 0;
 
   bool is_write() const { return kind < Kind::kSerialRead; }
   /// Through Paxos.
-  bool is_serial() const { return kind != Kind::kPlain && kind != Kind::kQuorumRead; }
+  bool is_serial() const {
+    return kind != Kind::kPlain && kind != Kind::kTruncate && kind != Kind::kQuorumRead;
+  }
+  bool is_of(int row) const {
+    return kind == Kind::kTruncate || key == row || (kind == Kind::kBatch && other_key == row);
+  }
   bool is_certain() const {
     return outcome == Outcome::kApplied || outcome == Outcome::kNotApplied ||
            outcome == Outcome::kRead;
   }
   std::string text() const;
 };
+
+/// What the operations did to one row: what is atomic over several must be so for each.
+std::vector<RowOperation> operations_of(
+    const std::vector<std::unique_ptr<RowOperation>>& operations, int row);
 
 /// Of one row. An unknown operation takes effect at some time after it began, or never. `strict`:
 /// a conditional one no later than the first certain SERIAL or conditional operation that began
