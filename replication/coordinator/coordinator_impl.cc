@@ -52,6 +52,9 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
           conditional_retries);
   counter("conditional_completed", "Conditional statements of others that were found half done.",
           conditional_completed);
+  counter("conditional_alone",
+          "Conditional statements and SERIAL reads decided by the only member without votes.",
+          conditional_alone);
   counter("conditional_unknown",
           "Conditional statements of which it was not known in time whether they were applied.",
           conditional_unknown);

@@ -42,7 +42,7 @@ struct CoordinatorMetrics {
   /// Of conditional statements and SERIAL reads.
   base::LatencyHistogram conditional_wait;
   base::Counter conditional_contentions, conditional_retries, conditional_completed,
-      conditional_unknown;
+      conditional_alone, conditional_unknown;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 

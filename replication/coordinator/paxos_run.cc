@@ -85,6 +85,12 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
     co_return Step::kAgain;
   }
   const PlanPtr plan = *planned;
+  if (is_alone(*plan)) {
+    Result<std::optional<Step>> step = co_await attempt_alone(plan);
+    if (!step) co_return std::unexpected(std::move(step.error()));
+    if (*step == Step::kAgain) co_await pause();
+    if (*step) co_return **step;
+  }
   const auto minted = next_ballot();
   if (!minted) co_return std::unexpected(ended(minted.error()));
   const Ballot ballot = *minted;

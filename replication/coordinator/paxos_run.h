@@ -56,6 +56,11 @@ struct CoordinatorImpl::PaxosRun {
   };
 
   Task<Result<Step>> attempt();
+  /// Whether the only vote is that of a store of this shard, and none of the statement's own
+  /// proposals is open.
+  bool is_alone(const Plan& plan) const;
+  /// Reads, decides and writes in one turn of the partition. Unset: votes are needed all the same.
+  Task<Result<std::optional<Step>>> attempt_alone(PlanPtr plan);
   /// `with_check`: enough must live.
   Result<PlanPtr> make_plan(bool with_check);
   Result<storage::Ballot> next_ballot();

@@ -375,10 +375,19 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
   if (auto refused =
           refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite))
     return done(std::unexpected(std::move(*refused)));
-  const Result<storage::Mutation> mutation = mutation_of(request);
-  if (!mutation) return done(std::unexpected(mutation.error()));
   if (request.proposal.origin.us < floor_of(request.incarnation, request.position))
     return done(fail(ErrorCode::kInvalid, "a commit from before the purge horizon"));
+  PaxosRegisters changed = turn.registers();
+  const bool is_newest = replication::commit(changed, request.proposal);
+  if (!is_newest && TETRAD_MUTANT(lwt_late_commit_ignored)) return done(PaxosVote{true, {}});
+  write_commit(store, request, changed, deadline, std::move(turn), std::move(done));
+}
+
+void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
+                                const PaxosRegisters& changed, base::Deadline deadline,
+                                PaxosKeys::Turn turn, VoteCallback done) {
+  const Result<storage::Mutation> mutation = mutation_of(request);
+  if (!mutation) return done(std::unexpected(mutation.error()));
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(request.incarnation);
@@ -387,9 +396,6 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
       return done(std::unexpected(std::move(noted.error())));
   }
   metrics_.commits.add();
-  PaxosRegisters changed = turn.registers();
-  const bool is_newest = replication::commit(changed, request.proposal);
-  if (!is_newest && TETRAD_MUTANT(lwt_late_commit_ignored)) return done(PaxosVote{true, {}});
   turn.registers() = changed;
   const RegistersWrite write{turn.partition(), changed, &*mutation,
                              !TETRAD_MUTANT(lwt_commit_unsynced)};
@@ -405,6 +411,44 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
                                     turn.end();
                                     done(PaxosVote{true, {}});
                                   });
+}
+
+void PaxosService::enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
+                               base::Deadline deadline, AloneCallback done) {
+  const auto [incarnation, position, key] = partition_of(of);
+  when_in_map(store, incarnation, position, epoch, Asks::kVote, deadline,
+              [this, store, incarnation, position, epoch, deadline, key = Bytes(key),
+               done = std::move(done)](Result<void> in_map) mutable {
+                if (!in_map) return done(std::unexpected(std::move(in_map.error())));
+                keys_.enter(
+                    store, {incarnation, position, key}, deadline,
+                    [this, alive = std::weak_ptr<char>(alive_), store, incarnation, position, epoch,
+                     done = std::move(done)](Result<PaxosKeys::Turn> turn) mutable {
+                      if (!turn) return done(std::unexpected(std::move(turn.error())));
+                      if (alive.expired()) return;
+                      if (auto refused = refusal(store, incarnation, position, epoch, Asks::kVote))
+                        return done(std::unexpected(std::move(*refused)));
+                      const int64_t mark_us =
+                          stores_[store]->high_water_timestamp(incarnation, position);
+                      done(Alone{std::move(*turn), floor_of(incarnation, position), mark_us});
+                    });
+              });
+}
+
+void PaxosService::decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
+                                base::Deadline deadline, VoteCallback done) {
+  if (auto refused =
+          refusal(store, request.incarnation, request.position, request.epoch, Asks::kVote))
+    return done(std::unexpected(std::move(*refused)));
+  const PaxosFloor floor_us = floor_of(request.incarnation, request.position);
+  PaxosRegisters changed = alone.turn.registers();
+  if (!replication::accept(changed, request.proposal, floor_us)) {
+    metrics_.refused.add();
+    return done(PaxosVote{false, last_of(changed, floor_us)});
+  }
+  replication::commit(changed, request.proposal);
+  replication::settle(changed, request.proposal.origin);
+  write_commit(store, request, changed, deadline, std::move(alone.turn), std::move(done));
 }
 
 /// Nobody waits for it, and nothing is lost if it does not happen.

@@ -51,6 +51,21 @@ class PaxosService {
   void commit(uint32_t store, ProposeRequest request, base::Deadline deadline, VoteCallback done);
   void settle(uint32_t store, ProposeRequest request, base::Deadline deadline);
 
+  /// The turn of a partition whose only member this store is: nobody else has a vote, so its
+  /// coordinator needs none, only the registers.
+  struct Alone {
+    PaxosKeys::Turn turn;
+    PaxosFloor floor_us = storage::kNoTimestamp;
+    int64_t mark_us = storage::kNoTimestamp;
+  };
+  using AloneCallback = std::move_only_function<void(Result<Alone>)>;
+  void enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
+                   base::Deadline deadline, AloneCallback done);
+  /// Accepts, commits and settles in one write. No: a later ballot is known. Errors other than
+  /// kStaleEpoch, kStaleSchema and kReplicaBehind: the write may have been done.
+  void decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
+                    base::Deadline deadline, VoteCallback done);
+
   const PaxosMetrics& metrics() const { return metrics_; }
 
  private:
@@ -81,6 +96,9 @@ class PaxosService {
                       PaxosKeys::Turn turn, VoteCallback done);
   void commit_in_turn(uint32_t store, const ProposeRequest& request, base::Deadline deadline,
                       PaxosKeys::Turn turn, VoteCallback done);
+  void write_commit(uint32_t store, const ProposeRequest& request,
+                    const storage::PaxosRegisters& changed, base::Deadline deadline,
+                    PaxosKeys::Turn turn, VoteCallback done);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;

@@ -226,7 +226,7 @@ ConditionalCluster::ConditionalCluster(uint64_t seed)
                .purges = seed % 7 == 4,
                .clocks = seed % 13 == 5,
                .together = seed / 3 % 3 != 0,
-               .shards = 1 + seed / 2 % 2,
+               .shards = 1 + (seed % 4 == 0 ? seed / 8 : seed / 2) % 2,
                .keys = 1 + static_cast<int>(seed % 3),
                .clients = 3 + seed % 6},
       random_(seed * 104'729 + 7),
