@@ -160,6 +160,12 @@ struct DataMutants {
   bool lwt_follows_wrong = false;  // rule 27: a completed value follows what its completer knew
   bool lwt_accept_other_epoch = false;  // rule 27: an accept goes on under a later epoch
   bool lwt_floor_off = false;           // rule 18: values from before the horizon are completed
+  bool lwt_ballot_pulled = false;       // rule 27: a client's timestamp moves a shard's ballots
+  bool lwt_now_of_ballot = false;       // rule 27: a client's timestamp is the time of a condition
+  bool lwt_now_goes_back = false;       // rule 27: a condition is of an earlier time than the last
+  bool lwt_values_share_time = false;   // rule 27: two values of a partition have one timestamp
+  bool lwt_old_row_above = false;       // rule 27: older rows are taken for hiding the new one
+  bool lwt_ahead_over_floor = false;    // rule 18: a ballot ahead of time is above all floors
   bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell

@@ -408,7 +408,7 @@ StatementResult ConditionalRun::answer(bool applied) {
 Result<std::optional<Mutation>> ConditionalRun::evaluate(const storage::ReadResult& rows,
                                                          replication::ConditionalMoment moment) {
   refused_ = {};
-  now_s_ = moment.now_s;
+  now_s_ = moment.now_s();
   if (!rows.exhausted && !(row_tests_.empty() && list_rows_.empty())) {
     return fail(ErrorCode::kInvalid, "The rows of a conditional statement are too large");
   }
@@ -424,7 +424,7 @@ Result<std::optional<Mutation>> ConditionalRun::evaluate(const storage::ReadResu
   }
   context_.charge.add_read(work, ConsistencyLevel::kQuorum);
   base::Arena arena;
-  RowMaterializer reader(shape_->layout, arena, moment.now_s);
+  RowMaterializer reader(shape_->layout, arena, moment.now_s());
   if (partition != nullptr) TETRAD_TRY_VOID(reader.start_partition(*partition));
   const bool static_there = partition != nullptr && is_static_there(reader);
   TETRAD_TRY(const bool applies, hold(partition, reader, static_there));
@@ -539,12 +539,12 @@ Result<void> ConditionalRun::collect_lists(size_t part, const PartitionData* par
 
 Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
                                                replication::ConditionalMoment moment) {
-  functions_.now_ms = moment.timestamp_us / 1000;
+  functions_.now_ms = moment.now_us / 1000;
   WriteMoment write = moment_of(context_);
-  write.dated_s = moment.now_s;
-  if (!context_.options.now_in_seconds) write.now_s = moment.now_s;
+  write.dated_s = moment.now_s();
+  if (!context_.options.now_in_seconds) write.now_s = moment.now_s();
   if (context_.settings.guardrails.on_values()) write.guard = &guard_;
-  ListCellIds ids(*functions_.random, moment.timestamp_us);
+  ListCellIds ids(*functions_.random, moment.now_us);
   base::Arena arena;  // of this evaluation: there may be many until one is decided
   RowLists lists;
   std::vector<Mutation> mutations;

@@ -22,10 +22,14 @@ namespace tetrad::replication {
 /// When a statement is decided. Both rise from one decision of a partition to the next.
 struct ConditionalMoment {
   /// Microseconds since 1970: the timestamp of every cell the statement writes, and of no other
-  /// conditional statement of the partition. now(), list cells and the like come from it.
+  /// conditional statement of the partition.
   int64_t timestamp_us = 0;
-  /// Seconds since 1970: decides what has expired, and what TTLs count from.
-  int64_t now_s = 0;
+  /// Microseconds since 1970: decides what has expired, and what TTLs count from. now(), list cells
+  /// and the like come from it. The timestamp is it too, or later where a client has written with a
+  /// timestamp of the future.
+  int64_t now_us = 0;
+
+  int64_t now_s() const { return now_us / 1'000'000; }
 };
 
 /// A statement, or the statements of a batch, with their values. Lives until the task of write_if()

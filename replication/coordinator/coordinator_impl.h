@@ -90,9 +90,13 @@ class CoordinatorImpl final : public Coordinator {
   /// a client's timestamp of the future, of which the client is warned.
   Task<Result<std::optional<int64_t>>> timestamp_above_hiding(
       const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options);
-  /// The newest timestamp of what hides it. Errors: those of a read.
+  /// Rows that are looked at where many are deleted.
+  static constexpr uint32_t kSurvivorsMax = 16, kDeletedRowsMax = 1000;
+  /// The newest timestamp of the rows where something of it is not to be seen, or not deleted: it
+  /// need not be there yet. Errors: those of a read; kLimit: it is about more than that.
   Task<Result<std::optional<int64_t>>> find_hiding(const std::vector<storage::Mutation>& mutations,
-                                                   int64_t stamp_us, WriteOptions options);
+                                                   int64_t stamp_us, WriteOptions options,
+                                                   uint32_t deleted_rows_max = kSurvivorsMax);
   /// Errors: kOverloaded: this node's clock is off, so it coordinates nothing.
   Result<void> check_clock() const;
   /// As check_clock(), once the others have answered a node that has just started or whose clock

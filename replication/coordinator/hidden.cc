@@ -18,7 +18,6 @@ namespace {
 using storage::Deletion;
 using storage::RowRecord;
 
-constexpr uint32_t kSurvivorsMax = 16;
 /// So that neither a reply nor the turn that looks at it is long, however wide a batch is.
 constexpr size_t kRowsAtOnce = 1000;
 constexpr size_t kPartsMax = 1000;
@@ -83,7 +82,8 @@ std::vector<Part> parts_of(const storage::Mutation& mutation) {
   return parts;
 }
 
-storage::ReadCommand command_for(const storage::Mutation& mutation, const Part& part) {
+storage::ReadCommand command_for(const storage::Mutation& mutation, const Part& part,
+                                 uint32_t deleted_rows_max) {
   storage::ReadCommand command;
   command.incarnation = mutation.incarnation;
   command.schema_version = mutation.schema_version;
@@ -93,7 +93,7 @@ storage::ReadCommand command_for(const storage::Mutation& mutation, const Part& 
   for (const storage::RowChange& row : part.rows) command.rows.push_back(row.clustering_key);
   std::ranges::sort(command.rows);
   command.rows.erase(std::ranges::unique(command.rows).begin(), command.rows.end());
-  if (command.rows.empty()) command.row_limit = kSurvivorsMax;
+  if (command.rows.empty()) command.row_limit = part.deleted != nullptr ? deleted_rows_max : 1;
   if (part.deleted != nullptr) command.clustering_ranges.push_back(*part.deleted);
   return command;
 }
@@ -167,7 +167,8 @@ Result<std::optional<int64_t>> hiding(const Part& part, int64_t stamp_us,
 }  // namespace
 
 Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
-    const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options) {
+    const std::vector<storage::Mutation>& mutations, int64_t stamp_us, WriteOptions options,
+    uint32_t deleted_rows_max) {
   std::optional<int64_t> newest_us;
   std::vector<std::pair<const storage::Mutation*, Part>> parts;
   for (const storage::Mutation& mutation : mutations)
@@ -180,7 +181,7 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
     if (table == nullptr) co_return std::nullopt;
     const partitioner::Tablet& tablet = table->tablets.find(mutation->position);
     std::vector<StoreAddress> members = live_members(read_set(tablet));
-    storage::ReadCommand command = command_for(*mutation, part);
+    storage::ReadCommand command = command_for(*mutation, part, deleted_rows_max);
     command.now_s = now_us() / 1'000'000;
     ReadOptions reading;
     reading.level = ConsistencyLevel::kQuorum;

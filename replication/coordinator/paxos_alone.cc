@@ -3,7 +3,8 @@
 // Nobody else votes, so who has the partition's turn decides: registers, rows, the condition, and
 // one synced write of the new rows with their commit. A promise that another coordinator holds is
 // no hindrance: its proposal comes later, or its ballot is lower and is refused. What may be open
-// from a time of more members, or a timestamp of the future, is left to the rounds of votes.
+// from a time of more members, or a timestamp that is not before now, is left to the rounds of
+// votes.
 #include "replication/consistency.h"
 #include "replication/coordinator/paxos_run.h"
 
@@ -30,7 +31,7 @@ struct Answer {
 
 bool CoordinatorImpl::PaxosRun::is_alone(const Plan& plan) const {
   return plan.sets.new_set.empty() && plan.sets.old_set.size() == 1 && plan.live.size() == 1 &&
-         self.replicas_.is_local(plan.live.front()) && is_certain() && !far_above_us;
+         self.replicas_.is_local(plan.live.front()) && is_certain() && !above_us;
 }
 
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>>
@@ -52,9 +53,9 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   const Judgment judgment = judge({&told, 1}, alone->floor_us);
   if (judgment.open != nullptr) co_return std::nullopt;
   const int64_t passed_us = std::max(alone->mark_us, last_of(told.registers, alone->floor_us).us);
-  if (passed_us >= self.now_us() && !self.clock_.is_within_bound(passed_us, self.reactor_))
-    co_return std::nullopt;
-  const Ballot ballot = self.ballots_.next(std::max({self.now_us(), above_us + 1, passed_us + 1}));
+  const int64_t now_us = std::max(self.now_us(), made_after_us + 1);
+  if (passed_us >= now_us) co_return std::nullopt;
+  const Ballot ballot = self.ballots_.next(now_us);
   command.now_s = ballot.us / 1'000'000;
 
   Answer<storage::ReadResult> reading;
@@ -69,7 +70,7 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
     rows = std::move(merged.result);
     co_return Step::kDone;
   }
-  const ConditionalMoment moment{ballot.us, command.now_s};
+  const ConditionalMoment moment{ballot.us, ballot.made_us()};
   auto decided = co_await statement->decide(merged.result, moment);
   if (!decided) co_return std::unexpected(std::move(decided.error()));
   if (!*decided) co_return Step::kDone;

@@ -58,6 +58,7 @@ void CoordinatorImpl::PaxosRun::Round::on_refusal(const StoreAddress& from,
                                                   const Ballot& in_the_way) {
   if (ended) return;
   last = std::max(last, in_the_way);
+  if (in_the_way.present()) last_made_us = std::max(last_made_us, in_the_way.made_us());
   tally.on_no(from);
   look();
 }

@@ -63,13 +63,22 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
 }
 
 Result<Ballot> CoordinatorImpl::PaxosRun::next_ballot() {
-  if (far_above_us) {
-    const auto ballot = self.ballots_.next_above(*far_above_us);
-    if (ballot) return *ballot;
-    return fail(ErrorCode::kInvalid,
-                "the row has the timestamp {}, nothing can be written after it", *far_above_us);
-  }
-  return self.ballots_.next(std::max(self.now_us(), above_us + 1));
+  const int64_t now_us = std::max(self.now_us(), made_after_us + 1);
+  if (!above_us) return self.ballots_.next(now_us);
+  const auto ballot = self.ballots_.next_above(*above_us, now_us);
+  if (ballot) return *ballot;
+  return fail(ErrorCode::kInvalid,
+              "the partition has the timestamp {}, nothing can be written after it", *above_us);
+}
+
+void CoordinatorImpl::PaxosRun::stay_above(int64_t timestamp_us) {
+  above_us = std::max(above_us.value_or(timestamp_us), timestamp_us);
+}
+
+void CoordinatorImpl::PaxosRun::make_after(int64_t made_us) {
+  if (TETRAD_MUTANT(lwt_now_goes_back)) return;
+  // What is further ahead is of a clock that was off: nobody would follow it.
+  if (self.clock_.observe(made_us, self.reactor_)) made_after_us = std::max(made_after_us, made_us);
 }
 
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt() {
@@ -94,7 +103,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
   const auto minted = next_ballot();
   if (!minted) co_return std::unexpected(ended(minted.error()));
   const Ballot ballot = *minted;
-  const int64_t time_us = far_above_us ? self.now_us() : ballot.us;
+  const int64_t time_us = TETRAD_MUTANT(lwt_now_of_ballot) ? ballot.us : ballot.made_us();
   command.now_s = time_us / 1'000'000;
   note(fmt::format("Asking {} replicas for their promise", plan->live.size()));
   const std::shared_ptr<PrepareRound> round = co_await prepare(plan, ballot);
@@ -103,6 +112,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
     if (next) co_await pause();
     co_return next;
   }
+  if (!is_in_order(*round)) co_return Step::kAgain;
   Result<Step> step = co_await finish_earlier(round);
   if (!step || *step != Step::kGoOn) {
     if (step && *step == Step::kAgain) co_await pause();
@@ -313,7 +323,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
     Result<Step> step = co_await propose(round->plan, std::move(proposal));
     co_return step;
   }
-  const ConditionalMoment moment{ballot.us, command.now_s};
+  const bool is_one_time = TETRAD_MUTANT(lwt_now_of_ballot);
+  const ConditionalMoment moment{ballot.us, is_one_time ? ballot.us : ballot.made_us()};
   Result<std::optional<storage::Mutation>> decided = co_await statement->decide(found, moment);
   if (!decided) co_return std::unexpected(ended(std::move(decided.error())));
   if (!*decided) {
@@ -332,24 +343,46 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
   co_return step;
 }
 
+bool CoordinatorImpl::PaxosRun::is_in_order(const PrepareRound& round) {
+  const Earlier earlier = earlier_in(round.told);
+  const bool is_later = earlier.made_us < round.ballot.made_us() ||
+                        !self.clock_.is_within_bound(earlier.made_us, self.reactor_) ||
+                        TETRAD_MUTANT(lwt_now_goes_back);
+  const bool is_above = earlier.value_us < round.ballot.us || TETRAD_MUTANT(lwt_values_share_time);
+  if (!is_later) make_after(earlier.made_us);
+  if (!is_above) stay_above(earlier.value_us);
+  at_once = !is_later || !is_above;
+  return !at_once;
+}
+
 Task<Result<bool>> CoordinatorImpl::PaxosRun::is_above(storage::Mutation mutation, Ballot ballot,
                                                        int64_t mark_us) {
-  if (self.clock_.is_within_bound(mark_us, self.reactor_)) {
-    above_us = std::max(above_us, mark_us);
-    at_once = true;
+  at_once = true;
+  // Once only: clients whose clocks are a little ahead may raise it all the time.
+  if (self.clock_.is_within_bound(mark_us, self.reactor_) && !std::exchange(passed_mark, true)) {
+    stay_above(mark_us);
     co_return false;
   }
-  // A client's timestamp of the future has raised the mark: does it matter to this mutation?
+  // A client's timestamp has raised the mark: does it matter to this mutation? What deletes a range
+  // has the time just before the ballot's.
   std::vector<storage::Mutation> mutations;
   mutations.push_back(std::move(mutation));
   WriteOptions options;
-  options.deadline = deadline;
-  Result<std::optional<int64_t>> hiding = co_await self.find_hiding(mutations, ballot.us, options);
-  if (!hiding && hiding.error().code == ErrorCode::kStaleEpoch) co_return false;
-  if (!hiding) co_return std::unexpected(std::move(hiding.error()));
-  if (!*hiding) co_return true;
-  far_above_us = std::max(far_above_us.value_or(**hiding), **hiding);
-  at_once = true;
+  options.deadline = attempt_deadline();
+  Result<std::optional<int64_t>> hiding =
+      co_await self.find_hiding(mutations, ballot.us - 1, options, kDeletedRowsMax);
+  if (hiding) {
+    const bool is_old = *hiding && **hiding < ballot.us && !TETRAD_MUTANT(lwt_old_row_above);
+    if (!*hiding || is_old) co_return true;
+    stay_above(**hiding);
+    co_return false;
+  }
+  if (hiding.error().code == ErrorCode::kLimit) {
+    stay_above(mark_us);  // too many rows to look at each
+    co_return false;
+  }
+  at_once = false;
+  if (hiding.error().code == ErrorCode::kReadFailure) co_return std::unexpected(failed());
   co_return false;
 }
 
@@ -372,6 +405,8 @@ Result<void> CoordinatorImpl::PaxosRun::check_limits(const storage::Mutation& mu
 
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose(
     PlanPtr plan, Proposal proposal) {
+  // The reads and the condition took their time: nobody waits for the answer any more.
+  if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(ended(timed_out()));
   const bool is_empty = proposal.value.empty();
   if (!is_empty && !TETRAD_MUTANT(lwt_evaluated_twice)) proposed.push_back(proposal);
   const std::shared_ptr<Round> round = co_await accept(plan, proposal);
@@ -394,7 +429,13 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
         ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
   }
   if (round.last.present()) {
-    above_us = std::max(above_us, round.last.us);
+    make_after(round.last_made_us);
+    if (round.last.is_ahead() || !self.clock_.is_within_bound(round.last.us, self.reactor_)) {
+      // The first one is of the past for all that is known: nobody is in the way.
+      at_once = !above_us;
+      stay_above(round.last.us);
+      if (at_once) return Step::kAgain;
+    }
     if (contentions != std::numeric_limits<uint16_t>::max()) ++contentions;
     self.metrics_.conditional_contentions.add();
     ++backoffs;

@@ -81,6 +81,13 @@ struct CoordinatorImpl::PaxosRun {
   Task<bool> write_back(PlanPtr plan, std::shared_ptr<storage::MergedRead> merged,
                         std::vector<StoreAddress> from);
   Task<Result<Step>> decide(std::shared_ptr<PrepareRound> round, storage::ReadResult found);
+  /// The next ballot has a later time.
+  void stay_above(int64_t timestamp_us);
+  /// The next ballot is made later: no `now` of a condition is before that of an earlier one.
+  void make_after(int64_t made_us);
+  /// Whether no earlier statement can have been decided at a later time than the ballot's, nor a
+  /// value with its timestamp. If not, the next ballot is better.
+  bool is_in_order(const PrepareRound& round);
   /// Whether the mutation, stamped with the ballot, is above all that it overwrites. If not, the
   /// next ballot will be.
   Task<Result<bool>> is_above(storage::Mutation mutation, storage::Ballot ballot, int64_t mark_us);
@@ -105,8 +112,9 @@ struct CoordinatorImpl::PaxosRun {
   }
 
   std::vector<storage::Proposal> proposed = {};  // values that may yet be decided
-  int64_t above_us = 0;                          // the next ballot's time is later
-  std::optional<int64_t> far_above_us = {};      // as a client's timestamp of the future needs it
+  int64_t made_after_us = 0;                     // the next ballot is made later
+  std::optional<int64_t> above_us = {};          // its time is later; this need not be a time
+  bool passed_mark = false;
   uint16_t contentions = 0;
   uint32_t backoffs = 0;
   bool sent = false;
@@ -130,6 +138,7 @@ struct CoordinatorImpl::PaxosRun::Round {
   const PlanPtr plan;
   SetsTally tally;
   storage::Ballot last;  // of refusals
+  int64_t last_made_us = storage::kNoTimestamp;
   bool timed_out = false, stale_epoch = false, stale_schema = false, again = false;
   std::optional<Error> error;
   bool ended = false;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/data_mutants.h"
+
 namespace tetrad::replication {
 
 using storage::Ballot;
@@ -13,7 +15,12 @@ Ballot last_of(const PaxosRegisters& registers, PaxosFloor floor_us) {
   return std::max(registers.last(), Ballot{floor_us, {}, 0, 0});
 }
 
+bool is_above_floor(const Ballot& ballot, PaxosFloor floor_us) {
+  return (TETRAD_MUTANT(lwt_ahead_over_floor) ? ballot.us : ballot.made_us()) >= floor_us;
+}
+
 bool promise(PaxosRegisters& registers, const Ballot& ballot, PaxosFloor floor_us) {
+  if (!is_above_floor(ballot, floor_us)) return false;
   const Ballot last = last_of(registers, floor_us);
   const bool again = ballot == registers.promised && ballot == last;
   if (!again && ballot <= last) return false;
@@ -23,7 +30,8 @@ bool promise(PaxosRegisters& registers, const Ballot& ballot, PaxosFloor floor_u
 
 bool accept(PaxosRegisters& registers, const Proposal& proposal, PaxosFloor floor_us) {
   if (proposal.ballot < last_of(registers, floor_us)) return false;
-  if (!proposal.value.empty() && proposal.origin.us < floor_us) return false;
+  if (!is_above_floor(proposal.ballot, floor_us)) return false;
+  if (!proposal.value.empty() && !is_above_floor(proposal.origin, floor_us)) return false;
   const auto& accepted = registers.accepted;
   if (accepted && accepted->ballot == proposal.ballot) return *accepted == proposal;
   // Cells carry the microseconds of the origin alone: no two values may share them.

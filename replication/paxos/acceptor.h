@@ -14,6 +14,10 @@ namespace tetrad::replication {
 /// The purge horizon in microseconds; kNoTimestamp: there is none.
 using PaxosFloor = int64_t;
 
+/// Whether it was made since. A ballot that is ahead of the clock is as old as its making: its time
+/// would be above all floors for ever.
+bool is_above_floor(const storage::Ballot& ballot, PaxosFloor floor_us);
+
 /// What a ballot must not be below.
 storage::Ballot last_of(const storage::PaxosRegisters& registers, PaxosFloor floor_us);
 

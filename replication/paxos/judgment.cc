@@ -22,7 +22,7 @@ struct Newest {
 };
 
 bool counts(const std::optional<Proposal>& proposal, PaxosFloor floor_us) {
-  return proposal && proposal->origin.us >= floor_us;
+  return proposal && is_above_floor(proposal->origin, floor_us);
 }
 
 Newest newest_of(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
@@ -83,8 +83,21 @@ Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
   return out;
 }
 
+Earlier earlier_in(std::span<const RegistersOf> answers) {
+  Earlier out;
+  for (const auto& [from, registers] : answers) {
+    for (const auto* known : {&registers.accepted, &registers.committed}) {
+      if (!*known) continue;
+      out.made_us = std::max(out.made_us, (*known)->ballot.made_us());
+      out.value_us = std::max(out.value_us, (*known)->follows.us);
+    }
+    if (registers.committed) out.value_us = std::max(out.value_us, registers.committed->origin.us);
+  }
+  return out;
+}
+
 Fate fate_of(const Ballot& origin, std::span<const RegistersOf> answers, PaxosFloor floor_us) {
-  if (origin.us < floor_us) return Fate::kUnknown;
+  if (!is_above_floor(origin, floor_us)) return Fate::kUnknown;
   const Newest newest = newest_of(answers, floor_us);
   const Proposal* const last = newest.accepted_is_last() ? newest.accepted : newest.committed;
   if (is_known_committed(origin, answers)) return Fate::kApplied;

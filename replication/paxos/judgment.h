@@ -41,6 +41,17 @@ Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us);
 /// whatever was decided before that value was on W of all sets.
 storage::Ballot shown_by(const storage::PaxosRegisters& registers, PaxosFloor floor_us);
 
+/// What a new ballot must come after, whatever the floor; kNoTimestamp: nothing.
+struct Earlier {
+  /// The timestamp of the newest value that these answers show to be decided. No other has it.
+  int64_t value_us = storage::kNoTimestamp;
+  /// The making of the ballot of anything that may be decided: so `now` does not go back.
+  int64_t made_us = storage::kNoTimestamp;
+};
+/// Answers of one moment may know different statements: what one has accepted follows what all know
+/// of, even if none of them does.
+Earlier earlier_in(std::span<const RegistersOf> answers);
+
 /// What has become of a proposal that some may have accepted.
 enum class Fate : uint8_t {
   /// It is the open one: to be completed.

@@ -186,17 +186,14 @@ PaxosFloor PaxosService::floor_of(TableIncarnation incarnation, RingPosition pos
   return paxos_floor_us(table->tablets.find(position), slack_);
 }
 
-/// A ballot far ahead of all clocks would bar the partition to everybody else. What a client has
-/// stamped must be passed all the same.
-Result<void> PaxosService::check_clock(uint32_t store, TableIncarnation incarnation,
-                                       RingPosition position, const Ballot& ballot,
-                                       const Ballot& last) const {
+/// A coordinator whose clock is far ahead would bar the partition to everybody else. That a
+/// client's timestamp is ahead is not its fault: this replica need not have seen it yet.
+Result<void> PaxosService::check_clock(const Ballot& ballot) const {
   const int64_t own_us = clock_.own_us(reactor_);
-  if (ballot.us <= own_us + 2 * clock_.skew_max_us()) return {};
-  const int64_t mark_us = stores_[store]->high_water_timestamp(incarnation, position);
-  if (ballot.us - 1 <= std::max(mark_us, last.us)) return {};
+  const int64_t made_us = ballot.made_us();
+  if (made_us <= own_us || made_us - own_us <= 2 * clock_.skew_max_us()) return {};
   return fail(ErrorCode::kClockOff, "its ballot is {} ms ahead of this node's time",
-              (ballot.us - own_us) / 1000);
+              (made_us - own_us) / 1000);
 }
 
 void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadline deadline,
@@ -204,7 +201,7 @@ void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadlin
   const storage::ReadCommand& of = request.command;
   const auto [incarnation, position, epoch] =
       std::tuple(of.incarnation, of.position, request.epoch);
-  clock_.observe(request.ballot.us, reactor_);
+  clock_.observe(request.ballot.made_us(), reactor_);
   if (TETRAD_MUTANT(lwt_rows_before_promise) && request.rows == PaxosRows::kData)
     return prepare_after_reading(store, std::move(request), deadline, std::move(done));
   when_in_map(store, incarnation, position, epoch, Asks::kVote, deadline,
@@ -254,7 +251,7 @@ void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base:
   PrepareAnswer answer;
   answer.floor_us = floor_of(incarnation, position);
   answer.last = last_of(changed, answer.floor_us);
-  if (auto fits = check_clock(store, incarnation, position, request.ballot, answer.last); !fits)
+  if (auto fits = check_clock(request.ballot); !fits)
     return done(std::unexpected(std::move(fits.error())));
   if (!promise(changed, request.ballot, answer.floor_us)) {
     metrics_.refused.add();
@@ -375,7 +372,7 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
   if (auto refused =
           refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite))
     return done(std::unexpected(std::move(*refused)));
-  if (request.proposal.origin.us < floor_of(request.incarnation, request.position))
+  if (!is_above_floor(request.proposal.origin, floor_of(request.incarnation, request.position)))
     return done(fail(ErrorCode::kInvalid, "a commit from before the purge horizon"));
   PaxosRegisters changed = turn.registers();
   const bool is_newest = replication::commit(changed, request.proposal);

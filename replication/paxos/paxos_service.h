@@ -84,8 +84,7 @@ class PaxosService {
   storage::WriteGuard guard_of(uint32_t store, TableIncarnation incarnation, RingPosition position,
                                base::Deadline deadline);
   PaxosFloor floor_of(TableIncarnation incarnation, RingPosition position) const;
-  Result<void> check_clock(uint32_t store, TableIncarnation incarnation, RingPosition position,
-                           const storage::Ballot& ballot, const storage::Ballot& last) const;
+  Result<void> check_clock(const storage::Ballot& ballot) const;
   void prepare_after_reading(uint32_t store, PrepareRequest request, base::Deadline deadline,
                              PrepareCallback done);
   void promise_in_turn(uint32_t store, PrepareRequest request, base::Deadline deadline,

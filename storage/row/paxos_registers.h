@@ -10,6 +10,7 @@
 //   proposal       := ballot, u8 proposal flags, [origin: ballot], [follows: ballot], [varint size, value]
 //   proposal flags := 0x01 the origin is another ballot, 0x02 it follows one, 0x04 it has a value
 //   ballot         := zigzag us, 16 bytes host, varint start, varint shard; none is its us alone
+//   start, shard   := process start number, shard; or 1 << 63 | us of its making, low half of that number << 16 | shard
 // clang-format on
 // Registers have one encoding. The numbers are on disk: never renumber.
 #pragma once
@@ -31,10 +32,18 @@ namespace tetrad::storage {
 struct Ballot {
   int64_t us = kNoTimestamp;  // microseconds since 1970; what the proposal's cells carry
   HostId host;
-  uint64_t start_number = 0;  // the process start number of the host
+  uint64_t start_number = 0;  // the process start number of the host; or see is_ahead()
   uint32_t shard = 0;
 
+  /// In `start_number`: the rest of it is when the ballot was made, and the high half of `shard` is
+  /// of the process start number.
+  static constexpr uint64_t kAhead = uint64_t{1} << 63;
+
   bool present() const { return us != kNoTimestamp; }
+  /// `us` is no time: it is just above a timestamp that a client has chosen.
+  bool is_ahead() const { return (start_number & kAhead) != 0; }
+  /// The time of its coordinator when it was made.
+  int64_t made_us() const { return is_ahead() ? static_cast<int64_t>(start_number & ~kAhead) : us; }
   friend auto operator<=>(const Ballot&, const Ballot&) = default;
 };
 

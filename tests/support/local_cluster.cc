@@ -32,10 +32,10 @@ Task<Result<bool>> LocalCoordinator::write_if(replication::ConditionalStatement&
   if (!rows) co_return std::unexpected(std::move(rows).error());
   contention_deadline = options.contention_deadline;
   for (int i = 1; i < decisions; ++i) {
-    auto earlier = co_await statement.decide(*rows, {next_timestamp_us(), now_us() / 1'000'000});
+    auto earlier = co_await statement.decide(*rows, next_moment());
     if (!earlier) co_return std::unexpected(std::move(earlier).error());
   }
-  const replication::ConditionalMoment moment{next_timestamp_us(), now_us() / 1'000'000};
+  const replication::ConditionalMoment moment = next_moment();
   auto mutation = co_await statement.decide(*rows, moment);
   if (!mutation) co_return std::unexpected(std::move(mutation).error());
   if (!*mutation) co_return false;
@@ -198,6 +198,11 @@ Task<Result<replication::Counted>> LocalCoordinator::count_range(storage::ReadCo
         (same ? command.partition_rows_done : 0) + result->count->rows_of_last;
     command.resume_after = std::move(result->complete_up_to);
   }
+}
+
+replication::ConditionalMoment LocalCoordinator::next_moment() {
+  const int64_t timestamp_us = next_timestamp_us();
+  return {timestamp_us, timestamp_us};
 }
 
 int64_t LocalCoordinator::next_timestamp_us() {

@@ -60,6 +60,7 @@ class LocalCoordinator final : public replication::Coordinator {
   Task<Result<replication::ChangesPage>> changes(replication::ChangesCommand command,
                                                  replication::ReadOptions options) override;
   int64_t next_timestamp_us() override;
+  replication::ConditionalMoment next_moment();
   int64_t now_us() override { return reactor_.wall_time_us(); }
   int64_t clock_skew_us() const override { return replication::kClockSkewMaxUs; }
 

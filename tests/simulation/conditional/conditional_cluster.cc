@@ -17,6 +17,9 @@ constexpr int64_t kContentionUs = 1'000'000;
 constexpr size_t kOperationsMax = 220;
 constexpr size_t kUnknownMax = 9;  // of a row: each doubles what is to be searched
 
+constexpr int64_t kFarUs = int64_t{1'000'000} * 3'600 * 1'000;
+constexpr int64_t kFarStepUs = 10'000;  // values are a thousand apart
+
 /// Where the rows are, by their number.
 struct Places {
   TableIncarnation incarnation;
@@ -60,7 +63,7 @@ storage::RowChange change_of_row(const Places& places, int key, const RowState& 
     cell.value = text;
     record.cells.push_back(cell);
   } else {
-    record.deletion = {moment.timestamp_us, moment.now_s};
+    record.deletion = {moment.timestamp_us, moment.now_s()};
   }
   storage::RowChange row;
   row.clustering_key = places.clustering_of(key);
@@ -226,6 +229,7 @@ ConditionalCluster::ConditionalCluster(uint64_t seed)
                .purges = seed % 7 == 4,
                .clocks = seed % 13 == 5,
                .together = seed / 3 % 3 != 0,
+               .far = seed % 8 == 5,
                .shards = 1 + (seed % 4 == 0 ? seed / 8 : seed / 2) % 2,
                .keys = 1 + static_cast<int>(seed % 3),
                .clients = 3 + seed % 6},
@@ -325,7 +329,9 @@ void ConditionalCluster::spawn(SimNode& via, RowOperation& operation) {
   const Places places{via.state()->tables.begin()->second->incarnation, profile_.together};
   if (operation.kind == Kind::kPlain) {
     const bool is_first = profile_.future && operations_.size() == 1;
-    const int64_t ahead_us = is_first ? 4'000'000 : 0;
+    int64_t ahead_us = is_first ? 4'000'000 : 0;
+    // Of two the later one has the later timestamp, whose clock it may be.
+    if (profile_.far) ahead_us = kFarUs + operation.value * kFarStepUs;
     via.spawn(run_plain_write(&via, places, &operation, &place_, ahead_us));
   } else if (operation.is_write()) {
     via.spawn(run_statement(&via, shard, places, &operation, &place_));
@@ -384,7 +390,8 @@ void ConditionalCluster::start_operations() {
                                       Kind::kSerialRead, Kind::kSerialRead, Kind::kQuorumRead};
     const bool reads_only = unknown_count(key) >= kUnknownMax;
     Kind kind = kKinds[reads_only ? 6 + random_.below(3) : random_.below(9)];
-    if (profile_.plain && !reads_only && random_.one_in(operations_.size() < 2 ? 1 : 4))
+    if (profile_.plain && (!profile_.far || key == 0) && !reads_only &&
+        random_.one_in(operations_.size() < 2 ? 1 : 4))
       kind = Kind::kPlain;
     const int other_key = (key + 1) % profile_.keys;
     if (profile_.together && other_key != key && !reads_only && random_.one_in(8) &&

@@ -49,6 +49,7 @@ class ConditionalCluster {
     bool purges = false;    // repair and purge every second
     bool clocks = false;    // of one node at a time step
     bool together = false;  // all rows are of one partition
+    bool far = false;       // all of them so, far ahead, and on one row only
     uint64_t shards = 1;    // of each node
     int keys = 1;
     size_t clients = 3;

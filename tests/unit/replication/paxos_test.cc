@@ -2,6 +2,8 @@
 // The pure parts of Paxos: ballots, what an acceptor says, what a proposer makes of it, tallies of
 // two sets, the bytes of messages.
 #include <limits>
+#include <set>
+#include <tuple>
 
 #include <catch2/catch.hpp>
 
@@ -77,13 +79,91 @@ TEST_CASE("a ballot above a client's timestamp leaves the others where they are"
   BallotSource source(host(1), 7, 3);
   source.next(100);
   const int64_t far_us = int64_t{1} << 60;
-  const auto first = source.next_above(far_us), second = source.next_above(far_us);
+  const auto first = source.next_above(far_us, 200), second = source.next_above(far_us, 200);
   REQUIRE((first && second));
   CHECK(first->us == far_us + 1);
-  CHECK(*first != *second);
-  CHECK(source.next(100).us == 101);
-  CHECK(!source.next_above(std::numeric_limits<int64_t>::max()));
-  CHECK(!source.next_above(std::numeric_limits<int64_t>::max() - 2));
+  CHECK(first->is_ahead());
+  CHECK(first->made_us() == 200);
+  CHECK(second->made_us() == 201);
+  CHECK(*first < *second);
+  const Ballot next = source.next(100);
+  CHECK(next == Ballot{202, host(1), 7, 3});
+  CHECK(!next.is_ahead());
+  CHECK(next.made_us() == 202);
+}
+
+TEST_CASE("a ballot of the clock that is late enough does") {
+  BallotSource source(host(1), 7, 3);
+  CHECK(source.next_above(100, 200) == Ballot{200, host(1), 7, 3});
+  CHECK(source.next_above(100, 102) == Ballot{201, host(1), 7, 3});
+  // Of one time those ahead are above the others, so the one after it is ahead, too.
+  const auto ahead = source.next_above(500, 300), equal = source.next_above(500, 501);
+  REQUIRE((ahead && equal));
+  CHECK(equal->us == 501);
+  CHECK(*ahead < *equal);
+  CHECK(*equal < source.next_above(500, 502));
+}
+
+TEST_CASE("no two ballots are equal, however many are ahead of the clock") {
+  const int64_t far_us = int64_t{1} << 60;
+  std::set<std::tuple<int64_t, HostId, uint64_t, uint32_t>> all;
+  const auto take = [&](const std::optional<Ballot>& ballot) {
+    REQUIRE(ballot);
+    CHECK(all.emplace(ballot->us, ballot->host, ballot->start_number, ballot->shard).second);
+  };
+  // Lives of two nodes, with a clock that stands still and one that was set back.
+  for (const auto& [node, start, shard] : {std::tuple(1, 7, 3), {1, 8, 3}, {1, 8, 4}, {2, 8, 3}}) {
+    BallotSource source(host(static_cast<uint8_t>(node)), static_cast<uint64_t>(start),
+                        static_cast<uint32_t>(shard));
+    for (int i = 0; i < 70'000; ++i) take(source.next_above(far_us, 1000));
+    for (int i = 0; i < 1000; ++i) take(source.next(1000));
+    for (int i = 0; i < 1000; ++i) take(source.next_above(far_us + i, 1000));
+  }
+  CHECK(all.size() == 4 * 72'000);
+}
+
+TEST_CASE("after the last timestamps there is no ballot") {
+  BallotSource source(host(1), 7, 3);
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  CHECK(!source.next_above(kMax, 100));
+  CHECK(!source.next_above(kMax - 2, 100));
+  CHECK(source.next_above(kMax - 3, 100)->us == kMax - 2);
+  CHECK(source.next_above(storage::kNoTimestamp, 200)->us == 200);
+}
+
+TEST_CASE("a ballot ahead of the clock is as old as its making") {
+  BallotSource source(host(1), 7, 3);
+  const auto old = source.next_above(10'000, 100), later = source.next_above(10'000, 200);
+  REQUIRE((old && later));
+  PaxosRegisters registers;
+  CHECK(!promise(registers, *old, 150));
+  CHECK(promise(registers, *later, 150));
+  const Proposal value{*later, *old, {}, "value"};
+  CHECK(!accept(registers, value, 150));
+  CHECK(!accept(registers, Proposal{*later, *later, {}, "value"}, 300));
+  CHECK(accept(registers, value, 100));
+  const std::vector<RegistersOf> told{{{host(1), 0}, registers}};
+  CHECK(judge(told, 100).open != nullptr);
+  CHECK(judge(told, 150).open == nullptr);
+  CHECK(fate_of(*old, told, 150) == Fate::kUnknown);
+  CHECK(fate_of(*old, told, 100) == Fate::kOpen);
+  // It stays in the way of all that are below it.
+  CHECK(!promise(registers, at(5000), 1000));
+}
+
+TEST_CASE("a new ballot comes after all that may be decided, below the floor too") {
+  CHECK(earlier_in({}).value_us == storage::kNoTimestamp);
+  CHECK(earlier_in({}).made_us == storage::kNoTimestamp);
+  BallotSource source(host(1), 7, 3);
+  const Ballot ahead = source.next_above(10'000, 100).value();
+  // Known as committed by nobody here, but for what was accepted after it.
+  const Proposal read{source.next_above(20'000, 300).value(), ahead, at(15'000), ""};
+  const auto told = answers(with_accepted(read), with_committed({ahead, ahead, {}, "value"}));
+  CHECK(earlier_in(told).value_us == 15'000);
+  CHECK(earlier_in(told).made_us == 300);
+  const auto later = answers(with_accepted(empty_at(50, 40)), with_committed(value_at(60, 30)));
+  CHECK(earlier_in(later).value_us == 60);
+  CHECK(earlier_in(later).made_us == 60);
 }
 
 TEST_CASE("an acceptor promises rising ballots, the same one again, none below the floor") {
