@@ -35,6 +35,7 @@ struct CoordinatorImpl::WriteOperation {
     WriteSets sets;
     std::optional<WriteTally> old_tally, new_tally;
     std::vector<StoreAddress> live, down;  // of both sets, each once
+    bool is_done = false;
 
     bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) const {
       return std::find(set.begin(), set.end(), replica) != set.end();
@@ -76,6 +77,8 @@ struct CoordinatorImpl::WriteOperation {
         done.setter().set(false);
         return;
       case WriteTally::Verdict::kSucceeded:
+        // Acknowledged by one more than it needs, it does not count for another part.
+        if (std::exchange(parts[index].is_done, true)) return;
         if (--parts_pending != 0) return;
         decided = true;
         done.setter().set(true);
