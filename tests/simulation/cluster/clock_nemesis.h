@@ -33,8 +33,9 @@ class ClockNemesis {
         return cluster[chosen].clock().set_rate_ppm(up_to(20'000));
       case 4:
         take(cluster, chosen);
-        return cluster[chosen].clock().freeze(static_cast<int64_t>(random_.below(5'000'000)),
-                                              random_.one_in(2));
+        cluster[chosen].clock().freeze(static_cast<int64_t>(random_.below(5'000'000)),
+                                       random_.one_in(2));
+        return;
       case 5:
         return set_right(cluster);
       default:
