@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "replication/batches/batch_service.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
@@ -33,6 +34,8 @@ struct DataPlaneOptions {
   uint32_t shard = 0, shard_count = 1;
   /// Of this life of the node (membership/node_life.h), for ballots; 0: any.
   uint64_t start_number = 0;
+  /// Of the first shard: replays by its coordinator. Outlives the data plane.
+  BatchService* batches = nullptr;
 };
 
 class DataPlane {
@@ -69,6 +72,7 @@ class DataPlane {
   void set_sync_clocks(const NodeEnvironment& environment, const HybridClock& clock);
 
   BehindStores& behind_;
+  BatchService* const batches_;
   const std::vector<storage::Store*> stores_;
   ReplicaService replicas_;
   PaxosService paxos_;

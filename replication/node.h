@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
+#include "replication/batches/batch_service.h"
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/formation.h"
 #include "replication/membership/leaving_runner.h"
@@ -51,6 +52,8 @@ struct NodeEnvironment {
   storage::LocalLog* hint_log = nullptr;
   /// By store number, of all shards: what a power cut took before this life; shorter: nothing.
   std::vector<std::optional<PowerLoss>> losses = {};
+  /// For logged batches alone, of the first shard; null: they are kept in `log`.
+  storage::LocalLog* batch_log = nullptr;
 };
 
 struct NodeOptions {
@@ -87,6 +90,7 @@ struct NodeOptions {
   LeavingOptions leaving;
   DiskUsageOptions disk_usage;
   ChangeLogOptions changes;
+  BatchOptions batches;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
   /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
@@ -127,6 +131,7 @@ class ReplicationNode {
   ChangeLogs& changes() { return tablets_.changes(); }
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
+  BatchService& batches() { return batches_; }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
@@ -151,6 +156,7 @@ class ReplicationNode {
   MetaServiceImpl meta_;
   DiskUsageMonitor disk_usage_;
   ThroughputHolder throughputs_;
+  BatchService batches_;
   ShardTablets tablets_;
   MoveRunner moves_;
   LeavingRunner leaving_;

@@ -194,7 +194,7 @@ class NodeImpl final : public Node {
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
-  std::unique_ptr<storage::LocalLog> log_, hint_log_;
+  std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
@@ -296,6 +296,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.moves.store_replace_after_us = out.voter_away_us;
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
+  out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;
   out.disk_usage.limits = disk_usage_limits_of(options_);
   if (const auto capacity = disk_.capacity_bytes())
     out.disk_usage.room_bytes = std::min(
@@ -371,7 +372,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           cql::read_aggregate_fold,
           &disk_,
           shard.number == 0 ? hint_log_.get() : shard.hint_log.get(),
-          losses()};
+          losses(),
+          shard.number == 0 ? batch_log_.get() : nullptr};
 }
 
 std::vector<std::optional<replication::PowerLoss>> NodeImpl::losses() const {
@@ -496,6 +498,7 @@ Result<void> NodeImpl::open_replication() {
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
     data_options.start_number = life_.start_number;
+    if (shard->number == 0) data_options.batches = &node_->batches();
     data_options.purge.partitions = partition_thresholds_of(options_);
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
       return it->gc_grace_s(table);
@@ -568,6 +571,9 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY(hint_log_,
              storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
                                            1, logger_.named("hints"), nullptr, log_recovery()));
+  TETRAD_TRY(batch_log_, storage::open_rocks_local_log(
+                             options_.data_directory + "/batches", *reactors_[0], pool_, 2,
+                             logger_.named("batches"), nullptr, log_recovery()));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {
@@ -911,6 +917,8 @@ Result<NodeEnd> NodeImpl::run() {
   if (all_closed) end_life();
   if (auto closed = hint_log_->close(); !closed)
     logger_.error("log of hints did not close error={}", closed.error().message);
+  if (auto closed = batch_log_->close(); !closed)
+    logger_.error("log of batches did not close error={}", closed.error().message);
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
   else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)

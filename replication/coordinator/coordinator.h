@@ -19,6 +19,8 @@
 
 namespace tetrad::replication {
 
+struct LoggedRun;
+
 struct WriteOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
@@ -32,6 +34,10 @@ struct WriteOptions {
   /// What the mutations delete, and what expires in them, is dated at this now_us(); it is dated
   /// anew where a replica finds that too long ago. Unset: nothing is.
   std::optional<int64_t> dated_us = {};
+  /// Set: what was taken then, of hybrid time, is written again. Whether it may be was decided
+  /// then, and a hint of it is as old as that.
+  std::optional<int64_t> taken_us = {};
+  LoggedRun* logged = nullptr;  // write_logged()'s own
 };
 
 struct ReadOptions {
@@ -60,6 +66,13 @@ class Coordinator {
   /// logical partition), kStaleSchema (the table is gone).
   virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                                    WriteOptions options) = 0;
+
+  /// As write(), and of parts of several partitions or tables either all or none are on their
+  /// replicas in the end, whatever dies (LOGGED): two nodes hold them until they are. After
+  /// kWriteTimeout with write type BATCH, and kWriteFailure, all will be; after BATCH_LOG it is not
+  /// known.
+  virtual Task<Result<void>> write_logged(std::vector<storage::Mutation> mutations,
+                                          WriteOptions options) = 0;
 
   /// Decides a conditional statement. True: its conditions held, and what it wrote is on the commit
   /// level's number of replicas, never fewer than W. False: they did not hold. Errors: those of

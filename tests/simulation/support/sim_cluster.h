@@ -347,6 +347,7 @@ class SimNode {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
+    if (shard == 0) options.batches = &life_->node->batches();
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
                                              fences, cleanup, changes, behind, paxos_keys, options);
     if (!data) throw std::runtime_error(data.error().message);
