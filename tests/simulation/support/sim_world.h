@@ -89,10 +89,14 @@ class SimClock {
     rate_ppm_ = ppm;
   }
   /// Nothing runs on this machine for so long; messages queue. `uncounted`: as a virtual machine
-  /// that is paused, it does not count the time either.
-  void freeze(int64_t us, bool uncounted = false) {
-    frozen_until_us_ = std::max(frozen_until_us_, world_.now_us() + us);
-    if (uncounted) counted_us_ -= us;
+  /// that is paused, it does not count the time either. Answers how much it does not: the clock of
+  /// a machine that stands still already never counts back.
+  int64_t freeze(int64_t us, bool uncounted = false) {
+    const base::MonotonicUs from_us = std::max(frozen_until_us_, world_.now_us());
+    frozen_until_us_ = std::max(from_us, world_.now_us() + us);
+    const int64_t lost_us = uncounted ? frozen_until_us_ - from_us : 0;
+    counted_us_ -= lost_us;
+    return lost_us;
   }
   base::MonotonicUs frozen_until_us() const { return frozen_until_us_; }
   bool is_frozen() const { return world_.now_us() < frozen_until_us_; }

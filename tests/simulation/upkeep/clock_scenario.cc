@@ -71,11 +71,11 @@ class ClockFaults {
       case 7:
         return set_right();
       case 8:
-        return cluster_[victim].clock().freeze(static_cast<int64_t>(random_.below(8'000'000)));
+        cluster_[victim].clock().freeze(static_cast<int64_t>(random_.below(8'000'000)));
+        return;
       case 9: {  // a virtual machine that is paused, and then set right
         const auto us = static_cast<int64_t>(random_.below(12'000'000));
-        cluster_[victim].clock().freeze(us, true);
-        off_us_[victim] -= us;
+        off_us_[victim] -= cluster_[victim].clock().freeze(us, true);
         return;
       }
       case 10:
