@@ -236,7 +236,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
     const bool is_own = from.host == self.rpc_.self() && code != ErrorCode::kTimedOut;
     if (!is_gone && !is_own) {
       if (const auto mutation = storage::decode_mutation(request.proposal.value))
-        self.hints_.add(from, *mutation, self.now_us());
+        self.hints_.add(from, *mutation, began_us);
     }
     on_error(from, why);
   }
@@ -251,7 +251,8 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   }
 
   CoordinatorImpl& self;
-  SetsTally quorum;  // W, whatever the level
+  const int64_t began_us = self.now_us();  // what hints are dated by
+  SetsTally quorum;                        // W, whatever the level
   ProposeRequest request;
   std::vector<StoreAddress> holders;
 };

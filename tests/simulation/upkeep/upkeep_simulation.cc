@@ -179,6 +179,7 @@ struct Mutant {
   bool DataMutants::*flag;
   ScenarioResult (*run)(uint64_t seed);
   bool DataMutants::*also = nullptr;  // what would heal it
+  uint64_t first = 1;                 // a seed near which what it breaks happens, if that is rare
 };
 constexpr Mutant kMutants[] = {
     {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence},
@@ -225,6 +226,8 @@ constexpr Mutant kMutants[] = {
     {"h_votes", &DataMutants::h_votes, run_clock_off},
     {"horizon_one_clock", &DataMutants::horizon_one_clock, run_clocks},
     {"server_stamp_any", &DataMutants::server_stamp_any, run_clocks},
+    {"doubtful_stamp_kept", &DataMutants::doubtful_stamp_kept, run_clocks, nullptr, 1400},
+    {"hint_dated_late", &DataMutants::hint_dated_late, run_clocks, nullptr, 1540},
     {"mark_beyond_silent", &DataMutants::mark_beyond_silent, run_future},
     {"redate_skipped", &DataMutants::redate_skipped, run_redate},
     {"filter_raw_wall", &DataMutants::filter_raw_wall, run_expiry},
@@ -266,9 +269,9 @@ int run_mutants(const char* only) {
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
     if (mutant.also != nullptr) base::data_mutants.*mutant.also = true;
-    uint64_t seed = 1;
+    uint64_t seed = mutant.first;
     std::string wrong;
-    for (; seed <= 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
+    for (; seed < mutant.first + 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
     std::printf("%-24s %s\n", mutant.name,
                 wrong.empty() ? "NOT CAUGHT"
                               : fmt::format("caught at seed {}: {}", seed - 1, wrong).c_str());
