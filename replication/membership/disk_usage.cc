@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/guarded.h"
+
 namespace tetrad::replication {
 
 std::string_view name_of(DiskUsage usage) {
@@ -76,13 +78,11 @@ void DiskUsageMonitor::measure() {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, 0,
       [gauge = gauge_, space, all = options_.limits.is_on()] {
-        if (all) {
-          *space = gauge->measure();
-        } else if (const auto usable = gauge->measure_usable()) {
-          *space = DiskSpace{0, *usable};
-        } else {
-          *space = std::unexpected(usable.error());
-        }
+        *space = base::guarded("measuring the disk", [&]() -> Result<DiskSpace> {
+          if (all) return gauge->measure();
+          TETRAD_TRY(const uint64_t usable_bytes, gauge->measure_usable());
+          return DiskSpace{0, usable_bytes};
+        });
       },
       [this, alive = std::weak_ptr<char>(alive_), space] {
         if (alive.expired()) return;

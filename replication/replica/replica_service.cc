@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/replica/replica_service.h"
 
+#include <exception>
+
 #include "base/data_mutants.h"
 #include "replication/replica/replica_calls.h"
 
@@ -16,6 +18,32 @@ constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 bool shows_clock_behind(int64_t mark_us, int64_t stamp_us, int64_t own_us, int64_t bound_us) {
   return mark_us - stamp_us > kMarkBoundsMax * bound_us && mark_us - own_us <= 2 * bound_us;
 }
+
+/// A call of another shard that `GiveBack` takes back there. It goes back refused when an exception
+/// ends what was to answer it; what is dropped as the node ends is dropped. As large as a callback
+/// may be without memory of its own.
+template <class Call, class GiveBack>
+class OwedCall {
+ public:
+  OwedCall(std::unique_ptr<ShardCall> call, const GiveBack& give_back)
+      : call_(std::move(call)), give_back_(give_back) {}
+  OwedCall(OwedCall&&) noexcept = default;
+  ~OwedCall() {
+    if (call_ == nullptr || std::uncaught_exceptions() == 0) return;
+    try {
+      call_->refuse(Error(ErrorCode::kServerError, "The request failed inside the server"));
+      give_back_(std::move(call_));
+    } catch (const std::exception&) {  // there is no room for an answer either
+    }
+  }
+
+  Call& call() { return static_cast<Call&>(*call_); }
+  void answer() { give_back_(std::move(call_)); }
+
+ private:
+  std::unique_ptr<ShardCall> call_;
+  GiveBack give_back_;
+};
 
 Place place_of_read(const MetaState& state, const storage::ReadCommand& command, SetEpoch epoch) {
   return command.is_range ? place_of_range(state, command.incarnation, command.range, epoch)
@@ -138,28 +166,35 @@ void ReplicaService::take(std::unique_ptr<ShardCall> call) {
 }
 
 void ReplicaService::take_mutation(std::unique_ptr<ShardCall> owned) {
-  auto& call = static_cast<MutateCall&>(*owned);
+  const auto give_back = [this](std::unique_ptr<ShardCall> back) {
+    auto& call = static_cast<MutateCall&>(*back);
+    if (call.answer && call.server_timestamp_us)
+      call.answer =
+          mark_after_cut(call.store(), call.mutation().incarnation, call.mutation().position,
+                         *call.server_timestamp_us, *call.answer);
+    rpc_.answer_shard(std::move(back));
+  };
+  OwedCall<MutateCall, decltype(give_back)> owed(std::move(owned), give_back);
+  MutateCall& call = owed.call();
   if (auto fits = check_times(std::nullopt, call.dated_us); !fits) {
     call.refuse(std::move(fits.error()));
-    return rpc_.answer_shard(std::move(owned));
+    return owed.answer();
   }
   if (call.server_timestamp_us)
     call.answer = mark_not_below(call.store(), call.mutation(), *call.server_timestamp_us);
   apply(call.store(), call.epoch, call.mutation(), std::nullopt, call.deadline(),
-        [this, owned = std::move(owned)](Result<void> applied) mutable {
-          auto& back = static_cast<MutateCall&>(*owned);
-          if (!applied)
-            back.refuse(std::move(applied.error()));
-          else if (back.server_timestamp_us)
-            back.answer =
-                mark_after_cut(back.store(), back.mutation().incarnation, back.mutation().position,
-                               *back.server_timestamp_us, *back.answer);
-          rpc_.answer_shard(std::move(owned));
+        [owed = std::move(owed)](Result<void> applied) mutable {
+          if (!applied) owed.call().refuse(std::move(applied.error()));
+          owed.answer();
         });
 }
 
 void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
-  auto& call = static_cast<ReadCall&>(*owned);
+  const auto give_back = [this](std::unique_ptr<ShardCall> back) {
+    rpc_.answer_shard(std::move(back));
+  };
+  OwedCall<ReadCall, decltype(give_back)> owed(std::move(owned), give_back);
+  ReadCall& call = owed.call();
   const bool digest = call.verb() == Verb::kReadDigest;
   if (digest) metrics_.digests.add();
   // A sender that is refused because of its map gets its command back.
@@ -168,15 +203,15 @@ void ReplicaService::take_read(std::unique_ptr<ShardCall> owned) {
       place_of_read(*state, call.command, call.epoch).standing == MapStanding::kCurrent;
   storage::ReadCommand command = goes_on ? std::move(call.command) : call.command;
   read(call.store(), call.epoch, std::move(command), call.deadline(),
-       [this, owned = std::move(owned)](Result<storage::ReadResult> result) mutable {
-         auto& back = static_cast<ReadCall&>(*owned);
+       [owed = std::move(owed)](Result<storage::ReadResult> result) mutable {
+         ReadCall& back = owed.call();
          if (result && back.verb() == Verb::kReadDigest) {
            back.digest = digest_reply_of(*result);
          } else {
            back.answer = std::move(result);
            if (back.answer) storage::withhold_if_larger(*back.answer, back.command.bytes_max);
          }
-         rpc_.answer_shard(std::move(owned));
+         owed.answer();
        });
 }
 

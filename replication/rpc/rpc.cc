@@ -169,7 +169,18 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     options.forward(to, std::move(call));
   }
 
+  /// What is thrown in here is of one call; the others go on. A handler that throws gives its call
+  /// back before.
   void receive_call(std::unique_ptr<ShardCall> call) {
+    const auto keep = shared_from_this();
+    try {
+      take_call(std::move(call));
+    } catch (const std::exception& error) {
+      log_failed(error);
+    }
+  }
+
+  void take_call(std::unique_ptr<ShardCall> call) {
     if (!call->is_answered_) {
       call->is_answered_ = true;
       TETRAD_ASSERT(shard_calls);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unordered_map>
 
+#include "base/guarded.h"
 #include "server/runtime/asio_reactor.h"
 
 namespace tetrad::server {
@@ -166,8 +167,11 @@ void ThreadIoPool::read_loop() {
       continue;
     }
     lock.unlock();
-    read->work();
-    answer(std::move(*read), {});
+    Result<void> ran = base::guarded("a read of the disk", [&]() -> Result<void> {
+      read->work();
+      return {};
+    });
+    answer(std::move(*read), std::move(ran));
     lock.lock();
   }
 }

@@ -11,6 +11,7 @@
 
 #include "storage/engine/ballast.h"
 #include "storage/engine/failure_mark.h"
+#include "storage/engine/guarded_status.h"
 #include "storage/engine/local_log.h"
 #include "storage/engine/rocks_database.h"
 #include "storage/engine/rocks_options.h"
@@ -190,7 +191,9 @@ class RocksLocalLog final : public LocalLog {
           if (files->database == nullptr)
             *found = no_room();
           else
-            *found = scan_in(files->database->db(), start, end, limit, bytes_max);
+            *found = base::guarded("reading the local log", [&] {
+              return scan_in(files->database->db(), start, end, limit, bytes_max);
+            });
         },
         [alive = alive_, found, done = std::move(done)]() mutable {
           if (*alive) done(std::move(*found));
@@ -240,7 +243,9 @@ class RocksLocalLog final : public LocalLog {
         [files = files_, commit = in_flight_, again] {
           const std::lock_guard working(files->working);
           if (files->closing || commit->written) return;
-          commit->status = again ? run_again(*files, *commit) : run(*files->database, *commit);
+          commit->status = guarded_status("writing the local log", [&] {
+            return again ? run_again(*files, *commit) : run(*files->database, *commit);
+          });
           const bool waits = is_want_of_room(commit->status) && !has_failed(*files);
           commit->written = !waits;
         },

@@ -17,6 +17,7 @@
 
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "base/guarded.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/kept_logs.h"
 #include "storage/engine/recent_keys.h"
@@ -821,7 +822,8 @@ class RocksStore final : public Store {
                           std::move_only_function<Result<T>()> work) {
     return
         [database = state_.database, result = std::move(result), work = std::move(work)]() mutable {
-          if (const RocksDatabase::Visit visit(*database); visit) *result = work();
+          if (const RocksDatabase::Visit visit(*database); visit)
+            *result = base::guarded("work on the store's disk", work);
           work = {};  // what it holds goes with this thread, inside the visit's time or after it
         };
   }

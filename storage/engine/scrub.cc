@@ -11,6 +11,7 @@
 
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "base/guarded.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/row/storage_key.h"
 
@@ -57,6 +58,16 @@ bool is_live(rocksdb::DB& db, uint64_t number) {
   return std::ranges::find(files, number, &rocksdb::LiveFileMetaData::file_number) != files.end();
 }
 
+template <class Page, class Read>
+Page page_of(Read read) {
+  Result<Page> page =
+      base::guarded("the scrub of a file", [&]() -> Result<Page> { return read(); });
+  if (page) return std::move(*page);
+  Page failed;
+  failed.failure = std::move(page.error());
+  return failed;
+}
+
 }  // namespace
 
 struct Scrub::Page {
@@ -64,6 +75,7 @@ struct Scrub::Page {
   Place place;
   uint64_t files_left = 0, bytes_left = 0, total_bytes = 0;  // behind this one; of all
   std::string damage;
+  std::optional<Error> failure;  // it could not be read, for a reason that is not the file's
 };
 
 struct Scrub::Round {
@@ -169,8 +181,8 @@ void Scrub::begin() {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, lane_,
       [database, page] {
-        if (const RocksDatabase::Visit visit(*database); visit)
-          *page = read_next(*database, 0, false, 0, true);
+        const RocksDatabase::Visit visit(*database);
+        if (visit) *page = page_of<Page>([&] { return read_next(*database, 0, false, 0, true); });
       },
       [this, alive = alive_, page] {
         if (!*alive || stopped_) return;
@@ -187,8 +199,9 @@ void Scrub::next() {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, lane_,
       [database, page, after = last_file_, now_us = reactor_.wall_time_us()] {
-        if (const RocksDatabase::Visit visit(*database); visit)
-          *page = read_next(*database, after, true, now_us, false);
+        const RocksDatabase::Visit visit(*database);
+        if (visit)
+          *page = page_of<Page>([&] { return read_next(*database, after, true, now_us, false); });
       },
       [this, alive = alive_, page] {
         if (*alive && !stopped_) take(*page);
@@ -196,6 +209,7 @@ void Scrub::next() {
 }
 
 void Scrub::take(const Page& page) {
+  if (page.failure) return look_after(std::min(kTryAgainUs, period_us_));  // the same again
   if (page.is_done || page.place.file == 0) {  // a round is over, or there is nothing yet
     last_file_ = 0;
     return look_after(page.total_bytes == 0 ? std::min(kTryAgainUs, period_us_) : 0);
@@ -227,11 +241,13 @@ void Scrub::next_of(std::shared_ptr<Round> round) {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, lane_,
       [database, page, after = round->after] {
-        if (const RocksDatabase::Visit visit(*database); visit)
-          *page = read_next(*database, after, false, 0, false);
+        const RocksDatabase::Visit visit(*database);
+        if (visit)
+          *page = page_of<Page>([&] { return read_next(*database, after, false, 0, false); });
       },
       [this, alive = alive_, page, round] {
         if (!*alive) return round->done(fail(ErrorCode::kCancelled, "the store is closed"));
+        if (page->failure) return round->done(std::unexpected(std::move(*page->failure)));
         if (page->is_done || page->place.file == 0) return round->done(std::move(round->summary));
         note(*page);
         round->after = page->place.file;

@@ -9,6 +9,7 @@
 #include <rocksdb/listener.h>
 
 #include "base/byte_io.h"
+#include "base/guarded.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/store_status.h"
@@ -108,7 +109,14 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
 void StoreHealth::take_damage(const std::string& what) {
   if (!damage_.empty() || stopped_) return;
   pool_.run(
-      reactor_, base::IoDuty::kMaintenance, 0, [name = name_, what] { note_damage(name, what); },
+      reactor_, base::IoDuty::kMaintenance, 0,
+      [name = name_, what] {
+        // Best effort: the damage is found again.
+        (void)base::guarded("noting damage of the store", [&]() -> Result<void> {
+          note_damage(name, what);
+          return {};
+        });
+      },
       [] {});
   begin_damaged(what);
 }
@@ -189,7 +197,13 @@ void StoreHealth::try_again() {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, 0,
       [database = actions_.database(), attempt] {
-        if (const RocksDatabase::Visit visit(*database); visit) *attempt = resume(*database);
+        const RocksDatabase::Visit visit(*database);
+        if (!visit) return;
+        const Result<void> tried = base::guarded("resuming the store", [&]() -> Result<void> {
+          *attempt = resume(*database);
+          return {};
+        });
+        if (!tried) *attempt = {tried, true};  // what it has done is not known
       },
       [this, alive = alive_, attempt] {
         if (!*alive) return;
@@ -219,7 +233,8 @@ void StoreHealth::reopen() {
         if (before != nullptr && before->close_when_idle())
           reopened->failed_sync = before->watch().failed_sync();
         before.reset();
-        if (!reopened->failed_sync) reopened->database = open(compacts);
+        if (!reopened->failed_sync)
+          reopened->database = base::guarded("opening the store", [&] { return open(compacts); });
       },
       [this, alive = alive_, reopened] {
         if (!*alive || stopped_) return;

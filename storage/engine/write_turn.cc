@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "storage/engine/guarded_status.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/value_merge.h"
 #include "storage/row/range_tombstones.h"
@@ -600,7 +601,9 @@ void WriteTurn::start_sync() {
   pool_.run(
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, synced] {
-        if (const RocksDatabase::Visit visit(*database); visit) *synced = database->sync_log();
+        const RocksDatabase::Visit visit(*database);
+        if (visit)
+          *synced = guarded_status("syncing the log", [&] { return database->sync_log(); });
       },
       [this, alive = alive_, synced, begun = records_.begin(log_end_),
        waiting = std::exchange(sync_waiting_, {})]() mutable {
@@ -727,8 +730,11 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
         if (!visit || job->written) return;
         rocksdb::WriteOptions write;
         write.sync = job->sync;
-        job->status = database->db().Write(write, &job->batch->writes);
-        job->log_end = end_of_log(database->db());
+        job->status = guarded_status("writing to the store", [&] {
+          const rocksdb::Status status = database->db().Write(write, &job->batch->writes);
+          job->log_end = end_of_log(database->db());
+          return status;
+        });
         job->written = true;
       },
       [this, alive = alive_, job = in_flight_] {

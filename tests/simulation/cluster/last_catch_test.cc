@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "replication/replica/replica_calls.h"
 #include "tests/simulation/support/sum_plan.h"
 #include "tests/simulation/support/tables.h"
 
@@ -54,7 +55,47 @@ Task<void> ask(SimNode* node, storage::ReadCommand command, replication::TracePt
   answers->counted.emplace(std::move(counted));
 }
 
+/// A write to a store of another shard that throws when it is looked at there.
+struct ThrowingCall final : replication::MutateCall {
+  ThrowingCall(uint32_t store, base::Deadline until, std::optional<Error>* to)
+      : MutateCall(store, until, SetEpoch(), std::nullopt, 0), error(to) {}
+  const storage::Mutation& mutation() const override { throw std::bad_alloc(); }
+  void finish(std::unique_ptr<replication::ShardCall>) override {
+    if (!answer) *error = answer.error();
+  }
+  std::optional<Error>* const error;
+};
+
+/// Its answer cannot be taken.
+struct ThrowingAtHome final : replication::ReadCall {
+  ThrowingAtHome(uint32_t store, base::Deadline until, bool* is_back)
+      : ReadCall(replication::Verb::kRead, store, until, SetEpoch(), {}), back(is_back) {}
+  void finish(std::unique_ptr<replication::ShardCall>) override {
+    *back = true;
+    throw std::bad_alloc();
+  }
+  bool* const back;
+};
+
 }  // namespace
+
+TEST_CASE("what is thrown in a call to another shard fails that call only") {
+  SimCluster cluster(3, 1);
+  cluster[0].options().shard_count = 2;
+  cluster[0].options().store_count = 2;
+  REQUIRE(cluster.form(30'000'000));
+  SimNode& node = cluster[0];
+  const base::Deadline until{node.reactor().now_us() + 5'000'000};
+  for (int i = 0; i < 3; ++i) {
+    std::optional<Error> error;
+    node.node().rpc().call_shard(std::make_unique<ThrowingCall>(1, until, &error), 10);
+    REQUIRE(cluster.world().run_until([&] { return error.has_value(); }, 10'000'000));
+    CHECK(error->code == ErrorCode::kServerError);
+    bool is_back = false;
+    node.node().rpc().call_shard(std::make_unique<ThrowingAtHome>(1, until, &is_back), 10);
+    REQUIRE(cluster.world().run_until([&] { return is_back; }, 10'000'000));
+  }
+}
 
 TEST_CASE("what is thrown inside a task of the coordinator fails its request only") {
   SimCluster cluster(3, 4);

@@ -166,5 +166,22 @@ TEST_CASE("what is queued runs before the pool ends") {
   CHECK(ran == 60);
 }
 
+TEST_CASE("a read that throws fails, the readers go on") {
+  Rig rig({.reader_threads = 1});
+  std::optional<Error> error;
+  rig.pool->read(
+      rig.reactor, {now_us() + kSecondUs * 60}, [] { throw std::bad_alloc(); },
+      [&](const Result<void>& ran) {
+        if (!ran) error = ran.error();
+      });
+  REQUIRE(rig.comes([&] { return error.has_value(); }));
+  CHECK(error->code == ErrorCode::kServerError);
+  CHECK(error->message.starts_with("a read of the disk failed inside the server: "));
+  rig.pool->read(
+      rig.reactor, {now_us() + kSecondUs * 60}, [] {}, rig.note_read("next"));
+  CHECK(rig.comes([&] { return rig.ended.size() == 1; }));
+  CHECK(rig.ended == std::vector<std::string>{"next"});
+}
+
 }  // namespace
 }  // namespace tetrad::server

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where an exception of a library ends in work that runs on a thread of the I/O pool. Nobody above
+// catches there: leaving the thread would end the process.
+#pragma once
+
+#include <exception>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace tetrad::base {
+
+/// What `work` answers, a Result. When it throws, the error names `job`, what was being done.
+template <class Work>
+auto guarded(std::string_view job, Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::kServerError, "{} failed inside the server: {}", job, error.what());
+  } catch (...) {
+    return fail(ErrorCode::kServerError, "{} failed inside the server", job);
+  }
+}
+
+}  // namespace tetrad::base
