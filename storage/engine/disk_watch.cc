@@ -11,7 +11,12 @@ using rocksdb::IODebugContext;
 using rocksdb::IOOptions;
 using rocksdb::IOStatus;
 
-IOStatus noted(IOStatus status, const std::string& file, DiskWatch& watch) {
+/// After one has failed no other is tried: it would say that the disk has what the first has lost.
+template <class Sync>
+IOStatus noted(const std::string& file, DiskWatch& watch, const Sync& sync) {
+  if (const auto failed = watch.failed_sync())
+    return IOStatus::IOError("nothing is synced after a failed sync", *failed);
+  IOStatus status = sync();
   if (!status.ok()) watch.note_failed_sync(file + ": " + status.ToString());
   return status;
 }
@@ -33,15 +38,16 @@ class WatchedFile final : public rocksdb::FSWritableFileOwnerWrapper {
     return appended(FSWritableFileOwnerWrapper::Append(data, options, verification, debug));
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
-    return noted(FSWritableFileOwnerWrapper::Sync(options, debug), name_, *watch_);
+    return noted(name_, *watch_, [&] { return FSWritableFileOwnerWrapper::Sync(options, debug); });
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
-    return noted(FSWritableFileOwnerWrapper::Fsync(options, debug), name_, *watch_);
+    return noted(name_, *watch_, [&] { return FSWritableFileOwnerWrapper::Fsync(options, debug); });
   }
   IOStatus RangeSync(uint64_t offset, uint64_t bytes, const IOOptions& options,
                      IODebugContext* debug) override {
-    return noted(FSWritableFileOwnerWrapper::RangeSync(offset, bytes, options, debug), name_,
-                 *watch_);
+    return noted(name_, *watch_, [&] {
+      return FSWritableFileOwnerWrapper::RangeSync(offset, bytes, options, debug);
+    });
   }
 
  private:
@@ -62,11 +68,12 @@ class WatchedDirectory final : public rocksdb::FSDirectoryWrapper {
         name_(std::move(name)),
         watch_(std::move(watch)) {}
   IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
-    return noted(FSDirectoryWrapper::Fsync(options, debug), name_, *watch_);
+    return noted(name_, *watch_, [&] { return FSDirectoryWrapper::Fsync(options, debug); });
   }
   IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
                                const rocksdb::DirFsyncOptions& what) override {
-    return noted(FSDirectoryWrapper::FsyncWithDirOptions(options, debug, what), name_, *watch_);
+    return noted(name_, *watch_,
+                 [&] { return FSDirectoryWrapper::FsyncWithDirOptions(options, debug, what); });
   }
 
  private:

@@ -162,11 +162,13 @@ void MemoryArea::undo_last() {
 void MemoryArea::take_out(size_t first, size_t last) {
   TETRAD_ASSERT(keeps_log && first < last && last <= undo.size());
   std::set<BytesView> written_later;
-  size_t numbers_later = 0;
+  size_t numbers_later = 0, numbers_from = 0;
   for (size_t i = last; i < undo.size(); ++i) {
     numbers_later += undo[i].size();
     for (const Operation& operation : undo[i]) written_later.insert(operation.first);
   }
+  for (size_t i = first; i < undo.size(); ++i) numbers_from += undo[i].size();
+  hole = log_end() - numbers_from;
   for (size_t i = last; i-- > first;) {
     for (auto it = undo[i].rbegin(); it != undo[i].rend(); ++it) {
       if (written_later.contains(it->first)) continue;

@@ -108,7 +108,8 @@ class MemoryStore final : public Store {
       const Result<void> loaded = records_.load(it->first, it->second);
       TETRAD_ASSERT(loaded.has_value());
     }
-    records_.begin_life(area_.log_end());
+    records_.begin_life(area_.log_end(), area_.hole.value_or(area_.log_end()));
+    area_.hole.reset();
     area_.data.insert_or_assign(records_.life_entry().first, records_.life_entry().second);
   }
 

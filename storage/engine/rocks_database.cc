@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "storage/engine/kept_logs.h"
+#include "storage/engine/log_chain.h"
 #include "storage/engine/rocks_status.h"
 
 namespace tetrad::storage {
@@ -147,20 +148,28 @@ Result<std::shared_ptr<RocksDatabase>> RocksDatabase::open(rocksdb::Options opti
   TETRAD_TRY_VOID(check_format(*env, directory, kind));
   if (!in_memory) TETRAD_TRY_VOID(check_room(*env, directory));
   options.env = env.get();
+  const auto chain = std::make_shared<LogChain>(
+      options.wal_recovery_mode == rocksdb::WALRecoveryMode::kPointInTimeRecovery
+          ? LogChain::AtGap::kStop
+          : LogChain::AtGap::kRefuse);
+  options.wal_filter = chain.get();
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, directory, &db);
+  if (!status.ok() && chain->gap())
+    return fail(ErrorCode::kCorruption, "opening {}: {}", directory, chain->gap()->text());
   if (!status.ok()) return std::unexpected(error_of(status, "opening " + directory));
   return std::shared_ptr<RocksDatabase>(
-      new RocksDatabase(directory, in_memory, watch, env, std::unique_ptr<rocksdb::DB>(db)));
+      new RocksDatabase(directory, in_memory, watch, env, chain, std::unique_ptr<rocksdb::DB>(db)));
 }
 
 RocksDatabase::RocksDatabase(std::string directory, bool in_memory,
                              std::shared_ptr<DiskWatch> watch, std::shared_ptr<rocksdb::Env> env,
-                             std::unique_ptr<rocksdb::DB> db)
+                             std::shared_ptr<LogChain> chain, std::unique_ptr<rocksdb::DB> db)
     : directory_(std::move(directory)),
       in_memory_(in_memory),
       watch_(std::move(watch)),
       env_(std::move(env)),
+      chain_(std::move(chain)),
       db_(std::move(db)) {}
 
 RocksDatabase::~RocksDatabase() { release_snapshots(); }
@@ -205,6 +214,8 @@ rocksdb::Status RocksDatabase::sync_log() {
   if (!watch_->begin_log_sync()) return rocksdb::Status::Aborted("an append has failed");
   const rocksdb::Status status = db_->SyncWAL();
   watch_->end_log_sync();
+  // One that waited for another, which has failed, has found nothing left to sync.
+  if (status.ok() && watch_->failed_sync()) return rocksdb::Status::Aborted("a sync has failed");
   return status;
 }
 

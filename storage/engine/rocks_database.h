@@ -24,6 +24,8 @@ struct Options;
 
 namespace tetrad::storage {
 
+class LogChain;
+
 /// Where a database is: in memory, or on files under a folder (null: the system's).
 struct DatabaseFiles {
   std::shared_ptr<rocksdb::Env> memory;
@@ -33,8 +35,8 @@ struct DatabaseFiles {
 class RocksDatabase {
  public:
   /// Checks the format file (made with a new database) and opens. `kind` is what the file says,
-  /// "store" or "local log". Errors: kConfig for a format or a folder this program does not read,
-  /// kCorruption, kIo.
+  /// "store" or "local log". A gap in the log is damage like any other: as `options` recover from
+  /// it. Errors: kConfig for a format or a folder this program does not read, kCorruption, kIo.
   static Result<std::shared_ptr<RocksDatabase>> open(rocksdb::Options options,
                                                      const std::string& directory,
                                                      std::string_view kind,
@@ -83,7 +85,8 @@ class RocksDatabase {
 
  private:
   RocksDatabase(std::string directory, bool in_memory, std::shared_ptr<DiskWatch> watch,
-                std::shared_ptr<rocksdb::Env> env, std::unique_ptr<rocksdb::DB> db);
+                std::shared_ptr<rocksdb::Env> env, std::shared_ptr<LogChain> chain,
+                std::unique_ptr<rocksdb::DB> db);
   bool enter();
   void leave();
   void release_snapshots();
@@ -92,6 +95,7 @@ class RocksDatabase {
   const bool in_memory_;
   const std::shared_ptr<DiskWatch> watch_;
   const std::shared_ptr<rocksdb::Env> env_;  // outlives db_
+  const std::shared_ptr<LogChain> chain_;    // as env_
   std::unique_ptr<rocksdb::DB> db_;
   std::mutex mutex_;
   std::condition_variable empty_;

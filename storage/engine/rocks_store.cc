@@ -19,6 +19,7 @@
 #include "base/data_mutants.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/kept_logs.h"
+#include "storage/engine/log_chain.h"
 #include "storage/engine/recent_keys.h"
 #include "storage/engine/rocks_options.h"
 #include "storage/engine/rocks_status.h"
@@ -916,10 +917,12 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
   return {};
 }
 
-/// What was in the log is in files by now: the disk has all of it.
-Result<void> begin_life(OpenedState& state) {
+/// What was in the log is in files by now: the disk has all of it. `log_end`: a power cut has cut
+/// it there; 0: it has not, or not that anybody can tell.
+Result<void> begin_life(OpenedState& state, uint64_t log_end) {
   rocksdb::DB& db = state.database->db();
-  state.records.begin_life(db.GetLatestSequenceNumber() + 1);
+  const uint64_t number = db.GetLatestSequenceNumber() + 1;
+  state.records.begin_life(number, log_end == 0 ? number : log_end);
   const auto [key, value] = state.records.life_entry();
   rocksdb::WriteOptions write;
   write.sync = true;
@@ -959,16 +962,39 @@ class RocksStoreFactory final : public StoreFactory {
     if (!options_.in_memory_files)
       TETRAD_TRY_VOID(check_failures(directory, reactor.wall_time_us(), logger_));
     if (!options_.in_memory_files) state.damage = noted_damage(directory);
+    uint64_t log_end = 0;
+    if (recovery_ == LogRecovery::kAfterPowerCut) {
+      TETRAD_TRY(log_end, end_after_cut(state));
+    }
     TETRAD_TRY(state.database, state.open(!state.damage));
     TETRAD_TRY_VOID(load_own_keys(state));
     TETRAD_TRY_VOID(load_summaries(state, logger_));
-    TETRAD_TRY_VOID(begin_life(state));
+    TETRAD_TRY_VOID(begin_life(state, log_end));
     const uint32_t lane = kFirstLane + (*shared_.stores)++;
     return std::make_unique<RocksStore>(std::move(state), options_, shared_, lane, reactor, pool,
                                         logger_);
   }
 
  private:
+  /// Where a power cut has cut the log. If that is before what was synced, the disk has lost what
+  /// it said it had, promises among it: the store is damaged, and says so before its log is
+  /// replayed and gone.
+  Result<uint64_t> end_after_cut(OpenedState& state) {
+    const std::shared_ptr<rocksdb::Env> files =
+        shared_.memory != nullptr ? shared_.memory
+                                  : make_watched_env(shared_.files, std::make_shared<DiskWatch>());
+    rocksdb::Options options = store_options(options_, shared_, state.merges, state.filter);
+    TETRAD_TRY(const LogSurvey survey, survey_log(std::move(options), state.directory, *files));
+    if (survey.had_been_synced && !state.damage) {
+      state.damage = survey.gap->text() + ", which had been synced";
+      if (shared_.memory == nullptr) note_damage(state.directory, *state.damage);
+    } else if (survey.gap) {
+      logger_.warn("a power cut took what was not synced: {} store={}", survey.gap->text(),
+                   state.directory);
+    }
+    return survey.end;
+  }
+
   // Lanes of the I/O pool: the local log has its own (rocks_local_log.cc).
   static constexpr uint32_t kFirstLane = 1;
 

@@ -29,6 +29,7 @@ struct SyncNumbers {
 struct Recovered {
   uint64_t life = 0;    // of this open: above that of every open before
   uint64_t number = 0;  // it has what is below, but for what a power cut took since `last_sync`
+  uint64_t whole = 0;   // it has all that is below: what a cut took is not; at most `number`
   /// The newest sync record there is, of an earlier life; unset: there is none.
   std::optional<SyncMark> last_sync;
 };

@@ -27,18 +27,35 @@ Bytes own_key(std::string_view what) {
   return key;
 }
 
+bool is_record_key(BytesView key) {
+  const Bytes prefix = own_key(kRecord);
+  return key.size() == prefix.size() + sizeof(uint32_t) && key.starts_with(prefix);
+}
+
+Result<SyncMark> read_mark(base::ByteReader& r) {
+  SyncMark mark;
+  TETRAD_TRY(mark.life, r.read_u64());
+  TETRAD_TRY(mark.number, r.read_u64());
+  TETRAD_TRY(mark.time_us, r.read_i64());
+  return mark;
+}
+
 }  // namespace
+
+std::optional<SyncMark> sync_mark_of(BytesView key, BytesView value) {
+  if (!is_record_key(key)) return std::nullopt;
+  base::ByteReader r(value);
+  const auto mark = read_mark(r);
+  if (!mark || r.remaining() != 0) return std::nullopt;
+  return *mark;
+}
 
 Result<void> SyncRecords::load(BytesView key, BytesView value) {
   base::ByteReader r(value);
   if (key == own_key(kLife)) {
     TETRAD_TRY(last_life_, r.read_u64());
-  } else if (key.starts_with(own_key(kRecord)) &&
-             key.size() == own_key(kRecord).size() + sizeof(uint32_t)) {
-    SyncMark mark;
-    TETRAD_TRY(mark.life, r.read_u64());
-    TETRAD_TRY(mark.number, r.read_u64());
-    TETRAD_TRY(mark.time_us, r.read_i64());
+  } else if (is_record_key(key)) {
+    TETRAD_TRY(const SyncMark mark, read_mark(r));
     keep(mark);
   } else {
     return {};
@@ -48,10 +65,11 @@ Result<void> SyncRecords::load(BytesView key, BytesView value) {
   return {};
 }
 
-void SyncRecords::begin_life(uint64_t number) {
+void SyncRecords::begin_life(uint64_t number, uint64_t whole) {
   TETRAD_ASSERT(recovered_.life == 0);
   recovered_.life = last_life_ + 1;
   recovered_.number = durable_ = number;
+  recovered_.whole = std::min(number, whole);
   if (!marks_.empty()) recovered_.last_sync = marks_.back();
 }
 

@@ -22,14 +22,18 @@
 
 namespace tetrad::storage {
 
+/// What a key and value of the store say if they are a sync record.
+std::optional<SyncMark> sync_mark_of(BytesView key, BytesView value);
+
 class SyncRecords {
  public:
   /// A key and value as they are in the store: a record or a life is taken note of, all else left.
   /// Errors: kCorruption.
   Result<void> load(BytesView key, BytesView value);
   /// Once, after what was there has been loaded, of which `number` is the end: what is below was
-  /// written in earlier lives, and is on the disk.
-  void begin_life(uint64_t number);
+  /// written in earlier lives, and is on the disk, but for what a power cut took from `whole` on.
+  void begin_life(uint64_t number, uint64_t whole);
+  void begin_life(uint64_t number) { begin_life(number, number); }
   const Recovered& recovered() const { return recovered_; }
   /// To be written and synced when the life has begun.
   std::pair<Bytes, Bytes> life_entry() const;

@@ -614,11 +614,11 @@ void WriteTurn::end_sync(const SyncRecords::Begun& begun, const rocksdb::Status&
   syncing_ = false;
   sync_since_us_.reset();
   look_at_commit_thread();
-  if (status.ok()) records_.end(begun, begun.number);
-  if (status.IsAborted()) {  // once the log is a new one
-    unsynced_ = true;
-  } else if (!status.ok()) {
-    trouble_.failed(status, "syncing the log");
+  if (status.ok()) {
+    records_.end(begun, begun.number);
+  } else {
+    unsynced_ = true;  // if it is aborted, until the log is a new one
+    if (!status.IsAborted()) trouble_.failed(status, "syncing the log");
   }
   if (*alive && !sync_waiting_.empty()) {
     sync_at_turn_end();

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "storage/engine/disk_watch.h"
 #include "storage/engine/local_log.h"
 #include "tests/unit/storage/faulty_files.h"
 #include "tests/unit/storage/storage_rig.h"
@@ -165,6 +166,43 @@ TEST_CASE("after a failed sync or write of the log nothing is written, synced or
       CHECK(t.faults->calls(FileCall::kAppend) == appends);
     }
   }
+}
+
+TEST_CASE("after a failed sync no file of the database is synced") {
+  const auto faults = std::make_shared<FileFaults>();
+  const auto watch = std::make_shared<DiskWatch>();
+  const auto env = make_watched_env(std::make_shared<FaultyFiles>(faults), watch);
+  std::string folder = (fs::temp_directory_path() / "tetrad-trouble-XXXXXX").string();
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  std::unique_ptr<rocksdb::WritableFile> first, second;
+  REQUIRE(env->NewWritableFile(folder + "/1.log", &first, rocksdb::EnvOptions()).ok());
+  REQUIRE(env->NewWritableFile(folder + "/2.log", &second, rocksdb::EnvOptions()).ok());
+  REQUIRE(first->Append("a").ok());
+  REQUIRE(second->Append("b").ok());
+  CHECK(second->Sync().ok());
+  faults->fail(FileCall::kSync, "1.log", EIO, 0, 1);  // the next would succeed
+  CHECK_FALSE(first->Sync().ok());
+  CHECK_FALSE(first->Sync().ok());
+  CHECK_FALSE(first->Fsync().ok());
+  CHECK_FALSE(second->Sync().ok());
+  CHECK_FALSE(watch->begin_log_sync());
+  fs::remove_all(folder);
+}
+
+TEST_CASE("a failed sync is followed by no record that covers what it was to sync") {
+  TroubleRig t;
+  t.rig->store->set_sync_clock(
+      [&t]() -> std::optional<int64_t> { return t.rig->reactor.wall_time_us(); });
+  t.pass(2 * kSecondUs);
+  REQUIRE(t.put(1));
+  t.pass(2 * kSecondUs);
+  const uint64_t durable = t.rig->store->sync_numbers().durable;
+  t.faults->fail(FileCall::kSync, ".log", EIO, 0, 1);
+  REQUIRE(t.put(2));
+  REQUIRE(t.becomes(StoreState::kFailed));
+  for (int i = 0; i < 200; ++i) t.pass(kSecondUs);
+  CHECK(t.rig->store->sync_numbers().durable == durable);
+  CHECK_FALSE(t.rig->store->close().has_value());
 }
 
 TEST_CASE("a failed sync of a table file or of the manifest is for good") {
