@@ -52,29 +52,29 @@ bool hears_quorum(const std::vector<StoreAddress>& set, const MetaService& meta)
 void RangeSet::add(TableIncarnation incarnation, const RingRange& range) {
   if (range.empty()) return;
   std::vector<RingRange>& known = ranges_[incarnation];
-  RingRange joined = range;
-  std::erase_if(known, [&](const RingRange& one) {
-    if (one.end < joined.start || joined.end < one.start) return false;
-    joined.start = std::min(joined.start, one.start);
-    joined.end = std::max(joined.end, one.end);
-    return true;
-  });
-  known.insert(std::lower_bound(known.begin(), known.end(), joined), joined);
+  const auto first = std::ranges::lower_bound(known, range.start, {}, &RingRange::end);
+  const auto last = std::ranges::upper_bound(first, known.end(), range.end, {}, &RingRange::start);
+  if (first == last) {
+    known.insert(first, range);
+    return;
+  }
+  first->start = std::min(first->start, range.start);
+  first->end = std::max(std::prev(last)->end, range.end);
+  known.erase(std::next(first), last);
 }
 
 bool RangeSet::covers(TableIncarnation incarnation, const RingRange& range) const {
   const auto known = ranges_.find(incarnation);
   if (known == ranges_.end()) return false;
-  return std::any_of(known->second.begin(), known->second.end(), [&](const RingRange& one) {
-    return one.start <= range.start && range.end <= one.end;
-  });
+  const auto one = std::ranges::lower_bound(known->second, range.end, {}, &RingRange::end);
+  return one != known->second.end() && one->start <= range.start;
 }
 
 bool RangeSet::contains(TableIncarnation incarnation, RingPosition position) const {
   const auto known = ranges_.find(incarnation);
   if (known == ranges_.end()) return false;
-  return std::any_of(known->second.begin(), known->second.end(),
-                     [&](const RingRange& one) { return one.contains(position); });
+  const auto one = std::ranges::lower_bound(known->second, position, {}, &RingRange::end);
+  return one != known->second.end() && one->contains(position);
 }
 
 Bytes encode_behind(const PowerLoss& since, const RangeSet& done) {
@@ -130,9 +130,7 @@ BehindStores::BehindStores(base::Reactor& reactor, storage::LocalLog& log, MetaS
 BehindStores::~BehindStores() = default;
 
 void BehindStores::load(uint32_t store, const std::optional<PowerLoss>& loss) {
-  const auto floor = log_.get(sequence_key(store));
-  if (floor && *floor && (*floor)->size() == sizeof(uint64_t))
-    sequence_floors_[store] = base::load_big_endian<uint64_t>((*floor)->data());
+  load_sequence_floor(store);
   const auto kept = log_.get(behind_key(store));
   const bool is_kept = (!kept || *kept) && !TETRAD_MUTANT(behind_not_kept);
   if (is_kept) {
@@ -151,6 +149,24 @@ void BehindStores::load(uint32_t store, const std::optional<PowerLoss>& loss) {
   if (loss) lost(store, *loss);
 }
 
+/// Of a floor that cannot be read no more is known than that it was not above what would be one
+/// now.
+void BehindStores::load_sequence_floor(uint32_t store) {
+  const auto floor = log_.get(sequence_key(store));
+  if (floor && !*floor) return;
+  if (floor && (*floor)->size() == sizeof(uint64_t)) {
+    sequence_floors_[store] = base::load_big_endian<uint64_t>((*floor)->data());
+    return;
+  }
+  sequence_floors_[store] = sequence_floor_now();
+  logger_.warn("the number that a change log goes on from cannot be read store={} reason=\"{}\"",
+               store, floor ? "it has another size" : floor.error().message);
+}
+
+uint64_t BehindStores::sequence_floor_now() const {
+  return static_cast<uint64_t>(clock_.now_us(reactor_) + clock_.skew_max_us());
+}
+
 void BehindStores::lost(uint32_t store, const PowerLoss& loss) {
   const bool is_new = !stores_.contains(store);
   Behind& behind = stores_[store];
@@ -163,8 +179,7 @@ void BehindStores::lost(uint32_t store, const PowerLoss& loss) {
   behind.mark_floors_us.clear();
   behind.kept = false;
   behind.generation = next_generation_++;
-  const auto above_us = static_cast<uint64_t>(clock_.now_us(reactor_) + clock_.skew_max_us());
-  sequence_floors_[store] = std::max(sequence_floors_[store], above_us);
+  sequence_floors_[store] = std::max(sequence_floors_[store], sequence_floor_now());
   keep(store);
   if (changed_) changed_(store, true);
 }

@@ -117,6 +117,8 @@ class BehindStores {
   bool lacks(uint32_t store, TableIncarnation incarnation, RingPosition position) const;
   bool lacks(uint32_t store, TableIncarnation incarnation, const RingRange& range) const;
   void load(uint32_t store, const std::optional<PowerLoss>& loss);
+  void load_sequence_floor(uint32_t store);
+  uint64_t sequence_floor_now() const;
   void keep(uint32_t store);
   void write(std::vector<storage::LocalLog::Operation> batch, uint32_t store, uint64_t generation,
              Done done);

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int64_t kApplyUs = 10'000'000;
 constexpr int kPageTries = 10;
+/// Of a request: whoever is asked looks at each of them for each page.
+constexpr size_t kTabletsAsked = 2'000;
 
 /// The same page may come when it is asked for again.
 bool is_passing(ErrorCode code) {
@@ -57,7 +59,12 @@ RecentFetch::RecentFetch(base::Reactor& reactor, RpcNode& rpc, MetaService& meta
       options_(options),
       logger_(std::move(logger)) {}
 
+RecentFetch::~RecentFetch() { behind_.on_change(nullptr); }
+
 void RecentFetch::start() {
+  behind_.on_change([this](uint32_t store, bool is_behind) {
+    if (is_behind) begin(store);
+  });
   for (const uint32_t store : behind_.stores()) begin(store);
 }
 
@@ -155,15 +162,21 @@ Task<void> RecentFetch::ask_members(uint32_t store, Targets* targets) {
     for (auto next = asked.begin(); next != asked.end(); ++next) {
       const StoreAddress source = next->first;
       for (const size_t i : next->second) (*targets)[i].asked.insert(source);
-      Result<void> fetched = co_await fetch_from(store, source, next->second, targets, false);
-      if (!fetched && fetched.error().code == ErrorCode::kNotFound) {
-        metrics_.whole.add();
-        fetched = co_await fetch_from(store, source, next->second, targets, true);
+      for (size_t begin = 0; begin < next->second.size(); begin += kTabletsAsked) {
+        const auto first = next->second.begin() + static_cast<std::ptrdiff_t>(begin);
+        const size_t count = std::min(kTabletsAsked, next->second.size() - begin);
+        const std::vector<size_t> some(first, first + static_cast<std::ptrdiff_t>(count));
+        Result<void> fetched = co_await fetch_from(store, source, some, targets, false);
+        if (!fetched && fetched.error().code == ErrorCode::kNotFound) {
+          metrics_.whole.add();
+          fetched = co_await fetch_from(store, source, some, targets, true);
+        }
+        if (fetched) continue;
+        metrics_.failed.add();
+        logger_.debug("a store that is behind gets no answer store={} from={} reason={}", store,
+                      source.host.to_string(), fetched.error().message);
+        break;
       }
-      if (fetched) continue;
-      metrics_.failed.add();
-      logger_.debug("a store that is behind gets no answer store={} from={} reason={}", store,
-                    source.host.to_string(), fetched.error().message);
     }
   }
 }
@@ -183,37 +196,48 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
     request.tablets.push_back(
         {target.table->incarnation, target.tablet.epoch, target.tablet.range});
   }
-  std::set<uint32_t> refused, behind;
-  bool exhausted = false;
+  Answered answered;
   int tries = 0;  // for this page
-  while (!exhausted) {
+  while (!answered.exhausted) {
     request.ended_ago_us = reactor_.now_us() - since.heard_us;
-    const base::Deadline deadline{reactor_.now_us() + options_.page_timeout_us};
-    Result<Bytes> answer = co_await rpc_.ask(source.host, source.store, Verb::kRecent,
-                                             encode_recent_request(request), deadline);
-    // From the start it would perhaps never come to the end.
-    if (!answer && is_passing(answer.error().code) && !request.after.empty() &&
-        ++tries < kPageTries && meta_.is_replica_live(source)) {
-      co_await base::sleep_for(reactor_, options_.try_again_us);
+    Result<void> page = co_await fetch_page(store, source, &request, &answered);
+    if (page) {
+      tries = 0;
       continue;
     }
-    tries = 0;
-    TETRAD_CO_TRY(const Bytes body, std::move(answer));
-    TETRAD_CO_TRY(RecentAnswer page, decode_recent_answer(body));
-    applied_elsewhere_ = std::max(applied_elsewhere_, page.applied);
-    refused.insert(page.refused.begin(), page.refused.end());
-    behind.insert(page.behind.begin(), page.behind.end());
-    exhausted = page.exhausted;
-    request.after = std::move(page.next);
-    Result<void> applied = co_await apply(store, std::move(page.mutations));
-    TETRAD_CO_TRY_VOID(std::move(applied));
+    // From the start it would perhaps never come to the end.
+    const bool again = is_passing(page.error().code) && !request.after.empty() &&
+                       ++tries < kPageTries && meta_.is_replica_live(source);
+    if (!again) co_return std::unexpected(std::move(page.error()));
+    co_await base::sleep_for(reactor_, options_.try_again_us);
   }
   for (size_t k = 0; k < of.size(); ++k) {
     const auto index = static_cast<uint32_t>(k);
-    if (refused.contains(index)) continue;
+    if (answered.refused.contains(index)) continue;
     Target& target = (*targets)[of[k]];
-    (behind.contains(index) ? target.behind : target.complete).insert(source);
+    (answered.behind.contains(index) ? target.behind : target.complete).insert(source);
   }
+  co_return Result<void>();
+}
+
+/// The next page that `request` asks for; when what came has been applied, it asks for the one
+/// after.
+Task<Result<void>> RecentFetch::fetch_page(uint32_t store, StoreAddress source,
+                                           RecentRequest* request, Answered* answered) {
+  const base::Deadline deadline{reactor_.now_us() + options_.page_timeout_us};
+  Result<Bytes> answer = co_await rpc_.ask(source.host, source.store, Verb::kRecent,
+                                           encode_recent_request(*request), deadline);
+  TETRAD_CO_TRY(const Bytes body, std::move(answer));
+  TETRAD_CO_TRY(RecentAnswer page, decode_recent_answer(body));
+  if (!page.exhausted && page.next == request->after)
+    co_return fail(ErrorCode::kCorruption, "a page of what is recent leads to itself");
+  applied_elsewhere_ = std::max(applied_elsewhere_, page.applied);
+  Result<void> applied = co_await apply(store, std::move(page.mutations));
+  TETRAD_CO_TRY_VOID(std::move(applied));
+  answered->refused.insert(page.refused.begin(), page.refused.end());
+  answered->behind.insert(page.behind.begin(), page.behind.end());
+  answered->exhausted = page.exhausted;
+  request->after = std::move(page.next);
   co_return Result<void>();
 }
 

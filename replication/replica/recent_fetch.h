@@ -55,6 +55,7 @@ class RecentFetch {
   RecentFetch(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, const HybridClock& clock,
               BehindStores& behind, ReplicaService& replicas, std::vector<storage::Store*> stores,
               RecentFetchOptions options, Logger logger);
+  ~RecentFetch();
   RecentFetch(const RecentFetch&) = delete;
   RecentFetch& operator=(const RecentFetch&) = delete;
   /// Begins with what is behind, and with each store that becomes so.
@@ -98,6 +99,13 @@ class RecentFetch {
   Task<void> ask_members(uint32_t store, Targets* targets);
   Task<Result<void>> fetch_from(uint32_t store, StoreAddress source, std::vector<size_t> of,
                                 Targets* targets, bool everything);
+  /// What a source has told so far of the tablets that it was asked for, by their number.
+  struct Answered {
+    std::set<uint32_t> refused, behind;
+    bool exhausted = false;
+  };
+  Task<Result<void>> fetch_page(uint32_t store, StoreAddress source, RecentRequest* request,
+                                Answered* answered);
   Task<Result<void>> apply(uint32_t store, std::vector<storage::Mutation> rows);
   /// Syncs, and notes what is complete. The number of targets that are.
   Task<size_t> settle(uint32_t store, Targets targets);

@@ -5,8 +5,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "base/random.h"
 #include "replication/replica/recent_messages.h"
 #include "replication/replica/replica_messages.h"
+#include "tests/support/manual_reactor.h"
+#include "tests/unit/replication/one_table_meta.h"
 
 namespace tetrad::replication {
 namespace {
@@ -33,6 +36,64 @@ TEST_CASE("ranges that touch become one, whatever their order", "[behind]") {
   CHECK(set.ranges().at(kTable).size() == 1);
   set.add(kTable, range(40, 40));  // nothing
   CHECK(set.ranges().at(kTable).size() == 1);
+}
+
+TEST_CASE("a set of ranges says of each place what a list of places says", "[behind]") {
+  base::Random random(1);
+  for (int round = 0; round < 200; ++round) {
+    RangeSet set;
+    std::vector<bool> in(100);  // token i, of the ranges that end at it
+    for (int n = 0; n < 20; ++n) {
+      const auto start = static_cast<int64_t>(random.below(99));
+      const int64_t end = start + static_cast<int64_t>(random.below(8));
+      set.add(kTable, range(start, std::min<int64_t>(end, 99)));
+      for (int64_t i = start + 1; i <= std::min<int64_t>(end, 99); ++i)
+        in[static_cast<size_t>(i)] = true;
+    }
+    for (int64_t i = 1; i < 100; ++i) {
+      CHECK(set.contains(kTable, {i, 0}) == in[static_cast<size_t>(i)]);
+      const int64_t end = std::min<int64_t>(99, i + static_cast<int64_t>(random.below(5)));
+      bool all = true;
+      for (int64_t j = i; j <= end; ++j) all = all && in[static_cast<size_t>(j)];
+      CHECK(set.covers(kTable, range(i - 1, end)) == all);
+    }
+    const auto& known = set.ranges().at(kTable);
+    for (size_t i = 1; i < known.size(); ++i) CHECK(known[i - 1].end < known[i].start);
+  }
+}
+
+/// Reading of some keys fails.
+class FailingLog final : public storage::LocalLog {
+ public:
+  explicit FailingLog(Bytes failing) : failing_(std::move(failing)) {}
+  void write(std::vector<Operation>, bool, DoneCallback done) override { done({}); }
+  Result<std::optional<Bytes>> get(BytesView key) override {
+    if (key.starts_with(failing_)) return fail(ErrorCode::kIo, "the disk does not read");
+    return std::nullopt;
+  }
+  Result<Pairs> scan(BytesView, BytesView, size_t) override { return Pairs(); }
+  void scan_later(Bytes, Bytes, size_t, uint64_t, PairsCallback done) override { done(Pairs()); }
+  void erase_range(Bytes, Bytes, DoneCallback done) override { done({}); }
+  Result<void> close() override { return {}; }
+
+ private:
+  const Bytes failing_;
+};
+
+TEST_CASE("what was kept of a store and does not read is not taken for nothing", "[behind]") {
+  tests::ManualReactor reactor;
+  HybridClock clock;
+  clock.begin(reactor.wall_time_us(), reactor);
+  OneTableMeta meta;
+  for (const bool sequence : {true, false}) {
+    FailingLog log(sequence ? "sequence/" : "behind/");
+    const BehindStores behind(reactor, log, meta, clock, {true}, {}, Logger());
+    if (sequence)
+      CHECK(behind.sequence_floor(0) >= static_cast<uint64_t>(reactor.wall_time_us()));
+    else
+      CHECK(behind.is_behind(0, kTable, range(0, 1)));
+    CHECK(behind.is_behind(0) == !sequence);
+  }
 }
 
 TEST_CASE("what a store lacks is read back, and nothing else is taken for it", "[behind]") {
