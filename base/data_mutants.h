@@ -62,7 +62,10 @@ struct DataMutants {
   bool feed_sequence_kept = false;  // rule 20: sequences go on where the disk has them
   bool boot_id_ignored = false;     // rule 20: a start of the machine counts as one of the process
   bool sync_record_early = false;   // rule 20: a sync record goes before what it covers is synced
-  bool repair_unsynced = false;     // rule 20: the horizon rises before what repair brought is
+  bool told_not_compared = false;  // rule 20: a store that has less than it told is taken for whole
+  bool start_not_compared =
+      false;                     // rule 20: a folder put back from a copy is taken for the newest
+  bool repair_unsynced = false;  // rule 20: the horizon rises before what repair brought is
 
   // Conditional statements, in a store.
   bool registers_unsynced = false;   // rule 21: a promise is answered before it is synced

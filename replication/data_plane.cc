@@ -72,7 +72,9 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       recent_source_(environment.reactor, rpc, meta, clock, environment.stores, fences, cleanup,
                      behind, options.recent_fetch.longest_us),
       recent_fetch_(environment.reactor, rpc, meta, clock, behind, replicas_, environment.stores,
-                    options.recent_fetch, environment.logger.named("replica")) {}
+                    options.recent_fetch, environment.logger.named("replica")),
+      store_teller_(environment.reactor, environment.stores, behind, recent_fetch_,
+                    options.tell_store) {}
 
 DataPlane::~DataPlane() {
   for (storage::Store* store : stores_)
@@ -105,6 +107,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   plane->purges_.start();
   plane->set_sync_clocks(environment, clock);
   plane->recent_fetch_.start();
+  plane->store_teller_.start();
   plane->purges_.metrics().register_in(environment.metrics,
                                        fmt::format("shard=\"{}\"", options.shard));
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);

@@ -17,6 +17,7 @@
 #include "replication/replica/recent_fetch.h"
 #include "replication/replica/recent_source.h"
 #include "replication/replica/replica_service.h"
+#include "replication/replica/store_teller.h"
 #include "replication/throughput/throughput_gate.h"
 
 namespace tetrad::replication {
@@ -33,6 +34,8 @@ struct DataPlaneOptions {
   uint32_t shard = 0, shard_count = 1;
   /// Of this life of the node (membership/node_life.h), for ballots; 0: any.
   uint64_t start_number = 0;
+  /// For heartbeats, on this shard's thread: Membership::set_store_facts().
+  StoreTeller::Tell tell_store;
 };
 
 class DataPlane {
@@ -81,6 +84,7 @@ class DataPlane {
   ThroughputGate throughput_;
   RecentSource recent_source_;
   RecentFetch recent_fetch_;
+  StoreTeller store_teller_;
 };
 
 }  // namespace tetrad::replication

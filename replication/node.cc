@@ -20,10 +20,15 @@ RpcOptions rpc_options(const NodeOptions& options) {
   return rpc;
 }
 
-MembershipOptions membership_options(const NodeOptions& options, base::Random& random) {
+MembershipOptions membership_options(const NodeOptions& options,
+                                     const NodeEnvironment& environment) {
   MembershipOptions membership;
   membership.heartbeat_us = options.heartbeat_us;
-  membership.start_number = options.start_number != 0 ? options.start_number : random.next();
+  const uint64_t any = environment.random.next();
+  membership.start_number = options.start_number != 0 ? options.start_number : any;
+  membership.start_numbers_rise = options.start_number != 0;
+  membership.nonce = options.nonce;
+  membership.whole = environment.whole;
   return membership;
 }
 
@@ -84,8 +89,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       clock_(options_.clock_skew_max_us),
       rpc_(environment_.reactor, environment_.random, environment_.transport, identity.host,
            rpc_options(options_), logger_.named("rpc")),
-      membership_(environment_.reactor, rpc_, clock_,
-                  membership_options(options_, environment_.random), logger_.named("membership")),
+      membership_(environment_.reactor, rpc_, clock_, membership_options(options_, environment_),
+                  logger_.named("membership")),
       meta_(environment_.reactor, environment_.random, environment_.log, rpc_, membership_,
             meta_options(options_), logger_.named("meta")),
       disk_usage_(
@@ -109,6 +114,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                  logger_.named("formation")),
       hub_(MetaHub::make(environment_.reactor, meta_)) {
   membership_.begin_clock(kept_us);
+  membership_.on_store_lost(options_.store_lost);
   membership_.keep_clock_with(
       [this](int64_t time_us, base::Callback done) { write_time(time_us, true, std::move(done)); });
   register_metrics();

@@ -51,6 +51,8 @@ struct NodeEnvironment {
   storage::LocalLog* hint_log = nullptr;
   /// By store number, of all shards: what a power cut took before this life; shorter: nothing.
   std::vector<std::optional<PowerLoss>> losses = {};
+  /// The same: whole_to_compare().
+  std::vector<uint64_t> whole = {};
 };
 
 struct NodeOptions {
@@ -64,6 +66,8 @@ struct NodeOptions {
   std::string boot_id;
   /// Of this life, above those of all before (membership/node_life.h); 0: any.
   uint64_t start_number = 0;
+  /// Random, of this life alone; 0: other nodes do not know its lives apart by it.
+  uint64_t nonce = 0;
   /// The newest that this node reads; tests make an older program of it.
   ClusterFormat format = kFormatNewest;
   std::vector<Endpoint> seeds;
@@ -95,6 +99,9 @@ struct NodeOptions {
   /// A damaged store has no tablets any more: it is to be erased as a whole and opened anew. On the
   /// thread of its shard, once for each store. Null: damaged stores stay as they are.
   std::function<void(uint32_t store)> renew_store;
+  /// Others were told, in an earlier life, of more than a store has: BehindStores::lost(). Once
+  /// for each. Null: it is only said.
+  std::function<void(uint32_t store)> store_lost;
   /// Once, when this node has been taken out of its cluster: it serves nobody any more, and its
   /// data belongs to nobody.
   std::function<void()> removed;

@@ -154,6 +154,9 @@ class NodeImpl final : public Node {
   replication::NodeEnvironment environment_of(Shard& shard);
   /// What a power cut took from the stores, by shard.
   std::vector<std::optional<replication::PowerLoss>> losses() const;
+  /// What each store has for sure of what it told others in earlier lives.
+  std::vector<uint64_t> whole() const;
+  void store_lost(uint32_t store);
   std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
   /// On the first shard's thread, as all that follows.
   void shard_is_ready();
@@ -286,6 +289,8 @@ replication::NodeOptions NodeImpl::node_options() {
   out.version = kProgramVersion;
   out.boot_id = life_.machine.boot_id;
   out.start_number = life_.start_number;
+  out.nonce = shards_[0]->random.next() | 1;
+  out.store_lost = [this](uint32_t store) { store_lost(store); };
   out.seeds = seeds_;
   out.found = options_.found;
   out.voter_away_us = static_cast<int64_t>(options_.replace_after_s) * 1'000'000;
@@ -371,7 +376,27 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           cql::read_aggregate_fold,
           &disk_,
           shard.number == 0 ? hint_log_.get() : shard.hint_log.get(),
-          losses()};
+          losses(),
+          whole()};
+}
+
+std::vector<uint64_t> NodeImpl::whole() const {
+  std::vector<uint64_t> out;
+  for (const auto& shard : shards_)
+    out.push_back(replication::whole_to_compare(shard->store->recovered(),
+                                                last_end_ == replication::LastEnd::kCut));
+  return out;
+}
+
+/// On the first shard's thread.
+void NodeImpl::store_lost(uint32_t store) {
+  Shard& shard = *shards_[store];
+  shard.reactor.post_from_any_thread([this, &shard, store] {
+    replication::PowerLoss loss;
+    if (const auto& last = shard.store->recovered().last_sync) loss.since_us = last->time_us;
+    (shard.replication == nullptr ? node_->behind() : shard.replication->behind())
+        .lost(store, loss);
+  });
 }
 
 std::vector<std::optional<replication::PowerLoss>> NodeImpl::losses() const {
@@ -496,6 +521,11 @@ Result<void> NodeImpl::open_replication() {
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());
     data_options.start_number = life_.start_number;
+    data_options.tell_store = [this](uint32_t store, replication::StoreFacts facts) {
+      reactors_[0]->post_from_any_thread([this, store, facts = std::move(facts)]() mutable {
+        node_->membership().set_store_facts(store, std::move(facts));
+      });
+    };
     data_options.purge.partitions = partition_thresholds_of(options_);
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
       return it->gc_grace_s(table);

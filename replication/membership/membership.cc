@@ -3,8 +3,10 @@
 #include "replication/membership/membership.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/byte_io.h"
+#include "base/data_mutants.h"
 #include "storage/engine/store_status.h"
 
 namespace tetrad::replication {
@@ -70,6 +72,7 @@ Bytes Membership::heartbeat(const Host& to) const {
   writer.i64(reactor_.now_us() - to.came_us);
   writer.u8(static_cast<uint8_t>(stores_.size()));
   for (const storage::StoreState state : stores_) writer.u8(static_cast<uint8_t>(state));
+  if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
 }
 
@@ -103,6 +106,73 @@ void Membership::note_stores(HostId host, std::vector<storage::StoreState> store
   keep_troubles(host, stores);
   found->second.stores = std::move(stores);
   if (liveness_) liveness_(host, is_live(host));
+}
+
+void Membership::set_store_facts(uint32_t store, StoreFacts facts) {
+  if (store >= kStoresTold) return;
+  if (facts_.size() <= store) facts_.resize(store + 1);
+  const bool changes = facts_[store].behind != facts.behind;
+  facts_[store] = std::move(facts);
+  if (changes) beat_all();
+}
+
+/// What a life of a node has told stays known through its next one, for that to compare.
+void Membership::note_facts(HostId from, Host& host, uint64_t start_number, FactsTold told) {
+  if (told.nonce == 0) return;
+  if (host.life.nonce != told.nonce) {
+    if (host.life.nonce != 0) host.life_before = std::move(host.life);
+    host.life = {told.nonce, start_number, {}};
+    if (host.life_before.nonce != 0) beat(from);
+  }
+  std::vector<StoreFacts>& known = host.life.stores;
+  known.resize(std::max(known.size(), told.stores.size()));
+  for (size_t i = 0; i < told.stores.size(); ++i) {
+    if (told.stores[i].behind != known[i].behind)
+      logger_.info("a node's store {} host={} store={}",
+                   told.stores[i].behind ? "is behind" : "is behind no more", from.to_string(), i);
+    told.stores[i].written = std::max(told.stores[i].written, known[i].written);
+    told.stores[i].durable = std::max(told.stores[i].durable, known[i].durable);
+    known[i] = std::move(told.stores[i]);
+  }
+  compare_told(from, told.known);
+}
+
+void Membership::compare_told(HostId from, const LifeHeard& known) {
+  if (known.nonce == 0 || known.nonce == options_.nonce) return;
+  const bool rolled_back = options_.start_numbers_rise &&
+                           known.start_number >= options_.start_number &&
+                           !TETRAD_MUTANT(start_not_compared);
+  for (uint32_t i = 0; i < options_.whole.size(); ++i) {
+    if (options_.whole[i] == std::numeric_limits<uint64_t>::max()) continue;
+    const uint64_t told =
+        i < known.stores.size() && !TETRAD_MUTANT(told_not_compared) ? known.stores[i].written : 0;
+    if (rolled_back || told > options_.whole[i]) note_lost(from, i, told);
+    if (told > options_.whole[i] && known.stores[i].durable > options_.whole[i])
+      logger_.error(
+          "the disk has lost what it had said was synced: replace it, or do not start a node on an "
+          "older copy of its data store={} synced={} found={}",
+          i, known.stores[i].durable, options_.whole[i]);
+  }
+}
+
+void Membership::note_lost(HostId by, uint32_t store, uint64_t told) {
+  lost_.resize(options_.whole.size());
+  if (lost_[store]) return;
+  lost_[store] = true;
+  logger_.warn("a store has less than it once told another node store={} told={} found={} by={}",
+               store, told, options_.whole[store], by.to_string());
+  if (store_lost_) store_lost_(store);
+}
+
+BehindFacts Membership::behind_stores() const {
+  BehindFacts out;
+  const auto take = [&out](HostId host, const std::vector<StoreFacts>& stores) {
+    for (uint32_t i = 0; i < stores.size(); ++i)
+      if (stores[i].behind) out[{host, i}] = stores[i];
+  };
+  take(rpc_.self(), facts_);
+  for (const auto& [host, entry] : hosts_) take(host, entry.life.stores);
+  return out;
 }
 
 void Membership::set_disk_usage(DiskUsage usage) {
@@ -190,6 +260,7 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   std::vector<storage::StoreState> stores(in.read_u8().value_or(0));
   for (storage::StoreState& state : stores)
     state = storage::store_state_numbered(in.read_u8().value_or(0));
+  FactsTold facts = read_facts(in);
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
   Host& host = found->second;
@@ -226,6 +297,8 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   }
   note_disk_usage(from, disk_usage);
   note_stores(from, std::move(stores));
+  if (const auto again = hosts_.find(from); again != hosts_.end())
+    note_facts(from, again->second, *start_number, std::move(facts));
   if (heartbeat_) heartbeat_(from, entry);
 }
 

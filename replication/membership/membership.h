@@ -5,10 +5,11 @@
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
 //                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
-//                number of its stores, u8 state of each]]]]
+//                number of its stores, u8 state of each, [facts of its stores]]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
+//   facts     := see store_facts.h
 // A node that is heard is live; which of its stores are is told apart (store_troubles.h).
 // Liveness is advisory: membership itself is metadata.
 #pragma once
@@ -24,6 +25,7 @@
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/failure_detector.h"
 #include "replication/membership/hybrid_clock.h"
+#include "replication/membership/store_facts.h"
 #include "replication/membership/store_troubles.h"
 #include "replication/meta/meta_state.h"
 #include "replication/rpc/rpc.h"
@@ -35,6 +37,10 @@ struct MembershipOptions {
   int64_t heartbeat_us = 200'000;
   double phi_down = 8;  // about 18 heartbeats missed
   uint64_t start_number = 0;
+  uint64_t nonce = 0;  // of this life alone; 0: what it tells of its stores is compared by nobody
+  bool start_numbers_rise = false;  // each is above those of all lives before
+  /// By store number: whole_to_compare(); shorter: of the others nothing is compared.
+  std::vector<uint64_t> whole = {};
 };
 
 /// An entry of the metadata log that a node has applied; index 0: none reported.
@@ -69,6 +75,14 @@ class Membership {
   void set_disk_usage(DiskUsage usage);
   /// Of an own store, by number; as set_applied(), and at once.
   void set_store_state(uint32_t store, storage::StoreState state);
+  /// Of an own store, by number; what heartbeats tell from now on.
+  void set_store_facts(uint32_t store, StoreFacts facts);
+  /// Runs once for each own store that has less than it told others in an earlier life.
+  void on_store_lost(std::function<void(uint32_t store)> listener) {
+    store_lost_ = std::move(listener);
+  }
+  /// With self; those of a silent node as it told them last.
+  BehindFacts behind_stores() const;
   void beat(HostId host);
   void beat_all();
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
@@ -107,11 +121,15 @@ class Membership {
     uint64_t start_number = 0;
     bool clock_refused = false;                  // said so once
     base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
+    LifeHeard life, life_before;
   };
   void tick();
   void on_message(const RpcContext& context, BytesView body);
   Bytes heartbeat(const Host& to) const;
   void judge_clock();
+  void note_facts(HostId from, Host& host, uint64_t start_number, FactsTold told);
+  void compare_told(HostId from, const LifeHeard& known);
+  void note_lost(HostId by, uint32_t store, uint64_t told);
   void note_disk_usage(HostId host, DiskUsage usage);
   void note_stores(HostId host, std::vector<storage::StoreState> stores);
   void keep_troubles(HostId host, const std::vector<storage::StoreState>& stores);
@@ -131,6 +149,9 @@ class Membership {
   std::vector<storage::StoreState> stores_;  // own; as Host::stores
   FillingDisks filling_disks_;
   StoreTroubles store_troubles_;
+  std::vector<StoreFacts> facts_;  // own, by number
+  std::vector<bool> lost_;         // own, by number: it was said
+  std::function<void(uint32_t store)> store_lost_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

@@ -72,7 +72,8 @@ class BehindStores {
     const auto known = stores_.find(store);
     return known == stores_.end() || known->second.kept;
   }
-  /// The store is, or is again, behind: found out in the midst of a life.
+  /// The store is, or is again, behind: perhaps found out in the midst of a life, of what was lost
+  /// before it.
   void lost(uint32_t store, const PowerLoss& loss);
 
   /// Writes must wait: that the store is behind is not on disk yet, or bucket marks are not known.

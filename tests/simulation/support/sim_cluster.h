@@ -159,6 +159,9 @@ class SimNode {
     }
     replication::NodeOptions options = options_;
     options.boot_id = "machine" + std::to_string(boots_);  // its SimClock outlives the node
+    options.start_number = ++starts_;
+    options.nonce = ++nonces_;
+    options.store_lost = [this](uint32_t store) { store_lost(store); };
     options.fatal = [this](const Error& error) { fatal_ = error; };
     options.renew_store = [this](uint32_t store) { renew(store); };
     options.forward = forward_from(0);
@@ -187,6 +190,22 @@ class SimNode {
     disk_->lose_unsynced(world_.random());
     ++boots_;
     is_cut_ = true;
+  }
+  /// The process is killed, and the disk has lost what was not synced: the machine knows of no cut.
+  void kill_and_lose() {
+    life_.reset();
+    disk_->lose_unsynced(world_.random());
+  }
+  /// A copy of its disk, of a node that is down; and that copy in its place.
+  struct DiskCopy {
+    storage::MemoryDisk::Impl content;
+    uint64_t starts = 0;
+  };
+  DiskCopy copy_disk() const { return {disk_->impl(), starts_}; }
+  void put_back(const DiskCopy& copy) {
+    life_.reset();
+    disk_->impl() = copy.content;
+    starts_ = copy.starts;
   }
   /// One of its stores lacks what a power cut took.
   bool is_behind() {
@@ -322,7 +341,22 @@ class SimNode {
             SumPlan::read,
             &disk_gauge,
             own.hint_log.get(),
-            losses()};
+            losses(),
+            whole()};
+  }
+  std::vector<uint64_t> whole() const {
+    std::vector<uint64_t> out;
+    for (const auto& store : life_->stores)
+      out.push_back(replication::whole_to_compare(store->recovered(), is_cut_));
+    return out;
+  }
+  void store_lost(uint32_t store) {
+    replication::PowerLoss loss;
+    if (const auto& last = life_->stores[store]->recovered().last_sync)
+      loss.since_us = last->time_us;
+    Shard& shard = *life_->shards[store % options_.shard_count];
+    (shard.replication == nullptr ? life_->node->behind() : shard.replication->behind())
+        .lost(store, loss);
   }
   /// All that came to the stores since the last sync that is known of; but for the first life.
   std::vector<std::optional<replication::PowerLoss>> losses() const {
@@ -347,6 +381,9 @@ class SimNode {
     replication::DataPlaneOptions options = data_options;
     options.shard = shard;
     options.shard_count = options_.shard_count;
+    options.tell_store = [this](uint32_t store, replication::StoreFacts facts) {
+      life_->node->membership().set_store_facts(store, std::move(facts));
+    };
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
                                              fences, cleanup, changes, behind, paxos_keys, options);
     if (!data) throw std::runtime_error(data.error().message);
@@ -387,6 +424,8 @@ class SimNode {
   std::optional<Error> fatal_;
   uint64_t stores_renewed_ = 0;
   uint64_t boots_ = 0;   // of the machine
+  uint64_t starts_ = 0;  // as the disk knows it
+  uint64_t nonces_ = 0;
   bool is_cut_ = false;  // since the last life
   std::unique_ptr<Life> life_;
 };

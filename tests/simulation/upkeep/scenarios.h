@@ -109,6 +109,8 @@ ScenarioResult run_power(uint64_t seed);
 ScenarioResult run_power_stages(uint64_t seed);
 /// Several lose power, or one that has just been filled.
 ScenarioResult run_power_sets(uint64_t seed);
+/// A disk loses what it had taken, and only what the node told others says so.
+ScenarioResult run_power_words(uint64_t seed);
 
 /// Forms the cluster and makes the one table of a scenario; says what went wrong, or nothing.
 std::string form_with_table(SimCluster& cluster);

@@ -172,7 +172,8 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"expiry", run_expiry},
                                    {"power", run_power},
                                    {"power_stages", run_power_stages},
-                                   {"power_sets", run_power_sets}};
+                                   {"power_sets", run_power_sets},
+                                   {"power_words", run_power_words}};
 
 struct Mutant {
   const char* name;
@@ -235,6 +236,8 @@ constexpr Mutant kMutants[] = {
     {"marks_not_raised", &DataMutants::marks_not_raised, run_power_stages},
     {"writeback_unsynced", &DataMutants::writeback_unsynced, run_power_stages},
     {"fill_unsynced", &DataMutants::fill_unsynced, run_power_sets},
+    {"told_not_compared", &DataMutants::told_not_compared, run_power_words},
+    {"start_not_compared", &DataMutants::start_not_compared, run_power_words},
     {"all_cut_alone", &DataMutants::all_cut_alone, run_power_sets},
     {"behind_is_source", &DataMutants::behind_is_source, run_power_sets},
 };
