@@ -69,6 +69,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
       {Access::kOrder, "POST", "/decommission", &Self::order_decommission},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
+      {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},
   };
   return table;
 }
@@ -126,6 +127,7 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   std::string body = text + "\n";
   if (parts_.complaints)
     for (const std::string& line : parts_.complaints()) body += line + "\n";
+  for (const std::string& line : behind_lines(false)) body += line + "\n";
   respond({text.starts_with("serving") ? 200 : 503, "text/plain", std::move(body)});
 }
 

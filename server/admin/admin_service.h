@@ -96,6 +96,12 @@ class AdminService {
   void order_remove_node(const HttpRequest& request, Respond respond);
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
+  void order_recover(const HttpRequest& request, Respond respond);
+  /// Gives it up unless it can still be fetched.
+  template <class Stores>
+  void accept_loss(const Stores& stores, Respond respond);
+  /// A line for each store that a power cut has put behind.
+  std::vector<std::string> behind_lines(bool of_others) const;
 
   /// "serving", "serving, no quorum", or what the node does instead.
   std::string health() const;

@@ -62,7 +62,9 @@ std::string AdminService::page() const {
                         live ? "live" : "<b>away</b>", replication::name_of(node.state),
                         html_text(node.data_center), html_text(node.rack));
   }
-  for (const std::string& line : measure().warnings())
+  std::vector<std::string> lines = measure().warnings();
+  for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
+  for (const std::string& line : lines)
     warnings += fmt::format("<p><b>{}</b></p>\n", html_text(line));
   for (const Route& route : routes()) {
     if (route.method == "GET" && route.path != "/")
@@ -104,10 +106,12 @@ std::string AdminService::status() const {
                      {"partitions", tablets},
                      {"bytes", bytes}});
   }
+  std::vector<std::string> warnings = measure().warnings();
+  for (std::string& line : behind_lines(true)) warnings.push_back(std::move(line));
   json out = {{"cluster", state->cluster_name},
               {"self", parts_.node.self().to_string()},
               {"health", health()},
-              {"warnings", measure().warnings()},
+              {"warnings", warnings},
               {"nodes", nodes}};
   return json_text(out);
 }

@@ -50,7 +50,7 @@ class Node:
             raise RuntimeError("%s ended: %s" % (self.host, self.said()[-2000:]))
         try:
             with urllib.request.urlopen("http://%s:9180/health" % self.host, timeout=5) as answer:
-                return answer.read().decode().strip() == "serving"
+                return answer.read().decode().split("\n")[0] == "serving"  # what it lacks is in other lines
         except OSError:
             return False
 

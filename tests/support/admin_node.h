@@ -19,6 +19,11 @@ class AdminNode {
     node.spawn(simulation::create_table(&node, 1, &created));
     TETRAD_ASSERT(cluster.world().run_until(
         [&] { return created && node.node().clock().is_good(); }, 10'000'000));
+    serve();
+  }
+  /// Of the node's life that it is in.
+  void serve() {
+    auto& node = cluster[0];
     service.emplace(server::AdminService::Parts{node.node(),
                                                 {{node.reactor(), node.store(0), node.data()}},
                                                 metrics,

@@ -287,6 +287,13 @@ int main(int argc, char** argv) {
       "decommission", "The node gives its replicas to others, leaves the cluster and stops");
   for (auto* command : {remove_node, decommission})
     command->add_flag("--no-wait", no_wait, "Begin it and return");
+  auto* recover = app.add_subcommand(
+      "recover", "After a power cut: what the node's stores can never fetch is given up");
+  bool accept_loss = false;
+  recover
+      ->add_flag("--accept-loss", accept_loss,
+                 "Acknowledged writes may be lost; prints of which partitions")
+      ->required();
   auto* setting = app.add_subcommand("setting", "Changes a setting of the whole cluster");
   setting
       ->add_option(
@@ -319,7 +326,7 @@ int main(int argc, char** argv) {
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
-      *remove_node || *decommission) {
+      *remove_node || *decommission || *recover) {
     verb = http::verb::post;
     path = *flush       ? "/flush"
            : *compact   ? "/compact"
@@ -329,6 +336,7 @@ int main(int argc, char** argv) {
            : *verify ? "/verify?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table)
            : *remove_node  ? "/remove-node?host=" + url_encoded(host_id)
            : *decommission ? "/decommission"
+           : *recover      ? "/recover?loss=accepted"
                            : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
   }
   try {
@@ -362,6 +370,13 @@ int main(int argc, char** argv) {
                   {"disk_bytes", "memtable_bytes", "cache_bytes", "row_cache_bytes",
                    "estimated_keys", "pending_compaction_bytes"});
       fmt::print("\nhints pending: {}\n", body.at("hints_pending").dump());
+    } else if (*recover) {
+      for (const auto& store : body.at("may_have_lost")) {
+        fmt::print("store {}: acknowledged writes of {} physical partitions may be lost\n",
+                   store.at("store").dump(), store.at("count").dump());
+        for (const auto& line : store.at("partitions"))
+          fmt::print("  {}\n", line.get<std::string>());
+      }
     } else {
       print_object(body);
     }

@@ -133,4 +133,90 @@ TEST_CASE("a repair by hand follows a table whose replica set grows meanwhile") 
   CHECK(error_of(answer).ends_with("; away: 127.0.0.4"));
 }
 
+namespace {
+
+/// Power cuts of three nodes with a table: whom the service asks is the first.
+struct CutNodes {
+  CutNodes() : node(3) {
+    for (size_t i = 0; i < 3; ++i) node.cluster[i].clock_skew_max_us = 0;
+    run_s(10);
+  }
+  void run_s(int64_t seconds) { node.cluster.world().run_for(seconds * 1'000'000); }
+  void cut(const std::vector<size_t>& who, const std::vector<size_t>& come_back) {
+    for (const size_t one : who) {
+      if (one == 0) node.service.reset();
+      node.cluster[one].power_cut();
+    }
+    for (const size_t one : come_back) node.cluster[one].start();
+    REQUIRE(node.cluster.world().run_until(
+        [&] {
+          for (const size_t one : come_back)
+            if (!node.cluster[one].is_ready()) return false;
+          return true;
+        },
+        30'000'000));
+    if (node.service == std::nullopt) node.serve();
+    run_s(1);
+  }
+  std::string health() { return ask(node, "GET", "/health").body; }
+  std::string warnings() {
+    return nlohmann::json::parse(ask(node, "GET", "/status").body).at("warnings").dump();
+  }
+  HttpResponse recover() { return ask(node, "POST", "/recover?loss=accepted"); }
+
+  tests::AdminNode node;
+};
+
+}  // namespace
+
+TEST_CASE("stores that a power cut has put behind are named, own ones and those of others") {
+  CutNodes nodes;
+  CHECK(nodes.health() == "serving\n");
+  nodes.cut({1}, {1});
+  CHECK(nodes.health() == "serving\n");
+  CHECK(nodes.warnings().find("store 0 of 127.0.0.2 is behind after a power cut: it answers no "
+                              "read until it has fetched") != std::string::npos);
+  nodes.cut({0}, {0});
+  CHECK(nodes.health().starts_with("serving\nstore 0 is behind after a power cut"));
+  nodes.run_s(30);
+  CHECK(nodes.health() == "serving\n");
+  CHECK(nodes.warnings() == "[]");
+}
+
+TEST_CASE("what can still be fetched after a power cut is not given up") {
+  CutNodes nodes;
+  CHECK(ask(nodes.node, "POST", "/recover").status == 400);
+  CHECK(nodes.recover().status == 409);
+  CHECK(error_of(nodes.recover()).starts_with("no store of this node is behind"));
+  nodes.cut({0}, {0});
+  CHECK(error_of(nodes.recover()).find("can still be fetched") != std::string::npos);
+  nodes.run_s(30);
+  CHECK(nodes.health() == "serving\n");
+}
+
+TEST_CASE("after a cut of all what an absent member may have is given up by order only") {
+  CutNodes nodes;
+  nodes.cut({0, 1, 2}, {0, 1});
+  nodes.run_s(60);
+  CHECK(nodes.health().find("from 127.0.0.3, which it waits for") != std::string::npos);
+  const HttpResponse given_up = nodes.recover();
+  INFO(given_up.body);
+  REQUIRE(given_up.status == 200);
+  const auto lost = nlohmann::json::parse(given_up.body).at("may_have_lost").at(0);
+  CHECK(lost.at("store") == 0);
+  CHECK(lost.at("count") == 1);
+  CHECK(lost.at("partitions").at(0).get<std::string>().find("physical partition") !=
+        std::string::npos);
+  nodes.run_s(20);
+  CHECK(nodes.health() == "serving\n");
+}
+
+TEST_CASE("after a cut of all who come back together need no order") {
+  CutNodes nodes;
+  nodes.cut({0, 1, 2}, {0, 1, 2});
+  nodes.run_s(30);
+  CHECK(nodes.health() == "serving\n");
+  CHECK(nodes.warnings() == "[]");
+}
+
 }  // namespace tetrad::server

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores that are behind after a power cut: what is said of them, and the operator's word that what
+// they can never fetch is given up (design, rule 20).
+#include <algorithm>
+#include <set>
+
+#include "partitioner/tablet_map.h"
+#include "replication/consistency.h"
+#include "replication/tablets/tablet_move.h"
+#include "server/admin/admin_service.h"
+#include "server/admin/json_text.h"
+
+namespace tetrad::server {
+
+namespace {
+
+using json = nlohmann::json;
+
+constexpr size_t kPartitionsNamed = 1'000;
+
+/// As seen when the order came, on the first shard; others read it.
+struct Sight {
+  replication::MetaSnapshot state;
+  std::set<StoreAddress> complete;  // live and not behind
+  std::set<HostId> live;
+};
+
+/// What one store would give up, or why it must not.
+struct Lacking {
+  bool is_behind = false;
+  size_t count = 0;
+  std::vector<std::string> partitions;
+  std::string why_not;
+};
+
+struct Chances {
+  bool can_be_fetched = true;  // R others have it
+  size_t here = 0, needed = 0;
+};
+
+Chances chances_of(const std::vector<StoreAddress>& set, const StoreAddress& own,
+                   const Sight& sight) {
+  Chances out;
+  size_t complete = 0, others_here = 0, others = 0;
+  for (const StoreAddress& member : set) {
+    if (member == own) continue;
+    ++others;
+    complete += sight.complete.contains(member) ? 1 : 0;
+    others_here += sight.live.contains(member.host) ? 1 : 0;
+  }
+  out.can_be_fetched =
+      (others != 0 && complete >= replication::read_quorum(set.size())) || others_here == others;
+  out.here = others_here + (set.size() - others);
+  out.needed = replication::write_quorum(set.size());
+  return out;
+}
+
+void look_at(const replication::TableInfo& table, const partitioner::Tablet& tablet,
+             const StoreAddress& own, const Sight& sight, Lacking& out) {
+  for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
+    if (set->empty()) continue;
+    const Chances chances = chances_of(*set, own, sight);
+    if (chances.can_be_fetched) continue;
+    const std::string name =
+        fmt::format("{}.{}: physical partition {}, tokens {} to {}", table.keyspace, table.name,
+                    tablet.id.value, tablet.range.start.token, tablet.range.end.token);
+    if (chances.here < chances.needed && out.why_not.empty())
+      out.why_not = fmt::format(
+          "of the {} members of {} only {} are here, and {} are needed to go on without the others",
+          set->size(), name, chances.here, chances.needed);
+    ++out.count;
+    if (out.partitions.size() < kPartitionsNamed) out.partitions.push_back(name);
+    return;
+  }
+}
+
+/// On the store's thread.
+Lacking lacking_of(uint32_t store, replication::DataPlane& data, HostId self, const Sight& sight) {
+  Lacking out;
+  out.is_behind = data.behind().is_behind(store);
+  if (!out.is_behind) return out;
+  const StoreAddress own{self, store};
+  for (const auto& [id, table] : sight.state->tables) {
+    for (const auto& tablet : table->tablets.tablets()) {
+      const std::vector<StoreAddress> members = replication::all_members(tablet);
+      if (std::ranges::find(members, own) != members.end() &&
+          data.behind().is_behind(store, table->incarnation, tablet.range))
+        look_at(*table, tablet, own, sight, out);
+    }
+  }
+  const auto progress = data.recent_fetch().progress();
+  const bool asks = std::ranges::any_of(
+      progress, [store](const auto& one) { return one.store == store && one.waits_for.empty(); });
+  if (out.count != 0 && asks && out.why_not.empty())
+    out.why_not = fmt::format("store {} still asks the other members, wait a moment", store);
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> AdminService::behind_lines(bool of_others) const {
+  std::vector<std::string> lines;
+  const auto state = parts_.node.meta().snapshot();
+  for (const auto& [address, facts] : parts_.node.membership().behind_stores()) {
+    const bool own = address.host == parts_.node.self();
+    if (!own && !of_others) continue;
+    const replication::NodeInfo* node = state->node(address.host);
+    const std::string of =
+        own ? "" : " of " + (node == nullptr ? address.host.to_string() : node->address);
+    lines.push_back(fmt::format(
+        "store {}{} is behind after a power cut: it answers no read until it has fetched {} "
+        "physical partitions from {}",
+        address.store, of, facts.tablets_left,
+        facts.waits_for.empty() ? "other members" : facts.waits_for + ", which it waits for"));
+  }
+  return lines;
+}
+
+void AdminService::order_recover(const HttpRequest& request, Respond respond) {
+  if (request.parameter("loss") != "accepted")
+    return respond(http_error(400, "loss must be `accepted`: nothing else can be ordered"));
+  const auto sight = std::make_shared<Sight>();
+  sight->state = parts_.node.meta().snapshot();
+  const replication::BehindFacts behind = parts_.node.membership().behind_stores();
+  for (const auto& [host, node] : sight->state->nodes)
+    if (host == parts_.node.self() || parts_.node.meta().is_live(host)) sight->live.insert(host);
+  for (const auto& [id, table] : sight->state->tables)
+    for (const auto& tablet : table->tablets.tablets())
+      for (const StoreAddress& member : replication::all_members(tablet))
+        if (sight->live.contains(member.host) && !behind.contains(member))
+          sight->complete.insert(member);
+  struct Round {
+    size_t left;
+    std::vector<Lacking> stores;
+    Respond respond;
+  };
+  const auto round = std::make_shared<Round>(
+      Round{parts_.shards.size(), std::vector<Lacking>(parts_.shards.size()), std::move(respond)});
+  for (uint32_t number = 0; number < parts_.shards.size(); ++number) {
+    const Shard& shard = parts_.shards[number];
+    shard.reactor.post_from_any_thread([this, &data = shard.data, &main = reactor(),
+                                        self = parts_.node.self(), sight, round, number] {
+      Lacking lacking = lacking_of(number, data, self, *sight);
+      main.post_from_any_thread([this, round, number, lacking = std::move(lacking)]() mutable {
+        round->stores[number] = std::move(lacking);
+        if (--round->left == 0) accept_loss(round->stores, std::move(round->respond));
+      });
+    });
+  }
+}
+
+template <class Stores>
+void AdminService::accept_loss(const Stores& stores, Respond respond) {
+  size_t behind = 0, lost = 0;
+  for (const Lacking& store : stores) {
+    behind += store.is_behind ? 1 : 0;
+    lost += store.count;
+    if (!store.why_not.empty()) return respond(http_error(409, store.why_not));
+  }
+  if (behind == 0)
+    return respond(http_error(409, "no store of this node is behind: nothing is given up"));
+  if (lost == 0)
+    return respond(http_error(
+        409, "what the stores of this node lack can still be fetched from other members, and is"));
+  json out = json::array();
+  for (size_t number = 0; number < stores.size(); ++number) {
+    if (stores[number].count == 0) continue;
+    out.push_back({{"store", number},
+                   {"count", stores[number].count},
+                   {"partitions", stores[number].partitions}});
+    const Shard& shard = parts_.shards[number];
+    shard.reactor.post_from_any_thread(
+        [&fetch = shard.data.recent_fetch()] { fetch.accept_loss(); });
+    parts_.logger.warn(
+        "by the operator's word acknowledged writes are given up that a power cut may have taken "
+        "store={} partitions={}",
+        number, stores[number].count);
+  }
+  respond(json_response({{"may_have_lost", out}}));
+}
+
+}  // namespace tetrad::server
