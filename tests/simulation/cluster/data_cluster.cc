@@ -122,6 +122,8 @@ DataCluster::DataCluster(uint64_t seed)
                .whole_reads = seed % 3 == 0,
                .truncates = seed % 5 == 1,
                .power_cuts = seed % 7 == 3,
+               .cuts_one = seed % 7 == 0 && seed % 4 != 0 && seed % 10 != 5 && seed % 11 != 2 &&
+                           seed % 11 != 5 && seed % 11 != 7 && seed % 11 != 9,
                .fills_up = seed % 3 == 1,
                .purges = seed % 7 > 3,
                .one_keeps = seed % 7 == 5,
@@ -274,6 +276,8 @@ void DataCluster::fault() {
       if (up_count() != cluster_.size()) break;
       if (profile_.power_cuts) {
         cut_power();
+      } else if (profile_.cuts_one && !any_is_behind()) {
+        cluster_[victim].power_cut();
       } else {
         cluster_[victim].kill();
       }
@@ -323,6 +327,13 @@ void DataCluster::fault() {
     default:
       break;
   }
+}
+
+/// Another cut could take a write from all that had it.
+bool DataCluster::any_is_behind() {
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    if (!cluster_[i].is_ready() || cluster_[i].is_behind()) return true;
+  return false;
 }
 
 /// All machines at once; some come back at once.
@@ -381,6 +392,7 @@ void DataCluster::heal() {
     if (!cluster_[i].is_up()) cluster_[i].start();
   }
   cluster_.world().run_for(15'000'000);
+  if (profile_.cuts_one) cluster_.world().run_until([&] { return !any_is_behind(); }, 60'000'000);
 }
 
 // ---- clients ----

@@ -30,7 +30,8 @@ class DataCluster {
     bool grows = false;        // one node at first, others join under load
     bool whole_reads = false;  // whole partitions only: rows of a mutation are seen together
     bool truncates = false;
-    bool power_cuts = false;  // with the sync mode "group"
+    bool power_cuts = false;  // of all, with the sync mode "group"
+    bool cuts_one = false;    // of one at a time, with the sync mode "periodic"
     bool fills_up = false;    // tablets are marked as full before the end
     bool purges = false;      // repairs and sweeps every second, so that what was deleted goes
     bool one_keeps = false;   // but the first node keeps it: the others must not get it back
@@ -65,6 +66,7 @@ class DataCluster {
   std::string finish(Operation& operation, SimNode& via, const char* what);
 
   void cut_power();
+  bool any_is_behind();
   SimNode& add_node();
   size_t up_count();
   SimNode* random_ready_node();
