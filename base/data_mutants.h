@@ -173,6 +173,13 @@ struct DataMutants {
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
+  // Counters.
+  bool counter_life_kept = false;       // rule 25: a leader goes on under the name of its last life
+  bool counter_stay_kept = false;       // rule 25: so does a store that has left and come back
+  bool counter_second_leader = false;   // rule 25: another leader is asked after a timeout
+  bool counter_group_overlaps = false;  // rule 25: a group begins before the last one is written
+  bool counter_acked_early = false;     // rule 1: answered when the leader alone has it
+
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal

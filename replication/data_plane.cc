@@ -114,6 +114,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   base::MetricsRegistry& metrics = environment.metrics;
   plane->coordinator_.metrics().register_in(metrics, labels);
   plane->paxos_.metrics().register_in(metrics, labels);
+  plane->coordinator_.counter_metrics().register_in(metrics, labels);
   HintStore& hints = plane->hints_;
   metrics.add("tetrad_replication_hints_stored_total",
               "Mutations kept for replicas that missed them.", labels, hints.metrics().stored);

@@ -13,6 +13,7 @@
 #include "base/task.h"
 #include "replication/coordinator/changes.h"
 #include "replication/coordinator/conditional.h"
+#include "replication/counters/counter_messages.h"
 #include "replication/trace.h"
 #include "storage/row/mutation.h"
 #include "storage/row/read_command.h"
@@ -32,6 +33,13 @@ struct WriteOptions {
   /// What the mutations delete, and what expires in them, is dated at this now_us(); it is dated
   /// anew where a replica finds that too long ago. Unset: nothing is.
   std::optional<int64_t> dated_us = {};
+  /// A store of this shard that has the only mutation already, since this epoch: it is not written
+  /// there again, as long as the epoch is the tablet's.
+  struct Held {
+    StoreAddress replica;
+    SetEpoch epoch;
+  };
+  std::optional<Held> held = {};
 };
 
 struct ReadOptions {
@@ -60,6 +68,15 @@ class Coordinator {
   /// logical partition), kStaleSchema (the table is gone).
   virtual Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                                    WriteOptions options) = 0;
+
+  /// Adds to counters. Each increment goes to one live member of its tablet, which leads it, and is
+  /// answered when the new totals are on the level's number of replicas, never fewer than W.
+  /// Increments of several partitions are independent. Errors: nothing of that partition is
+  /// applied, now or later: kUnavailable, kOverloaded, kInvalid (a full logical partition; the
+  /// table is gone); nobody knows whether it is: kWriteTimeout with write type COUNTER. Of several
+  /// partitions: the error of one; what is unknown comes first.
+  virtual Task<Result<void>> increment(std::vector<CounterIncrement> increments,
+                                       WriteOptions options) = 0;
 
   /// Decides a conditional statement. True: its conditions held, and what it wrote is on the commit
   /// level's number of replicas, never fewer than W. False: they did not hold. Errors: those of

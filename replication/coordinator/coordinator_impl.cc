@@ -78,7 +78,8 @@ CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, R
       clock_(clock),
       options_(options),
       logger_(std::move(logger)),
-      line_(reactor) {}
+      line_(reactor),
+      counters_(reactor, rpc, clock, replicas, *this, random.next()) {}
 
 CoordinatorImpl::~CoordinatorImpl() = default;
 

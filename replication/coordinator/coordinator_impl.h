@@ -13,6 +13,7 @@
 #include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/coordinator/write_tally.h"
+#include "replication/counters/counter_leader.h"
 #include "replication/hints/hint_store.h"
 #include "replication/meta/meta_service.h"
 #include "replication/paxos/ballot_source.h"
@@ -55,6 +56,8 @@ class CoordinatorImpl final : public Coordinator {
   ~CoordinatorImpl() override;
 
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
+  Task<Result<void>> increment(std::vector<CounterIncrement> increments,
+                               WriteOptions options) override;
   Task<Result<bool>> write_if(ConditionalStatement& statement, ConditionalOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          ReadOptions options) override;
@@ -70,6 +73,7 @@ class CoordinatorImpl final : public Coordinator {
   int64_t clock_skew_us() const override { return clock_.skew_max_us(); }
 
   const CoordinatorMetrics& metrics() const { return metrics_; }
+  const CounterMetrics& counter_metrics() const { return counters_.metrics(); }
 
  private:
   struct WriteOperation;
@@ -81,6 +85,17 @@ class CoordinatorImpl final : public Coordinator {
   struct PaxosRun;
 
   struct Again;
+
+  struct IncrementTry;
+  Task<Result<void>> increment_one(CounterIncrement increment, WriteOptions options);
+  static Task<void> increment_into(CoordinatorImpl* self, CounterIncrement increment,
+                                   WriteOptions options,
+                                   std::move_only_function<void(Result<void>)> done);
+  /// Who is to lead now. Errors: kUnavailable, kOverloaded, kInvalid.
+  Result<IncrementTry> plan_increment(const CounterIncrement& increment,
+                                      const WriteOptions& options) const;
+  Task<Result<CounterAnswer>> ask_leader(StoreAddress leader, CounterRequest request,
+                                         base::Deadline deadline);
 
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
                                        WriteOptions options, Again* again);
@@ -207,6 +222,7 @@ class CoordinatorImpl final : public Coordinator {
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
   ConditionalLine line_;
+  CounterLeader counters_;
   std::shared_ptr<char> alive_ =
       std::make_shared<char>();  // callbacks that outlive this object do nothing
   base::TaskGroup tasks_;        // last: goes first

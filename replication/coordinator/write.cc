@@ -414,6 +414,9 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
                          tablet.replicas.size() == 1 &&
                          tablet.replicas.front().host == rpc_.self() && !tablet.full &&
                          !partitioner::is_set_apart(tablet) && required_acks(options.level, 1) == 1;
+      if (alone && options.held && options.held->replica == tablet.replicas.front() &&
+          options.held->epoch == tablet.epoch)
+        co_return Result<void>();
       if (alone && !replicas_.is_local(tablet.replicas.front())) {
         if (options.trace != nullptr)
           options.trace->add(asking_text("MUTATE", tablet.replicas.front()));
@@ -468,6 +471,10 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     for (const StoreAddress& replica : down) {
       on_written(*operation, index, replica, fail(ErrorCode::kUnavailable, "down"));
     }
+    const auto is_held_by = [&](const StoreAddress& replica) {
+      return options.held && options.held->replica == replica &&
+             options.held->epoch == operation->parts[index].epoch;
+    };
     Bytes encoded;
     // Others first: their work goes on while the local store does its own.
     for (const StoreAddress& replica : live) {
@@ -475,8 +482,11 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
         send_part(operation, index, replica, encoded, options.deadline);
     }
     for (const StoreAddress& replica : live) {
-      if (replicas_.is_local(replica))
+      if (is_held_by(replica)) {
+        on_written(*operation, index, replica, std::optional<int64_t>());
+      } else if (replicas_.is_local(replica)) {
         send_part(operation, index, replica, encoded, options.deadline);
+      }
     }
   }
   const bool succeeded = co_await operation->done;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/local_cluster.h"
 
+#include <deque>
+
 #include "base/byte_io.h"
 #include "cql/execute/aggregate_fold.h"
 #include "cql/grammar/parser.h"
@@ -20,6 +22,84 @@ Task<Result<void>> LocalCoordinator::write(std::vector<storage::Mutation> mutati
     auto result = co_await done;
     if (!result) co_return std::unexpected(std::move(result).error());
     note_changes(mutation);
+  }
+  co_return Result<void>();
+}
+
+namespace {
+
+constexpr BytesView kShard = "local";
+
+/// The row with the deltas added to its one shard.
+Bytes add_to(BytesView before, const std::vector<replication::CounterDelta>& deltas,
+             BytesView key_cell, int64_t timestamp_us) {
+  std::map<uint32_t, int64_t> totals;
+  for (const auto& delta : deltas) totals[delta.column_id] += delta.delta;
+  storage::RowRecordReader reader;
+  storage::Cell cell;
+  if (!before.empty() && reader.open(before)) {
+    while (reader.next(cell)) {
+      const auto total = totals.find(cell.column_id);
+      if (total != totals.end()) total->second += *replication::decode_total(cell.value);
+    }
+  }
+  storage::RowRecord record;
+  std::deque<Bytes> values;
+  const auto put = [&](uint32_t column_id, bool has_path, BytesView value) {
+    storage::Cell& added = record.cells.emplace_back();
+    added.column_id = column_id;
+    added.timestamp_us = timestamp_us;
+    added.has_path = has_path;
+    if (has_path) added.path = kShard;
+    added.value = value;
+  };
+  if (!key_cell.empty()) put(storage::kKeyCellColumnId, false, key_cell);
+  for (const auto& [id, total] : totals)
+    put(id, true, values.emplace_back(replication::encode_total(total)));
+  Bytes out;
+  storage::encode_row_record(record, out);
+  return out;
+}
+
+}  // namespace
+
+Task<Result<void>> LocalCoordinator::increment(
+    std::vector<replication::CounterIncrement> increments, replication::WriteOptions options) {
+  deadline = options.deadline;
+  for (const auto& increment : increments) {
+    // One row after another: a row that is named twice is counted twice.
+    for (size_t i = 0; i < std::max<size_t>(increment.rows.size(), 1); ++i) {
+      storage::ReadCommand command;
+      command.incarnation = increment.incarnation;
+      command.schema_version = increment.schema_version;
+      command.position = increment.position;
+      command.partition_key = increment.partition_key;
+      command.rows = {i < increment.rows.size() ? increment.rows[i].clustering_key : "\xFF"};
+      auto before = co_await read(std::move(command), {ConsistencyLevel::kOne, options.deadline});
+      if (!before) co_return std::unexpected(std::move(before).error());
+      storage::Mutation mutation;
+      mutation.incarnation = increment.incarnation;
+      mutation.schema_version = increment.schema_version;
+      mutation.position = increment.position;
+      mutation.partition_key = increment.partition_key;
+      BytesView header, row;
+      for (const auto& partition : before->partitions) {
+        header = partition.header;
+        if (!partition.rows.empty()) row = partition.rows.front().record;
+      }
+      const int64_t timestamp_us = next_timestamp_us();
+      if (i == 0 && !increment.statics.empty())
+        mutation.header = add_to(header, increment.statics, {}, timestamp_us);
+      if (i < increment.rows.size()) {
+        const auto& of = increment.rows[i];
+        mutation.rows.push_back(
+            {of.clustering_key, add_to(row, of.deltas, of.key_cell, timestamp_us)});
+      }
+      std::vector<storage::Mutation> mutations;
+      mutations.push_back(std::move(mutation));
+      auto done = co_await write(std::move(mutations), options);
+      if (!done) co_return std::unexpected(std::move(done).error());
+    }
   }
   co_return Result<void>();
 }

@@ -44,6 +44,9 @@ class LocalCoordinator final : public replication::Coordinator {
       : reactor_(reactor), store_(store) {}
   Task<Result<void>> write(std::vector<storage::Mutation> mutations,
                            replication::WriteOptions options) override;
+  /// All of it is one shard's.
+  Task<Result<void>> increment(std::vector<replication::CounterIncrement> increments,
+                               replication::WriteOptions options) override;
   /// Nobody else decides: each statement meets the rows as the one before left them. It is asked to
   /// decide `decisions` times, and the last counts.
   Task<Result<bool>> write_if(replication::ConditionalStatement& statement,
