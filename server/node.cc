@@ -317,6 +317,8 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   cql::QueryProcessorOptions out;
   out.settings.read_timeout_us = static_cast<int64_t>(options_.read_timeout_ms) * 1000;
   out.settings.range_timeout_us = static_cast<int64_t>(options_.range_timeout_ms) * 1000;
+  out.settings.counter_write_timeout_us =
+      static_cast<int64_t>(options_.counter_write_timeout_ms) * 1000;
   out.settings.write_timeout_us = static_cast<int64_t>(options_.write_timeout_ms) * 1000;
   out.settings.cas_contention_timeout_us =
       static_cast<int64_t>(options_.cas_contention_timeout_ms) * 1000;
@@ -515,8 +517,10 @@ Result<void> NodeImpl::open_replication() {
     replication::DataPlaneOptions data_options;
     data_options.coordinator.mutation_bytes_max = options_.mutation_mb_max << 20;
     data_options.throughput.wait_us = static_cast<int64_t>(options_.throughput_wait_ms) * 1000;
-    data_options.recent_fetch.write_us = std::max(
-        data_options.recent_fetch.write_us, static_cast<int64_t>(options_.write_timeout_ms) * 1000);
+    const uint64_t longest_write_ms =
+        std::max(options_.write_timeout_ms, options_.counter_write_timeout_ms);
+    data_options.recent_fetch.write_us =
+        std::max(data_options.recent_fetch.write_us, static_cast<int64_t>(longest_write_ms) * 1000);
     data_options.recent_fetch.acknowledges_synced = options_.commit_log_sync == "group";
     data_options.shard = shard->number;
     data_options.shard_count = static_cast<uint32_t>(shards_.size());

@@ -258,8 +258,8 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   const ColumnSchema& column = *operation.column;
   const uint32_t id = column.id;
   if (operation.kind == Operation::Kind::kRemove) {
-    cells.push_back(column.type->is_multi_cell() ? column_deletion(id, moment_.timestamp_us)
-                                                 : tombstone(id));
+    const bool has_parts = column.type->is_multi_cell() || column.type->is_counter();
+    cells.push_back(has_parts ? column_deletion(id, moment_.timestamp_us) : tombstone(id));
     return true;
   }
   if (operation.kind == Operation::Kind::kRemoveField) {

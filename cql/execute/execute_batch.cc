@@ -10,6 +10,7 @@
 
 #include "cql/execute/disk_guard.h"
 #include "cql/execute/execute_conditional.h"
+#include "cql/execute/execute_counter.h"
 #include "cql/execute/join_mutations.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
@@ -30,6 +31,11 @@ constexpr size_t kPartitionsWarned = 10;
 constexpr uint64_t kPartNs = 1'000;
 constexpr size_t kJoinedOnLoopMax = 256;
 
+int64_t usual_timeout_us(const QuerySettings& settings, BatchType type) {
+  return type == BatchType::kCounter ? settings.counter_write_timeout_us
+                                     : settings.write_timeout_us;
+}
+
 bool may_be_long_batch(const ExecuteContext& context, std::span<const StatementPart> parts) {
   if (context.off_loop == nullptr) return false;
   const ListContents none;
@@ -45,6 +51,10 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                                         std::optional<int64_t> batch_timestamp_us,
                                         int64_t timeout_us) {
   if (parts.empty()) co_return StatementResult();
+  if (parts.front().statement->table().is_counter) {
+    auto counted = co_await run_counters(context, std::move(parts), true, timeout_us);
+    co_return counted;
+  }
   if (std::ranges::any_of(
           parts, [](const StatementPart& part) { return part.statement->has_conditions(); })) {
     auto decided = co_await run_conditional(context, std::move(parts), nullptr, timeout_us);
@@ -179,8 +189,9 @@ Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
     TETRAD_CO_TRY(const int64_t given, evaluate_timestamp(*timestamp_, evaluation, kUnset));
     if (given != kUnset) timestamp_us = given;
   }
-  TETRAD_CO_TRY(const int64_t timeout_us,
-                evaluate_timeout_us(timeout_, evaluation, context.settings.write_timeout_us));
+  TETRAD_CO_TRY(
+      const int64_t timeout_us,
+      evaluate_timeout_us(timeout_, evaluation, usual_timeout_us(context.settings, type_)));
   std::vector<StatementPart> parts;
   for (const auto& statement : statements_) parts.push_back({statement.get(), values});
   auto result = co_await run_batch(context, type_, std::move(parts), timestamp_us, timeout_us);
@@ -207,7 +218,7 @@ Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, Ba
   }
   TETRAD_CO_TRY_VOID(check.check(kind, false));
   auto result = co_await run_batch(context, kind, std::move(parts), std::nullopt,
-                                   context.settings.write_timeout_us);
+                                   usual_timeout_us(context.settings, kind));
   co_return result;
 }
 

@@ -7,6 +7,7 @@
 #include "cql/execute/cell_maker.h"
 #include "cql/execute/disk_guard.h"
 #include "cql/execute/execute_conditional.h"
+#include "cql/execute/execute_counter.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
@@ -67,20 +68,13 @@ Result<int32_t> ModifyStatement::ttl(EvalContext& context) const {
 namespace {
 
 /// The cell that keeps the original bytes of a lossy clustering key.
-void add_key_cell(const TableSchema& table, std::span<const BytesView> values,
-                  const WriteMoment& moment, EvalContext& context, std::vector<Cell>& cells) {
-  bool lossy = false;
-  const auto clustering = table.clustering();
-  for (size_t i = 0; i < values.size(); ++i) {
-    lossy =
-        lossy || (can_be_lossy(*clustering[i].type) && is_lossy(*clustering[i].type, values[i]));
-  }
-  if (!lossy) return;
-  const std::vector<OptionalView> originals(values.begin(), values.end());
+void add_key_cell(std::optional<Bytes> value, const WriteMoment& moment, EvalContext& context,
+                  std::vector<Cell>& cells) {
+  if (!value) return;
   Cell cell;
   cell.column_id = storage::kKeyCellColumnId;
   cell.timestamp_us = moment.timestamp_us;
-  cell.value = context.arena.adopt(join_tuple(originals));
+  cell.value = context.arena.adopt(std::move(*value));
   cells.insert(cells.begin(), cell);
 }
 
@@ -108,6 +102,18 @@ Result<BytesView> key_value(const ExpressionPtr& expression, const ColumnSchema&
 }
 
 }  // namespace
+
+std::optional<Bytes> ModifyStatement::key_cell_value(std::span<const BytesView> values) const {
+  bool lossy = false;
+  const auto clustering = table_->clustering();
+  for (size_t i = 0; i < values.size(); ++i) {
+    lossy =
+        lossy || (can_be_lossy(*clustering[i].type) && is_lossy(*clustering[i].type, values[i]));
+  }
+  if (!lossy) return std::nullopt;
+  const std::vector<OptionalView> originals(values.begin(), values.end());
+  return join_tuple(originals);
+}
 
 Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) const {
   size_t size = 0;
@@ -276,7 +282,7 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
     all_set = all_set && set;
   }
   if (lossy_clustering_ && !record.empty()) {
-    add_key_cell(*table_, originals, moment, context, record.cells);
+    add_key_cell(key_cell_value(originals), moment, context, record.cells);
   }
   if (record.empty()) {  // of a compact table, with nothing set
     mutation.rows.pop_back();
@@ -387,7 +393,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
                 !record.cells.empty()) {
               const std::vector<BytesView> originals(clustering.row_values[i].begin(),
                                                      clustering.row_values[i].end());
-              add_key_cell(*table_, originals, moment, context, record.cells);
+              add_key_cell(key_cell_value(originals), moment, context, record.cells);
             }
           }
           if (record.empty()) continue;
@@ -574,6 +580,16 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     co_return decided;
   }
   base::Arena arena;
+  if (table_->is_counter) {
+    const FunctionEnvironment functions = make_function_environment(context);
+    EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
+    TETRAD_CO_TRY(const int64_t timeout_us,
+                  evaluate_timeout_us(attributes_.timeout, evaluation,
+                                      context.settings.counter_write_timeout_us));
+    std::vector<StatementPart> parts{{this, values}};
+    auto counted = co_await run_counters(context, std::move(parts), false, timeout_us);
+    co_return counted;
+  }
   const int64_t now_us = context.coordinator.next_timestamp_us();
   FunctionEnvironment functions = make_function_environment(context);
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};

@@ -5,6 +5,7 @@
 #include "cql/execute/map_entry.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
+#include "replication/counters/counter_messages.h"
 
 namespace tetrad::cql {
 
@@ -181,6 +182,7 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
     parts.clear();
     return {};
   }
+  if (type.is_counter()) return finish_counter(at);
   CollectionBuilder builder;
   const bool marked = type.kind() == TypeKind::kMap && has_entry_mark(*type.key());
   const auto key_of = [&](const Part& part, const DataType& key_type) -> Result<BytesView> {
@@ -223,6 +225,22 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
   }
   row_.values[at] = arena_.adopt(std::move(builder).finish(type.kind() == TypeKind::kMap ? 2 : 1));
   parts.clear();
+  return {};
+}
+
+Result<void> RowMaterializer::finish_counter(size_t at) {
+  uint64_t sum = 0;  // wraps around, as Cassandra's
+  CellTimes latest{storage::kNoTimestamp, 0, 0};
+  for (const Part& part : parts_[at]) {
+    const auto total = replication::decode_total(part.value);
+    if (!total)
+      return fail(ErrorCode::kCorruption, "a total of a counter of {} bytes", part.value.size());
+    sum += static_cast<uint64_t>(*total);
+    if (part.times.timestamp_us > latest.timestamp_us) latest = part.times;
+  }
+  row_.values[at] = arena_.adopt(make_bigint(static_cast<int64_t>(sum)));
+  if (layout_.wants_times) row_.times[at] = latest;
+  parts_[at].clear();
   return {};
 }
 

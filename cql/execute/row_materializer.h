@@ -36,6 +36,8 @@ class RowMaterializer {
   Result<bool> read_cells(const storage::RowRecord& record, const std::vector<int32_t>& slots,
                           bool is_static);
   Result<void> finish_collection(int32_t slot);
+  /// The sum of the shards' totals, at the time of the latest.
+  Result<void> finish_counter(size_t at);
   /// Nothing of the row before is left in these.
   void clear(const std::vector<int32_t>& slots);
 

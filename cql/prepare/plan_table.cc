@@ -282,7 +282,6 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   if (table.is_counter && table.options.default_time_to_live_s != 0) {
     return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
   }
-  if (table.is_counter) return fail(ErrorCode::kInvalid, "not supported yet: counters");
   if (id && input.meta.tables.contains(TableId{*id})) {
     return fail(ErrorCode::kInvalid, "A table with the id {} exists already", id->to_string());
   }

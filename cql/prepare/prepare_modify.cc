@@ -166,6 +166,7 @@ class ModifyPreparer {
                Restrictions::build(source.where, *builder_, WhereOf::kUpdate, false, only_static));
     TETRAD_TRY_VOID(attributes(source.attributes));
     TETRAD_TRY_VOID(check_conditional());
+    TETRAD_TRY_VOID(check_counter());
     finish();
     return std::move(made_);
   }
@@ -201,6 +202,7 @@ class ModifyPreparer {
     }
     TETRAD_TRY_VOID(attributes(source.attributes));
     TETRAD_TRY_VOID(check_conditional());
+    TETRAD_TRY_VOID(check_counter());
     TETRAD_TRY_VOID(check_conditional_delete());
     finish();
     return std::move(made_);
@@ -338,6 +340,17 @@ class ModifyPreparer {
     return {};
   }
 
+  Result<void> check_counter() const {
+    if (!table_->is_counter) return {};
+    if (made_->has_timestamp()) {
+      return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for counter updates");
+    }
+    if (made_->attributes_.ttl) {
+      return fail(ErrorCode::kInvalid, "Cannot provide custom TTL for counter updates");
+    }
+    return {};
+  }
+
   /// A conditional DELETE names one row, or none.
   Result<void> check_conditional_delete() const {
     const Restrictions& where = made_->where_;
@@ -466,6 +479,10 @@ class ModifyPreparer {
     Operation operation;
     operation.column = &column;
     const Receiver whole = Receiver::of(column);
+    const bool is_of_column =
+        source.kind == Kind::kSet || source.kind == Kind::kAdd || source.kind == Kind::kSubtract;
+    if (type->is_counter() && is_of_column && source.value.is_null())
+      return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
     switch (source.kind) {
       case Kind::kSet: {
         if (type->is_counter()) {
@@ -484,6 +501,7 @@ class ModifyPreparer {
         const std::string text =
             fmt::format("{} = {} {} {}", name, name, is_add ? '+' : '-', value_text());
         if (type->is_counter()) {
+          operation.kind = is_add ? Operation::Kind::kIncrement : Operation::Kind::kDecrement;
           TETRAD_TRY(operation.value, builder_->term(source.value, whole));
           return operation;
         }

@@ -57,7 +57,8 @@ RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots
   for (size_t i = 0; i < slots.size(); ++i) {
     const ColumnSchema& column = *slots[i];
     const auto slot = static_cast<int32_t>(i);
-    layout.is_multi_cell.push_back(column.type->is_multi_cell());
+    // A counter has a cell for each of its shards.
+    layout.is_multi_cell.push_back(column.type->is_multi_cell() || column.type->is_counter());
     switch (column.kind) {
       case ColumnKind::kPartitionKey:
         layout.partition_slots[column.position] = slot;

@@ -11,6 +11,7 @@
 #include "cql/prepare/conditions.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/prepare/restrictions.h"
+#include "replication/counters/counter_messages.h"
 #include "storage/row/mutation.h"
 
 namespace tetrad::cql {
@@ -30,7 +31,9 @@ struct ColumnOperation {
     kRemoveIndex,    // list[key]; reads first
     kSetField,       // column.field = value
     kRemoveField,
-    kRemove,  // the whole column
+    kRemove,     // the whole column
+    kIncrement,  // a counter
+    kDecrement,
   };
   Kind kind = Kind::kSet;
   const ColumnSchema* column = nullptr;
@@ -163,6 +166,9 @@ class ModifyStatement final : public Statement {
                              const ListContents* lists, uint32_t product_max,
                              std::vector<storage::Mutation>& out,
                              const BoundTarget* target = nullptr) const;
+  /// Appends what an UPDATE of counters adds, one for each partition.
+  Result<void> add_increments(EvalContext& context, uint32_t product_max,
+                              std::vector<replication::CounterIncrement>& out) const;
   /// The lists of a row (null: there is none) and of the partition's header that add_mutations()
   /// needs. What `lists` has already is not copied again.
   Result<void> collect_lists(const storage::PartitionData& partition, const storage::RowData* row,
@@ -181,6 +187,10 @@ class ModifyStatement final : public Statement {
   /// The value of a compact table that has none to give. Errors: kInvalid where one is declared.
   Result<void> add_empty_value(const WriteMoment& moment, int32_t ttl_s,
                                std::vector<storage::Cell>& cells) const;
+  Result<void> add_deltas(const std::vector<ColumnOperation>& operations, EvalContext& context,
+                          std::vector<replication::CounterDelta>& out) const;
+  /// What the cell that keeps the bytes of a lossy clustering key says; unset: no cell is needed.
+  std::optional<Bytes> key_cell_value(std::span<const BytesView> values) const;
   Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
                           ListCellIds& ids, std::vector<storage::Mutation>& out,
                           const BoundTarget* target) const;

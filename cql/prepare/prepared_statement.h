@@ -74,6 +74,7 @@ struct QueryOptions {
 /// Settings that statements obey; a copy of the options that matter here.
 struct QuerySettings {
   int64_t read_timeout_us = 5'000'000, range_timeout_us = 10'000'000, write_timeout_us = 2'000'000;
+  int64_t counter_write_timeout_us = 5'000'000;
   int64_t cas_contention_timeout_us = 1'000'000;
   int64_t truncate_timeout_us = 60'000'000, schema_timeout_us = 20'000'000;
   uint64_t mutation_bytes_max = 16u << 20;

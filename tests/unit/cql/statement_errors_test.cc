@@ -849,22 +849,7 @@ struct Fixture : LocalCluster {
       INFO(statement);
       REQUIRE(cql(statement) == "ok");
     }
-    make_counter_table();
-  }
-  /// Nobody can create one yet; what statements say of them stands.
-  void make_counter_table() {
-    CHECK(error("CREATE TABLE seme.cnt (k int PRIMARY KEY, c counter)") ==
-          "not supported yet: counters");
-    REQUIRE(cql("CREATE TABLE seme.cnt (k int PRIMARY KEY, c bigint)") == "ok");
-    const std::string key = cql::table_key("seme", "cnt");
-    std::string text = meta.snapshot()->schema_objects.find(key)->second;
-    const size_t type = text.find("bigint");
-    REQUIRE(type != std::string::npos);
-    text.replace(type, 6, "counter");
-    replication::SchemaChange change;
-    change.expected = meta.snapshot()->schema_version;
-    change.objects.emplace_back(key, text);
-    REQUIRE(run_task(reactor, meta.change_schema(std::move(change), {}, nullptr)));
+    REQUIRE(cql("CREATE TABLE seme.cnt (k int PRIMARY KEY, c counter)") == "ok");
   }
   std::string answer(std::string_view statement) {
     // Drivers page; so are statements meant that these were asked with.
