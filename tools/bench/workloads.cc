@@ -63,6 +63,7 @@ std::vector<std::string> schema_statements() {
   table("wide", "pk bigint PRIMARY KEY" + wide_columns(", c{} bigint"));
   table("maps", "pk bigint PRIMARY KEY, m map<bigint, bigint>");
   table("leases", "pk bigint PRIMARY KEY, owner bigint");
+  table("counts", "pk bigint PRIMARY KEY, n counter");
   return out;
 }
 
@@ -105,6 +106,15 @@ std::vector<Workload> make_workloads(const Scale& s) {
                      set_row(o, pk, 0, i, s);
                    }
                  }});
+  constexpr const char* kCount = "UPDATE {}.counts SET n = n + 1 WHERE pk = ?";
+  out.push_back({"counter", "add to one counter", {kCount}, [](uint64_t, Operation& o) {
+                   o.values = {big(0)};
+                 }});
+  out.push_back(
+      {"counters",
+       "add to one of many counters",
+       {kCount},
+       [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 8))}; }});
   out.push_back(
       {"range",
        "100 rows of a partition of ts",
