@@ -107,20 +107,19 @@ Result<void> ModifyStatement::add_increments(EvalContext& context, uint32_t prod
     increment.schema_version = table_->version;
     increment.position = partition.position;
     increment.partition_key = partition.key;
-    increment.statics = statics;
-    const bool is_exact = target.clustering.exact;
-    const bool has_rows = writes_rows_ && !target.clustering.nothing;
-    // A table without clustering columns has one row.
-    for (size_t i = 0; has_rows && i < (is_exact ? target.clustering.rows.size() : 1); ++i) {
+    // A table without clustering columns has one row, and static columns alone are one, too.
+    const bool is_exact = writes_rows_ && target.clustering.exact;
+    const bool has_rows = !writes_rows_ || !target.clustering.nothing;
+    const size_t row_count = !has_rows ? 0 : is_exact ? target.clustering.rows.size() : 1;
+    for (size_t i = 0; i < row_count; ++i) {
       if (is_exact) TETRAD_TRY_VOID(check_row_keys(target.clustering.row_values[i]));
+      // As in Cassandra a static column counts once for each row that is named.
+      increment.statics.insert(increment.statics.end(), statics.begin(), statics.end());
       if (regulars.empty()) continue;
       CounterRow& row = increment.rows.emplace_back();
-      if (!is_exact) {
-        row.deltas = regulars;
-        continue;
-      }
-      row.clustering_key = target.clustering.rows[i];
       row.deltas = regulars;
+      if (!is_exact) continue;
+      row.clustering_key = target.clustering.rows[i];
       const auto& values = target.clustering.row_values[i];
       const std::vector<BytesView> originals(values.begin(), values.end());
       if (lossy_clustering_) row.key_cell = key_cell_value(originals).value_or("");

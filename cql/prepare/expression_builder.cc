@@ -146,6 +146,8 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
   switch (raw.kind) {
     case Kind::kLiteral: {
       if (test_constant(*raw.literal, *receiver.type) == Assignability::kNotAssignable) {
+        if (raw.literal->kind == ast::Literal::Kind::kNull)  // of a counter; so also in a WHERE
+          return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
         return fail(ErrorCode::kInvalid, "Invalid {} constant ({}) for \"{}\" of type {}",
                     kind_name(raw.literal->kind), raw.literal->text, receiver.name,
                     receiver.type->cql_text());

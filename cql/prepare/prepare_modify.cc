@@ -479,13 +479,11 @@ class ModifyPreparer {
     Operation operation;
     operation.column = &column;
     const Receiver whole = Receiver::of(column);
-    const bool is_of_column =
-        source.kind == Kind::kSet || source.kind == Kind::kAdd || source.kind == Kind::kSubtract;
-    if (type->is_counter() && is_of_column && source.value.is_null())
-      return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
     switch (source.kind) {
       case Kind::kSet: {
         if (type->is_counter()) {
+          if (source.value.is_null())
+            return fail(ErrorCode::kInvalid, "Invalid null value for counter increment/decrement");
           return fail(ErrorCode::kInvalid,
                       "Cannot set the value of counter column {} (counters can only be "
                       "incremented/decremented, not set)",

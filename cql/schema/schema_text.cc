@@ -244,7 +244,6 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
         return fail(ErrorCode::kCorruption, "id {} of column {}", column.id, column.name);
       columns.push_back(std::move(column));
     }
-    out->set_columns(std::move(columns));
     for (const json& item : in.at("dropped_columns")) {
       DroppedColumn column;
       column.name = item.at("name");
@@ -254,6 +253,7 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
       column.id = item.at("id");
       out->dropped_columns.push_back(std::move(column));
     }
+    out->set_columns(std::move(columns));
     out->options = read_options(in.at("options"));
     return out;
   });

@@ -52,7 +52,8 @@ void TableSchema::set_columns(std::vector<ColumnSchema> columns) {
   partition_key_count_ = clustering_count_ = static_count_ = 0;
   by_name_.clear();
   index_by_id_.clear();
-  is_counter = false;
+  is_counter = std::ranges::any_of(
+      dropped_columns, [](const DroppedColumn& dropped) { return dropped.type_text == "counter"; });
   uint32_t position[4] = {};
   for (size_t i = 0; i < columns_.size(); ++i) {
     ColumnSchema& column = columns_[i];

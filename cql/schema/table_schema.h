@@ -95,7 +95,7 @@ class TableSchema {
   /// declared is static and a clustering column and a value are hidden; with them and no value
   /// declared a value of the type empty is.
   bool is_compact_storage = false;
-  bool is_counter = false;
+  bool is_counter = false;  // also when all its counters were dropped
   uint32_t next_column_id = 1;
 
   /// In Cassandra's order: partition key, clustering, then static, then regular columns, each of
@@ -123,7 +123,7 @@ class TableSchema {
   std::string qualified_name() const { return keyspace + "." + name; }
 
   /// Sorts into the order of columns() and sets positions of static and regular ones; key columns
-  /// keep theirs.
+  /// keep theirs. What was dropped is in dropped_columns already.
   void set_columns(std::vector<ColumnSchema> columns);
 
  private:
