@@ -72,7 +72,7 @@ def data_step(rng, table, tables, progress):
             maker = statements.Maker(rng, False)
             text = statements.one_partition(rng, [table], maker)
             prepared = False
-        elif what < 0.5 and not table.timed:
+        elif what < 0.5 and not table.timed and not table.counts:
             text = statements.conditional(rng, table, maker)
         else:
             text = statements.write_one(rng, table, maker)

@@ -9,6 +9,9 @@ from .values import Type
 NAMES = ["a", "b", "c", "d", "e", "f", "g", "h", "val", "Name", "x_1", "Two words", "key", "ttl", "value", "list", "é"]
 
 
+COUNTING = 0.15  # of the tables
+
+
 def quoted(name):
     if name.isidentifier() and name == name.lower() and name.isascii():
         return name
@@ -35,6 +38,7 @@ class Table:
     timed: bool  # every write has a timestamp, so WRITETIME can be asked
     default_ttl: int = 0
     ttls: int = 0  # given so far
+    counts: bool = False  # its other columns are counters
 
     def of(self, *kinds):
         return [column for column in self.columns if column.kind in kinds]
@@ -80,10 +84,12 @@ def make_table(rng, name, udts):
         kind = key_type()
         # Of a descending set or map Cassandra keeps the client's order of the elements.
         columns.append(Column(f"c{i}", kind, "clustering", rng.random() < 0.4 and not kind.args))
+    counts = rng.random() < COUNTING
+    other_type = lambda: Type("counter") if counts else values.any_type(rng, udts)
     for _ in range(rng.choice([0, 0, 1, 2]) if clustered else 0):
-        columns.append(Column(next(names), values.any_type(rng, udts), "static"))
-    for _ in range(rng.choice([0, 1, 2, 2, 3, 4, 5])):
-        columns.append(Column(next(names), values.any_type(rng, udts), "regular"))
+        columns.append(Column(next(names), other_type(), "static"))
+    for _ in range(rng.choice([1, 1, 2, 3] if counts else [0, 1, 2, 2, 3, 4, 5])):
+        columns.append(Column(next(names), other_type(), "regular"))
     table_keys = [c for c in columns if c.kind == "partition"]
     for column in columns:
         if column.kind in ("partition", "clustering"):
@@ -91,8 +97,8 @@ def make_table(rng, name, udts):
             column.pool = values.unique([values.value(rng, column.type) for _ in range(count)])
             if column.kind == "partition":  # an empty key is refused
                 column.pool = [v for v in column.pool if v.wire] or [v for v in (values.value(rng, column.type) for _ in range(50)) if v.wire][:1]
-    table = Table(name, columns, rng.random() < 0.6)
-    if rng.random() < 0.15:
+    table = Table(name, columns, rng.random() < 0.6 and not counts, counts=counts)
+    if rng.random() < 0.15 and not counts:
         table.default_ttl = 600000
     return table
 
@@ -125,11 +131,12 @@ def alter(rng, table, udts):
     if what < 0.35:
         free = [n for n in NAMES if n not in [c.name for c in table.columns]]
         name = rng.choice(free)
-        kind = values.any_type(rng, udts)
+        kind = Type("counter") if table.counts and rng.random() < 0.9 else values.any_type(rng, udts)
         static = bool(table.clustering) and rng.random() < 0.2
         column = Column(name, kind, "static" if static else "regular")
         if name not in table.__dict__.setdefault("dropped", {}):
-            table.columns.append(column)
+            if table.counts == (kind.kind == "counter"):
+                table.columns.append(column)
             return f"ALTER TABLE {table.name} ADD {column.q} {kind.text()}{' STATIC' if static else ''}"
         old = table.dropped[name]
         if rng.random() < 0.7:  # as it was

@@ -218,6 +218,8 @@ def conditional(rng, table, maker):
 def batch(rng, tables, maker, several=True):
     table = rng.choice(tables)
     kind = "UNLOGGED " if several else rng.choice(["", "UNLOGGED "])
+    if table.counts != (rng.random() < 0.03):
+        kind = "COUNTER "
     opening = ""
     if table.timed and rng.random() < 0.3:
         inner = [w for w in (without_time(rng, write_one, table, maker) for _ in range(rng.randint(1, 4)))]
@@ -252,7 +254,35 @@ def one_partition(rng, tables, maker):
             column.pool = pool
 
 
+def count(rng, table, maker):
+    """Of a table of counters."""
+    what = rng.random()
+    if what < 0.03 or not table.of("static", "regular"):
+        return insert(rng, table, maker)
+    if what < 0.06:
+        return conditional(rng, table, maker)
+    # No deletions: in Cassandra what counts after one depends on its cache of counters.
+    opening = rng.choice([" USING TTL 100", " USING TIMESTAMP 5"]) if rng.random() < 0.03 else ""
+    statics, regulars = table.of("static"), table.of("regular")
+    only_statics = statics and (rng.random() < 0.2 or not regulars)
+    pool = statics if only_statics else regulars + statics
+    chosen = rng.sample(pool, rng.randint(1, min(2, len(pool))))
+    only_statics = all(column.kind == "static" for column in chosen) and rng.random() < 0.9
+    sets = ", ".join(change(rng, column, maker) for column in chosen)
+    row = " AND ".join(f"{c.q} = {maker.value(c)}" for c in table.partition) if only_statics else where_row(rng, table, maker)
+    return f"UPDATE {table.name}{opening} SET {sets} WHERE {row}"
+
+
+def change(rng, column, maker):
+    q = column.q
+    if rng.random() < 0.04:
+        return assignment(rng, column, maker)
+    return f"{q} {rng.choice(['+= ', '-= ', f'= {q} + ', f'= {q} + ', f'= {q} - '])}{maker.term(lambda: nullable(rng, column.type))}"
+
+
 def write_one(rng, table, maker):
+    if table.counts:
+        return count(rng, table, maker)
     return rng.choice([insert, insert, insert, update, update, update, delete, delete])(rng, table, maker)
 
 

@@ -157,6 +157,7 @@ POOLS = {
                  duration("1mo", 1, 0, 0)],
 }
 SCALARS = sorted(POOLS)
+POOLS["counter"] = integer(8)
 KEY_SCALARS = [name for name in SCALARS if name != "duration"]
 NUMBERS = ["tinyint", "smallint", "int", "bigint", "varint", "float", "double", "decimal"]
 FIXED = {"boolean", "int", "float", "bigint", "double", "timestamp", "uuid", "timeuuid"}
