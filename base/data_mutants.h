@@ -180,6 +180,13 @@ struct DataMutants {
   bool counter_group_overlaps = false;  // rule 25: a group begins before the last one is written
   bool counter_acked_early = false;     // rule 1: answered when the leader alone has it
 
+  // Logged batches.
+  bool batch_parts_first = false;       // rule 26: parts are sent before the entry is stored
+  bool batch_one_holder = false;        // rule 26: one node alone holds the entry
+  bool batch_done_at_hints = false;     // rule 26: an entry goes when its parts are hints
+  bool batch_restamp_unlogged = false;  // rule 26: a new stamp is sent that no entry holds
+  bool batch_horizon_past = false;      // rule 18: the horizon passes an entry
+
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal

@@ -47,6 +47,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
                      ChangeLogs& changes, BehindStores& behind, PaxosKeys& paxos_keys,
                      const DataPlaneOptions& options)
     : behind_(behind),
+      batches_(options.batches),
       stores_(environment.stores),
       replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
                 cleanup, changes, behind, environment.read_fold,
@@ -77,6 +78,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
                     options.tell_store) {}
 
 DataPlane::~DataPlane() {
+  if (batches_ != nullptr) batches_->stop();
   for (storage::Store* store : stores_)
     if (store != nullptr) store->set_sync_clock(nullptr);
 }
@@ -108,6 +110,7 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   plane->set_sync_clocks(environment, clock);
   plane->recent_fetch_.start();
   plane->store_teller_.start();
+  if (options.batches != nullptr) options.batches->start(plane->coordinator_);
   plane->purges_.metrics().register_in(environment.metrics,
                                        fmt::format("shard=\"{}\"", options.shard));
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);

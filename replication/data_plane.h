@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "replication/batches/batch_service.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/hints/hint_dispatcher.h"
 #include "replication/hints/hint_store.h"
@@ -36,6 +37,8 @@ struct DataPlaneOptions {
   uint64_t start_number = 0;
   /// For heartbeats, on this shard's thread: Membership::set_store_facts().
   StoreTeller::Tell tell_store;
+  /// Of the first shard: replays by its coordinator. Outlives the data plane.
+  BatchService* batches = nullptr;
 };
 
 class DataPlane {
@@ -72,6 +75,7 @@ class DataPlane {
   void set_sync_clocks(const NodeEnvironment& environment, const HybridClock& clock);
 
   BehindStores& behind_;
+  BatchService* const batches_;
   const std::vector<storage::Store*> stores_;
   ReplicaService replicas_;
   PaxosService paxos_;

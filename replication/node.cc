@@ -77,8 +77,11 @@ Result<std::unique_ptr<ReplicationNode>> ReplicationNode::make(NodeEnvironment e
     kept_us = last.not_before_us(options.boot_id, environment.reactor.boot_time_us());
   }
   if (!options.fatal) options.fatal = [](const Error&) {};
-  return std::unique_ptr<ReplicationNode>(
+  options.batches.fatal = options.fatal;
+  std::unique_ptr<ReplicationNode> node(
       new ReplicationNode(std::move(environment), std::move(options), identity, kept_us));
+  TETRAD_TRY_VOID(node->batches_.open());
+  return node;
 }
 
 ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions options,
@@ -98,11 +101,17 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
           [this](DiskUsage usage) { membership_.set_disk_usage(usage); },
           logger_.named("membership")),
       throughputs_(environment_.reactor, rpc_, meta_),
+      batches_(environment_.reactor, rpc_, meta_, membership_,
+               environment_.batch_log != nullptr ? *environment_.batch_log : environment_.log,
+               options_.batches, logger_.named("batches")),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
                environment_.stores, environment_.losses, options_.load_period_us, options_.changes,
                options_.renew_store, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
-      leaving_(environment_.reactor, meta_, options_.leaving, logger_.named("membership")),
+      leaving_(
+          environment_.reactor, meta_, options_.leaving,
+          [this](HostId host) { return membership_.is_drained(host); },
+          logger_.named("membership")),
       formation_(environment_.reactor, environment_.random, environment_.log, rpc_, meta_, identity,
                  formation_options(
                      options_, identity.host,
@@ -163,6 +172,7 @@ void ReplicationNode::register_metrics() {
   base::MetricsRegistry& metrics = environment_.metrics;
   rpc_.metrics().register_in(metrics, kShard);
   tablets_.register_in(metrics, kShard);
+  batches_.register_in(metrics);
   metrics.add_gauge("tetrad_replication_clock_good",
                     "1: requests are coordinated; 0: the node's clock is off, or in doubt.", "",
                     [this] { return clock_.is_good() ? 1.0 : 0.0; });

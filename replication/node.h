@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/reactor.h"
+#include "replication/batches/batch_service.h"
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/formation.h"
 #include "replication/membership/leaving_runner.h"
@@ -53,6 +54,8 @@ struct NodeEnvironment {
   std::vector<std::optional<PowerLoss>> losses = {};
   /// The same: whole_to_compare().
   std::vector<uint64_t> whole = {};
+  /// For logged batches alone, of the first shard; null: they are kept in `log`.
+  storage::LocalLog* batch_log = nullptr;
 };
 
 struct NodeOptions {
@@ -91,6 +94,7 @@ struct NodeOptions {
   LeavingOptions leaving;
   DiskUsageOptions disk_usage;
   ChangeLogOptions changes;
+  BatchOptions batches;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
   /// Once, when this node is a member of a cluster and knows its state: clients may come. One that
@@ -134,6 +138,7 @@ class ReplicationNode {
   ChangeLogs& changes() { return tablets_.changes(); }
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
+  BatchService& batches() { return batches_; }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
@@ -158,6 +163,7 @@ class ReplicationNode {
   MetaServiceImpl meta_;
   DiskUsageMonitor disk_usage_;
   ThroughputHolder throughputs_;
+  BatchService batches_;
   ShardTablets tablets_;
   MoveRunner moves_;
   LeavingRunner leaving_;

@@ -197,7 +197,7 @@ class NodeImpl final : public Node {
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
-  std::unique_ptr<storage::LocalLog> log_, hint_log_;
+  std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
@@ -301,6 +301,7 @@ replication::NodeOptions NodeImpl::node_options() {
   out.moves.store_replace_after_us = out.voter_away_us;
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
+  out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;
   out.disk_usage.limits = disk_usage_limits_of(options_);
   if (const auto capacity = disk_.capacity_bytes())
     out.disk_usage.room_bytes = std::min(
@@ -379,7 +380,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           &disk_,
           shard.number == 0 ? hint_log_.get() : shard.hint_log.get(),
           losses(),
-          whole()};
+          whole(),
+          shard.number == 0 ? batch_log_.get() : nullptr};
 }
 
 std::vector<uint64_t> NodeImpl::whole() const {
@@ -530,6 +532,7 @@ Result<void> NodeImpl::open_replication() {
         node_->membership().set_store_facts(store, std::move(facts));
       });
     };
+    if (shard->number == 0) data_options.batches = &node_->batches();
     data_options.purge.partitions = partition_thresholds_of(options_);
     data_options.purge.gc_grace_s = [it = shard.get()](const replication::TableInfo& table) {
       return it->gc_grace_s(table);
@@ -602,6 +605,9 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY(hint_log_,
              storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
                                            1, logger_.named("hints"), nullptr, log_recovery()));
+  TETRAD_TRY(batch_log_, storage::open_rocks_local_log(
+                             options_.data_directory + "/batches", *reactors_[0], pool_, 2,
+                             logger_.named("batches"), nullptr, log_recovery()));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {
@@ -945,6 +951,8 @@ Result<NodeEnd> NodeImpl::run() {
   if (all_closed) end_life();
   if (auto closed = hint_log_->close(); !closed)
     logger_.error("log of hints did not close error={}", closed.error().message);
+  if (auto closed = batch_log_->close(); !closed)
+    logger_.error("log of batches did not close error={}", closed.error().message);
   if (auto closed = log_->close(); !closed)
     logger_.error("log did not close error={}", closed.error().message);
   else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)

@@ -20,6 +20,8 @@
 
 namespace tetrad::replication {
 
+struct LoggedRun;
+
 struct WriteOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
@@ -40,6 +42,10 @@ struct WriteOptions {
     SetEpoch epoch;
   };
   std::optional<Held> held = {};
+  /// Set: what was taken then, of hybrid time, is written again. Whether it may be was decided
+  /// then, and a hint of it is as old as that.
+  std::optional<int64_t> taken_us = {};
+  LoggedRun* logged = nullptr;  // write_logged()'s own
 };
 
 struct ReadOptions {
@@ -77,6 +83,12 @@ class Coordinator {
   /// partitions: the error of one; what is unknown comes first.
   virtual Task<Result<void>> increment(std::vector<CounterIncrement> increments,
                                        WriteOptions options) = 0;
+  /// As write(), and of parts of several partitions or tables either all or none are on their
+  /// replicas in the end, whatever dies (LOGGED): two nodes hold them until they are. After
+  /// kWriteTimeout with write type BATCH, and kWriteFailure, all will be; after BATCH_LOG it is not
+  /// known.
+  virtual Task<Result<void>> write_logged(std::vector<storage::Mutation> mutations,
+                                          WriteOptions options) = 0;
 
   /// Decides a conditional statement. True: its conditions held, and what it wrote is on the commit
   /// level's number of replicas, never fewer than W. False: they did not hold. Errors: those of

@@ -18,6 +18,11 @@ constexpr int64_t kBehindUs = 1'000'000;
 void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
                                      const std::string& labels) const {
   const std::string comma = labels.empty() ? "" : labels + ",";
+  registry.add("tetrad_replication_logged_batches_total",
+               "Logged batches over several partitions that were begun.", labels, logged_batches);
+  registry.add("tetrad_replication_logged_batches_restored_total",
+               "Versions of logged batches after the first, stored for a later timestamp or date.",
+               labels, logged_restored);
   for (size_t i = 0; i < kLevels; ++i) {
     const auto level = base::name_of(static_cast<ConsistencyLevel>(i));
     const std::string of_level = fmt::format("{}level=\"{}\"", comma, level);

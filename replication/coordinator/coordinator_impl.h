@@ -25,6 +25,8 @@
 
 namespace tetrad::replication {
 
+struct LoggedStored;
+
 struct DigestReply;
 struct ChangePlaces;
 
@@ -44,6 +46,7 @@ struct CoordinatorMetrics {
   base::LatencyHistogram conditional_wait;
   base::Counter conditional_contentions, conditional_retries, conditional_completed,
       conditional_alone, conditional_unknown;
+  base::Counter logged_batches, logged_restored;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
@@ -58,6 +61,8 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
   Task<Result<void>> increment(std::vector<CounterIncrement> increments,
                                WriteOptions options) override;
+  Task<Result<void>> write_logged(std::vector<storage::Mutation> mutations,
+                                  WriteOptions options) override;
   Task<Result<bool>> write_if(ConditionalStatement& statement, ConditionalOptions options) override;
   Task<Result<storage::ReadResult>> read(storage::ReadCommand command,
                                          ReadOptions options) override;
@@ -99,6 +104,20 @@ class CoordinatorImpl final : public Coordinator {
 
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
                                        WriteOptions options, Again* again);
+  /// Two live nodes that are to hold a batch, in the order of their ranks. Errors: kUnavailable.
+  Result<std::vector<HostId>> choose_holders(const MetaState& state);
+  /// Whether enough replicas are live for each part. Errors: those of a plan.
+  Result<void> check_parts(const std::vector<storage::Mutation>& mutations,
+                           const WriteOptions& options, const MetaState& state) const;
+  std::optional<HostId> another_holder(const LoggedRun& run);
+  void send_entry(LoggedRun& run, size_t rank, const std::vector<storage::Mutation>& mutations,
+                  const WriteOptions& options, base::Deadline deadline,
+                  const std::shared_ptr<LoggedStored>& stored);
+  /// The entry, as it is about to be sent, on its holders' disks.
+  Task<Result<void>> store_logged(LoggedRun& run, const std::vector<storage::Mutation>& mutations,
+                                  const WriteOptions& options);
+  /// Of a logged batch whose parts may all be written yet.
+  Error logged_error(const LoggedRun& run, Error error, const WriteOptions& options) const;
   /// The timestamp to stamp anew with when a replica's mark is not below the one given.
   std::optional<int64_t> timestamp_above(int64_t mark_us);
   /// Above what hides a write that was acknowledged, as R replicas hold it; unset: nothing does, or

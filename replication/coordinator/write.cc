@@ -57,7 +57,7 @@ struct CoordinatorImpl::WriteOperation {
   std::vector<Part> parts;
   size_t parts_pending = 0;
   size_t failed_part = 0;
-  std::optional<int64_t> server_timestamp_us, mark_us;
+  std::optional<int64_t> server_timestamp_us, mark_us, taken_us;
   ClusterFormat format = kFormatFirst;
   int64_t dated_us = 0;
   bool redate = false, clock = false;
@@ -238,7 +238,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     const TableInfo* table = state.table(mutation.incarnation);
     if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
     const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
-    TETRAD_TRY_VOID(check_room(state, tablet, mutation, options));
+    if (!options.taken_us) TETRAD_TRY_VOID(check_room(state, tablet, mutation, options));
     WriteOperation::Part part;
     part.sets = write_sets(tablet);
     if (TETRAD_MUTANT(pending_writes_old)) part.sets.new_set.clear();
@@ -303,7 +303,7 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     if (code != ErrorCode::kRedate && code != ErrorCode::kClockOff &&
         code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
         (replica.host != rpc_.self() || code == ErrorCode::kTimedOut)) {
-      hints_.add(replica, part.mutation, now_us());
+      hints_.add(replica, part.mutation, operation.taken_us.value_or(now_us()));
     }
     if (TETRAD_MUTANT(hints_count)) {
       if (in_old) part.old_tally->on_ack();
@@ -463,6 +463,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
   TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
                 plan_write(mutations, options, *state));
   operation->server_timestamp_us = options.server_timestamp_us;
+  operation->taken_us = options.taken_us;
   operation->format = state->format;
   operation->dated_us = options.dated_us.value_or(0);
   for (size_t index = 0; index < operation->parts.size(); ++index) {
@@ -586,7 +587,13 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
     return outcome;
   };
+  bool is_entry_old = options.logged != nullptr;  // what holders have is not what is sent next
   while (true) {
+    if (is_entry_old) {
+      Result<void> stored = co_await store_logged(*options.logged, mutations, options);
+      if (!stored) co_return finished(std::move(stored));
+      is_entry_old = false;
+    }
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
     auto result = co_await write_to_replicas(std::move(mutations), options, &again);
@@ -596,6 +603,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       again.restamp = false;
       TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
       options.dated_us.reset();  // once is enough
+      is_entry_old = options.logged != nullptr;
       continue;
     }
     if (result) {
@@ -617,6 +625,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       for (storage::Mutation& mutation : mutations)
         TETRAD_CO_TRY_VOID(restamp(mutation, stamp_us, *later_us));
       options.server_timestamp_us = later_us;  // replicas still say whether it is too far ahead
+      is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
       continue;
     }
     const ErrorCode code = result.error().code;
@@ -635,6 +644,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       mutations = std::move(again.mutations);
       TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
       heeds_marks = heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
+      is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
       continue;
     }
     if (code == ErrorCode::kStaleEpoch) {

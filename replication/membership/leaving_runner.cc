@@ -8,8 +8,12 @@ constexpr int64_t kProposeUs = 5'000'000;
 }
 
 LeavingRunner::LeavingRunner(base::Reactor& reactor, MetaServiceImpl& meta, LeavingOptions options,
-                             Logger logger)
-    : reactor_(reactor), meta_(meta), options_(options), logger_(std::move(logger)) {}
+                             std::function<bool(HostId)> is_drained, Logger logger)
+    : reactor_(reactor),
+      meta_(meta),
+      options_(options),
+      is_drained_(std::move(is_drained)),
+      logger_(std::move(logger)) {}
 
 LeavingRunner::~LeavingRunner() {
   if (timer_ != 0) reactor_.cancel(timer_);
@@ -25,6 +29,8 @@ void LeavingRunner::look() {
   const MetaSnapshot state = meta_.snapshot();
   for (const auto& [host, node] : state->nodes) {
     if (node.state != NodeState::kLeaving || replicas_on(*state, host) != 0) continue;
+    // Of one that is down another node holds the batches, too.
+    if (state->format >= kFormatBatches && meta_.is_live(host) && !is_drained_(host)) continue;
     proposing_ = true;
     tasks_.spawn(set_state(host, NodeState::kRemoved));
     return;

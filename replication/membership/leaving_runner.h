@@ -3,6 +3,8 @@
 // long, and ends it for one whose last replica is elsewhere. MoveRunner moves the replicas.
 #pragma once
 
+#include <functional>
+
 #include "base/log.h"
 #include "base/task_group.h"
 #include "replication/membership/leaving.h"
@@ -18,8 +20,9 @@ struct LeavingOptions {
 
 class LeavingRunner {
  public:
+  /// `is_drained`: whether a node that leaves holds no logged batches any more.
   LeavingRunner(base::Reactor& reactor, MetaServiceImpl& meta, LeavingOptions options,
-                Logger logger);
+                std::function<bool(HostId)> is_drained, Logger logger);
   ~LeavingRunner();
   LeavingRunner(const LeavingRunner&) = delete;
   LeavingRunner& operator=(const LeavingRunner&) = delete;
@@ -32,6 +35,7 @@ class LeavingRunner {
   base::Reactor& reactor_;
   MetaServiceImpl& meta_;
   const LeavingOptions options_;
+  const std::function<bool(HostId)> is_drained_;
   const Logger logger_;
   bool proposing_ = false;
   base::Reactor::TimerId timer_ = 0;

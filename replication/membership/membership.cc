@@ -15,6 +15,7 @@ namespace {
 /// Later programs append fields, which earlier ones pass over, and leave the number as it is.
 constexpr uint8_t kHeartbeatFormat = 1;
 constexpr uint32_t kStoresTold = 255;  // a byte counts them
+constexpr int64_t kNotTold = std::numeric_limits<int64_t>::min();
 }  // namespace
 
 Membership::Membership(base::Reactor& reactor, RpcNode& rpc, HybridClock& clock,
@@ -72,6 +73,9 @@ Bytes Membership::heartbeat(const Host& to) const {
   writer.i64(reactor_.now_us() - to.came_us);
   writer.u8(static_cast<uint8_t>(stores_.size()));
   for (const storage::StoreState state : stores_) writer.u8(static_cast<uint8_t>(state));
+  const BatchWord batches = batches_ ? batches_() : BatchWord();
+  writer.i64(batches.floor_us.value_or(kNotTold));
+  writer.u8(batches.is_drained ? 1 : 0);
   if (options_.nonce != 0) put_facts(writer, {options_.nonce, facts_, to.life_before});
   return body;
 }
@@ -260,6 +264,8 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   std::vector<storage::StoreState> stores(in.read_u8().value_or(0));
   for (storage::StoreState& state : stores)
     state = storage::store_state_numbered(in.read_u8().value_or(0));
+  const int64_t batch_floor_us = in.read_i64().value_or(kNotTold);
+  const bool is_drained = in.read_u8().value_or(0) == 1;
   FactsTold facts = read_facts(in);
   const auto found = hosts_.find(context.from);
   if (found == hosts_.end()) return;  // not a member, as far as this node knows yet
@@ -273,6 +279,10 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
     host.applied = MetaIndex();
   }
   host.applied = std::max(host.applied, MetaIndex{*applied});
+  // A word that was overtaken by a later one says nothing any more.
+  if (batch_floor_us != kNotTold && (started_anew || sent_us >= host.sent_us))
+    host.batch_floor_us = batch_floor_us;
+  host.is_drained = is_drained;
   if (clocks) {
     host.sent_us = sent_us;
     host.came_us = reactor_.now_us();
@@ -300,6 +310,23 @@ void Membership::on_message(const RpcContext& context, BytesView body) {
   if (const auto again = hosts_.find(from); again != hosts_.end())
     note_facts(from, again->second, *start_number, std::move(facts));
   if (heartbeat_) heartbeat_(from, entry);
+}
+
+std::optional<int64_t> Membership::batch_floor_us(const MetaState& state) const {
+  std::optional<int64_t> floor_us = batches_ ? batches_().floor_us : std::nullopt;
+  for (const auto& [host, node] : state.nodes) {
+    if (host == rpc_.self() || node.state == NodeState::kRemoved) continue;
+    const auto found = hosts_.find(host);
+    if (!floor_us || found == hosts_.end() || !found->second.batch_floor_us) return std::nullopt;
+    floor_us = std::min(*floor_us, *found->second.batch_floor_us);
+  }
+  return floor_us;
+}
+
+bool Membership::is_drained(HostId host) const {
+  if (host == rpc_.self()) return !batches_ || batches_().is_drained;
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() || found->second.is_drained;
 }
 
 bool Membership::is_live(HostId host) const {

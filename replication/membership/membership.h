@@ -5,7 +5,9 @@
 //   heartbeat := u8 version (1), u64 applied metadata index, i64 hybrid clock (us since 1970),
 //                u64 number of this start of the program, [u64 index, u64 term of the metadata
 //                log's last entry that the node has applied, [u8 use of its disk, [clocks, [u8
-//                number of its stores, u8 state of each, [facts of its stores]]]]]
+//                number of its stores, u8 state of each, [i64 no logged batch it holds is older
+//                (us; lowest: it does not say), u8 1: it takes and holds none,
+//                [facts of its stores]]]]]]
 //   clocks    := i64 wall clock, i64 own time (us since 1970), i64 when this was sent (us, of the
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
@@ -17,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/log.h"
@@ -46,6 +49,14 @@ struct MembershipOptions {
 /// An entry of the metadata log that a node has applied; index 0: none reported.
 struct AppliedEntry {
   uint64_t index = 0, term = 0;
+};
+
+/// What a node says of the logged batches it holds.
+struct BatchWord {
+  /// None of them, nor any that it will take, was created before it, less the slack of the purge
+  /// horizon; unset: its clock is off.
+  std::optional<int64_t> floor_us;
+  bool is_drained = false;  // it takes none any more, and has none
 };
 
 class Membership {
@@ -85,6 +96,13 @@ class Membership {
   BehindFacts behind_stores() const;
   void beat(HostId host);
   void beat_all();
+  /// Asked for each heartbeat.
+  void set_batch_source(std::function<BatchWord()> source) { batches_ = std::move(source); }
+  /// What no logged batch of the cluster is older than, as far as nodes that are not removed have
+  /// said; unset: one has never said anything. The last word of a silent node stands.
+  std::optional<int64_t> batch_floor_us(const MetaState& state) const;
+  /// Whether a node that leaves may go.
+  bool is_drained(HostId host) const;
   void on_liveness(LivenessListener listener) { liveness_ = std::move(listener); }
   void on_heartbeat(HeartbeatListener listener) { heartbeat_ = std::move(listener); }
 
@@ -119,7 +137,9 @@ class Membership {
     std::vector<storage::StoreState> stores;  // by number; empty: all serve
     MetaIndex applied;
     uint64_t start_number = 0;
-    bool clock_refused = false;                  // said so once
+    bool clock_refused = false;  // said so once
+    std::optional<int64_t> batch_floor_us;
+    bool is_drained = false;
     base::MonotonicUs sent_us = 0, came_us = 0;  // its last heartbeat: by its count, and by ours
     LifeHeard life, life_before;
   };
@@ -152,6 +172,7 @@ class Membership {
   std::vector<StoreFacts> facts_;  // own, by number
   std::vector<bool> lost_;         // own, by number: it was said
   std::function<void(uint32_t store)> store_lost_;
+  std::function<BatchWord()> batches_;
   LivenessListener liveness_;
   HeartbeatListener heartbeat_;
   base::Reactor::TimerId timer_ = 0;

@@ -11,6 +11,8 @@
 //   the
 //                                            head of a mutation says its size, so that what a later
 //                                            program appends to it is passed over
+//   3       4, 4                     4       logged batches: nodes keep entries, and repair's
+//                                            horizon stays below them
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
 // a mutation.
@@ -24,7 +26,8 @@ using ClusterFormat = uint32_t;
 
 inline constexpr ClusterFormat kFormatFirst = 1;
 inline constexpr ClusterFormat kFormatNumbered = 2;
+inline constexpr ClusterFormat kFormatBatches = 3;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatNumbered;
+inline constexpr ClusterFormat kFormatNewest = kFormatBatches;
 
 }  // namespace tetrad::replication

@@ -314,6 +314,15 @@ Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
     TETRAD_CO_TRY(const int64_t time_us, base::ByteReader(*answer).read_i64());
     earliest_us = std::min(earliest_us, time_us);
   }
+  if (meta_.snapshot()->format >= kFormatBatches && !TETRAD_MUTANT(batch_horizon_past)) {
+    // What a logged batch may yet write must not fall below what is purged.
+    Result<Bytes> floor = co_await rpc_.ask(rpc_.self(), 0, Verb::kBatchFloor, "", deadline);
+    if (!floor) co_return std::unexpected<Error>(floor.error());
+    TETRAD_CO_TRY(const int64_t floor_us, base::ByteReader(*floor).read_i64());
+    earliest_us = std::min(earliest_us, floor_us);
+    if (earliest_us <= target.tablet.repaired_us)
+      co_return fail(ErrorCode::kBehind, "older logged batches have not ended");
+  }
   co_return earliest_us;
 }
 

@@ -29,14 +29,15 @@ enum class Verb : uint8_t {
   kRepairBegin = 16,       // to a store: from when on what a repair leaves is complete there
   kRepairSync = 17,        // to a store: what the repair brought is on its disk
   kRecent = 18,            // to a store: a page of what was written to it since a moment
+  kBatchFloor = 19,        // of the first shard: since when logged batches may yet be replayed
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,
   kRead = 65,
   kReadDigest = 66,
-  kMutateMerged = 67,  // read repair, hint, stream: merged, never Put
-  kBatchLogStore = 68,
-  kBatchLogRemove = 69,
+  kMutateMerged = 67,    // read repair, hint, stream: merged, never Put
+  kBatchLogStore = 68,   // to a node: keep a logged batch (replication/batches)
+  kBatchLogRemove = 69,  // one-way, to a node: its parts are on their replicas
   kPaxosPrepare = 70,
   kPaxosAccept = 71,
   kPaxosCommit = 72,

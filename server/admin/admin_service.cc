@@ -14,6 +14,9 @@
 namespace tetrad::server {
 namespace {
 
+/// Logged batches that wait longer are worth a look: replicas of one of their parts are down.
+constexpr int64_t kBatchOld_s = 600;
+
 /// A whole number and nothing else.
 std::optional<uint64_t> number_of(const std::string& text) {
   uint64_t number = 0;
@@ -128,6 +131,10 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   if (parts_.complaints)
     for (const std::string& line : parts_.complaints()) body += line + "\n";
   for (const std::string& line : behind_lines(false)) body += line + "\n";
+  const int64_t oldest_s = parts_.node.batches().oldest_age_us() / 1'000'000;
+  if (oldest_s >= kBatchOld_s)
+    body += fmt::format("{} logged batches wait for their replicas, the oldest for {} s\n",
+                        parts_.node.batches().count(), oldest_s);
   respond({text.starts_with("serving") ? 200 : 503, "text/plain", std::move(body)});
 }
 

@@ -29,7 +29,7 @@ std::string utc_text(int64_t wall_us) {
 }
 
 bool is_of_node(const std::string& name) {
-  return name == kLogFolder || name == "hints" || name.starts_with("store-");
+  return name == kLogFolder || name == "hints" || name == "batches" || name.starts_with("store-");
 }
 
 Result<void> move_into(const std::string& from, const std::string& name, const std::string& to) {

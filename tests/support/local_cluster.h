@@ -47,6 +47,11 @@ class LocalCoordinator final : public replication::Coordinator {
   /// All of it is one shard's.
   Task<Result<void>> increment(std::vector<replication::CounterIncrement> increments,
                                replication::WriteOptions options) override;
+  Task<Result<void>> write_logged(std::vector<storage::Mutation> mutations,
+                                  replication::WriteOptions options) override {
+    if (mutations.size() > 1) ++logged_batches;
+    return write(std::move(mutations), options);
+  }
   /// Nobody else decides: each statement meets the rows as the one before left them. It is asked to
   /// decide `decisions` times, and the last counts.
   Task<Result<bool>> write_if(replication::ConditionalStatement& statement,
@@ -68,6 +73,7 @@ class LocalCoordinator final : public replication::Coordinator {
   int64_t clock_skew_us() const override { return replication::kClockSkewMaxUs; }
 
   std::vector<storage::Mutation> written;  // what the last write() got
+  int logged_batches = 0;                  // of several partitions
   uint64_t reads = 0;
   base::Deadline deadline;             // what the last call was given
   base::Deadline contention_deadline;  // what the last write_if() was given

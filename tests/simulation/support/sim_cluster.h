@@ -384,6 +384,7 @@ class SimNode {
     options.tell_store = [this](uint32_t store, replication::StoreFacts facts) {
       life_->node->membership().set_store_facts(store, std::move(facts));
     };
+    if (shard == 0) options.batches = &life_->node->batches();
     auto data = replication::DataPlane::make(environment_of(shard), rpc, meta, life_->node->clock(),
                                              fences, cleanup, changes, behind, paxos_keys, options);
     if (!data) throw std::runtime_error(data.error().message);

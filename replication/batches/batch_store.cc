@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/batches/batch_store.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+constexpr BytesView kPrefix = "bat/";
+constexpr BytesView kLowKey = "bal/";
+constexpr uint8_t kFormat = 1;
+constexpr size_t kPage = 64;
+constexpr size_t kRemovedMax = 1'000'000;
+
+Bytes key_of(uint64_t sequence) {
+  Bytes key(kPrefix);
+  base::ByteWriter(key).u64(sequence);
+  return key;
+}
+
+Result<uint64_t> decode_low(const Bytes& value) {
+  if (value.size() != 1 + sizeof(uint64_t) || static_cast<uint8_t>(value[0]) != kFormat)
+    return fail(ErrorCode::kCorruption, "the place where batches begin is {}", base::to_hex(value));
+  return base::load_big_endian<uint64_t>(value.data() + 1);
+}
+
+}  // namespace
+
+Result<void> BatchStore::open(const std::function<base::MonotonicUs(uint8_t rank)>& due_us) {
+  TETRAD_TRY(const auto low, log_.get(kLowKey));
+  if (low) {
+    TETRAD_TRY(low_, decode_low(*low));
+  }
+  next_sequence_ = std::max<uint64_t>(low_, 1);
+  Bytes from = key_of(low_), end(kPrefix);
+  ++end.back();
+  while (true) {
+    TETRAD_TRY(const auto page, log_.scan(from, end, kPage));
+    if (page.empty()) return {};
+    for (const auto& [key, value] : page) {
+      if (key.size() != kPrefix.size() + sizeof(uint64_t))
+        return fail(ErrorCode::kCorruption, "a batch's key of {} bytes", key.size());
+      const auto sequence = base::load_big_endian<uint64_t>(key.data() + kPrefix.size());
+      TETRAD_TRY(const BatchHead head, decode_batch_head(value));
+      index(head, sequence, value.size(), due_us(head.rank));
+      next_sequence_ = sequence + 1;
+    }
+    from = page.back().first + '\0';
+  }
+}
+
+void BatchStore::index(const BatchHead& head, uint64_t sequence, uint64_t bytes,
+                       base::MonotonicUs due_us) {
+  Held held;
+  held.sequence = sequence;
+  held.version = head.version;
+  held.rank = head.rank;
+  held.created_us = head.created_us;
+  held.bytes = bytes;
+  held.due_us = due_us;
+  entries_[head.id] = held;
+  by_sequence_.emplace(sequence, head.id);
+  by_due_.emplace(due_us, head.id);
+  created_us_.insert(head.created_us);
+  bytes_ += bytes;
+}
+
+void BatchStore::store(const BatchHead& head, Bytes encoded, base::MonotonicUs due_us,
+                       DoneCallback done) {
+  forget_old_removals();
+  if (removed_.contains(head.id)) return done(fail(ErrorCode::kNotFound, "the batch was removed"));
+  const auto known = entries_.find(head.id);
+  uint64_t sequence = 0, bytes_before = 0;
+  uint32_t version_before = 0;
+  if (known == entries_.end()) {
+    if (entries_.size() >= options_.count_max || bytes_ + encoded.size() > options_.bytes_max)
+      return done(fail(ErrorCode::kOverloaded, "too many logged batches wait on this node"));
+    sequence = next_sequence_++;
+    index(head, sequence, encoded.size(), due_us);
+  } else {
+    Held& held = known->second;
+    sequence = held.sequence;
+    if (head.version < held.version)
+      return done(fail(ErrorCode::kConflict, "a later version of the batch is held"));
+    bytes_before = held.bytes;
+    version_before = held.version;
+    bytes_ += encoded.size() - held.bytes;
+    held.bytes = encoded.size();
+    held.version = head.version;
+  }
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({key_of(sequence), std::move(encoded)});
+  log_.write(std::move(batch), true,
+             [this, alive = alive_, id = head.id, version = head.version, version_before,
+              bytes_before, done = std::move(done)](Result<void> written) mutable {
+               if (!written && *alive) take_back(id, version, version_before, bytes_before);
+               done(std::move(written));
+             });
+}
+
+/// The log does not have the version: else it would be due for ever, and hold the horizon down.
+void BatchStore::take_back(const Uuid& id, uint32_t version, uint32_t version_before,
+                           uint64_t bytes_before) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || found->second.version != version) return;
+  if (version_before == 0) {
+    forget(id);
+    return;
+  }
+  bytes_ += bytes_before - found->second.bytes;
+  found->second.bytes = bytes_before;
+  found->second.version = version_before;
+}
+
+BatchStore::Held BatchStore::forget(const Uuid& id) {
+  const auto found = entries_.find(id);
+  const Held held = found->second;
+  entries_.erase(found);
+  by_sequence_.erase({held.sequence, id});
+  by_due_.erase({held.due_us, id});
+  created_us_.erase(created_us_.find(held.created_us));
+  bytes_ -= held.bytes;
+  return held;
+}
+
+void BatchStore::remove(const Uuid& id, int64_t under_way_us) {
+  forget_old_removals();
+  const base::MonotonicUs until_us = reactor_.now_us() + options_.removed_for_us;
+  if (removed_.size() < kRemovedMax && removed_.try_emplace(id, until_us).second)
+    removed_until_us_.emplace(until_us, id);
+  if (!entries_.contains(id)) return;
+  const Held held = forget(id);
+  removed_created_us_.insert(held.created_us);
+  if (under_way_us != 0) under_way_us_.emplace(reactor_.now_us() + under_way_us, held.created_us);
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({key_of(held.sequence), std::nullopt});
+  log_.write(std::move(batch), false, [](Result<void>) {});
+}
+
+void BatchStore::forget_old_removals() {
+  while (!under_way_us_.empty() && under_way_us_.begin()->first < reactor_.now_us())
+    under_way_us_.erase(under_way_us_.begin());
+  while (!removed_until_us_.empty() && removed_until_us_.begin()->first < reactor_.now_us()) {
+    removed_.erase(removed_until_us_.begin()->second);
+    removed_until_us_.erase(removed_until_us_.begin());
+  }
+}
+
+void BatchStore::read(const Uuid& id, ReadCallback done) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return done(std::optional<Bytes>());
+  const uint64_t sequence = found->second.sequence;
+  log_.scan_later(key_of(sequence), key_of(sequence + 1), 1, 1,
+                  [done = std::move(done)](Result<storage::LocalLog::Pairs> pairs) mutable {
+                    if (!pairs) return done(std::unexpected<Error>(pairs.error()));
+                    if (pairs->empty()) return done(std::optional<Bytes>());
+                    done(std::optional<Bytes>(std::move(pairs->front().second)));
+                  });
+}
+
+void BatchStore::set_due(const Uuid& id, base::MonotonicUs due_us) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  by_due_.erase({found->second.due_us, id});
+  found->second.due_us = due_us;
+  by_due_.emplace(due_us, id);
+}
+
+std::vector<BatchStore::Due> BatchStore::due(base::MonotonicUs now_us, size_t count_max) const {
+  std::vector<Due> out;
+  for (const auto& [due_us, id] : by_due_) {
+    if (due_us > now_us || out.size() == count_max) break;
+    const Held& held = entries_.at(id);
+    out.push_back({id, held.version, held.rank});
+  }
+  return out;
+}
+
+std::optional<uint32_t> BatchStore::version_of(const Uuid& id) const {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second.version;
+}
+
+int64_t BatchStore::oldest_us() const {
+  int64_t oldest_us = kNone;
+  if (!created_us_.empty()) oldest_us = *created_us_.begin();
+  if (!removed_created_us_.empty()) oldest_us = std::min(oldest_us, *removed_created_us_.begin());
+  for (const auto& [until_us, created_us] : under_way_us_)
+    oldest_us = std::min(oldest_us, created_us);
+  return oldest_us;
+}
+
+void BatchStore::sync_removed() {
+  forget_old_removals();
+  if (removed_created_us_.empty() || is_syncing_) return;
+  is_syncing_ = true;
+  const uint64_t low = by_sequence_.empty() ? next_sequence_ : by_sequence_.begin()->first;
+  Bytes value;
+  base::ByteWriter out(value);
+  out.u8(kFormat);
+  out.u64(low);
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({Bytes(kLowKey), std::move(value)});
+  const std::vector<int64_t> erased(removed_created_us_.begin(), removed_created_us_.end());
+  log_.write(std::move(batch), true, [this, alive = alive_, erased, low](Result<void> written) {
+    if (!*alive) return;
+    is_syncing_ = false;
+    if (!written) return;
+    low_ = low;
+    for (const int64_t created_us : erased)
+      removed_created_us_.erase(removed_created_us_.find(created_us));
+  });
+}
+
+}  // namespace tetrad::replication
