@@ -3,7 +3,7 @@
 // for each partition.
 //
 // Parts of one partition are one atomic write. An unlogged batch over several partitions is so many
-// independent writes. A logged one would need the batch log, and is refused.
+// independent writes; of a logged one all are written in the end, or none.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -127,10 +127,6 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   }
   TETRAD_CO_TRY(mutations, std::move(joined));
   if (mutations.empty()) co_return StatementResult();
-  if (type == BatchType::kLogged && mutations.size() > 1) {
-    co_return fail(ErrorCode::kInvalid,
-                   "not supported yet: logged batches over several partitions");
-  }
   const TableSchema& table = parts.front().statement->table();
   if (mutations.size() > 1) {
     size_t size = 0;
@@ -144,7 +140,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
                       table.qualified_name(), size, context.settings.batch_warn_bytes,
                       size - context.settings.batch_warn_bytes));
     }
-    if (mutations.size() > kPartitionsWarned) {
+    if (type == BatchType::kUnlogged && mutations.size() > kPartitionsWarned) {
       context.warnings.push_back(fmt::format(
           "Unlogged batch covering {} partitions detected against table [{}]. You should use a "
           "logged batch for atomicity, or asynchronous writes for performance.",
@@ -166,7 +162,11 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
       timestamp_us == now_us ? std::optional(now_us) : std::nullopt,
       context.trace,
       dated_s * 1'000'000};
-  auto written = co_await context.coordinator.write(std::move(mutations), options);
+  Result<void> written;
+  if (type == BatchType::kLogged)
+    written = co_await context.coordinator.write_logged(std::move(mutations), options);
+  else
+    written = co_await context.coordinator.write(std::move(mutations), options);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return StatementResult();
 }

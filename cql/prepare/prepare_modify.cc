@@ -237,7 +237,9 @@ class ModifyPreparer {
       const TableSchema& first = made->statements_.front()->table();
       const bool one_table = std::ranges::all_of(
           made->statements_, [&](const auto& statement) { return &statement->table() == &first; });
-      if (one_table) made->partition_key_indexes_ = markers_.partition_key_indexes(first);
+      // As Cassandra, for which a marker of the batch's timestamp is of another table.
+      if (one_table && !is_marker(source.attributes.timestamp))
+        made->partition_key_indexes_ = markers_.partition_key_indexes(first);
     }
     made->bind_variables_ = std::move(markers_).take();
     return made;
@@ -269,6 +271,10 @@ class ModifyPreparer {
 
   /// What USING of a batch says. The batch has no table of its own: its markers are named after the
   /// first statement's.
+  static bool is_marker(const std::optional<ast::Term>& term) {
+    return term && term->get_if<ast::BindMarker>() != nullptr;
+  }
+
   Result<ExpressionPtr> batch_term(const BatchStatement& made, const ast::Term& term,
                                    const char* name, const TypePtr& type) {
     if (const auto* marker = term.get_if<ast::BindMarker>()) {
