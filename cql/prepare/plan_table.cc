@@ -9,6 +9,7 @@
 #include "cql/prepare/table_properties.h"
 #include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
+#include "replication/meta/cluster_format.h"
 #include "replication/tablets/split_runner.h"
 
 namespace tetrad::cql {
@@ -281,6 +282,10 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   TETRAD_TRY_VOID(check_compressed(table.options, input));
   if (table.is_counter && table.options.default_time_to_live_s != 0) {
     return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
+  }
+  if (table.is_counter && input.meta.format < replication::kFormatCounters) {
+    return fail(ErrorCode::kInvalid,
+                "tables with counters wait until all nodes run a program that knows them");
   }
   if (id && input.meta.tables.contains(TableId{*id})) {
     return fail(ErrorCode::kInvalid, "A table with the id {} exists already", id->to_string());

@@ -7,12 +7,11 @@
 //
 //   format  metadata command, image  mutate  what is new
 //   1       3, 3                     3       the first that was told apart
-//   2       4, 4                     4       a node's format stands in its NodeInfo as a number;
-//   the
+//   2       4, 4                     4       a node's format is a number in its NodeInfo; the
 //                                            head of a mutation says its size, so that what a later
 //                                            program appends to it is passed over
 //   3       4, 4                     4       logged batches: nodes keep entries, and repair's
-//                                            horizon stays below them
+//                                            horizon stays below them; tables with counters
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
 // a mutation.
@@ -27,6 +26,7 @@ using ClusterFormat = uint32_t;
 inline constexpr ClusterFormat kFormatFirst = 1;
 inline constexpr ClusterFormat kFormatNumbered = 2;
 inline constexpr ClusterFormat kFormatBatches = 3;
+inline constexpr ClusterFormat kFormatCounters = 3;
 /// What this program reads and, once all nodes do, writes.
 inline constexpr ClusterFormat kFormatNewest = kFormatBatches;
 

@@ -302,6 +302,7 @@ LocalMeta::LocalMeta() {
   bootstrap.node.data_center = "datacenter1";
   bootstrap.node.rack = "rack1";
   bootstrap.node.state = replication::NodeState::kNormal;
+  bootstrap.node.format = replication::kFormatNewest;
   replication::MetaCommand command;
   command.id = base::make_random_uuid(random);
   command.origin = self_;
@@ -309,6 +310,12 @@ LocalMeta::LocalMeta() {
   state_ = replication::apply_meta_command(std::make_shared<replication::MetaState>(), MetaIndex{1},
                                            command)
                .state;
+}
+
+void LocalMeta::set_format(replication::ClusterFormat format) {
+  auto state = std::make_shared<replication::MetaState>(*state_);
+  state->format = format;
+  state_ = std::move(state);
 }
 
 std::shared_ptr<void> LocalMeta::subscribe(Listener listener) {

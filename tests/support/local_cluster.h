@@ -127,6 +127,8 @@ class LocalMeta final : public replication::MetaService {
   bool is_live(HostId host) const override { return host == self_; }
   const replication::FillingDisks& filling_disks() const override { return filling_disks_; }
   const replication::StoreTroubles& store_troubles() const override { return store_troubles_; }
+  /// As if a node with an older program were in the cluster.
+  void set_format(replication::ClusterFormat format);
   void set_disk_usage(replication::DiskUsage usage) { filling_disks_ = {{self_, usage}}; }
   uint64_t tablet_bytes(TabletId) const override { return 0; }
 

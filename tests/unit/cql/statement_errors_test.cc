@@ -869,6 +869,15 @@ TEST_CASE_METHOD(Fixture, "refusals have Cassandra's words") {
   }
 }
 
+TEST_CASE_METHOD(Fixture, "tables with counters wait for the last node's program") {
+  const std::string_view statement = "CREATE TABLE seme.waits (k int PRIMARY KEY, n counter)";
+  meta.set_format(replication::kFormatNumbered);
+  CHECK(error(statement) ==
+        "tables with counters wait until all nodes run a program that knows them");
+  meta.set_format(replication::kFormatNewest);
+  CHECK(cql(statement) == "ok");
+}
+
 TEST_CASE_METHOD(Fixture, "metadata of markers and results is Cassandra's") {
   const auto list = [](const auto& columns) {
     std::string text;
