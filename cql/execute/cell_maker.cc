@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "cql/execute/map_entry.h"
+#include "cql/functions/function_table.h"
 #include "cql/types/compare.h"
 #include "cql/types/ordered_encoding.h"
 
@@ -278,8 +279,10 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
   BoundValue value;
   if (operation.value) {
     TETRAD_TRY(value, operation.value->evaluate(context_));
-    // The list is looked at all the same.
-    if (value.is_unset() && operation.kind != Operation::Kind::kSetIndex) return false;
+    // What is there is looked at all the same.
+    const bool looks = operation.kind == Operation::Kind::kSetIndex ||
+                       operation.kind == Operation::Kind::kAddToValue;
+    if (value.is_unset() && !looks) return false;
   }
   switch (operation.kind) {
     case Operation::Kind::kSet:
@@ -289,6 +292,8 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       cells.push_back(column_deletion(id, moment_.timestamp_us - 1));
       if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
       return true;
+    case Operation::Kind::kAddToValue:
+      return add_to_value(column, value, place, cells);
     case Operation::Kind::kAdd:
     case Operation::Kind::kPrepend:
       if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
@@ -359,6 +364,48 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       TETRAD_ASSERT(false);
       return false;
   }
+}
+
+OptionalView CellMaker::value_so_far(const ColumnSchema& column, const Place& place,
+                                     const std::vector<Cell>& cells) {
+  OptionalView value;
+  for (const Cell& cell : cells) {  // of the same moment: the larger value stays
+    if (cell.column_id == column.id && (!value || *value < cell.value)) value = cell.value;
+  }
+  if (value) return value;
+  const auto* read = place.lists->find(place.partition_key, place.clustering_key, column);
+  if (read == nullptr || read->empty()) return std::nullopt;
+  return read->front().value;
+}
+
+Result<bool> CellMaker::add_to_value(const ColumnSchema& column, const BoundValue& added,
+                                     const Place& place, std::vector<Cell>& cells) {
+  const OptionalView value = value_so_far(column, place, cells);
+  if (!value) return false;
+  const bool is_text = !is_number(*column.type);
+  // As Cassandra, where a text is unset nothing is put behind it; it fails with a Java exception in
+  // all the other cases.
+  if (!added.has_bytes() && !(is_text && added.is_unset())) {
+    return fail(ErrorCode::kInvalid, "Cannot add {} to column {}",
+                added.is_unset() ? "an unset value" : "null", column.name);
+  }
+  if (is_text) {
+    Bytes text(*value);
+    if (added.has_bytes()) text += added.bytes;
+    cells.push_back(value_cell(column.id, context_.arena.adopt(std::move(text))));
+    return true;
+  }
+  auto sum = calculate('+', *column.type, *value, added.bytes);
+  if (!sum) {
+    return fail(ErrorCode::kInvalid, "Cannot add to column {}: {}", column.name,
+                sum.error().message);
+  }
+  if (!*sum) {
+    return fail(ErrorCode::kInvalid, "Cannot add to column {}: a number without bytes has no value",
+                column.name);
+  }
+  cells.push_back(value_cell(column.id, context_.arena.adopt(std::move(**sum))));
+  return true;
 }
 
 const std::deque<ListContents::Element>& CellMaker::list_so_far(const ColumnSchema& column,

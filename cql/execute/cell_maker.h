@@ -66,6 +66,13 @@ class CellMaker {
                                                        const Place& place,
                                                        const std::vector<storage::Cell>& cells);
 
+  /// The value of a column of one cell as it was read, or as the cells before have set it.
+  static OptionalView value_so_far(const ColumnSchema& column, const Place& place,
+                                   const std::vector<storage::Cell>& cells);
+  /// Of a column that has no value, as Cassandra, nothing is made.
+  Result<bool> add_to_value(const ColumnSchema& column, const BoundValue& added, const Place& place,
+                            std::vector<storage::Cell>& cells);
+
   static Result<void> check_key(const ColumnSchema& column, const BoundValue& key);
 
   EvalContext& context_;

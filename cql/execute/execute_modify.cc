@@ -446,7 +446,7 @@ Result<void> ModifyStatement::check_list_reads(const Guardrails& guardrails) con
   if (guardrails.read_before_write_list_operations) return {};
   for (const auto* operations : {&static_operations_, &regular_operations_}) {
     for (const Operation& operation : *operations) {
-      if (!operation.needs_read()) continue;
+      if (!operation.needs_read() || operation.kind == Operation::Kind::kAddToValue) continue;
       const char* what = operation.kind == Operation::Kind::kSetIndex
                              ? "Setting of list items by index requiring read before write"
                          : operation.kind == Operation::Kind::kDiscard
@@ -503,7 +503,9 @@ Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partit
     TETRAD_TRY_VOID(reader.open(record));
     Cell cell;
     while (reader.next(cell)) {
-      if (cell.column_id == operation.column->id && cell.has_path && cell.live_at(now_s)) {
+      const bool has_path = operation.column->type->is_multi_cell();
+      if (cell.column_id == operation.column->id && cell.has_path == has_path &&
+          cell.live_at(now_s)) {
         entry.elements.push_back({Bytes(cell.path), Bytes(cell.value), cell.timestamp_us});
       }
     }

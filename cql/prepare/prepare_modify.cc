@@ -465,13 +465,19 @@ class ModifyPreparer {
     return {};
   }
 
-  /// As Cassandra, only conditional statements could add to what is there.
-  static std::unexpected<Error> no_sum(const std::string& text, const ColumnSchema& column) {
+  /// As Cassandra, only conditional statements can add to what is there.
+  Result<Operation> add_to_value(const ast::Assignment& source, const ColumnSchema& column,
+                                 const std::string& text) {
     const TypeKind kind = column.type->kind();
-    if (is_number(*column.type) || kind == TypeKind::kText || kind == TypeKind::kAscii)
-      return fail(ErrorCode::kInvalid, "not supported yet: {} of a number or a text", text);
-    return fail(ErrorCode::kInvalid, "Invalid operation ({}) for non-numeric and non-text type {}",
-                text, column.name);
+    if (!is_number(*column.type) && kind != TypeKind::kText && kind != TypeKind::kAscii) {
+      return fail(ErrorCode::kInvalid,
+                  "Invalid operation ({}) for non-numeric and non-text type {}", text, column.name);
+    }
+    Operation operation;
+    operation.kind = Operation::Kind::kAddToValue;
+    operation.column = &column;
+    TETRAD_TRY(operation.value, builder_->term(source.value, Receiver::of(column)));
+    return operation;
   }
 
   Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
@@ -511,7 +517,7 @@ class ModifyPreparer {
         }
         if (is_add && type->is_tuple_like()) return invalid(text, "tuple");
         if (!type->is_collection()) {
-          if (is_add && made_->has_conditions()) return no_sum(text, column);
+          if (is_add && made_->has_conditions()) return add_to_value(source, column, text);
           return invalid(text, "non counter");
         }
         if (!type->is_multi_cell()) return invalid(text, "frozen collection");

@@ -23,6 +23,7 @@ struct ColumnOperation {
     kSetWhole,       // a collection or user type of many cells is replaced
     kAdd,            // elements are added to a set or map, appended to a list
     kPrepend,        // to a list
+    kAddToValue,     // a number is added to a number, a text put behind a text; reads first
     kRemoveKeys,     // of a set or map: `value` is a set
     kDiscard,        // every element of a list that equals one of `value`; reads first
     kSetElement,     // map[key] = value
@@ -41,7 +42,8 @@ struct ColumnOperation {
   size_t field = 0;
 
   bool needs_read() const {
-    return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex;
+    return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex ||
+           kind == Kind::kAddToValue;
   }
   /// Done twice it leaves more than done once.
   bool adds_to_list() const {
@@ -91,7 +93,8 @@ class ListCellIds {
   uint32_t next_append_ = 1u << 29, next_prepend_ = 1u << 29;
 };
 
-/// The live elements of lists that a statement must know before it writes.
+/// The live elements of lists that a statement must know before it writes; of a column of one cell
+/// its value, as an element without a path.
 struct ListContents {
   struct Element {
     Bytes path, value;

@@ -43,5 +43,6 @@ TEST_CASE("conditional statements with markers answer as Cassandra's") { replay(
 TEST_CASE("conditional statements are refused as Cassandra refuses them") { replay("lwt_refused"); }
 TEST_CASE("serial levels are taken and refused as Cassandra does") { replay("lwt_levels"); }
 TEST_CASE("edges of conditional statements are Cassandra's") { replay("lwt_edges"); }
+TEST_CASE("conditional statements add to numbers and texts as Cassandra's") { replay("lwt_sums"); }
 TEST_CASE("conditions on every type hold as Cassandra's") { replay("gen_conditions"); }
 TEST_CASE("what random conditions have found is mended") { replay("found_conditions"); }
