@@ -49,6 +49,7 @@ void CoordinatorImpl::PaxosRun::Round::on_error(const StoreAddress& from, const 
       break;
     default:
       error = its_error;
+      failed.push_back(from);
   }
   tally.on_no(from);
   look();

@@ -51,7 +51,10 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
   Result<ConditionalLine::Place> place = co_await self.line_.enter(
       std::move(key), base::Deadline{std::min(contention_deadline.at_us, deadline.at_us)});
   self.metrics_.conditional_wait.record(self.reactor_.now_us() - came_us);
-  if (!place && place.error().code == ErrorCode::kTimedOut) co_return std::unexpected(timed_out());
+  if (!place && place.error().code == ErrorCode::kTimedOut) {
+    required = promises_needed();
+    co_return std::unexpected(timed_out());
+  }
   if (!place) co_return std::unexpected(std::move(place.error()));
   while (true) {
     if (is_out_of_time()) co_return std::unexpected(ended(timed_out()));
@@ -94,6 +97,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
     co_return Step::kAgain;
   }
   const PlanPtr plan = *planned;
+  if (required == 0) required = promises_needed();
   if (is_alone(*plan)) {
     Result<std::optional<Step>> step = co_await attempt_alone(plan);
     if (!step) co_return std::unexpected(std::move(step.error()));
@@ -441,6 +445,7 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
     ++backoffs;
     return Step::kAgain;
   }
+  failed_replicas = round.failed;
   if (round.error && !round.timed_out && !round.stale_epoch && !round.again) {
     self.logger_.warn("a conditional statement failed at a replica error={}", round.error->message);
     return std::unexpected(ended(failed()));
@@ -477,11 +482,31 @@ Error CoordinatorImpl::PaxosRun::timed_out() const {
                detail);
 }
 
+int CoordinatorImpl::PaxosRun::promises_needed() const {
+  const MetaSnapshot state = self.meta_.snapshot();
+  const TableInfo* const table = state->table(command.incarnation);
+  if (table == nullptr) return 1;
+  const WriteSets sets = write_sets(table->tablets.find(command.position));
+  const auto needed = [](const std::vector<StoreAddress>& set) {
+    return set.empty() ? 0 : write_quorum(static_cast<int>(set.size()));
+  };
+  return std::max(needed(sets.old_set), needed(sets.new_set));
+}
+
 Error CoordinatorImpl::PaxosRun::failed() const {
-  const base::FailureDetail detail{serial_level,          received, required, {},
-                                   base::WriteType::kCas, false};
+  constexpr uint16_t kUnknownReason = 0;
+  base::FailureDetail detail{serial_level, received, required, {}, base::WriteType::kCas, false};
+  const MetaSnapshot state = self.meta_.snapshot();
+  for (const StoreAddress& replica : failed_replicas) {
+    const auto node = state->nodes.find(replica.host);
+    if (node != state->nodes.end())
+      detail.failures.emplace_back(node->second.address, kUnknownReason);
+  }
   const ErrorCode code = statement == nullptr ? ErrorCode::kReadFailure : ErrorCode::kWriteFailure;
-  return Error(code, fmt::format("Operation failed - received {} responses", received), detail);
+  return Error(code,
+               fmt::format("Operation failed - received {} responses and {} failures", received,
+                           failed_replicas.size()),
+               detail);
 }
 
 Error CoordinatorImpl::PaxosRun::commit_error(const Error& error) const {

@@ -104,6 +104,8 @@ struct CoordinatorImpl::PaxosRun {
   /// Now that the table is gone, or the statement cannot go on.
   Error ended(Error error) const { return is_certain() ? std::move(error) : unknown(); }
   Error timed_out() const;
+  /// Promises that an attempt needs by the map of now: of who has not been asked yet.
+  int promises_needed() const;
   Error failed() const;
   Error commit_error(const Error& error) const;
   Error unknown() const;
@@ -119,8 +121,9 @@ struct CoordinatorImpl::PaxosRun {
   uint32_t backoffs = 0;
   bool sent = false;
   bool at_once = false;            // nothing is in the way of the next ballot
-  int received = 0, required = 1;  // of the last round that failed
-  int accepted = 0;                // the statement's own proposal, by so many at least
+  int received = 0, required = 0;  // of the last round that failed; 0: there was none
+  std::vector<StoreAddress> failed_replicas = {};  // of that round: who answered with an error
+  int accepted = 0;  // the statement's own proposal, by so many at least
 };
 
 /// Answers of one message to all, counted. Shared by the callbacks of the replicas.
@@ -140,7 +143,8 @@ struct CoordinatorImpl::PaxosRun::Round {
   storage::Ballot last;  // of refusals
   int64_t last_made_us = storage::kNoTimestamp;
   bool timed_out = false, stale_epoch = false, stale_schema = false, again = false;
-  std::optional<Error> error;
+  std::optional<Error> error;  // of the last of `failed`
+  std::vector<StoreAddress> failed;
   bool ended = false;
   base::OneShot<bool> done;
 };

@@ -3,6 +3,7 @@
 # protocol version, and that it is true. Not applied: it never is. Applied: it stays. Unknown: nothing else is promised.
 import os
 import signal
+import time
 
 from cassandra import ConsistencyLevel, ReadTimeout, Unavailable, WriteTimeout, WriteType
 from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
@@ -100,6 +101,27 @@ def two_stand_still(clients):
         check("v%d: the statement was not applied" % version, rows == [], str(rows))
 
 
+def waiting_in_line(client):
+    """Statements of one partition go one after another. Who does not get its turn is told so after cas_contention_timeout, a
+    second, not after the time of a write, two: only the one at the head of each shard's line waits so long."""
+    check("conditional statements are answered before", wait_for(lambda: error_of(client.execute_async(insert(400))) is None, 30))
+    took = []
+    with Paused():
+        began = time.time()
+        futures = [client.execute_async(insert(401)) for _ in range(12)]
+        for future in futures:
+            future.add_callbacks(lambda _: took.append(None), lambda _: took.append(time.time() - began))
+        errors = [error_of(future) for future in futures]
+        wait_for(lambda: len(took) == len(futures), 5)
+    told = {isinstance(error, WriteTimeout) and (error.write_type, error.consistency, error.required_responses) for error in errors}
+    check("each is a CAS timeout that asks for three", told == {(WriteType.CAS, ConsistencyLevel.SERIAL, 3)}, describe(errors[0]))
+    in_line = [seconds for seconds in took if seconds is not None and 0.9 <= seconds < 1.7]
+    heads = [seconds for seconds in took if seconds is not None and 1.7 <= seconds < 5]
+    check("who waits in line ends with the time of contention", len(in_line) >= 8 and len(in_line) + len(heads) == 12, str(took))
+    rows = with_retry(lambda: client.execute(read(401)).all())
+    check("none of them was applied", rows == [], str(rows))
+
+
 def standing_still_under_way(client):
     """Statements are caught in all their stages: each outcome must be what it is called."""
     update = client.prepare("INSERT INTO cas.t (k, v) VALUES (?, ?) IF NOT EXISTS")
@@ -149,6 +171,7 @@ def main():
     for node in "34":
         up("--start", node)
     two_stand_still(clients)
+    waiting_in_line(client)
     standing_still_under_way(client)
     for each in clients.values():
         each.cluster.shutdown()

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commits of conditional statements to members that lost power, or that know a later epoch.
+// Commits of conditional statements to members that lost power, or that know a later epoch; and
+// what is told of those that end without promises.
+#include <set>
+#include <string>
+
 #include <catch2/catch.hpp>
 
 #include "replication/coordinator/conditional.h"
@@ -40,10 +44,11 @@ class WriteRow final : public replication::ConditionalStatement {
 };
 
 Task<void> write(SimNode* node, TableIncarnation incarnation, std::string key,
-                 std::optional<Result<bool>>* answer) {
+                 std::optional<Result<bool>>* answer, int64_t contention_us = 2'000'000) {
   WriteRow statement(incarnation, std::move(key));
   replication::ConditionalOptions options;
-  options.deadline = options.contention_deadline = {node->reactor().now_us() + 2'000'000};
+  options.deadline = {node->reactor().now_us() + 2'000'000};
+  options.contention_deadline = {node->reactor().now_us() + contention_us};
   auto applied = co_await node->data().coordinator().write_if(statement, options);
   answer->emplace(std::move(applied));
 }
@@ -120,6 +125,48 @@ TEST_CASE("a member that knows a later epoch gets a hint of what was committed w
   cluster.network().release_held();
   cluster.world().run_for(100'000);
   CHECK(cluster[0].data().hints().metrics().stored.value() == 1);
+}
+
+TEST_CASE("who waits in line is told of the quorum, when the time of contention is over") {
+  ThreeNodes three;
+  SimCluster& cluster = three.cluster;
+  for (const size_t other : {1u, 2u})
+    cluster.network().cut(cluster[0].endpoint(), cluster[other].endpoint());
+  std::optional<Result<bool>> first, second;
+  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &first));
+  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &second, 300'000));
+  cluster.world().run_for(299'000);
+  CHECK(!second);
+  cluster.world().run_for(2'000);
+  CHECK(!first);
+  REQUIRE((second && !*second));
+  CHECK(second->error().code == ErrorCode::kWriteTimeout);
+  const auto& detail = std::get<base::TimeoutDetail>(*second->error().detail);
+  CHECK(detail.write_type == base::WriteType::kCas);
+  CHECK(detail.level == ConsistencyLevel::kSerial);
+  CHECK(detail.received == 0);
+  CHECK(detail.required == 2);
+}
+
+TEST_CASE("members that fail are named to the client") {
+  ThreeNodes three;
+  SimCluster& cluster = three.cluster;
+  std::set<std::string> addresses;
+  for (const size_t other : {1u, 2u}) {
+    cluster[other].faults(0).refusal = Error(ErrorCode::kIo, "the disk is broken");
+    addresses.insert(cluster[other].options().address);
+  }
+  std::optional<Result<bool>> answer;
+  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 3'000'000));
+  REQUIRE(!*answer);
+  INFO(answer->error().message);
+  REQUIRE(answer->error().code == ErrorCode::kWriteFailure);
+  const auto& detail = std::get<base::FailureDetail>(*answer->error().detail);
+  CHECK(detail.required == 2);
+  std::set<std::string> named;
+  for (const auto& [address, reason] : detail.failures) named.insert(address);
+  CHECK(named == addresses);
 }
 
 }  // namespace tetrad::simulation
