@@ -9,6 +9,7 @@
 // ended (linearizability.h). What was answered as not applied must not be seen.
 //
 // usage: conditional_simulation [--seeds A..B] [--mutant NAME] [--verbose]
+//        conditional_simulation --scenarios   courses of events that seeds hardly ever make
 //        conditional_simulation --mutants [SEEDS [NAME]]   each known mistake until a seed catches
 //        it
 // Every fiftieth seed runs twice and must take the same steps.
@@ -17,6 +18,7 @@
 
 #include "base/data_mutants.h"
 #include "tests/simulation/conditional/conditional_cluster.h"
+#include "tests/simulation/conditional/conditional_scenarios.h"
 
 namespace tetrad::simulation {
 namespace {
@@ -29,19 +31,20 @@ struct Mutant {
 #define TETRAD_MUTANT_ROW(name) \
   { #name, &base::DataMutants::name }
 constexpr Mutant kMutants[] = {
-    TETRAD_MUTANT_ROW(lwt_read_not_accepted),  TETRAD_MUTANT_ROW(lwt_failure_not_accepted),
-    TETRAD_MUTANT_ROW(lwt_promises_few),       TETRAD_MUTANT_ROW(lwt_accepts_few),
-    TETRAD_MUTANT_ROW(lwt_one_tally),          TETRAD_MUTANT_ROW(lwt_new_set_late),
-    TETRAD_MUTANT_ROW(lwt_state_not_streamed), TETRAD_MUTANT_ROW(lwt_promise_unsynced),
-    TETRAD_MUTANT_ROW(lwt_accept_unsynced),    TETRAD_MUTANT_ROW(lwt_rows_before_promise),
-    TETRAD_MUTANT_ROW(lwt_commit_below_w),     TETRAD_MUTANT_ROW(lwt_open_committed),
-    TETRAD_MUTANT_ROW(lwt_ballots_pruned),     TETRAD_MUTANT_ROW(lwt_evaluated_twice),
-    TETRAD_MUTANT_ROW(lwt_unavailable_late),   TETRAD_MUTANT_ROW(lwt_applied_at_decision),
-    TETRAD_MUTANT_ROW(lwt_follows_wrong),      TETRAD_MUTANT_ROW(lwt_accept_other_epoch),
-    TETRAD_MUTANT_ROW(lwt_not_decided_final),  TETRAD_MUTANT_ROW(lwt_merge_not_written),
-    TETRAD_MUTANT_ROW(lwt_ballot_low),         TETRAD_MUTANT_ROW(lwt_completion_restamped),
-    TETRAD_MUTANT_ROW(lwt_commit_unsynced),    TETRAD_MUTANT_ROW(lwt_rows_too_early),
-    TETRAD_MUTANT_ROW(lwt_followed_forgotten), TETRAD_MUTANT_ROW(behind_reads),
+    TETRAD_MUTANT_ROW(lwt_read_not_accepted),   TETRAD_MUTANT_ROW(lwt_failure_not_accepted),
+    TETRAD_MUTANT_ROW(lwt_promises_few),        TETRAD_MUTANT_ROW(lwt_accepts_few),
+    TETRAD_MUTANT_ROW(lwt_one_tally),           TETRAD_MUTANT_ROW(lwt_new_set_late),
+    TETRAD_MUTANT_ROW(lwt_state_not_streamed),  TETRAD_MUTANT_ROW(lwt_promise_unsynced),
+    TETRAD_MUTANT_ROW(lwt_accept_unsynced),     TETRAD_MUTANT_ROW(lwt_rows_before_promise),
+    TETRAD_MUTANT_ROW(lwt_commit_below_w),      TETRAD_MUTANT_ROW(lwt_open_committed),
+    TETRAD_MUTANT_ROW(lwt_ballots_pruned),      TETRAD_MUTANT_ROW(lwt_evaluated_twice),
+    TETRAD_MUTANT_ROW(lwt_unavailable_late),    TETRAD_MUTANT_ROW(lwt_applied_at_decision),
+    TETRAD_MUTANT_ROW(lwt_follows_wrong),       TETRAD_MUTANT_ROW(lwt_accept_other_epoch),
+    TETRAD_MUTANT_ROW(lwt_not_decided_final),   TETRAD_MUTANT_ROW(lwt_merge_not_written),
+    TETRAD_MUTANT_ROW(lwt_ballot_low),          TETRAD_MUTANT_ROW(lwt_completion_restamped),
+    TETRAD_MUTANT_ROW(lwt_commit_unsynced),     TETRAD_MUTANT_ROW(lwt_rows_too_early),
+    TETRAD_MUTANT_ROW(lwt_followed_forgotten),  TETRAD_MUTANT_ROW(behind_reads),
+    TETRAD_MUTANT_ROW(lwt_late_commit_ignored),
 };
 #undef TETRAD_MUTANT_ROW
 
@@ -80,12 +83,38 @@ int run_all(uint64_t first, uint64_t last, bool verbose) {
   return failed == 0 ? 0 : 1;
 }
 
+int run_scenarios() {
+  int passed = 0, failed = 0;
+  for (const ConditionalScenario& scenario : conditional_scenarios()) {
+    const std::string wrong = scenario.run();
+    (wrong.empty() ? passed : failed)++;
+    std::printf("%-26s %s\n", scenario.name, wrong.empty() ? "ok" : wrong.c_str());
+    std::fflush(stdout);
+  }
+  std::printf("%d passed, %d failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
+
+/// The scenario that catches the mistake that is on; "": none.
+std::string caught_by_scenario() {
+  for (const ConditionalScenario& scenario : conditional_scenarios())
+    if (const auto wrong = scenario.run(); !wrong.empty())
+      return fmt::format("scenario {}: {}", scenario.name, wrong);
+  return "";
+}
+
 int run_mutants(uint64_t seeds_most, const char* only) {
   int passed = 0, failed = 0;
   for (const Mutant& mutant : kMutants) {
     if (only != nullptr && std::strcmp(only, mutant.name) != 0) continue;
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
+    if (const auto caught = caught_by_scenario(); !caught.empty()) {
+      std::printf("%-26s %s\n", mutant.name, caught.c_str());
+      std::fflush(stdout);
+      ++passed;
+      continue;
+    }
     uint64_t seed = 1;
     std::string wrong;
     for (; seed <= seeds_most && wrong.empty(); ++seed) wrong = ConditionalCluster(seed).run();
@@ -118,6 +147,7 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "--mutants") == 0)
       return run_mutants(i + 1 < argc ? std::strtoull(argv[i + 1], nullptr, 10) : 1000,
                          i + 2 < argc ? argv[i + 2] : nullptr);
+    if (std::strcmp(argv[i], "--scenarios") == 0) return run_scenarios();
     if (std::strcmp(argv[i], "--verbose") == 0) {
       verbose = true;
     } else if (std::strcmp(argv[i], "--mutant") == 0 && i + 1 < argc) {
@@ -133,6 +163,7 @@ int main(int argc, char** argv) {
   if (!good) {
     std::fprintf(stderr,
                  "usage: conditional_simulation [--seeds A..B] [--mutant NAME] [--verbose]\n"
+                 "       conditional_simulation --scenarios\n"
                  "       conditional_simulation --mutants [SEEDS [NAME]]\n");
     return 2;
   }

@@ -75,6 +75,19 @@ TEST_CASE("ballots of a shard rise, whatever the clock does") {
   }
 }
 
+TEST_CASE("two lives of a node give no ballot twice, though the clock was set back between them") {
+  BallotSource first(host(1), 7, 3), second(host(1), 8, 3);
+  for (int i = 0; i < 3; ++i) {
+    const Ballot before = first.next(100);
+    const Ballot after = second.next(100);
+    CHECK(before.us == after.us);
+    CHECK(before != after);
+  }
+  const auto before = first.next_above(5'000, 100), after = second.next_above(5'000, 100);
+  REQUIRE((before && after));
+  CHECK(*before != *after);
+}
+
 TEST_CASE("a ballot above a client's timestamp leaves the others where they are") {
   BallotSource source(host(1), 7, 3);
   source.next(100);
