@@ -2,9 +2,8 @@
 // The tablets of one table.
 //
 //   map     := u8 version (2), varint map version, varint count, tablet*
-//   tablet  := varint id, varint epoch, u8 stage, u8 flags (1: full), zigzag repaired at, i64 end
-//   token, u64 end hash,
-//              stores, stores (the new ones)
+//   tablet  := varint id, varint epoch, u8 stage, u8 flags (1: full), zigzag repaired at,
+//              i64 end token, u64 end hash, stores, stores (the new ones)
 //   stores  := varint count, (16 B host, varint store)*
 // A tablet starts where the one before it ends.
 #include "partitioner/tablet_map.h"

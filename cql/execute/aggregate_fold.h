@@ -4,9 +4,9 @@
 //
 //   spec   := u8 version (1), u8 flags (1: a partition of static columns only is a row),
 //             u8 partition key columns,
-//             u8 count, (u8 descending, type)*            clustering columns, as far as they are
-//             read u8 count, (u8 kind, u32 number, type)*      columns read: their place in the
-//             key, or id u8 count, (u8 function, u8 column | 0xff)*  aggregates
+//             u8 count, (u8 descending, type)*            clustering columns, as far as they are read
+//             u8 count, (u8 kind, u32 number, type)*      columns read: their place in the key, or id
+//             u8 count, (u8 function, u8 column | 0xff)*  aggregates
 //   type   := the native protocol's option, of a native type
 //   state  := what each aggregate saves, one after another
 #pragma once

@@ -2,8 +2,8 @@
 // What a cell keeps of an entry of a map, beside its path. On disk: never change.
 //
 //   entry := value                                 where every key is what its path decodes to
-//          | value 0x00                            of a type where that is not so for all
-//          (can_be_lossy) | value, original key, u32 its size, 0x01
+//          | value 0x00                            of a type where that is not so for all (can_be_lossy)
+//          | value, original key, u32 its size, 0x01
 //
 // The value stands first, so that of two entries of one timestamp the larger value wins.
 #pragma once

@@ -2,8 +2,7 @@
 // Where the next page of a statement begins, as an opaque value that clients keep and hand back, to
 // any node of the cluster. Authenticated, so that a changed one is refused instead of read.
 //
-//   state := version u8 (1) | statement hash (16) | zigzag rows left | zigzag rows left of
-//   partition
+//   state := version u8 (1) | statement hash (16) | zigzag rows left | zigzag rows left of partition
 //            | position (length and bytes) | first 16 bytes of HMAC-SHA-256 over all before
 #pragma once
 

@@ -3,8 +3,8 @@
 // or around a part of a large one. Integers of header and trailer are little-endian.
 //
 //   plain   := u24 { length 17 bits | self-contained bit 17 } crc24 | payload | crc32
-//   lz4     := u40 { compressed 17 | uncompressed 17 | self-contained bit 34 } crc24 | payload |
-//   crc32
+//   lz4     := u40 { compressed 17 | uncompressed 17 | self-contained bit 34 } crc24 | payload | crc32
+//
 // uncompressed = 0 in an lz4 header: the payload is stored as it is, being no smaller compressed.
 #pragma once
 

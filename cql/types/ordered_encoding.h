@@ -15,14 +15,15 @@
 //   text ascii blob inet duration custom := bytes, 0x00 as 0x00 0xFF, ended by 0x00 0x01
 //   varint n bytes long  := 0x80+n | 0x7F-n, n <= 119; or 0xF8 u32 n | 0x07 u32 ~n; then the bytes
 //   decimal              := 0x80 zero | 0xC0 rest | 0x40 inverted rest
-//     rest: i64 exponent, sign flipped; digit pairs, each 1 + value, the last one filled with 0;
-//     0x00 the value is 0.ddd… x 10^exponent
+//     rest: i64 exponent, sign flipped; digit pairs, each 1 + value, the last one filled with 0; 0x00
+//     the value is 0.ddd… x 10^exponent
 //   uuid                 := version nibble, the other 60 bits of the high half, the low half;
 //                           in version 1 the high half in the order time_hi, time_mid, time_low
-//   timeuuid             := version and time_hi, time_mid, time_low, low half with 0x80 in each
-//   byte list set map (key, value in turn)   := component*, 0x00 tuple udt            := component*
-//   without nulls at the end, 0x00 vector               := payload* for elements of fixed length,
-//   component* for others
+//   timeuuid             := version and time_hi, time_mid, time_low, low half with 0x80 in each byte
+//   list set map         := component*, 0x00                        of a map key and value in turn
+//   tuple udt            := component* without nulls at the end, 0x00
+//   vector               := payload*                                elements of fixed length
+//                         | component*                              others
 #pragma once
 
 #include "base/bytes.h"

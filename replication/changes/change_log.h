@@ -5,8 +5,7 @@
 // the rows they name. Whoever applies data (ReplicaService, TabletStream) notes it here first.
 //
 //   entry  position {sequence >> 30, 0}, partition key "": of about 18 minutes each, so that what
-//   is
-//          old is swept where nothing is written; clustering key: see change_messages.h
+//          is old is swept where nothing is written; clustering key: see change_messages.h
 //   marker position {2^63 - 1, 0}: cell 1 is the u64 sequence from which on the log is complete
 //
 // A sequence is the time of arrival in microseconds, or one more than the one before: it rises

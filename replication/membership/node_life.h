@@ -2,11 +2,11 @@
 // The lives of a node: how the last one ended decides whether its stores have all they acknowledged
 // (design, rule 20).
 //
-//   local log, synced:  node/l  := u8 version (1), u64 start number, u8 flags (1: begun after a
-//                                  power cut), u64 device, boot id     before anybody is listened
-//                                  to
-//                       node/ok := u64 start number     after all stores have closed; erased with
-//                                  the writing of the next node/l
+//   local log, synced:
+//   node/l  := u8 version (1), u64 start number, u8 flags (1: begun after a power cut), u64 device,
+//              boot id           before anybody is listened to
+//   node/ok := u64 start number  after all stores have closed; erased with the writing of the next
+//                                node/l
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 //                                            program appends to it is passed over
 //   3       4, 4                     4       logged batches: nodes keep entries, and repair's
 //                                            horizon stays below them; tables with counters
+//
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
 // a mutation.

@@ -3,10 +3,12 @@
 // synced. Such a store takes writes, which count, but answers nothing from what it has until it has
 // fetched, range by range, what it may have lost (recent_fetch.h). One object per shard.
 //
-//   local log, synced:  behind/<u32 store>    := u8 version (1), u8 (1: since when is known), i64
-//                       since when (hybrid time, us), varint count, (u32 incarnation, position
-//                       start, position end)* that are done;  position := i64 token, u64 hash
-//                       sequence/<u32 store>  := u64, see sequence_floor()
+//   local log, synced:
+//   behind/<u32 store>   := u8 version (1), u8 (1: since when is known), i64 since when (hybrid time,
+//                           us), varint count, done*
+//   done                 := u32 incarnation, position start, position end
+//   position             := i64 token, u64 hash
+//   sequence/<u32 store> := u64, see sequence_floor()
 #pragma once
 
 #include <map>

@@ -2,14 +2,15 @@
 // What a store that is behind asks others for (Verb::kRecent): what they hold now of each row that
 // was written to them in a span of time, or of all rows, a page at a time.
 //
-//   request := u8 version (1), u8 flags (1: since when is known, 2: everything), i64 since when
-//              (hybrid time, us), i64 us ago that this ended, varint count, tablet*, bytes place to
-//              go on from, varint page bytes
-//   tablet  := u32 incarnation, u64 epoch, position start, position end
+//   request  := u8 version (1), u8 flags (1: since when is known, 2: everything),
+//               i64 since when (hybrid time, us), i64 us ago that this ended,
+//               varint count, tablet*, bytes place to go on from, varint page bytes
+//   tablet   := u32 incarnation, u64 epoch, position start, position end
 //   position := i64 token, u64 hash
-//   answer  := u8 flags (1: exhausted), u64 metadata index applied, varint count, (varint tablet)*
-//              that are refused, varint count, (varint tablet)* of which the store lacks something
-//              itself, bytes next place, varint count, (bytes mutation)*
+//   answer   := u8 flags (1: exhausted), u64 metadata index applied,
+//               varint count, (varint tablet)* that are refused,
+//               varint count, (varint tablet)* of which the store lacks something itself,
+//               bytes next place, varint count, (bytes mutation)*
 #pragma once
 
 #include <optional>
