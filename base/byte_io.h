@@ -2,8 +2,14 @@
 // Writing and reading of fixed and variable integers and length-prefixed bytes. Fixed integers are
 // big-endian.
 //
-//   varint := LEB128, least significant group first, at most 10 bytes
-//   zigzag := varint of (n << 1) ^ (n >> 63)
+// These words mean the same in every grammar of the project:
+//   u8 u16 u32 u64 i32 i64 := fixed, big-endian, signed ones in two's complement
+//   varint := LEB128: seven bits a byte, least significant first, bit 7 set in all but the last byte;
+//             at most 10 bytes
+//   zigzag := varint of (n << 1) ^ (n >> 63), so that small negative numbers are short
+//   bytes  := varint size, that many bytes
+//   x*     := any number of x;  [x] := x or nothing, as flags before it say;  x | y := either
+//   example: ac02 03 02 6869   varint 300, zigzag -2, bytes "hi"
 #pragma once
 
 #include <bit>

@@ -4,7 +4,12 @@
 //   map     := u8 version (2), varint map version, varint count, tablet*
 //   tablet  := varint id, varint epoch, u8 stage, u8 flags (1: full), zigzag repaired at,
 //              i64 end token, u64 end hash, stores, stores (the new ones)
-//   stores  := varint count, (16 B host, varint store)*
+//   stores  := varint count, (16 bytes host, varint store)*
+//   example: 02 05 01 07 03 02 01 c801 7fffffffffffffff ffffffffffffffff
+//            01 00000000000000000000000000000001 02 01 00000000000000000000000000000003 00
+//            version 5, one tablet, number 7, epoch 3, being filled, full, repaired at 100 us, on
+//            store 2 of host ...1, to be on store 0 of host ...3
+//
 // A tablet starts where the one before it ends.
 #include "partitioner/tablet_map.h"
 

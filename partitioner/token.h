@@ -3,6 +3,8 @@
 //
 //   partition key := the value's bytes, for one column
 //                  | (u16 length, bytes, 0x00)*, for several columns
+//   example: 6b                             "k"
+//   example: 0001 6b 00 0004 00000007 00   "k" and the int 7
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that tells the next start that the disk has lost writes.
+// Files in a data directory that outlive the process whose disk failed.
 //
-//   FAILED := line*      line := wall clock (us since 1970), space, reason, newline
+//   FAILED  := line*      line := wall clock (us since 1970) in decimal, space, reason, newline
+//   DAMAGED := reason     without a newline: the first line counts
+// FAILED is appended to, once for each failure; a start more than an hour after the last one removes
+// it. DAMAGED goes when the store's folder is erased.
 #pragma once
 
 #include <cstdint>

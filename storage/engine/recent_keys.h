@@ -2,7 +2,9 @@
 // Pages of what was written lately (Store::recent): which keys the log has, and the records that
 // are at those keys now.
 //
-//   place := life:u64 from:u64 end:u64 until:u64 after:byte*
+//   place := u64 life, u64 from, u64 end, u64 until, after (to the end)
+//   example: 0000000000000002 0000000000000064 00000000000000c8 000000000000012c 6b
+//            life 2, from 100 to before 200, none from 300 on; after the key "k"
 //
 // The page's keys are those of the log from `from` on, beyond `after`; none come from `until` on.
 // Pages of the same piece of the log have the same `end`, whatever ranges are still asked for; 0:

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening and closing of databases, and the format file beside them.
 //
-//   TETRAD_FORMAT := "tetrad <kind> format <number>\n"
+//   TETRAD_FORMAT := "tetrad ", kind, " format ", number in decimal, newline
+//   kind          := "store" | "local log"
+//   for example "tetrad store format 2\n"
 #include "storage/engine/rocks_database.h"
 
 #include <charconv>

@@ -70,9 +70,27 @@ Page page_of(Read read) {
 
 }  // namespace
 
+Bytes ScrubPlace::encode() const {
+  Bytes out;
+  base::ByteWriter w(out);
+  w.u64(file);
+  w.i64(at_us);
+  w.u64(bytes);
+  return out;
+}
+
+ScrubPlace ScrubPlace::decode(BytesView encoded) {
+  base::ByteReader in(encoded);
+  ScrubPlace place;
+  place.file = in.read_u64().value_or(0);
+  place.at_us = in.read_i64().value_or(0);
+  place.bytes = in.read_u64().value_or(0);
+  return place;
+}
+
 struct Scrub::Page {
   bool is_done = false;  // there was none after it
-  Place place;
+  ScrubPlace place;
   uint64_t files_left = 0, bytes_left = 0, total_bytes = 0;  // behind this one; of all
   std::string damage;
   std::optional<Error> failure;  // it could not be read, for a reason that is not the file's
@@ -92,10 +110,7 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
   if (only_place) {
     std::string text;
     if (!db.Get(rocksdb::ReadOptions(), rocksdb::Slice(place_key()), &text).ok()) return page;
-    base::ByteReader in(text);
-    page.place.file = in.read_u64().value_or(0);
-    page.place.at_us = in.read_i64().value_or(0);
-    page.place.bytes = in.read_u64().value_or(0);
+    page.place = ScrubPlace::decode(text);
     for (const auto& file : files_of(db)) page.total_bytes += file.size;
     return page;
   }
@@ -122,11 +137,7 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
     page.damage =
         fmt::format("{} of level {}: {}", next->relative_filename, next->level, read.ToString());
   if (keep_place) {
-    Bytes value;
-    base::ByteWriter w(value);
-    w.u64(page.place.file);
-    w.i64(page.place.at_us);
-    w.u64(page.place.bytes);
+    const Bytes value = page.place.encode();
     // Lost with a power cut: some files are read twice.
     db.Put(rocksdb::WriteOptions(), rocksdb::Slice(place_key()), rocksdb::Slice(value))
         .PermitUncheckedError();

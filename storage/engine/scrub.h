@@ -5,6 +5,7 @@
 //
 //   key "scrub" of the store's own := u64 number of the last file read, i64 wall clock (us) then,
 //                                     u64 bytes of that file
+//   example: 0000000000000011 000000003b9aca00 0000000000001000   file 17 of 4 KiB, at 1000 s
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,21 @@
 
 namespace tetrad::storage {
 
+/// How far the round over all files has come; kept in the store, so that the next life goes on there.
+struct ScrubPlace {
+  uint64_t file = 0;   // number of the last file read; 0: none yet
+  int64_t at_us = 0;   // wall clock then
+  uint64_t bytes = 0;  // of that file: what the pause after it goes by
+
+  Bytes encode() const;
+  /// What is missing is 0: a place that does not read only begins the round anew.
+  static ScrubPlace decode(BytesView encoded);
+};
+
+/// The scrub of one store. Belongs to the store's thread; files are read on a maintenance thread.
 class Scrub {
  public:
+  /// What the store does for it, on its own thread.
   struct Actions {
     /// Null: not now.
     std::function<std::shared_ptr<RocksDatabase>()> database;
@@ -46,11 +60,6 @@ class Scrub {
   const Figures& figures() const { return figures_; }
 
  private:
-  struct Place {
-    uint64_t file = 0;
-    int64_t at_us = 0;
-    uint64_t bytes = 0;
-  };
   struct Page;
   struct Round;
   static Page read_next(RocksDatabase& database, uint64_t after, bool keep_place, int64_t now_us,

@@ -3,10 +3,12 @@
 // a moment is. A record is written with the first batch after the sync that it stands for: if the
 // record survives a power cut, so has everything below its number.
 //
-//   record key   := kStoreIncarnation:u32 "sync" slot:u32    slot = (time_us / 10 s) mod 64
-//   record value := life:u64 number:u64 time_us:i64
-//   life key     := kStoreIncarnation:u32 "life"             synced before the store is given out
-//   life value   := life:u64
+//   record key   := u32 0xffffffff, "sync", u32 slot    slot = (time / 10 s) mod 64
+//   record value := u64 life, u64 number, i64 time (us)
+//   life key     := u32 0xffffffff, "life"              synced before the store is given out
+//   life value   := u64 life
+//   example: ffffffff 73796e63 00000002                          the key for times from 20 s on
+//   example: 0000000000000001 0000000000000064 0000000001406f40   life 1: below 100 at 21 s
 //
 // So there is the newest record, and one for every ten seconds before, for ten minutes.
 #pragma once

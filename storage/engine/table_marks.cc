@@ -6,6 +6,11 @@
 //            | u8 2, varint count, (u16 bucket, zigzag timestamp)*, zigzag newest of all others,
 //              varint * 256 (0: none, else 1 + how much older the group is)
 //   seen    := u8 1, varint count, u16 bucket* | u8 2, a bit for each bucket
+//   example: 06 01 01 0001 14 01 00 01 00 01 00
+//            64 buckets; the newest timestamp of bucket 1 is 10 us; no tombstones of any kind
+//
+// Form 1 lists buckets, form 2 has all of them; a group is 1/256 of the buckets. A bit for each
+// bucket: the lowest bit of a byte is the lowest bucket.
 //
 // Files of older programs have two properties for all tables together, by 64 K buckets:
 //   marks          := u8 1, varint count, (u16 bucket, zigzag timestamp)* | u8 2, i64 * 256

@@ -3,10 +3,13 @@
 //
 //   tetrad.tables      := varint count, (u32 incarnation, varint headers, varint range tombstones,
 //                         varint rows, varint bytes)*     counts of keys, with all their versions
-//   tetrad.dead        := varint count, (u32 incarnation, varint dead)*    absent in files of
-//   before tetrad.table_marks := varint count, (u32 incarnation, varint scattered, bytes marks)*
+//   tetrad.dead        := varint count, (u32 incarnation, varint dead)*    absent in older files
+//   tetrad.table_marks := varint count, (u32 incarnation, varint scattered, bytes marks)*
 //                         scattered: range tombstones at their start that are not of one prefix;
 //                         marks: see table_marks.cc
+//   example: 01 00000007 00 00 02 d804   tetrad.tables: table 7 has two rows of 600 bytes
+//   example: 01 00000007 03              tetrad.dead: three tombstones, or values with a TTL
+//   example: 01 00000007 00 0c 06 01 01 0001 14 01 00 01 00 01 00   tetrad.table_marks
 //
 // Files of before have tetrad.marks and tetrad.row_tombstones for all tables together in place of
 // tetrad.table_marks, and all their range tombstones are where they start.

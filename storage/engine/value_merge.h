@@ -3,7 +3,9 @@
 // kept beside what does, in a bundle that no reader takes for data, so that the corruption is
 // reported whenever the key is read.
 //
-//   bundle := u8 0xFF, bytes what could be joined ("" if nothing), varint count, bytes undecodable*
+//   bundle := u8 0xFF, bytes what could be joined ("" if nothing), varint count, (bytes undecodable)*
+//             the undecodable ones ascending, each once
+//   example: ff 00 02 01 61 03 626164   nothing decodes; "a" and "bad" are kept
 #pragma once
 
 #include <optional>

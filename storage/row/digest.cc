@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The digest of a read: XXH3-128 over the decoded fields, so that it does not depend on how a
-// record happens to be encoded.
+// record happens to be encoded. Replicas of different programs compare digests, so this is a format
+// between nodes although nobody decodes it.
+//
+//   hashed    := partition*
+//   partition := u8 1, i64 token, u64 hash, bytes partition key, record of the header,
+//                (u8 2, bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
+//                (u8 3, bytes clustering key, record)*
+//   record    := [u8 4, zigzag timestamp, varint ttl, zigzag expiry], [u8 5, zigzag timestamp,
+//                zigzag deletion time], (u8 6, u8 kind | 4 if it has a path, varint column id,
+//                zigzag timestamp, varint ttl, zigzag expiry, bytes path, bytes value)*,
+//                [u8 7, bytes the whole record, if it does not decode]
 #include "base/byte_io.h"
 #include "storage/row/read_command.h"
 

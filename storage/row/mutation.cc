@@ -5,8 +5,13 @@
 //                bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, u8 complete, bytes record)*
-//   bytes     := varint size, the bytes
 //   streamed  := mutation | mutation of version 2, bytes registers     the registers are not ""
+//   example: 01 00000007 0000000000000001 0000000000000005 000000000000000f 01 6b 00
+//            01 01 61 01 62 14 06 01 01 63 01 08 01 14 00 01 10 01 01 76
+//            table 7, schema version 1, token 5, hash 15, partition key "k", no header; a range
+//            tombstone ["a", "b") at 10 us, made at 3 s; a complete row "c", column 1 = "v" at 10 us
+//
+// "header" and "record" are row records (row_record.h), "registers" see paxos_registers.h.
 #include "storage/row/mutation.h"
 
 #include "base/assert.h"

@@ -3,7 +3,6 @@
 // registers, stored beside its rows. Who changes them, and when, is replication's matter; here is
 // what they are, how two copies join, and their bytes.
 //
-// clang-format off
 //   registers      := u8 version (1), u8 flags, [promised: ballot], [accepted: proposal], [committed: proposal]
 //   flags          := 0x01 promised is here, 0x02 it is accepted's ballot, 0x04 it is committed's ballot
 //                     (at most one of the three), 0x08 accepted, 0x10 committed, 0x20 committed is settled
@@ -11,7 +10,9 @@
 //   proposal flags := 0x01 the origin is another ballot, 0x02 it follows one, 0x04 it has a value
 //   ballot         := zigzag us, 16 bytes host, varint start, varint shard; none is its us alone
 //   start, shard   := process start number, shard; or 1 << 63 | us of its making, low half of that number << 16 | shard
-// clang-format on
+//   example: 01 01 c801 00000000000000000000000000000001 03 02
+//            promised to the ballot of 100 us, host ...0001, process start 3, shard 2; nothing else
+//
 // Registers have one encoding. The numbers are on disk: never renumber.
 #pragma once
 

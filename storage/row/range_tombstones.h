@@ -4,6 +4,13 @@
 //
 //   set := u8 version (1), varint count, (bytes end, zigzag timestamp, zigzag deletion time)*
 //          sorted by end, later ends have older deletions (else they would hide the shorter one)
+//   example: 01 02 01 62 0e 04 01 64 08 12
+//            up to "b" at 7 us, made at 2 s; up to "d" at 4 us, made at 9 s
+//
+//   place := start                             of all keys with one prefix: [p, p + 0xFF) lies at p
+//          | 0xFF, u8 bytes in common, start   of any other range; 255: that many or more
+//   example: 6162           the place of ["ab", "ab" 0xFF)
+//   example: ff 01 6162     the place of ["ab", "ac"): start and end have one byte in common
 #pragma once
 
 #include <vector>

@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding of read commands and read results between nodes.
 //
-//   command   := u8 version (1), u8 flags, u32 incarnation, u64 schema version,
-//                position, bytes partition key | range (position, position),
-//                [position, bytes partition key, u8 has clustering key, [bytes clustering key]],
-//                varint count, bytes row*, varint count, (bytes start, bytes end)*,
+//   command   := u8 version (2), u8 flags, u32 incarnation, u64 schema version,
+//                (position, bytes partition key | position start, position end),
+//                [place], varint count, (bytes row)*, varint count, (bytes start, bytes end)*,
 //                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
 //                u32 rows done, zigzag now, zigzag horizon, [bytes fold, bytes state of the fold]
-//   result    := u8 version (1), u8 flags, u32 live rows, [place as in a command],
-//                [u32 rows of the last partition, 16 bytes digest, [varint weight],
-//                [bytes state of the fold]],
-//                [varint withheld bytes], varint count, partition*
+//   flags     := 0x01 a range of the ring, 0x02 has a place to go on after, 0x04 reversed,
+//                0x08 static cells wanted, 0x10 distinct partitions, 0x20 live rows only,
+//                0x40 count only (the fold, if any, is the rest), 0x80 has bytes max
+//   place     := position, bytes partition key, u8 has clustering key, [bytes clustering key]
+//   position  := i64 token, u64 hash
+//   example: 02 28 00000007 0000000000000001 0000000000000005 000000000000000f 01 6b
+//            00 01 01 61 01 62 0000000a ffffffff 80808008 00000000 c801 ffffffffffffffffff01
+//            table 7, schema version 1, token 5, hash 15, partition "k", rows from "a" to before
+//            "b", at most 10, live at 100 s, no horizon
+//
+//   result    := u8 version (1), u8 flags, u32 live rows, [place], [count], [varint withheld bytes],
+//                varint count, partition*
+//   flags     := 0x01 exhausted (else place: complete up to there), 0x02 settled, 0x04 has count,
+//                0x08 has withheld bytes, 0x10 count has weight, 0x20 count has a folded state
+//   count     := u32 rows of the last partition, 16 bytes digest, [varint weight],
+//                [bytes state of the fold]
 //   partition := position, bytes partition key, bytes header,
 //                varint count, (bytes start, bytes end, zigzag timestamp, zigzag deletion time)*,
 //                varint count, (bytes clustering key, bytes record)*
-//   position  := i64 token, u64 hash
+//   example: 01 01 00000001 01 0000000000000005 000000000000000f 01 6b 00 00 01 01 61
+//            08 01 14 00 01 10 01 01 76
+//            exhausted, one live row: partition "k", row "a", column 1 = "v" at 10 us
 #include "storage/row/read_command.h"
 
 #include "base/ring_position_io.h"

@@ -3,7 +3,6 @@
 // disk, between nodes, in hints and in repair. Storage knows no CQL types: column ids, paths and
 // values are numbers and bytes.
 //
-// clang-format off
 //   record     := u8 flags, zigzag base timestamp, [liveness], [deletion], varint cell count, cell*
 //   flags      := 0x01 liveness, 0x02 liveness has TTL, 0x04 deletion, 0x80 reserved for a longer header
 //   liveness   := zigzag (timestamp - base), [varint ttl s, varint expiry s]
@@ -12,10 +11,14 @@
 //                 [varint ttl s, varint expiry s] | [varint deletion time s], [varint size, path],
 //                 [varint size, value] (of kind value only)
 //   cell flags := bits 0-1 kind, 0x04 has path, 0x08 has TTL, 0x10 timestamp equals the base
-// clang-format on
+//
 // Cells are sorted by (column id, column deletion first, without path first, path). The base is the
 // marker's timestamp, else the first cell's that is no column deletion, else any there is: a record
 // has one encoding. The numbers are on disk: never renumber.
+//
+//   example: 01 d00f 00 01 10 03 02 6869   liveness at 1000 us, cell of column 3, "hi", at 1000 us
+//   example: 04 c801 63 ac02 01 10 00 01 4b
+//            row deletion at 50 us, made at 300 s; cell of column 0, "K", at 100 us
 #pragma once
 
 #include <cstdint>

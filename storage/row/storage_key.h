@@ -3,12 +3,25 @@
 //
 //   key := u32 incarnation, u64 token (sign bit flipped), u64 hash of the partition key,
 //          u16 length, partition key, u8 kind, clustering key
+//   example: 00000007 7ffffffffffffffe 0000000000000003 0002 706b 02 636b
+//            table 7, token -2, hash 3, partition key "pk", a row, clustering key "ck"
 //
 // Fixed integers are big-endian. Kind 0: partition header; 1: range tombstones that start at the
 // clustering key; 2: rows; 3: the partition's Paxos registers (paxos_registers.h), without a
 // clustering key: they are no row, and a partition that has nothing else is none to readers. The
-// first 20 bytes are the prefix that Bloom filters know. Incarnation 0xffffffff is the store's own
-// and holds none of these keys.
+// first 20 bytes are the prefix that Bloom filters know.
+//
+// Values: of kinds 0 and 2 a row record (row_record.h), of kind 1 a set of range tombstones
+// (range_tombstones.h), of kind 3 registers; of each kind a bundle (engine/value_merge.h) where some
+// of the versions do not decode.
+//
+// Incarnation 0xffffffff is the store's own and holds none of these keys, but:
+//   own := u32 0xffffffff, ("retired", u32 incarnation | "schema", u32 incarnation | "probe"
+//          | "scrub" | "sync", u32 slot | "life")
+//   retired: no value, the incarnation was dropped or truncated; schema: u64 schema version of the
+//   last write; probe: no value, written to try the disk; scrub: engine/scrub.h; sync and life:
+//   engine/sync_records.h
+//   example: ffffffff 72657469726564 00000007   table incarnation 7 is retired
 #pragma once
 
 #include <optional>

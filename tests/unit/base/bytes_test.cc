@@ -7,6 +7,7 @@
 
 #include "base/byte_io.h"
 #include "base/random.h"
+#include "tests/support/hex.h"
 
 namespace tetrad::base {
 namespace {
@@ -14,6 +15,21 @@ namespace {
 template <class T>
 bool corrupt(const Result<T>& result) {
   return !result && result.error().code == ErrorCode::kCorruption;
+}
+
+TEST_CASE("the example of numbers and bytes is what it says") {
+  const Bytes example = tests::from_hex("ac02 03 02 6869");
+  ByteReader reader(example);
+  CHECK(*reader.read_varint() == 300);
+  CHECK(*reader.read_zigzag() == -2);
+  CHECK(*reader.read_bytes() == "hi");
+  CHECK(reader.at_end());
+  Bytes out;
+  ByteWriter writer(out);
+  writer.varint(300);
+  writer.zigzag(-2);
+  writer.bytes("hi");
+  CHECK(out == example);
 }
 
 TEST_CASE("fixed integers are big-endian and come back") {

@@ -14,20 +14,13 @@
 #include "cql/protocol/frame_encoder.h"
 #include "cql/protocol/request.h"
 #include "cql/protocol/response.h"
+#include "tests/support/hex.h"
 
 namespace tetrad::cql {
 
 using Kind = Incoming::Kind;
 
-inline Bytes from_hex(std::string_view hex) {
-  Bytes bytes;
-  std::string digits;
-  for (const char c : hex)
-    if (c != ' ') digits.push_back(c);
-  for (size_t i = 0; i + 1 < digits.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
+using tests::from_hex;
 
 /// One byte of the flags, version, ... of an envelope with a body.
 inline Bytes envelope(uint8_t version, uint8_t flags, int16_t stream, Opcode opcode,

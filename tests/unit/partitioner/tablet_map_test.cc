@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "partitioner/placement.h"
 #include "partitioner/split_policy.h"
+#include "tests/support/hex.h"
 #include "tests/unit/partitioner/test_nodes.h"
 
 namespace tetrad::partitioner {
@@ -42,6 +43,33 @@ TEST_CASE("a split keeps members and epoch and raises the version") {
   CHECK_FALSE(map.with_split(TabletId{2}, {-5, 77}, TabletId{50}));
   CHECK_FALSE(map.with_split(TabletId{9}, {-5, 77}, TabletId{50}));
   CHECK_FALSE(map.with_split(TabletId{2}, RingPosition::highest(), TabletId{50}));
+}
+
+TEST_CASE("the example of a tablet map's bytes is what it says") {
+  const Bytes bytes = tests::from_hex(
+      "02 05 01 07 03 02 01 c801 7fffffffffffffff ffffffffffffffff"
+      "01 00000000000000000000000000000001 02 01 00000000000000000000000000000003 00");
+  base::ByteReader reader(bytes);
+  const auto map = decode_tablet_map(reader);
+  REQUIRE(map);
+  CHECK(map->version() == 5);
+  REQUIRE(map->tablets().size() == 1);
+  const Tablet& tablet = map->tablets()[0];
+  CHECK(tablet.id == TabletId{7});
+  CHECK(tablet.epoch == SetEpoch{3});
+  CHECK(tablet.stage == TabletStage::kStream);
+  CHECK(tablet.full);
+  CHECK(tablet.repaired_us == 100);
+  CHECK(tablet.range == RingRange{RingPosition::lowest(), RingPosition::highest()});
+  REQUIRE(tablet.replicas.size() == 1);
+  CHECK(tablet.replicas[0].host.value.octets[15] == 1);
+  CHECK(tablet.replicas[0].store == 2);
+  REQUIRE(tablet.new_replicas.size() == 1);
+  CHECK(tablet.new_replicas[0].host.value.octets[15] == 3);
+  CHECK(tablet.new_replicas[0].store == 0);
+  Bytes again;
+  encode_tablet_map(*map, again);
+  CHECK(again == bytes);
 }
 
 TEST_CASE("a tablet map comes back from its bytes, and broken bytes are refused") {

@@ -10,18 +10,11 @@
 #include <catch2/catch.hpp>
 
 #include "base/hash.h"
+#include "tests/support/hex.h"
 
 namespace tetrad::partitioner {
-namespace {
 
-Bytes from_hex(const std::string& digits) {
-  Bytes out;
-  for (size_t i = 0; i + 1 < digits.size(); i += 2)
-    out.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-  return out;
-}
-
-}  // namespace
+using tests::from_hex;
 
 TEST_CASE("tokens are those of Cassandra for keys of all lengths and bytes") {
   const char* const folder = std::getenv("TETRAD_TYPES_ORACLE");
@@ -47,6 +40,10 @@ TEST_CASE("the empty key has the minimum token") {
 TEST_CASE("a composite key has a length before and a zero after each part, a single one nothing") {
   const BytesView one[] = {"ab"}, two[] = {"ab", ""};
   CHECK(*serialize_partition_key(one) == "ab");
+  const Bytes seven = from_hex("00000007");
+  CHECK(*serialize_partition_key(std::vector<BytesView>{"k"}) == from_hex("6b"));
+  CHECK(*serialize_partition_key(std::vector<BytesView>{"k", seven}) ==
+        from_hex("0001 6b 00 0004 00000007 00"));
   CHECK(*serialize_partition_key(two) == Bytes("\0\2ab\0\0\0\0", 8));
   const auto parts = split_partition_key(*serialize_partition_key(two), 2);
   REQUIRE(parts);
