@@ -7,6 +7,7 @@
 
 namespace tetrad::base {
 
+/// How many replicas must take part before a request is answered. The numbers are on the wire.
 enum class ConsistencyLevel : uint16_t {
   kAny = 0,
   kOne = 1,

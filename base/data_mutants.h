@@ -7,6 +7,7 @@
 
 namespace tetrad::base {
 
+/// One switch for each mistake; all are off until a simulation sets one, before its first event.
 struct DataMutants {
   // Quorums and reads.
   bool write_acks_one = false;         // rule 1: a write is acknowledged by one replica

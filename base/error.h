@@ -60,6 +60,7 @@ struct UnavailableDetail {
   int32_t required, alive;
 };
 
+/// The kind of write that a timeout or failure names; error_code.cc has its name on the wire.
 enum class WriteType : uint8_t {
   kSimple,
   kBatch,
@@ -90,14 +91,17 @@ struct FailureDetail {
   bool data_present = false;
 };
 
+/// Extras of AlreadyExists (0x2400): what a CREATE met.
 struct AlreadyExistsDetail {
   std::string keyspace, table;  // table is "" for a keyspace
 };
 
+/// Extras of Unprepared (0x2500): the statement id that this node does not know.
 struct UnpreparedDetail {
   std::string id;
 };
 
+/// Extras of FunctionFailure (0x1400): the function that failed, and with which overload.
 struct FunctionFailureDetail {
   std::string keyspace, name;
   std::vector<std::string> argument_types;

@@ -11,6 +11,7 @@ namespace tetrad::base {
 
 uint64_t xxh3_64(BytesView bytes);
 
+/// An XXH3-128 value. On the wire and in digests `high` comes first.
 struct Hash128 {
   uint64_t high = 0, low = 0;
   friend bool operator==(const Hash128&, const Hash128&) = default;

@@ -17,6 +17,7 @@ struct Id {
   friend constexpr auto operator<=>(Id, Id) = default;
 };
 
+/// A UUID that only compares with its own kind.
 template <class Tag>
 struct UuidId {
   Uuid value;

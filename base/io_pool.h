@@ -21,6 +21,8 @@ enum class IoDuty : uint8_t {
   kParse,        // texts too large for the loop; a thread for each lane
 };
 
+/// The blocking work of a node. Owned by the server, outlives the stores. `done` runs on the thread
+/// of the reactor that was given, as an event of its own.
 class IoPool {
  public:
   using ReadDone = std::move_only_function<void(Result<void>)>;

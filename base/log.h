@@ -11,6 +11,8 @@
 
 namespace tetrad::base {
 
+/// What a line is for: Info for an operator's diary, Warn for what they may act on; kOff is the
+/// level of a sink that writes none.
 enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 
 /// Where lines go. Thread-safe.

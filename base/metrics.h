@@ -15,6 +15,7 @@
 
 namespace tetrad::base {
 
+/// A number that only rises. One thread adds, any may read.
 class Counter {
  public:
   void add(uint64_t n = 1) {
@@ -66,6 +67,7 @@ class MetricsRegistry {
   std::string export_text() const;
 
  private:
+  /// One exported series, or the help of its family; exactly one of counter, histogram, read is set.
   struct Entry {
     std::string name, help, labels;
     const Counter* counter = nullptr;

@@ -10,6 +10,8 @@
 
 namespace tetrad::base {
 
+/// One per node. Between two calls of begin(), at() never goes back. A version counter keeps a reader
+/// from mixing two settings.
 class NodeClock {
  public:
   /// Starts at `time_us` anew, whatever it was.

@@ -11,6 +11,8 @@
 
 namespace tetrad::base {
 
+/// Owned by whoever draws from it; not thread-safe. Made of a seed it draws the same numbers again;
+/// made of a source it keeps none of what it has given out.
 class Random {
  public:
   /// Fills all the words. Thread-safe.

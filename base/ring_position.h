@@ -9,6 +9,8 @@
 
 namespace tetrad::base {
 
+/// A place on the ring: the token of a partition key, and its XXH3-64, which tells keys of one token
+/// apart. Ordered by token, then by hash: the order of keys in a store.
 struct RingPosition {
   int64_t token = 0;
   uint64_t hash = 0;

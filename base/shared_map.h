@@ -13,6 +13,8 @@
 
 namespace tetrad::base {
 
+/// A value. Groups are immutable and shared between copies, so copies may be read on any thread while
+/// one of them is changed on its own. Groups are never empty and hold at most kGroupMax entries.
 template <class Key, class Value>
 class SharedMap {
  public:
@@ -24,6 +26,7 @@ class SharedMap {
   static constexpr size_t kGroupMax = 64;
 
  public:
+  /// Good until its map is changed or destroyed.
   class const_iterator {
    public:
     using iterator_category = std::forward_iterator_tag;

@@ -8,6 +8,7 @@
 
 namespace tetrad::base {
 
+/// The awaitable of sleep_until(). Destroying the waiting task cancels the timer.
 class SleepAwaiter {
  public:
   SleepAwaiter(Reactor& reactor, MonotonicUs at_us) : reactor_(reactor), at_us_(at_us) {}

@@ -27,6 +27,8 @@ class Task;
 
 namespace detail {
 
+/// What promises of all results share: who waits, and the exception that ended the task. `parent` is
+/// resumed only when it was suspended: a child that ends at once returns to it instead.
 struct PromiseBase {
   std::coroutine_handle<> parent;
   bool parent_suspended = false;
@@ -36,6 +38,7 @@ struct PromiseBase {
   static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
 
   std::suspend_always initial_suspend() noexcept { return {}; }
+  /// Resumes the parent at the child's end, if it sleeps.
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
     template <class Promise>
@@ -50,6 +53,7 @@ struct PromiseBase {
   void unhandled_exception() { exception = std::current_exception(); }
 };
 
+/// Of a task with a result, which is moved out once.
 template <class T>
 struct Promise : PromiseBase {
   std::optional<T> value;
@@ -65,6 +69,7 @@ struct Promise : PromiseBase {
   }
 };
 
+/// Of a task without one.
 template <>
 struct Promise<void> : PromiseBase {
   Task<void> get_return_object();
@@ -76,6 +81,7 @@ struct Promise<void> : PromiseBase {
 
 }  // namespace detail
 
+/// Owns its coroutine frame, which goes with it. Awaited at most once; it does not start before.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
@@ -127,6 +133,7 @@ inline Task<void> Promise<void>::get_return_object() {
 /// shared by count.
 template <class T>
 class OneShot {
+  /// Shared by the setters and the awaiter; `waiter` is set only while one is suspended.
   struct State {
     std::optional<T> value;
     std::coroutine_handle<> waiter;

@@ -15,6 +15,7 @@ namespace tetrad::base {
 
 class Random;
 
+/// A value; compares byte by byte, not as CQL sorts timeuuids.
 struct Uuid {
   std::array<uint8_t, 16> octets{};
 
@@ -42,6 +43,7 @@ Uuid make_time_uuid(uint64_t ticks, uint16_t clock_sequence, uint64_t node);
 /// The ticks of a version 1 UUID.
 uint64_t uuid_ticks(const Uuid& uuid);
 
+/// For hash tables only: never where an order may reach an output.
 struct UuidHash {
   size_t operator()(const Uuid& u) const {
     uint64_t a, b;

@@ -20,6 +20,7 @@ using StoreLoad = std::map<StoreAddress, uint64_t>;
 
 inline constexpr uint32_t kTabletsPerTableMax = 4096;
 
+/// What CREATE TABLE asks of place_table().
 struct PlacementOptions {
   /// 0: as many as give every store of the first four nodes a tablet.
   uint32_t tablets = 0;

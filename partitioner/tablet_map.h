@@ -22,6 +22,8 @@ enum class TabletStage : uint8_t {
   kWriteNew = 4,   // (d) only the new set
 };
 
+/// One physical partition. While stage != kNormal both sets are there; the stage says which of them
+/// is read and written, the epoch whether a coordinator and a replica mean the same.
 struct Tablet {
   TabletId id;
   RingRange range;  // (start, end]

@@ -11,6 +11,7 @@
 
 namespace tetrad::partitioner {
 
+/// A node as placement sees it. Tokens are fixed for its life; no two nodes have one in common.
 struct RingNode {
   HostId host;
   std::string data_center, rack;
@@ -39,6 +40,7 @@ class Ring {
   bool everyone_everywhere(uint32_t replicas_max) const;
 
  private:
+  /// Counts of one data centre, by which the walk knows when it has enough.
   struct DataCenter {
     uint32_t nodes = 0, racks = 0;
     std::string name;

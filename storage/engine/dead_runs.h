@@ -25,6 +25,8 @@ using DeadRunList = std::vector<DeadRun>;
 /// The run that a key lies in, for a read at `now_s`; null if none.
 const DeadRun* dead_run_at(const DeadRunList& runs, BytesView key, int64_t now_s);
 
+/// What a store knows of runs of dead rows. Owned by WriteTurn. A row that may live cuts the run it is
+/// written into; beyond kPartitionsMax the partition that was used least lately is forgotten.
 class DeadRuns {
  public:
   /// False: nothing is known of the bucket's partitions.
@@ -42,6 +44,8 @@ class DeadRuns {
   size_t size() const { return partitions_.size(); }
 
  private:
+  /// A partition whose writes are noted. `rows` has every row that may live and was
+  /// written with a number above rows_after.
   struct Partition {
     Bytes prefix;
     uint16_t bucket = 0;

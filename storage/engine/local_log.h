@@ -23,8 +23,11 @@ class FileSystem;
 
 namespace tetrad::storage {
 
+/// The contract of the local log; RocksDB's and the model's keep it. Belongs to one shard's thread,
+/// other shards have a front (local_log_front.h).
 class LocalLog {
  public:
+  /// One key of a batch.
   struct Operation {
     Bytes key;
     std::optional<Bytes> value;  // unset: erase

@@ -33,6 +33,7 @@ struct LogGap {
 /// Sees every record of the log that an open replays, in order.
 class LogChain final : public rocksdb::WalFilter {
  public:
+  /// What a hole in the log means for the open that replays it.
   enum class AtGap : uint8_t {
     kRefuse,  // the open fails
     kStop,    // what is behind the first one is left out

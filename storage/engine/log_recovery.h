@@ -10,6 +10,7 @@
 
 namespace tetrad::storage {
 
+/// How strictly an open reads the log: it decides what a torn page means.
 enum class LogRecovery : uint8_t {
   /// A torn end is what a killed process leaves. Damage before it is a reason not to open.
   kStrict,

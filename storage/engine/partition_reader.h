@@ -36,6 +36,7 @@ class KeyIterator {
 /// far must not be used.
 class KeyView {
  public:
+  /// What an iterator may touch. Within one partition files are skipped by their Bloom filters.
   struct Bounds {
     Bytes start, end;           // [start, end)
     bool one_partition = true;  // all keys inside have one 20-byte prefix

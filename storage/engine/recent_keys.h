@@ -30,6 +30,7 @@ namespace tetrad::storage {
 /// Bounds of a page: bytes of log that are read, bytes of keys that are kept.
 inline constexpr uint64_t kRecentLogBytes = 32 << 20, kRecentKeyBytes = 4 << 20;
 
+/// Where a page of Store::recent() goes on: what its `next` and `after` hold.
 struct RecentPlace {
   uint64_t life = 0, from = 0, end = 0, until = 0;
   Bytes after;

@@ -17,6 +17,7 @@ class Snapshot;
 
 namespace tetrad::storage {
 
+/// What a view may touch and where it looks first. The snapshot, the cache and the runs outlive it.
 struct RocksViewOptions {
   const rocksdb::Snapshot* snapshot = nullptr;
   /// On the loop: give up instead of reading a file, or after this many steps.
@@ -38,6 +39,7 @@ struct MergedValue {
   Bytes key, value;
 };
 
+/// One read's view, on one thread. What it gave out is good until its next call.
 class RocksView final : public KeyView {
  public:
   RocksView(rocksdb::DB& db, const RocksViewOptions& options);

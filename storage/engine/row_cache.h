@@ -21,8 +21,11 @@
 
 namespace tetrad::storage {
 
+/// Owned by the store. The runs stay within bytes_max together; the one that was used least lately
+/// goes first.
 class RowCache {
  public:
+  /// For metrics; `bytes` and `runs` are of now, the others only rise.
   struct Figures {
     uint64_t bytes = 0, runs = 0, hits = 0, misses = 0;
   };
@@ -46,6 +49,7 @@ class RowCache {
 
  private:
   friend class CachedRows;
+  /// Where a row stands in Run::bytes.
   struct Row {
     uint32_t at, key_bytes, value_bytes;
   };

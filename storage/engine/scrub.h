@@ -42,6 +42,7 @@ class Scrub {
     /// A file does not read.
     std::function<void(const std::string& what)> damaged;
   };
+  /// What rounds and pages of this life have read; they only rise.
   struct Figures {
     uint64_t files = 0, bytes = 0, damaged_files = 0;  // of this life
   };

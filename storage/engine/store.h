@@ -47,6 +47,7 @@ struct PartitionExtent {
   uint64_t bytes = 0, tombstones = 0;
 };
 
+/// A partition beyond the thresholds of a sweep; `key` is its partition key.
 struct LargePartition {
   Bytes key;
   PartitionExtent extent;
@@ -78,6 +79,7 @@ struct SweepPlace {
   PartitionExtent extent;   // of what is behind it in that partition
 };
 
+/// What came of one page, and where the next begins.
 struct SweepPage {
   bool exhausted = true;
   SweepPlace next;
@@ -107,6 +109,7 @@ struct RegistersWrite {
 /// What of a range an export has.
 enum class ExportParts : uint8_t { kRows, kRowsAndRegisters };
 
+/// Figures of one store, for metrics and the admin page: sizes of now, and counts since it was opened.
 struct StoreStatistics {
   uint64_t disk_bytes = 0, memtable_bytes = 0, cache_bytes = 0;
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
@@ -129,6 +132,7 @@ enum class StoreState : uint8_t {
   kFailed = 4,   // the disk may have lost what was written: nothing more is taken or synced
 };
 
+/// A store's state and the sentence that goes with it; kServing has none.
 struct StoreStatus {
   StoreState state = StoreState::kServing;
   std::string reason;  // why it is not serving
@@ -143,6 +147,8 @@ struct ScrubSummary {
   std::vector<std::string> damaged;  // files, and what is wrong with them
 };
 
+/// Owned by its shard. Callbacks run on the shard's thread, each at most once, and none after the store
+/// is destroyed. What a call gets by view or reference need not outlive it.
 class Store {
  public:
   using StatusListener = std::function<void(const StoreStatus&)>;
@@ -185,7 +191,9 @@ class Store {
   using RegistersCallback = std::move_only_function<void(Result<PaxosRegisters>)>;
   virtual void read_registers(const PartitionName& partition, base::Deadline deadline,
                               RegistersCallback done) = 0;
+  /// A page of list_registers(). Each partition with registers comes once over all pages.
   struct RegistersPage {
+    /// The registers of one partition.
     struct Entry {
       RingPosition position;
       Bytes partition_key;
@@ -264,6 +272,7 @@ class Store {
     std::vector<std::pair<TableIncarnation, RingRange>> ranges;
     int64_t since_us = 0, until_us = 0;
   };
+  /// A page of recent().
   struct RecentPage {
     std::vector<Mutation> mutations;  // of one partition there may be several
     bool exhausted = true;
@@ -309,8 +318,11 @@ class Store {
   virtual Result<void> close() = 0;
 };
 
+/// When a write is acknowledged: periodic, once the operating system has it; group, once it is synced.
 enum class CommitLogSync : uint8_t { kPeriodic, kGroup };
 
+/// What a node sets for its stores; fixed for the life of the process. Bounds are checked by the
+/// server's option table.
 struct StoreOptions {
   CommitLogSync sync = CommitLogSync::kPeriodic;
   int64_t sync_period_us = 100'000;

@@ -27,6 +27,7 @@ struct SweptKey {
   int64_t oldest_dead_s = std::numeric_limits<int64_t>::max();  // of what it would lose
 };
 
+/// One page as decided over the snapshot, before settle_page().
 struct Swept {
   SweepPage page;
   std::vector<SweptKey> changes;  // in the order of keys but for a partition's covers: those last

@@ -38,6 +38,8 @@ class SweepWatches {
   bool is_void(Id id) const;
 
  private:
+  /// What one sweep must know of later writes. `keys` begins anew with each page, `oldest_us` lasts
+  /// as long as the watch.
   struct Watch {
     int64_t below_us = 0;
     std::unordered_map<uint16_t, int64_t> oldest_us;  // by bucket, of what is older than below_us

@@ -38,8 +38,11 @@ struct MarkBudget {
   size_t buckets_left = 8 * kBucketCount;  // 4.5 MB
 };
 
+/// The marks of one table in one store. Marks only rise and seen bits are only added, whatever is
+/// deleted or purged: they say what may be there, never what is. Always 2^bits_ buckets of both.
 class TableMarks {
  public:
+  /// Kinds of tombstones that a bucket has got; the encoding has them in this order.
   enum Seen : uint8_t {
     kRowTombstones = 1,
     kRangeTombstones = 2,       // of the keys with one prefix

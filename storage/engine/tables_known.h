@@ -9,6 +9,7 @@
 
 namespace tetrad::storage {
 
+/// What a store knows of one table. Nothing of it is ever lowered but by erase().
 struct TableKnowledge {
   /// Whether files of older programs may hold range tombstones of it; for later files the marks
   /// say.
@@ -18,6 +19,7 @@ struct TableKnowledge {
   uint64_t dead = 0;            // tombstones, and what has a TTL, ever written; 0: there are none
 };
 
+/// By incarnation. Owned by the store, on its thread.
 class TablesKnown {
  public:
   /// Made when it is asked for.

@@ -17,6 +17,8 @@
 
 namespace tetrad::storage {
 
+/// Of one partition in one read, on that read's thread. steps() are exact over the keys from
+/// known_from_ to before known_to_; nothing is said of others.
 class TombstoneWindow {
  public:
   /// `prefix` of the partition's keys and `view` outlive it. `partition`: what that hides is left

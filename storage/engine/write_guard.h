@@ -78,6 +78,7 @@ class WritePass {
   WriteGate* gate_ = nullptr;
 };
 
+/// Travels with a write; tested where it is let in and again where it leaves the queue.
 struct WriteGuard {
   static constexpr base::MonotonicUs kNever = std::numeric_limits<base::MonotonicUs>::max();
   WritePass pass;

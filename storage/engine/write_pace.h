@@ -17,6 +17,7 @@ struct WriteLimit {
   uint64_t bytes_per_s = 0;  // 0: as many as come
 };
 
+/// Owned by WriteTurn. due_us never falls: a batch is charged to the rate when it is handed over.
 class WritePace {
  public:
   /// Longer than that nobody should wait for a place: what comes then is refused.

@@ -58,8 +58,12 @@ class RegistersUnderWay {
   std::unordered_map<Bytes, uint32_t> counts_;
 };
 
+/// Owned by the store, on its thread; the commit thread sees a Job and no more. Always: mutations are
+/// numbered in the order of add() and go to RocksDB in that order; parked_ before current_, with at
+/// most one batch in flight before both; queued_bytes_ is the sum of the parked and in-flight ones.
 class WriteTurn {
  public:
+  /// For metrics; they only rise.
   struct Figures {
     uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0, written_back = 0;
     uint64_t paced_us = 0;  // time during which RocksDB was behind
@@ -119,6 +123,7 @@ class WriteTurn {
   bool behind() const { return paced_since_us_.has_value(); }
   /// A batch is being written on another thread.
   bool writes_elsewhere() const { return in_flight_ != nullptr; }
+  /// Whom to tell of a disk in trouble; it may call refuse() from inside.
   struct Trouble {
     /// A write or a sync has failed. The listener calls refuse() if nothing is to be taken.
     std::function<void(const rocksdb::Status&, std::string_view what)> failed;
@@ -146,6 +151,7 @@ class WriteTurn {
   void write_group();
   void hand_over(std::unique_ptr<Batch> batch, bool sync);
   void written_elsewhere(const std::shared_ptr<Job>& job);
+  /// A write cut out of its batch; answered afterwards, since its callback may write again.
   struct Refused {
     Store::ApplyCallback done;
     Error error;
@@ -180,6 +186,7 @@ class WriteTurn {
   /// The records of the mutation that was looked at last.
   void add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
                 const RecordFacts& facts);
+  /// A key and value of registers on their way into the batch.
   struct RegistersEntry {
     Bytes key;
     BytesView value;

@@ -33,6 +33,7 @@ struct RangeTombstone {
   friend bool operator==(const RangeTombstone&, const RangeTombstone&) = default;
 };
 
+/// What happens to one row.
 struct RowChange {
   Bytes clustering_key;  // order-preserving encoding; "" in a table without clustering columns
   Bytes record;          // an encoded RowRecord
@@ -41,6 +42,7 @@ struct RowChange {
   bool complete = false;
 };
 
+/// A value. Records in it are encoded once, by the coordinator, and checked when it is decoded.
 struct Mutation {
   TableIncarnation incarnation;
   SchemaVersion schema_version;

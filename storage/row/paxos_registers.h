@@ -58,6 +58,7 @@ struct Proposal {
   friend bool operator==(const Proposal&, const Proposal&) = default;
 };
 
+/// A value: the acceptor's state of one partition. Empty ones are the same as none.
 struct PaxosRegisters {
   Ballot promised;
   std::optional<Proposal> accepted;

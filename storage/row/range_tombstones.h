@@ -22,6 +22,7 @@
 
 namespace tetrad::storage {
 
+/// A range tombstone of a set, whose start is that of the set's key.
 struct TombstoneEnd {
   BytesView end;
   Deletion deletion;

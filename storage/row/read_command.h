@@ -33,6 +33,7 @@ using FoldPlanPtr = std::shared_ptr<const FoldPlan>;
 /// Makes a plan of the bytes that a peer has sent. Errors: kCorruption.
 using FoldReader = Result<FoldPlanPtr> (*)(BytesView spec);
 
+/// A value. The same command goes to every replica that is asked, so that answers can be compared.
 struct ReadCommand {
   static constexpr uint32_t kNoLimit = 0xffffffff;
   static constexpr uint64_t kNoBytesMax = ~uint64_t{0};
@@ -101,11 +102,13 @@ struct RowData {
                      // gone from it
 };
 
+/// A step of a partition's range tombstones, as it is answered.
 struct RangeTombstoneView {
   BytesView start, end;  // [start, end)
   Deletion deletion;
 };
 
+/// What an answer has of one partition. With nothing live in it, it is there for the merge only.
 struct PartitionData {
   RingPosition position;
   BytesView partition_key;
@@ -139,6 +142,7 @@ struct ReadEnd {
   uint32_t live_row_count = 0;
 };
 
+/// An answer. Its views live in its arena, so it is moved, never copied.
 struct ReadResult : ReadEnd {
   std::vector<PartitionData> partitions;  // ascending by (position, partition key)
   /// Rule 3 of the design: all that this replica holds of what it returned is known to be on W

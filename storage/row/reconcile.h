@@ -52,6 +52,7 @@ struct ReplicaReply {
   ReadResult result;  // of a command that was not live_only
 };
 
+/// What a coordinator makes of the answers of a quorum.
 struct MergedRead {
   ReadResult result;  // live rows only, limits of the command applied, cut where not every reply is
                       // complete (rule 5)

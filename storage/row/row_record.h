@@ -57,6 +57,7 @@ struct Deletion {
   friend bool operator==(const Deletion&, const Deletion&) = default;
 };
 
+/// What a cell is. The numbers are on disk.
 enum class CellKind : uint8_t {
   kValue = 0,
   kTombstone = 1,  // of a simple column, or of one element when it has a path

@@ -32,6 +32,7 @@
 
 namespace tetrad::storage {
 
+/// What lies at a key of a partition, in the order in which readers need it. The numbers are on disk.
 enum class KeyKind : uint8_t { kHeader = 0, kRangeTombstone = 1, kRow = 2, kRegisters = 3 };
 
 inline constexpr TableIncarnation kStoreIncarnation{0xffffffff};
