@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace tetrad::base {
 
 std::string to_hex(BytesView bytes) {
@@ -28,6 +30,7 @@ char* Arena::allocate(size_t size) {
     next_ = blocks_.back().get();
     left_ = kBlockBytes;
   }
+  TETRAD_ASSERT(size <= left_);
   char* result = next_;
   next_ += size;
   left_ -= size;
@@ -41,6 +44,7 @@ BytesView Arena::adopt(Bytes buffer) {
 }
 
 void Arena::absorb(Arena&& other) {
+  TETRAD_ASSERT(this != &other);
   std::move(other.blocks_.begin(), other.blocks_.end(), std::back_inserter(blocks_));
   std::move(other.adopted_.begin(), other.adopted_.end(), std::back_inserter(adopted_));
   allocated_bytes_ += other.allocated_bytes_;

@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "base/assert.h"
+
 namespace tetrad::base {
 namespace {
 
@@ -40,11 +42,13 @@ thread_local FreeLists free_lists;
 }  // namespace
 
 void* allocate_frame(size_t size) {
+  TETRAD_ASSERT(size != 0);
   const size_t index = (size - 1) / kClassBytes;
   if (!kReuse || index >= kClassCount) return ::operator new(size);
   FreeLists& lists = free_lists;
   if (FreeFrame* frame = lists.first[index]; frame != nullptr) {
     lists.first[index] = frame->next;
+    TETRAD_ASSERT(lists.count[index] != 0);
     --lists.count[index];
     return frame;
   }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/assert.h"
+
 namespace tetrad::base {
 namespace {
 
@@ -34,6 +36,7 @@ void export_histogram(std::string& out, const std::string& name, const std::stri
 
 void MetricsRegistry::add(std::string name, std::string help, std::string labels,
                           const Counter& counter, uint64_t parts) {
+  TETRAD_ASSERT(parts != 0);  // the export divides by it
   const std::lock_guard lock(mutex_);
   entries_.push_back(
       {std::move(name), std::move(help), std::move(labels), &counter, parts, nullptr, {}});
@@ -48,6 +51,7 @@ void MetricsRegistry::add(std::string name, std::string help, std::string labels
 
 void MetricsRegistry::add_gauge(std::string name, std::string help, std::string labels,
                                 std::function<double()> read) {
+  TETRAD_ASSERT(read != nullptr);
   const std::lock_guard lock(mutex_);
   entries_.push_back(
       {std::move(name), std::move(help), std::move(labels), nullptr, 1, nullptr, std::move(read)});
@@ -55,6 +59,7 @@ void MetricsRegistry::add_gauge(std::string name, std::string help, std::string 
 
 void MetricsRegistry::add_counter(std::string name, std::string help, std::string labels,
                                   std::function<double()> read) {
+  TETRAD_ASSERT(read != nullptr);
   const std::lock_guard lock(mutex_);
   entries_.push_back({std::move(name), std::move(help), std::move(labels), nullptr, 1, nullptr,
                       std::move(read), "counter"});

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/assert.h"
+
 namespace tetrad::base {
 
 /// A value. Groups are immutable and shared between copies, so copies may be read on any thread while
@@ -122,6 +124,7 @@ class SharedMap {
       ++size_;
     }
     if (groups_.empty()) groups_.emplace_back();
+    TETRAD_ASSERT(!group.empty() && index < groups_.size());
     if (group.size() > kGroupMax) {
       const auto half = group.begin() + kGroupMax / 2;
       Group right(std::make_move_iterator(half), std::make_move_iterator(group.end()));
@@ -137,6 +140,7 @@ class SharedMap {
     const const_iterator at = find(key);
     if (at == end()) return;
     const auto slot = groups_.begin() + (at.group_ - groups_.data());
+    TETRAD_ASSERT(size_ != 0 && at.place_ < (*slot)->size());
     --size_;
     if ((*slot)->size() == 1) {
       groups_.erase(slot);

@@ -4,6 +4,7 @@
 
 #include <coroutine>
 
+#include "base/assert.h"
 #include "base/reactor.h"
 
 namespace tetrad::base {
@@ -19,6 +20,7 @@ class SleepAwaiter {
   }
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> waiter) {
+    TETRAD_ASSERT(timer_ == 0);
     timer_ = reactor_.call_at(at_us_, [this, waiter] {
       timer_ = 0;
       waiter.resume();

@@ -163,8 +163,14 @@ class OneShot {
 
   Setter setter() const { return Setter(state_); }
   bool await_ready() const noexcept { return state_->value.has_value(); }
-  void await_suspend(std::coroutine_handle<> waiter) { state_->waiter = waiter; }
-  T await_resume() { return std::move(*state_->value); }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    TETRAD_ASSERT(!state_->waiter);  // one task at most awaits it
+    state_->waiter = waiter;
+  }
+  T await_resume() {
+    TETRAD_ASSERT(state_->value.has_value());
+    return std::move(*state_->value);
+  }
 
  private:
   std::shared_ptr<State> state_;

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 
+#include "base/assert.h"
+
 namespace tetrad::base {
 
 namespace {
@@ -26,6 +28,7 @@ struct TaskGroup::State {
     ++count;
   }
   void take_out(Link& one) {
+    TETRAD_ASSERT(count != 0 && one.before != &one);
     one.before->after = one.after;
     one.after->before = one.before;
     one.before = one.after = &one;
@@ -70,6 +73,7 @@ size_t TaskGroup::running_count() const { return state_->count; }
 /// In their order: what they let go as they end must not depend on addresses.
 void TaskGroup::destroy_all() {
   while (state_->count != 0) {
+    TETRAD_ASSERT(state_->running.after != &state_->running);
     auto& promise = static_cast<Runner::promise_type&>(*state_->running.after);
     state_->take_out(promise);
     std::coroutine_handle<Runner::promise_type>::from_promise(promise).destroy();

@@ -33,6 +33,7 @@ std::optional<Uuid> Uuid::parse(std::string_view text) {
     } else {
       return std::nullopt;
     }
+    TETRAD_ASSERT(digit < 32);
     u.octets[digit / 2] = static_cast<uint8_t>(u.octets[digit / 2] << 4 | v);
     ++digit;
   }

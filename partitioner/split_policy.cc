@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
+
 namespace tetrad::partitioner {
 
 namespace {
@@ -47,6 +49,7 @@ Result<RingPosition> choose_split_point(const Tablet& tablet,
     return fail(ErrorCode::kLimit, "physical partition {} holds a single logical partition",
                 tablet.id.value);
   }
+  TETRAD_ASSERT(tablet.range.contains(*best) && *best < tablet.range.end);  // two halves
   return *best;
 }
 
@@ -55,8 +58,9 @@ std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosit
   if (position < tablet.range.end) return position;
   RingPosition before = position;
   if (before.hash-- == 0) --before.token;
-  if (tablet.range.start < before) return before;
-  return std::nullopt;
+  if (!(tablet.range.start < before)) return std::nullopt;
+  TETRAD_ASSERT(tablet.range.contains(before) && before < tablet.range.end);
+  return before;
 }
 
 bool is_set_apart(const Tablet& tablet) {
@@ -88,7 +92,9 @@ std::optional<RingPosition> choose_middle(const Tablet& tablet) {
   const uint64_t tokens = static_cast<uint64_t>(end.token) - static_cast<uint64_t>(start.token);
   if (tokens >= 2) {
     const uint64_t middle = static_cast<uint64_t>(start.token) + tokens / 2;
-    return RingPosition::end_of_token(static_cast<int64_t>(middle));
+    const RingPosition cut = RingPosition::end_of_token(static_cast<int64_t>(middle));
+    TETRAD_ASSERT(tablet.range.contains(cut) && cut < end);
+    return cut;
   }
   const Positions width = width_of(tablet.range);
   if (width <= 1) return std::nullopt;

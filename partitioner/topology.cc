@@ -38,6 +38,7 @@ Ring::Ring(std::vector<RingNode> nodes) : nodes_(std::move(nodes)) {
     data_center_of_.push_back(dc->second);
     rack_of_.push_back(rack->second);
   }
+  TETRAD_ASSERT(rack_of_.size() == nodes_.size() && data_center_of_.size() == nodes_.size());
   rack_count_ = racks.size();
   std::sort(tokens_.begin(), tokens_.end());
 }
@@ -72,6 +73,7 @@ std::vector<size_t> Ring::replicas_of(int64_t token, uint32_t replicas_max) cons
     --walk.wanted;
     replicas.push_back(node);
   }
+  TETRAD_ASSERT(replicas.size() <= wanted);
   return replicas;
 }
 
@@ -90,6 +92,7 @@ std::vector<int64_t> choose_tokens(const std::vector<RingNode>& nodes, size_t co
   taken.insert(0);
   std::vector<int64_t> tokens;
   if (nodes.empty()) {
+    TETRAD_ASSERT(count != 0);
     // Even steps from an offset of this node's own.
     const uint64_t step = std::numeric_limits<uint64_t>::max() / count;
     const uint64_t offset = 1 + random.below(step - 2);

@@ -8,6 +8,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/write_batch.h>
 
+#include "base/assert.h"
 #include "storage/engine/rocks_status.h"
 #include "storage/engine/sync_records.h"
 
@@ -59,6 +60,7 @@ Verdict LogChain::LogRecordFound(unsigned long long, const std::string& file,
   if (!number) return Verdict::kCorruptedRecord;
   if (!gap_ && next_ != 0 && *number > next_) gap_ = LogGap{next_, *number, file};
   next_ = std::max(next_, *number + batch.Count());
+  TETRAD_ASSERT(!gap_ || gap_->from < gap_->to);
   if (gap_ && !had_been_synced_) {
     RecordOfBatch record;
     const rocksdb::Status read = batch.Iterate(&record);

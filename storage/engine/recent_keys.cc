@@ -7,6 +7,7 @@
 #include <rocksdb/transaction_log.h>
 #include <rocksdb/write_batch.h>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::storage {
@@ -135,6 +136,7 @@ RecentKeys::RecentKeys(const Store::RecentCommand& command) {
         ranges[joined++] = range;
       }
     }
+    TETRAD_ASSERT(joined <= ranges.size());
     ranges.resize(joined);
   }
 }

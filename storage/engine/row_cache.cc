@@ -126,6 +126,7 @@ class CachedRows final : public KeyIterator {
       edge_.assign(place);
       recorded_ = {};
       const bool adjoins = run_ != nullptr && run_->start <= place && place <= run_->end;
+      TETRAD_ASSERT(!adjoins || run_->bytes.size() <= RowCache::kRunBytesMax);
       room_ = RowCache::kRunBytesMax - (adjoins ? run_->bytes.size() : 0);
     }
     backwards ? beyond_->seek_before(place) : beyond_->seek(place);
@@ -232,6 +233,7 @@ bool RowCache::knocked_before(BytesView prefix, uint64_t newest) {
 
 void RowCache::keep(Run kept) {
   TETRAD_ASSERT(kept.start <= kept.end);
+  TETRAD_ASSERT(kept.bytes.size() <= kRunBytesMax);
   const auto found = by_prefix_.find(kept.prefix);
   Runs::iterator run;
   if (found == by_prefix_.end()) {

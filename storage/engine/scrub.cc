@@ -9,6 +9,7 @@
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/table.h>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/guarded.h"
@@ -225,6 +226,7 @@ void Scrub::take(const Page& page) {
     last_file_ = 0;
     return look_after(page.total_bytes == 0 ? std::min(kTryAgainUs, period_us_) : 0);
   }
+  TETRAD_ASSERT(page.place.file > last_file_);  // a round goes on, file by file
   last_file_ = page.place.file;
   note(page);
   look_after(pause_us(page));

@@ -8,6 +8,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/listener.h>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/guarded.h"
 #include "storage/engine/failure_mark.h"
@@ -137,6 +138,7 @@ void StoreHealth::set_hung(bool hung) {
 }
 
 void StoreHealth::become(StoreState state, std::string reason) {
+  TETRAD_ASSERT(status_.state != StoreState::kFailed);  // that is for good
   status_ = {state, std::move(reason)};
   if (state == StoreState::kServing) {
     logger_.info("store_serves_again store={}", name_);

@@ -59,6 +59,7 @@ struct SetLoss {
 /// What becomes of the range tombstones of one start.
 SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const PurgeBound& bound) {
   SetLoss loss;
+  const size_t before = set.size();
   loss.dropped = std::erase_if(set, [&](const TombstoneEnd& e) {
     const bool is_hidden = header.hides(e.deletion.timestamp_us);
     if (!is_hidden && !bound.takes(e.deletion)) return false;
@@ -67,6 +68,7 @@ SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const 
         std::min(loss.oldest_s, dead_since_s(e.deletion.timestamp_us, e.deletion.deletion_time_s));
     return true;
   });
+  TETRAD_ASSERT(loss.dropped + set.size() == before);
   return loss;
 }
 
@@ -130,6 +132,7 @@ class Sweeper {
         it->next();
       }
     }
+    TETRAD_ASSERT(page().changed + page().erased == swept_.changes.size());
     page().exhausted = !it->valid();
     page().next.inside = !prefix_.empty();
     page().next.undisturbed = undisturbed_;
@@ -190,6 +193,7 @@ class Sweeper {
   Result<void> begin_partition(KeyIterator& it) {
     const auto key = decode_storage_key(it.key());
     if (!key) return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it.key().size());
+    TETRAD_ASSERT(prefix_.empty());  // the one before has ended
     prefix_.assign(key->partition_prefix);
     undisturbed_ = true;
     extent_ = {};
@@ -496,6 +500,7 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
     settled.push_back(std::move(next));
   }
   if (!cold.empty()) return cold;
+  TETRAD_ASSERT(page.skipped <= swept.page.skipped + swept.changes.size());
   TETRAD_ASSERT(settled.size() <= swept.changes.size());
   if (page.next.inside && kept_in == partition_of(page.next.after)) page.next.undisturbed = false;
   swept.page = std::move(page);

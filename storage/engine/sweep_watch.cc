@@ -39,6 +39,7 @@ void SweepWatches::note_key(BytesView key) {
     if (watch.all_keys) continue;
     watch.sorted = false;
     watch.keys.push_back(hash);
+    TETRAD_ASSERT(watch.keys.size() <= kKeysMax);
     if (watch.keys.size() < kKeysMax) continue;
     watch.all_keys = true;
     watch.keys = {};

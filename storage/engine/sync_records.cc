@@ -109,6 +109,7 @@ void SyncRecords::keep(const SyncMark& mark) {
   });
   const auto after = std::ranges::upper_bound(marks_, mark.number, {}, &SyncMark::number);
   marks_.insert(after, mark);
+  TETRAD_ASSERT(marks_.size() <= kSlots);
 }
 
 /// Times may go back from one life to the next, numbers never do: what was written at a time is

@@ -95,6 +95,7 @@ Result<void> TombstoneWindow::finish() {
     TETRAD_TRY_VOID(load(from, to, kAll));
     known_from_ = slice_start_;
     known_to_ = slice_end_;
+    TETRAD_ASSERT(known_from_ < known_to_);
   }
   if (has_more_) steps_ = make_steps(tombstones_, partition_);
   has_more_ = false;

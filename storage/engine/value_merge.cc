@@ -145,6 +145,7 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
   std::sort(pieces.broken.begin(), pieces.broken.end());
   pieces.broken.erase(std::unique(pieces.broken.begin(), pieces.broken.end()), pieces.broken.end());
   const Bytes joined = out.substr(start);
+  TETRAD_ASSERT(joined.empty() || !is_bundle(joined));  // bundles do not nest
   out.resize(start);
   base::ByteWriter w(out);
   w.u8(kBundle);

@@ -144,11 +144,14 @@ struct WriteTurn::Batch {
   uint64_t bytes() const { return writes.GetDataSize(); }
   bool empty() const { return writes.Count() == 0 && spans.empty(); }
   void add_span(Store::ApplyCallback done, WriteGuard guard, uint32_t begin, bool is_sweep) {
+    TETRAD_ASSERT(begin <= writes.Count());
+    TETRAD_ASSERT(spans.empty() || spans.back().end <= begin);  // ascending, disjoint
     earliest_deadline_us = std::min(earliest_deadline_us, guard.deadline_us);
     spans.push_back({std::move(done), std::move(guard), begin, writes.Count(), is_sweep});
   }
   /// Of the last span.
   void add_registers(Bytes key, bool synced, const std::shared_ptr<RegistersUnderWay>& under_way) {
+    TETRAD_ASSERT(!spans.empty() && spans.back().registers == Span::kNone);
     under_way->begin(key);
     registers_under_way = under_way;
     spans.back().registers = static_cast<uint32_t>(registers.size());
@@ -371,6 +374,7 @@ void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,
 void WriteTurn::put_registers(RegistersEntry entry, uint32_t begin, WriteGuard guard,
                               Store::ApplyCallback done) {
   if (watches_.any() && !TETRAD_MUTANT(registers_unwatched)) watches_.note_key(entry.key);
+  TETRAD_ASSERT(is_registers_key(entry.key));
   current_->writes.Put(slice_of(entry.key), slice_of(entry.value));
   ++figures_.puts;
   // For when_written(); not the bucket's: what has read its rows may keep them.
@@ -468,6 +472,9 @@ void WriteTurn::add_pending(ValuesNow& values) const {
 }
 
 void WriteTurn::see_written(const Batch& batch) {
+  TETRAD_ASSERT(batch.last_number < next_number_);
+  // Batches go to RocksDB in the order of their mutations.
+  TETRAD_ASSERT(batch.last_number == 0 || batch.last_number > written_through_);
   written_through_ = std::max(written_through_, batch.last_number);
 }
 
@@ -514,7 +521,9 @@ void WriteTurn::write_here() {
   }
   std::unique_ptr<Batch> written = std::exchange(current_, std::make_unique<Batch>());
   if (!status.ok()) return write_failed(*written, status);
-  log_end_ = end_of_log(database_->db());
+  const uint64_t log_end = end_of_log(database_->db());
+  TETRAD_ASSERT(log_end >= log_end_ + written->writes.Count());
+  log_end_ = log_end;
   see_written(*written);
   unsynced_ = true;
   arm_sync();
@@ -566,6 +575,7 @@ void WriteTurn::write_paced() {
   } else {
     next = std::move(parked_.front());
     parked_.pop_front();
+    TETRAD_ASSERT(queued_bytes_ >= next->bytes());
     queued_bytes_ -= next->bytes();
   }
   std::vector<Refused> refused = cut(*next);
@@ -590,6 +600,7 @@ void WriteTurn::arm_sync() {
 }
 
 void WriteTurn::start_sync() {
+  TETRAD_ASSERT(!syncing_);
   if (sync_timer_ != 0) reactor_.cancel(std::exchange(sync_timer_, 0));
   syncing_ = true;
   unsynced_ = false;
@@ -716,6 +727,7 @@ void WriteTurn::write_group() {
 }
 
 void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
+  TETRAD_ASSERT(in_flight_ == nullptr);  // one at a time, so that the order holds
   in_flight_ = std::make_shared<Job>();
   in_flight_->batch = std::move(batch);
   in_flight_->sync = sync;
@@ -745,6 +757,7 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
 void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
   if (job != in_flight_) return;  // finish() was quicker
   in_flight_.reset();
+  TETRAD_ASSERT(queued_bytes_ >= job->batch->bytes());
   queued_bytes_ -= job->batch->bytes();
   job_since_us_.reset();
   look_at_commit_thread();
@@ -788,9 +801,11 @@ std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
     if (error) {
       batch.end_registers(span);
       if (span.begin < span.end) gaps.emplace_back(span.begin, span.end);
+      TETRAD_ASSERT(span.begin <= span.end);
       removed += span.end - span.begin;
       if (span.done) refused.push_back({std::move(span.done), std::move(*error)});
     } else {
+      TETRAD_ASSERT(span.begin >= removed);
       span.begin -= removed;
       span.end -= removed;
       kept.push_back(std::move(span));

@@ -30,6 +30,7 @@
 //            exhausted, one live row: partition "k", row "a", column 1 = "v" at 10 us
 #include "storage/row/read_command.h"
 
+#include "base/assert.h"
 #include "base/ring_position_io.h"
 #include "storage/row/row_fold.h"
 
@@ -138,6 +139,7 @@ Result<PartitionData> read_partition(base::ByteReader& r) {
 }  // namespace
 
 void encode_read_command(const ReadCommand& command, Bytes& out) {
+  TETRAD_ASSERT(command.fold == nullptr || command.count_only);
   base::ByteWriter w(out);
   w.u8(kCommandVersion);
   w.u8(static_cast<uint8_t>(
@@ -231,6 +233,7 @@ void withhold_if_larger(ReadResult& result, uint64_t bytes_max) {
 }
 
 void encode_read_result(const ReadResult& result, Bytes& out) {
+  TETRAD_ASSERT(result.withheld_bytes == 0 || result.partitions.empty());
   base::ByteWriter w(out);
   w.u8(kVersion);
   w.u8(static_cast<uint8_t>((result.exhausted ? kExhausted : 0) | (result.settled ? kSettled : 0) |
