@@ -10,6 +10,9 @@
 
 #include "base/assert.h"
 #include "base/data_mutants.h"
+#include "storage/engine/dead_walk.h"
+#include "storage/engine/partition_tombstones.h"
+#include "storage/engine/shown_record.h"
 #include "storage/engine/tombstone_filter.h"
 #include "storage/engine/tombstone_window.h"
 #include "storage/row/range_tombstones.h"
@@ -33,111 +36,6 @@ constexpr uint64_t kDeadRowsMin = 2;  // the simulation has few rows
 #else
 constexpr uint64_t kDeadRowsMin = 256;
 #endif
-
-/// A copy of the last key that was seen, made for each row of a read: short ones without a call.
-class KeptKey {
- public:
-  void set(BytesView key, bool and_zero = false) {
-    if (key.size() >= sizeof few_) {
-      size_ = kLong;
-      long_.assign(key);
-      if (and_zero) long_.push_back('\0');
-      return;
-    }
-    key.copy(few_, key.size());
-    few_[key.size()] = '\0';
-    size_ = key.size() + (and_zero ? 1 : 0);
-  }
-  BytesView view() const { return size_ == kLong ? BytesView(long_) : BytesView(few_, size_); }
-
- private:
-  static constexpr size_t kLong = ~size_t{0};
-  size_t size_ = 0;
-  char few_[56];
-  Bytes long_;
-};
-
-/// Skips the known dead runs of a slice and reports newly walked ones to the view. Active only for
-/// reads of live rows.
-class DeadWalk {
- public:
-  DeadWalk(KeyView& view, const ReadCommand& command, const TableContents& contents, BytesView edge)
-      : view_(view),
-        command_(command),
-        is_on_(command.live_only && !command.is_range && contents.dead_rows),
-        known_(is_on_ ? view.dead_runs() : nullptr),
-        passed_before_(is_on_ ? view.passed_over() : 0) {
-    if (is_on_) edge_.set(edge);
-  }
-
-  /// Where a slice from `start` really begins.
-  BytesView skip(BytesView start) {
-    const DeadRun* run = begins_at(start);
-    return run == nullptr ? start : BytesView(run->end);
-  }
-  /// Where a slice up to `end`, that is read backwards, really ends.
-  BytesView skip_back(BytesView end) {
-    if (known_ == nullptr) return end;
-    for (const DeadRun& run : *known_)
-      if (run.start < end && end <= run.end && run.now_s <= command_.now_s) {
-        ++joined_;
-        return run.start;
-      }
-    return end;
-  }
-  const DeadRun* begins_at(BytesView key) {
-    if (known_ == nullptr) return nullptr;
-    const DeadRun* run = dead_run_at(*known_, key, command_.now_s);
-    if (run != nullptr) ++joined_;
-    return run;
-  }
-
-  void walk_past(BytesView key, bool is_dead) {
-    if (!is_on_) return;
-    if (is_dead) {
-      ++count_;
-      last_.set(key);
-      return;
-    }
-    const uint64_t passed = view_.passed_over();
-    if ((count_ | joined_ | (passed - passed_before_)) != 0) {
-      if (is_worth_it())
-        command_.reversed ? tell(Bytes(key) + '\0', edge_.view()) : tell(edge_.view(), key);
-      count_ = joined_ = 0;
-      passed_before_ = passed;
-    }
-    edge_.set(key, !command_.reversed);
-  }
-  /// The page ends behind the last row that was walked.
-  void end_page() {
-    if (!is_on_ || count_ == 0 || !is_worth_it()) return;
-    const Bytes last(last_.view());
-    command_.reversed ? tell(last, edge_.view()) : tell(edge_.view(), last + '\0');
-  }
-  /// There are no more rows up to the end of the slice, as it is read.
-  void end_slice(BytesView end) {
-    if (!is_on_ || !is_worth_it()) return;
-    command_.reversed ? tell(end, edge_.view()) : tell(edge_.view(), end);
-  }
-
- private:
-  /// A run that is known already is made longer by fewer.
-  bool is_worth_it() const {
-    const uint64_t rows = count_ + view_.passed_over() - passed_before_;
-    return rows >= (joined_ != 0 ? kDeadRowsMin / 8 : kDeadRowsMin);
-  }
-  void tell(BytesView start, BytesView end) {
-    if (start < end) view_.found_dead({Bytes(start), Bytes(end), command_.now_s});
-  }
-
-  KeyView& view_;
-  const ReadCommand& command_;
-  const bool is_on_;
-  const DeadRunList* const known_;
-  KeptKey edge_, last_;
-  uint64_t count_ = 0, joined_ = 0;
-  uint64_t passed_before_;
-};
 
 class Reader {
  public:
@@ -244,7 +142,8 @@ class Reader {
       TETRAD_TRY_VOID(take_header(it.value()));
       it.next();
     }
-    TETRAD_TRY_VOID(take_range_tombstones(it));
+    TETRAD_TRY(steps_, read_range_tombstones(it, prefix_, slices_start(), header_.deletion,
+                                             partition_arena_, examined_));
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (command_.rows.empty()) {
@@ -336,34 +235,6 @@ class Reader {
     return {};
   }
 
-  /// The iterator stands at or after the first range tombstone, and afterwards after the last one
-  /// that can matter.
-  Result<void> take_range_tombstones(KeyIterator& it) {
-    if (!it.valid()) return {};
-    std::vector<RangeTombstoneView> tombstones;
-    std::vector<TombstoneEnd> set;
-    const BytesView wanted_from = slices_start();
-    for (; it.valid(); it.next()) {
-      const BytesView key = it.key();
-      if (!key.starts_with(prefix_) ||
-          key[prefix_bytes_] != static_cast<char>(KeyKind::kRangeTombstone))
-        break;
-      ++examined_;
-      set.clear();
-      TETRAD_TRY(const BytesView begin, start_at_place(key.substr(prefix_bytes_ + 1)));
-      TETRAD_TRY_VOID(decode_tombstone_set(it.value(), set));
-      std::erase_if(set, [&](const TombstoneEnd& e) {
-        return e.end <= wanted_from || header_.deletion.hides(e.deletion.timestamp_us);
-      });
-      if (set.empty()) continue;
-      const BytesView start = partition_arena_.copy(begin);
-      for (const TombstoneEnd& e : set)
-        tombstones.push_back({start, partition_arena_.copy(e.end), e.deletion});
-    }
-    steps_ = make_steps(std::move(tombstones), header_.deletion);
-    return {};
-  }
-
   Result<Next> read_named_rows(KeyIterator* it) {
     const auto& rows = command_.rows;
     const bool one_slice = rows.size() > kRowsApart;
@@ -418,7 +289,7 @@ class Reader {
   }
 
   Result<Next> read_slice(KeyIterator& it, BytesView start, BytesView end, bool in_place) {
-    DeadWalk dead(view_, command_, contents_, start);
+    DeadWalk dead(view_, command_, contents_, start, kDeadRowsMin);
     const BytesView first = dead.skip(start);
     if (first >= end) return Next::kGoOn;
     if (!in_place) it.seek(key_of(KeyKind::kRow, first));
@@ -446,7 +317,7 @@ class Reader {
   }
 
   Result<Next> read_slice_reversed(KeyIterator& it, BytesView start, BytesView end) {
-    DeadWalk dead(view_, command_, contents_, end);
+    DeadWalk dead(view_, command_, contents_, end, kDeadRowsMin);
     const BytesView last = dead.skip_back(end);
     if (last <= start) return Next::kGoOn;
     it.seek_before(key_of(KeyKind::kRow, last));
@@ -478,17 +349,6 @@ class Reader {
            key.starts_with(prefix_);
   }
 
-  /// What is dead since before the horizon goes. A value goes only long after its end: who reads or
-  /// repairs with a clock that is behind still needs it.
-  void drop_long_dead(RowRecord& record) const {
-    if (TETRAD_MUTANT(expired_forgotten))
-      std::erase_if(record.cells, [&](const Cell& cell) {
-        return cell.kind == CellKind::kValue && !cell.live_at(command_.now_s);
-      });
-    purge(record, bound_);
-    drop_expired_values(record, command_.now_s - kExpiredValueMargin_s);
-  }
-
   // ---- a row ----
 
   /// What hides things in a row beside its own deletions.
@@ -507,7 +367,7 @@ class Reader {
     TETRAD_TRY(const Deletion cover, cover_of(clustering_key));
     TETRAD_TRY_VOID(decode_row_record_into(value, row_));
     bool live = false;
-    const bool as_stored = is_shown_as_stored(cover, live);
+    const bool as_stored = is_shown_as_stored(row_, cover, bound_, command_.live_only, live);
     if (!as_stored) {
       drop_hidden(row_);
       if (!TETRAD_MUTANT(digest_keeps_hidden) || command_.live_only) hide(row_, cover);
@@ -515,7 +375,7 @@ class Reader {
       if (command_.live_only) {
         keep_live(row_, command_.now_s);
       } else {
-        drop_long_dead(row_);
+        drop_long_dead(row_, bound_, command_.now_s);
       }
     }
     row_is_dead_ = !live;
@@ -574,26 +434,6 @@ class Reader {
     return begun;
   }
 
-  /// Whether row_ is already what this read shows; then `live` says whether the row is.
-  bool is_shown_as_stored(const Deletion& cover, bool& live) const {
-    const Liveness& marker = row_.liveness;
-    if (row_.deletion.present() || marker.ttl_s != 0) return false;
-    if (marker.present() && cover.hides(marker.timestamp_us)) return false;
-    live = marker.present();
-    bool as_stored = true;
-    for (const Cell& cell : row_.cells) {
-      if (cell.kind == CellKind::kValue) {
-        as_stored &= cell.ttl_s == 0;
-        live |= cell.column_id != kKeyCellColumnId;
-      } else {
-        as_stored &=
-            cell.kind == CellKind::kTombstone && !command_.live_only && !bound_.takes(cell);
-      }
-      as_stored &= !cover.hides(cell.timestamp_us);
-    }
-    return as_stored;
-  }
-
   // ---- what a partition delivers besides rows ----
 
   /// `how`: done, or cut after last_key_.
@@ -614,7 +454,7 @@ class Reader {
       keep_live(header_, command_.now_s);
       out.header = header_.cells.empty() ? BytesView() : encoded(header_);
     } else {
-      drop_long_dead(header_);
+      drop_long_dead(header_, bound_, command_.now_s);
       if (!header_.empty()) out.header = encoded(header_);
       out.range_tombstones = shown_tombstones(cut);
       if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return {};
@@ -676,22 +516,8 @@ class Reader {
     if (TETRAD_MUTANT(tombstones_uncut)) cut = false;
     if (cut && command_.reversed) from = last_key_;
     if (cut && !command_.reversed) to = last_key_ + '\0';
-    // Bounds may be temporaries: what is added is copied.
     const auto add = [&](BytesView start, BytesView end) {
-      TombstoneSteps cut_steps;
-      append_cut_steps(steps, std::max(start, BytesView(from)), std::min(end, BytesView(to)),
-                       cut_steps);
-      for (const RangeTombstoneView& step : cut_steps) {
-        if (bound_.takes(step.deletion)) continue;
-        const BytesView step_end = result_.arena.copy(step.end);
-        bytes_ += step.start.size() + step.end.size();
-        if (!shown.empty() && shown.back().end == step.start &&
-            shown.back().deletion == step.deletion) {
-          shown.back().end = step_end;
-        } else {
-          shown.push_back({result_.arena.copy(step.start), step_end, step.deletion});
-        }
-      }
+      add_shown(steps, std::max(start, BytesView(from)), std::min(end, BytesView(to)), shown);
     };
     for (const Bytes& row : command_.rows) add(row, row + '\0');
     if (command_.rows.empty()) {
@@ -699,6 +525,25 @@ class Reader {
       if (command_.clustering_ranges.empty()) add("", "\xFF");
     }
     return shown;
+  }
+
+  /// What of the steps lies in [start, end). Bounds may be temporaries: what is added is copied.
+  void add_shown(const TombstoneSteps& steps, BytesView start, BytesView end,
+                 TombstoneSteps& shown) {
+    TombstoneSteps cut;
+    append_cut_steps(steps, start, end, cut);
+    for (const RangeTombstoneView& step : cut) {
+      if (bound_.takes(step.deletion)) continue;
+      const BytesView step_end = result_.arena.copy(step.end);
+      bytes_ += step.start.size() + step.end.size();
+      const bool adjoins = !shown.empty() && shown.back().end == step.start &&
+                           shown.back().deletion == step.deletion;
+      if (adjoins) {
+        shown.back().end = step_end;
+      } else {
+        shown.push_back({result_.arena.copy(step.start), step_end, step.deletion});
+      }
+    }
   }
 
   KeyView& view_;
