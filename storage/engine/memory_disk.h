@@ -18,8 +18,9 @@ namespace tetrad::storage {
 /// One store's or one log's directory.
 struct MemoryArea {
   using Operation = std::pair<Bytes, std::optional<Bytes>>;  // unset: erase
+  using Map = std::map<Bytes, Bytes, std::less<>>;
 
-  std::map<Bytes, Bytes, std::less<>> data;
+  Map data;
   /// For each batch not yet synced, what its keys held before; oldest first.
   std::deque<std::vector<Operation>> undo;
   /// Bucket marks (rule 14). After a crash they may be those of what was queued, which is safe.

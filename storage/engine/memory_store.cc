@@ -9,7 +9,9 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "storage/engine/map_view.h"
 #include "storage/engine/memory_disk.h"
+#include "storage/engine/memory_turn.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/recent_keys.h"
 #include "storage/engine/sweep.h"
@@ -22,56 +24,6 @@ namespace tetrad::storage {
 namespace {
 
 constexpr int64_t kIdleRecordUs = 60'000'000, kFirstRecordUs = 1'000'000;
-
-using Map = std::map<Bytes, Bytes, std::less<>>;
-
-class MapIterator final : public KeyIterator {
- public:
-  MapIterator(const Map& map, KeyView::Bounds bounds)
-      : map_(map), bounds_(std::move(bounds)), at_(map.end()) {}
-  void seek(BytesView key) override {
-    at_ = map_.lower_bound(std::max(key, BytesView(bounds_.start)));
-    settle(at_ != map_.end() && at_->first < bounds_.end);
-  }
-  void seek_before(BytesView key) override {
-    at_ = map_.lower_bound(std::min(key, BytesView(bounds_.end)));
-    prev();
-  }
-  void next() override {
-    ++at_;
-    settle(at_ != map_.end() && at_->first < bounds_.end);
-  }
-  void prev() override { settle(at_ != map_.begin() && (--at_)->first >= bounds_.start); }
-  Result<void> status() const override { return {}; }
-
- private:
-  void settle(bool inside) {
-    valid_ = inside;
-    if (!inside) return;
-    key_ = at_->first;
-    value_ = at_->second;
-  }
-
-  const Map& map_;
-  const KeyView::Bounds bounds_;
-  Map::const_iterator at_;
-};
-
-class MapView final : public KeyView {
- public:
-  explicit MapView(const Map& map) : map_(map) {}
-  Result<std::optional<BytesView>> get(BytesView key) override {
-    const auto found = map_.find(key);
-    if (found == map_.end()) return std::nullopt;
-    return BytesView(found->second);
-  }
-  std::unique_ptr<KeyIterator> iterate(Bounds bounds) override {
-    return std::make_unique<MapIterator>(map_, std::move(bounds));
-  }
-
- private:
-  const Map& map_;
-};
 
 std::unexpected<Error> retired_error(TableIncarnation incarnation) {
   return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
@@ -127,7 +79,7 @@ class MemoryStore final : public Store {
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
     if (!may_write(mutation.incarnation, guard, done)) return;
     if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
-    Waiting waiting;
+    WaitingWrite waiting;
     waiting.mutation = mutation;
     if (!mutation.registers.empty()) {
       auto imported = decode_imported(mutation);
@@ -149,7 +101,7 @@ class MemoryStore final : public Store {
     if (registers_under_way_.contains(key))
       return done(fail(ErrorCode::kOverloaded,
                        "another write of the partition's Paxos registers is under way"));
-    Waiting waiting;
+    WaitingWrite waiting;
     if (write.rows != nullptr) {
       if (auto checked = check_mutation(*write.rows); !checked) return done(std::move(checked));
       waiting.mutation = *write.rows;
@@ -342,15 +294,6 @@ class MemoryStore final : public Store {
   }
 
  private:
-  struct Waiting {
-    Mutation mutation;
-    std::optional<Mutation> committed;  // that an import brings
-    bool puts_registers = false;        // else they are joined
-    bool synced = false;                // `done` runs when it is
-    WritePass pass;
-    ApplyCallback done;
-  };
-
   /// False: `done` was told why not. It is written in this turn: no need to ask the guard again.
   bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done) {
     std::optional<Error> error;
@@ -465,7 +408,7 @@ class MemoryStore final : public Store {
     return retired_.contains(incarnation.value);
   }
 
-  void queue(Waiting waiting, WriteGuard guard, ApplyCallback done) {
+  void queue(WaitingWrite waiting, WriteGuard guard, ApplyCallback done) {
     if (queued_bytes_ > options_.write_queue_max_bytes)
       return done(fail(ErrorCode::kOverloaded, "{} bytes of writes wait for the disk, at most {}",
                        queued_bytes_, options_.write_queue_max_bytes));
@@ -536,63 +479,11 @@ class MemoryStore final : public Store {
     area_.schema_version = std::max(area_.schema_version, mutation.schema_version.value);
   }
 
-  /// What a turn changes, joined with what is stored.
-  class Turn {
-   public:
-    explicit Turn(const Map& stored) : stored_(stored) {}
-    void add(const Waiting& waiting) {
-      const Mutation& m = waiting.mutation;
-      add_rows(m);
-      if (m.registers.empty()) return;
-      add_registers(m, waiting.puts_registers);
-      if (waiting.committed) add_rows(*waiting.committed);
-    }
-    void add_registers(const Mutation& m, bool puts) {
-      if (!puts) return merge(m, KeyKind::kRegisters, {}, m.registers);
-      changed_.insert_or_assign(registers_key({m.incarnation, m.position, m.partition_key}),
-                                m.registers);
-    }
-    void add_rows(const Mutation& m) {
-      if (!m.header.empty()) merge(m, KeyKind::kHeader, {}, m.header);
-      for (const auto& [start, set] : tombstone_values(m))
-        merge(m, KeyKind::kRangeTombstone, start, set);
-      for (const RowChange& row : m.rows) merge(m, KeyKind::kRow, row.clustering_key, row.record);
-    }
-    std::vector<MemoryArea::Operation> take_batch() {
-      std::vector<MemoryArea::Operation> batch;
-      batch.reserve(changed_.size());
-      for (auto& [key, value] : changed_) batch.emplace_back(key, std::move(value));
-      changed_.clear();
-      return batch;
-    }
-
-   private:
-    void merge(const Mutation& m, KeyKind kind, BytesView clustering_key, BytesView value) {
-      Bytes key;
-      append_storage_key(key, m.incarnation, m.position, m.partition_key, kind, clustering_key);
-      std::vector<BytesView> values;
-      const auto pending = changed_.find(key);
-      const auto stored = stored_.find(key);
-      if (pending != changed_.end()) {
-        values.push_back(pending->second);
-      } else if (stored != stored_.end()) {
-        values.push_back(stored->second);
-      }
-      values.push_back(value);
-      Bytes joined;
-      merge_values(kind, values, joined);
-      changed_.insert_or_assign(std::move(key), std::move(joined));
-    }
-
-    const Map& stored_;
-    std::map<Bytes, Bytes> changed_;
-  };
-
   void commit() {
     if (waiting_.empty()) return;
     if (TETRAD_MUTANT(commit_torn)) tear();
-    Turn turn(area_.data);
-    for (const Waiting& waiting : waiting_)
+    MemoryTurn turn(area_.data);
+    for (const WaitingWrite& waiting : waiting_)
       if (!is_retired(waiting.mutation.incarnation)) turn.add(waiting);
     std::vector<MemoryArea::Operation> batch = turn.take_batch();
     add_record(batch);
@@ -603,7 +494,7 @@ class MemoryStore final : public Store {
       arm_sync();
     }
     queued_bytes_ = 0;
-    for (Waiting& waiting : std::exchange(waiting_, {})) {
+    for (WaitingWrite& waiting : std::exchange(waiting_, {})) {
       waiting.pass.give_back();
       if (waiting.synced && options_.sync != CommitLogSync::kGroup) {
         when_synced(std::move(waiting.done));
@@ -625,8 +516,8 @@ class MemoryStore final : public Store {
 
   /// A known mistake: the registers of commits go in a batch of their own, before their rows.
   void tear() {
-    Turn registers(area_.data);
-    for (Waiting& waiting : waiting_) {
+    MemoryTurn registers(area_.data);
+    for (WaitingWrite& waiting : waiting_) {
       if (!waiting.puts_registers || is_retired(waiting.mutation.incarnation)) continue;
       registers.add_registers(waiting.mutation, true);
     }
@@ -649,7 +540,7 @@ class MemoryStore final : public Store {
   base::IoPool& pool_;
   const std::shared_ptr<bool> alive_;
   std::set<uint32_t> retired_;
-  std::vector<Waiting> waiting_;
+  std::vector<WaitingWrite> waiting_;
   std::vector<ApplyCallback> sync_waiting_;
   std::multiset<Bytes> registers_under_way_;
   uint64_t queued_bytes_ = 0;

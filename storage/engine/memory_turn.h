@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The writes of one turn of the model store, and what they make of the values that are stored.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "storage/engine/memory_disk.h"
+#include "storage/engine/store.h"
+#include "storage/row/storage_key.h"
+
+namespace tetrad::storage {
+
+/// A write that the end of the turn will make.
+struct WaitingWrite {
+  Mutation mutation;
+  std::optional<Mutation> committed;  // that an import brings
+  bool puts_registers = false;        // else they are joined
+  bool synced = false;                // `done` runs when it is
+  WritePass pass;
+  Store::ApplyCallback done;
+};
+
+/// What a turn of the loop changes, joined with what is stored: lives for the end of that turn.
+class MemoryTurn {
+ public:
+  /// `stored` outlives this.
+  explicit MemoryTurn(const MemoryArea::Map& stored) : stored_(stored) {}
+  /// The rows of a write, its registers, and the rows of a commit that an import brings.
+  void add(const WaitingWrite& waiting);
+  /// `puts`: in the place of those that are there; else joined with them.
+  void add_registers(const Mutation& m, bool puts);
+  void add_rows(const Mutation& m);
+  /// Everything added so far, ascending by key.
+  std::vector<MemoryArea::Operation> take_batch();
+
+ private:
+  void merge(const Mutation& mutation, KeyKind kind, BytesView clustering_key, BytesView value);
+
+  const MemoryArea::Map& stored_;
+  std::map<Bytes, Bytes> changed_;  // new values, by key
+};
+
+}  // namespace tetrad::storage

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// RocksStore: Store over one RocksDB. Here is what its files share; nobody else includes it.
+//
+//   rocks_store.cc        what it takes and what it is: writes, maintenance, health, closing
+//   rocks_store_read.cc   reads, registers, exports, what was written lately
+//   rocks_store_sweep.cc  the steps of a sweep
+//   rocks_store_open.cc   from a folder to a store
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include <rocksdb/convenience.h>
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+#include "base/byte_io.h"
+#include "base/data_mutants.h"
+#include "base/guarded.h"
+#include "storage/engine/failure_mark.h"
+#include "storage/engine/kept_logs.h"
+#include "storage/engine/log_chain.h"
+#include "storage/engine/recent_keys.h"
+#include "storage/engine/rocks_options.h"
+#include "storage/engine/rocks_status.h"
+#include "storage/engine/rocks_view.h"
+#include "storage/engine/scrub.h"
+#include "storage/engine/size_sampler.h"
+#include "storage/engine/store.h"
+#include "storage/engine/store_health.h"
+#include "storage/engine/sweep.h"
+#include "storage/engine/sync_records.h"
+#include "storage/engine/table_summary.h"
+#include "storage/engine/value_merge.h"
+#include "storage/engine/write_turn.h"
+
+namespace tetrad::storage {
+
+inline std::unexpected<Error> retired_error(TableIncarnation incarnation) {
+  return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
+}
+inline std::unexpected<Error> closed_error() {
+  return fail(ErrorCode::kCancelled, "the store is closed");
+}
+
+/// A snapshot that a job carries; given back on whatever thread ends it.
+class HeldSnapshot {
+ public:
+  explicit HeldSnapshot(std::shared_ptr<RocksDatabase> database)
+      : database_(std::move(database)), snapshot_(database_->take_snapshot()) {}
+  ~HeldSnapshot() { database_->give_back(snapshot_); }
+  HeldSnapshot(const HeldSnapshot&) = delete;
+  HeldSnapshot& operator=(const HeldSnapshot&) = delete;
+  const rocksdb::Snapshot* get() const { return snapshot_; }
+  RocksDatabase& database() const { return *database_; }
+
+ private:
+  const std::shared_ptr<RocksDatabase> database_;
+  const rocksdb::Snapshot* const snapshot_;
+};
+
+/// What a store knows when it has been opened.
+struct OpenedState {
+  std::string directory;
+  std::function<Result<std::shared_ptr<RocksDatabase>>(bool compacts)> open;
+  std::shared_ptr<BackgroundErrors> background_errors;
+  std::shared_ptr<RocksDatabase> database;
+  std::shared_ptr<MergeReport> merges;
+  std::shared_ptr<FilterState> filter;
+  TablesKnown tables;
+  std::set<uint32_t> retired;
+  SyncRecords records;
+  std::optional<std::string> damage;  // of an earlier life
+};
+
+/// On the store's thread but for the work it hands to the I/O pool. That holds the database and a
+/// snapshot, never the store: when it ends, `alive_` tells whether there still is one.
+class RocksStore final : public Store {
+ public:
+  RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared, uint32_t lane,
+             base::Reactor& reactor, base::IoPool& pool, Logger logger);
+  ~RocksStore() override;
+  void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    add(mutation, true, std::move(guard), std::move(done));
+  }
+  void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    add(mutation, false, std::move(guard), std::move(done));
+  }
+  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) override;
+  void read_registers(const PartitionName& partition, base::Deadline deadline,
+                      RegistersCallback done) override;
+  void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                      size_t partitions_max,
+                      std::move_only_function<void(Result<RegistersPage>)> done) override;
+  void latest_timestamp(ReadCommand command, base::Deadline deadline,
+                        std::move_only_function<void(Result<int64_t>)> done) override;
+  void read(ReadCommand command, base::Deadline deadline, ReadCallback done) override;
+  std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override;
+  uint64_t approximate_bytes(TableIncarnation incarnation, const RingRange& range) override;
+  void sample_sizes(TableIncarnation incarnation, const RingRange& range, size_t count,
+                    std::move_only_function<void(Result<std::vector<SizeSample>>)> done) override;
+  void retire(TableIncarnation incarnation) override;
+  void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
+                    uint64_t bytes_max, ExportParts parts, ExportCallback done) override;
+  const Recovered& recovered() const override { return state_.records.recovered(); }
+  SyncNumbers sync_numbers() const override {
+    return {recovered().life, turn_.log_end(), state_.records.durable()};
+  }
+  void sync(std::move_only_function<void(Result<void>)> done) override;
+  void set_sync_clock(std::function<std::optional<int64_t>()> now_us) override;
+  void recent(RecentCommand command, Bytes after, uint64_t bytes_max,
+              std::move_only_function<void(Result<RecentPage>)> done) override;
+  void sweep(SweepCommand command, SweepPlace from,
+             std::move_only_function<void(Result<SweepPage>)> done) override;
+  uint64_t dead_seen(TableIncarnation incarnation) override;
+  void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
+  void flush(std::move_only_function<void(Result<void>)> done) override;
+  void compact(std::move_only_function<void(Result<void>)> done) override;
+  void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override;
+  StoreStatistics statistics() override;
+  const StoreStatus& status() const override { return health_.status(); }
+  void on_status(StatusListener changed) override { status_changed_ = std::move(changed); }
+  int64_t high_water_timestamp(TableIncarnation incarnation, RingPosition position) override;
+  Result<void> close() override;
+
+ private:
+  rocksdb::DB& db() { return state_.database->db(); }
+  bool is_retired(TableIncarnation incarnation) const;
+
+  /// Set: nothing can be done at the moment, or any more.
+  std::optional<Error> unusable() const;
+
+  /// A read has failed. Its caller asks other replicas.
+  void heed(const Error& error);
+  StoreHealth::Actions health_actions();
+  Scrub::Actions scrub_actions();
+  void listen_to(BackgroundErrors& errors);
+
+  /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
+  void write_back(std::vector<MergedValue> values, uint64_t seen);
+  Result<RecentPlace> recent_place(const RecentCommand& command, BytesView after) const;
+  void read_recent(RecentCommand command, RecentPlace place, uint64_t bytes_max,
+                   std::move_only_function<void(Result<RecentPage>)> done);
+
+  /// One page of a sweep on its way. Shared by the steps' callbacks.
+  struct SweepJob {
+    SweepCommand command;
+    SweepWatches::Id watch;
+    bool goes_on;  // in a partition that was begun before
+    Swept swept;
+    int tries;
+    std::move_only_function<void(Result<SweepPage>)> done;
+  };
+  using SweepJobPtr = std::shared_ptr<SweepJob>;
+  void read_page(const SweepJobPtr& job, SweepPlace from);
+  void end_sweep(const SweepJobPtr& job, Error error);
+  void write_swept(const SweepJobPtr& job);
+
+  /// The same page again: its partition's watch goes on.
+  void put_off(const SweepJobPtr& job, Error overloaded);
+
+  /// Nothing is on its way to RocksDB.
+  void settle_swept(const SweepJobPtr& job);
+  Result<void> read_values_now(ValuesNow& values);
+
+  /// Reads keys so that they are in memory.
+  void warm_up(const SweepJobPtr& job, std::vector<Bytes> keys);
+  static Result<PaxosRegisters> registers_at(RocksView& view, BytesView key);
+  void find_registers(Bytes key, base::Deadline deadline, RegistersCallback done);
+  static bool walks_rows(const ReadCommand& command) {
+    return !command.is_range && command.rows.empty() && command.live_only;
+  }
+  static Bytes prefix_of(const ReadCommand& command);
+  const DeadRunList* dead_runs_of(const ReadCommand& command);
+  void watch_dead(const ReadCommand& command);
+  /// `seen`: the mutations that the read saw.
+  void keep_dead(const ReadCommand& command, DeadRunList found, uint64_t seen);
+
+  /// A view for a read on the loop.
+  RocksViewOptions view_here(const ReadCommand& command, const rocksdb::Snapshot* snapshot,
+                             const DeadRunList* dead);
+
+  /// Another thread writes while this one reads: always in group mode, otherwise while RocksDB is
+  /// behind.
+  bool needs_snapshot(const ReadCommand& command, const TableContents& contents) const;
+
+  /// What there may be of the partition that is read.
+  TableContents contents_of(const ReadCommand& command) const;
+
+  /// False: `done` was told why not.
+  bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done);
+  void add(const Mutation& mutation, bool may_put, WriteGuard guard, ApplyCallback done);
+
+  /// Runs `work` on a maintenance thread unless the store is closed before, then `done` on the
+  /// loop.
+  template <class T>
+  void in_maintenance(uint32_t lane, std::move_only_function<Result<T>()> work,
+                      std::move_only_function<void(Result<T>)> done) {
+    auto result = std::make_shared<Result<T>>(closed_error());
+    pool_.run(reactor_, base::IoDuty::kMaintenance, lane, visiting(result, std::move(work)),
+              [result, done = std::move(done)]() mutable { done(std::move(*result)); });
+  }
+
+  /// As in_maintenance(), on a reader.
+  template <class T>
+  void in_readers(base::Deadline deadline, std::move_only_function<Result<T>()> work,
+                  std::move_only_function<void(Result<T>)> done) {
+    auto result = std::make_shared<Result<T>>(closed_error());
+    pool_.read(reactor_, deadline, visiting(result, std::move(work)),
+               [result, done = std::move(done)](Result<void> began) mutable {
+                 if (!began) return done(std::unexpected(std::move(began.error())));
+                 done(std::move(*result));
+               });
+  }
+
+  template <class T>
+  base::Callback visiting(std::shared_ptr<Result<T>> result,
+                          std::move_only_function<Result<T>()> work) {
+    return
+        [database = state_.database, result = std::move(result), work = std::move(work)]() mutable {
+          if (const RocksDatabase::Visit visit(*database); visit)
+            *result = base::guarded("work on the store's disk", work);
+          work = {};  // what it holds goes with this thread, inside the visit's time or after it
+        };
+  }
+  void maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
+                std::move_only_function<void(Result<void>)> done);
+  void delete_files_of(TableIncarnation incarnation);
+
+  const StoreOptions options_;
+  const SharedResources shared_;
+  OpenedState state_;
+  base::Reactor& reactor_;
+  base::IoPool& pool_;
+  const uint32_t lane_;
+  const Logger logger_;
+  const std::shared_ptr<bool> alive_;
+  bool closed_ = false;
+  std::vector<TableIncarnation> retired_unsaved_;
+  WriteTurn turn_;
+  RowCache row_cache_;
+  uint64_t corruptions_ = 0;
+  StatusListener status_changed_;
+  StoreHealth health_;
+  Scrub scrub_;
+};
+
+}  // namespace tetrad::storage
