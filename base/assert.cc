@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a broken assertion does: it names itself on standard error and ends the process, so that a core
+// shows where.
 #include "base/assert.h"
 
 #include <cstdio>

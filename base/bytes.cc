@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hex digits, and the arena's blocks: small pieces share a block, a large one gets its own, so that
+// little is left over.
 #include "base/bytes.h"
 
 #include <algorithm>

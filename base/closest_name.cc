@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The edit distance between a word and each name, row by row.
 #include "base/closest_name.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Digests by their Java names, computed by OpenSSL.
 #include "base/digest.h"
 
 #include <array>

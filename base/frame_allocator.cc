@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Free lists of coroutine frames by size, one set per thread: a frame may be freed on another thread
+// than the one that made it, and then stays there.
 #include "base/frame_allocator.h"
 
 #include <new>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Doors to xxHash and OpenSSL, so that no other file includes them.
 #include "base/hash.h"
 
 #include <openssl/evp.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sinks of log lines: standard error through spdlog, and none.
 #include "base/log.h"
 
 #include <atomic>

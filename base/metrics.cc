@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Prometheus text format: lines of one name stand together, after their help and type.
 #include "base/metrics.h"
 
 #include <algorithm>

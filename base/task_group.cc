@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tasks that nobody awaits, in a ring in the order they were started in: they are destroyed in that
+// order, so that a simulation runs the same way again.
 #include "base/task_group.h"
 
 #include <cstdio>

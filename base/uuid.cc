@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// UUIDs from and to text, random ones, and those of a time.
 #include "base/uuid.h"
 
 #include "base/assert.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Murmur3 as Cassandra computes it, with its signed tail bytes, and the serialized partition key.
 #include "partitioner/token.h"
 
 #include <bit>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Room on the disk that is kept back as a file of its own.
 #include "storage/engine/ballast.h"
 
 #include <fcntl.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Runs of dead rows. A run is exact when it is reported, of what its read saw. Rows that may live and
+// were written since are kept with their numbers, so that a run of an older read is cut by them before
+// it is kept; a run whose read is older than the kept rows reach is not kept at all.
 #include "storage/engine/dead_runs.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Old logs are deleted by size, oldest first, after each flush.
 #include "storage/engine/kept_logs.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The values of a turn: joined with what this turn has made of a key, else with what is stored.
 #include "storage/engine/memory_turn.h"
 
 #include <utility>

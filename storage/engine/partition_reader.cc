@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a read command is answered from ordered keys.
-//
-// Of one partition: its header, then its range tombstones (as a step function over clustering
-// keys), then its rows slice by slice. A row is shown less what these hide. Most rows have neither
-// tombstones nor TTL: their bytes are delivered as they are stored.
+// How a read command is answered from ordered keys; the steps are in the header.
 #include "storage/engine/partition_reader.h"
 
 #include <algorithm>

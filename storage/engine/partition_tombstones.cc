@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// All range tombstones of a partition, from an iterator that comes by them.
 #include "storage/engine/partition_tombstones.h"
 
 #include <vector>

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pages of what was written lately.
+//
+//   1. The log is read from the place's number on: every key that it writes and that is of the ranges.
+//      RocksDB hands out whole batches; a number that is missing between two is a hole, and a reason to
+//      take the whole range instead.
+//   2. The page ends where enough of the log, or enough keys, have been seen; the place says where.
+//   3. The records at these keys are read as they are now, over a snapshot, in key order. With the
+//      rows of a partition comes what may hide them.
 #include "storage/engine/recent_keys.h"
 
 #include <algorithm>

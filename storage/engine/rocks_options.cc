@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The options of RocksDB, with the reason for each that is not its default.
 #include "storage/engine/rocks_options.h"
 
 #include <rocksdb/cache.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Kinds of RocksDB's statuses as our codes.
 #include "storage/engine/rocks_status.h"
 
 #include <cerrno>

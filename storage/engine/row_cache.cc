@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// How the cache follows a read.
+//
+//   1. A read of a partition's rows asks for its run. One that has not seen the bucket's newest
+//      mutation is dropped.
+//   2. Without a run, a read whose partition was not asked for since its last write leaves a knock, and
+//      goes to the view alone.
+//   3. Else rows come from the run as far as it goes, then from the view. What the view gives is
+//      recorded, if the read sees all mutations of the bucket.
+//   4. When the read ends, the record joins the run that it adjoins, or takes its place. The run that
+//      was used least lately makes room.
 #include "storage/engine/row_cache.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The merge operator: values of a key are joined as the model joins them.
 #include "storage/engine/row_merge_operator.h"
 
 #include <algorithm>

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// How files are read for their checksums.
+//
+//   1. The place in the store says which file was the last; the round waits until that one's pause is
+//      over.
+//   2. The next file by number is read whole on a maintenance thread, straight from the disk, and the
+//      place is written. If that fails for another reason than corruption, once more through the cache.
+//   3. A block that does not read makes the store damaged, if the file is still in use by then.
+//   4. The pause after a file is its part of the period by its bytes. Behind the last file the round
+//      begins anew.
 #include "storage/engine/scrub.h"
 
 #include <algorithm>

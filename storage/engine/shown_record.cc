@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an answer that is compared leaves out of a record.
 #include "storage/engine/shown_record.h"
 
 #include "base/data_mutants.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Samples of sizes: key by key in a small range, from file indexes in a large one.
 #include "storage/engine/size_sampler.h"
 
 #include <rocksdb/db.h>

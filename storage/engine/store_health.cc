@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The states of a store: see store_health.h. Every change goes through become(): first writes are
+// refused or let in, then listeners hear of it.
 #include "storage/engine/store_health.h"
 
 #include <cerrno>

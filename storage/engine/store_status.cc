@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Names of a store's states, as logs and the admin port show them.
 #include "storage/engine/store_status.h"
 
 namespace tetrad::storage {

@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// One page of a sweep. Rows lose what is hidden, and what of the dead the bound takes. Partition
-// and range tombstones hide other keys: they are looked at when all rows of their partition were,
-// and go only if nothing that they hide was written to the partition since its first row was looked
-// at, so that what they hide is gone before them or with them. What is newer than they are may come
-// all the time.
+// One page of a sweep.
+//
+//   1. A page goes on behind its place. Inside of a partition, its deletions are read again first.
+//   2. At a partition's first key: its header and its range tombstones, which hide rows. They are
+//      kept for later, whatever becomes of them.
+//   3. Each row loses what they hide and what its own deletions hide, then what of the dead the bound
+//      takes. What is left is put, nothing left is erased. Registers below the floor go.
+//   4. When all rows of the partition were looked at: range tombstones and the partition's deletion
+//      lose what the bound takes, but only if all rows that should have lost something did
+//      (`undisturbed`). So what they hide is gone before them or with them.
+//   5. The page ends when it has looked at, or changed, as many keys as it may.
+//
+// Then, on the loop, settle_page() corrects it for what was written since it was read:
+//
+//   6. A key that may have been written is decided again by its value of now; where that would take
+//      a file's reading, the page is not written yet, or the key stays as it is.
+//   7. A deletion of other keys stays if something that should have gone before it stays, or if its
+//      bucket got something that it hides since the partition was begun. What is newer than the
+//      deletion may come all the time. If a row stays, the partition is not undisturbed.
+//   8. If another sweep has dropped deletions meanwhile, nothing of the page is written: what it read
+//      was read with them.
 #include "storage/engine/sweep.h"
 
 #include <algorithm>

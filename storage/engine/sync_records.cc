@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a store says of its syncs. A sync record must never promise more than the disk has:
+//
+//   1. begin() notes the end of what has been written, and the time, before a sync begins.
+//   2. end() makes that the record that is due: the sync covers everything below its number.
+//   3. The record goes with the next batch. Whoever finds it after a power cut has it because a later
+//      part of the log survived, which was written when that sync had ended.
 #include "storage/engine/sync_records.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What compactions drop: keys of retired incarnations, and values of cells that expired long ago.
 #include "storage/engine/tombstone_filter.h"
 
 #include <rocksdb/compaction_filter.h>

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// A read asks for the deletion over each of its rows, in order.
+//
+//   1. The first few rows of a slice are looked up singly: the places at prefixes of the row's key,
+//      from the longest to the shortest, and the ranges that straddle it.
+//   2. From then on what is ahead is loaded at once, in growing pieces; backwards the whole rest.
+//   3. An answer that is merged needs tombstones over no row, too: what lies between two rows is
+//      loaded with the second, and finish() loads the rest of the slice.
 #include "storage/engine/tombstone_window.h"
 
 #include <algorithm>

@@ -1,4 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// How batches come to RocksDB and to the disk.
+//
+//   Periodic: at the turn's end the batch is written on the loop, without waiting, and its callbacks
+//   run. The commit thread syncs the log once each sync period while there is something to sync.
+//     1. If RocksDB would make it wait, batches are parked from then on, in order, behind the one that
+//        is in flight; small ones are joined.
+//     2. The next goes to the commit thread when the pace allows it (write_pace.h), one at a time.
+//     3. When nothing waits and RocksDB has caught up, turns are written on the loop again.
+//   Group: the commit thread writes and syncs a batch; what comes meanwhile is the next batch.
+//
+//   What had to wait is asked again before it leaves: spans whose guard does not allow them are cut
+//   out of the batch, records and all, and answered. Deadlines are answered on time wherever the
+//   write is; one in flight may still succeed.
+//
+//   Sync records: when a sync has ended, a record of what it covers goes with the next batch. Without
+//   writes one is written each minute.
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Why a write is given up: its tablet's epoch is over, or its time.
 #include "storage/engine/write_guard.h"
 
 #include "base/data_mutants.h"

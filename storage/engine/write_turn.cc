@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is written in a turn, and in which form. One mutation:
+//
+//   1. Is there room for it in the queue, and does RocksDB keep up? Else kOverloaded, at once.
+//   2. Every record is decoded once, before anything is added: the mutation is taken whole or not at
+//      all, and nothing that does not decode gets to the disk.
+//   3. Header and range tombstones are merged. A row is Put where that leaves the same as a merge
+//      would (rule 14): it is complete, of the newest schema version, newer than its bucket's mark,
+//      and the bucket never saw a row tombstone. Everything else is merged.
+//   4. It gets its number, the bucket's mark rises, and watchers (sweeps, runs of dead rows) note its
+//      keys, so that what they have read before is not taken for the newest.
+//   5. Its span joins the batch of this turn, which leaves at the turn's end (write_commit.cc).
 #include "storage/engine/write_turn.h"
 
 #include <rocksdb/db.h>

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Merging the answers of several replicas to one read command (rules 5 and 6 of the design).
 //
-// A reply is complete up to a place: everything of the read's order up to there is in it. The merge
-// is complete up to the smallest of these places. Inside a partition a reply may also have stopped
-// at the per-partition limit: then its last row is how far it goes there.
+//   1. The cut. A reply is complete up to a place: everything of the read's order up to there is in
+//      it. The merge goes up to the smallest of these places: beyond it a reply may lack what its
+//      replica holds.
+//   2. Partition by partition, in the order of the read: headers are reconciled, range tombstones
+//      become one step function, rows are reconciled key by key. Inside a partition a reply may also
+//      have stopped at the per-partition limit: then its last row is how far it goes there.
+//   3. What the merged deletions hide is dropped; live rows are answered, until a limit is reached.
+//   4. What each reply lacks of the merge, up to where the merge went, becomes its repair: parts of
+//      records, pieces of range tombstones. Nothing beyond that place is repaired.
+//   5. A merge that stopped at the cut before its row limit is a short read: the caller asks for more.
 #include <algorithm>
 
 #include "base/assert.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes of Paxos registers, and how two copies join. The promised ballot is written once if it is that
+// of the accepted or committed proposal.
 #include "storage/row/paxos_registers.h"
 
 #include <algorithm>

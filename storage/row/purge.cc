@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a record loses to a bound. The key's cell alone keeps no row.
 #include "storage/row/purge.h"
 
 #include <algorithm>

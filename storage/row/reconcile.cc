@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reconciliation of row records. The rules are described in reconcile.h.
+// The reconciliation of row records; the rules are described in reconcile.h.
+//
+//   1. The later row deletion, the later marker; a marker that the deletion hides goes.
+//   2. Both lists of cells are sorted by place, so one walk over both meets cells of one place
+//      together: the winner stays.
+//   3. In the same walk cells are dropped that the row's deletion hides, or that of their column,
+//      which comes before its elements. So the result is canonical, and joining again in another
+//      order gives the same.
 #include "storage/row/reconcile.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Folding of rows that were read: what a coordinator does with a merged page.
 #include "storage/row/row_fold.h"
 
 namespace tetrad::storage {
