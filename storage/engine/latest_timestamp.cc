@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The highest timestamp of what is stored of some rows of a partition.
+#include "storage/engine/latest_timestamp.h"
+
 #include <algorithm>
 
-#include "storage/engine/partition_reader.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/storage_key.h"
 

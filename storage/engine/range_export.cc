@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading everything of a range: pages of mutations for streams, sizes for split points.
+#include "storage/engine/range_export.h"
+
 #include "base/assert.h"
-#include "storage/engine/partition_reader.h"
 #include "storage/row/paxos_registers.h"
 #include "storage/row/range_tombstones.h"
 #include "storage/row/storage_key.h"

@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "base/byte_io.h"
+#include "storage/engine/range_export.h"
 
 namespace tetrad::storage {
 namespace {

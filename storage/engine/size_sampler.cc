@@ -5,6 +5,7 @@
 #include <rocksdb/db.h>
 
 #include "base/assert.h"
+#include "storage/engine/range_export.h"
 #include "storage/engine/rocks_view.h"
 #include "storage/row/storage_key.h"
 
