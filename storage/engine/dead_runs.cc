@@ -22,6 +22,7 @@ const DeadRunList* DeadRuns::find(BytesView prefix) const {
   return found == by_prefix_.end() || found->second->runs.empty() ? nullptr : &found->second->runs;
 }
 
+// Notes are kept from now on only: a run of a read that began earlier could miss a write.
 void DeadRuns::watch(uint16_t bucket, BytesView prefix, uint64_t newest) {
   if (const auto found = by_prefix_.find(prefix); found != by_prefix_.end()) {
     partitions_.splice(partitions_.begin(), partitions_, found->second);
@@ -64,6 +65,8 @@ void DeadRuns::note(BytesView prefix, BytesView clustering_key, uint64_t number)
   TETRAD_ASSERT(partition.rows.empty() || partition.rows.back().first <= number);
   cut(partition.runs, clustering_key);
   partition.rows.emplace_back(number, clustering_key);
+  // A forgotten row raises rows_after: older reads can add no runs any more. So does a key that is too
+  // long to keep, with all before it.
   while (partition.rows.size() > kRowsMax || clustering_key.size() > kKeyBytesMax) {
     partition.rows_after = partition.rows.front().first;
     partition.rows.pop_front();
@@ -87,6 +90,7 @@ void DeadRuns::cut(DeadRunList& runs, BytesView key) {
   if (runs.size() > kRunsMax) runs.pop_back();
 }
 
+// The later time of the two: before it one of them may still have had a live row.
 void DeadRuns::join(DeadRunList& runs, DeadRun run) {
   std::erase_if(runs, [&](DeadRun& other) {
     if (other.end < run.start || run.end < other.start) return false;

@@ -46,6 +46,8 @@ void RocksStore::write_registers(const RegistersWrite& write, WriteGuard guard,
   turn_.add_registers(write, std::move(guard), std::move(done));
 }
 
+// From here on nothing reads the incarnation, whatever of it is still in files: its keys go with
+// compactions, or with whole files at once.
 void RocksStore::retire(TableIncarnation incarnation) {
   if (closed_ || incarnation == kStoreIncarnation || is_retired(incarnation)) return;
   state_.retired.insert(incarnation.value);
@@ -144,6 +146,7 @@ int64_t RocksStore::high_water_timestamp(TableIncarnation incarnation, RingPosit
   return table == nullptr ? kNoTimestamp : table->marks.mark(bucket_of(incarnation, position));
 }
 
+// What is queued is written, unless the disk has failed: then nothing more must be synced or closed.
 Result<void> RocksStore::close() {
   if (closed_) return {};
   closed_ = true;
@@ -210,6 +213,7 @@ Scrub::Actions RocksStore::scrub_actions() {
   return actions;
 }
 
+// Errors come on RocksDB's threads: they are taken up on the loop.
 void RocksStore::listen_to(BackgroundErrors& errors) {
   errors.deliver_to([this, alive = std::weak_ptr<bool>(alive_),
                      reactor = &reactor_](const rocksdb::Status& error) {
@@ -237,6 +241,7 @@ void RocksStore::add(const Mutation& mutation, bool may_put, WriteGuard guard, A
   turn_.add(mutation, may_put, std::move(guard), std::move(done));
 }
 
+// Behind all writes of before, so that a flush has what the caller has written.
 void RocksStore::maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
                           std::move_only_function<void(Result<void>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));

@@ -198,12 +198,14 @@ void RocksStore::recent(RecentCommand command, Bytes after, uint64_t bytes_max,
   });
 }
 
+// kIo too: a block that cannot be read is as lost to this replica as one that does not decode.
 void RocksStore::heed(const Error& error) {
   if (error.code != ErrorCode::kCorruption && error.code != ErrorCode::kIo) return;
   ++corruptions_;
   health_.take_damage(error.message);
 }
 
+// Of a table that is gone nothing may be written: its keys would come back behind the deletion.
 void RocksStore::write_back(std::vector<MergedValue> values, uint64_t seen) {
   if (values.empty() || unusable()) return;
   std::erase_if(values, [this](const MergedValue& value) {
@@ -320,6 +322,7 @@ bool RocksStore::needs_snapshot(const ReadCommand& command, const TableContents&
   return (options_.sync == CommitLogSync::kGroup || turn_.writes_elsewhere()) && !one_get;
 }
 
+// What a table never had need not be looked up: most tables have no headers and no range tombstones.
 TableContents RocksStore::contents_of(const ReadCommand& command) const {
   const TableKnowledge* table = state_.tables.find(command.incarnation);
   if (table == nullptr) {

@@ -85,6 +85,7 @@ class CachedRows final : public KeyIterator {
  private:
   bool begin_in_run(BytesView place) {
     end_recording();
+    // At the run's end too: rows beyond it are then looked for in the view.
     in_run_ = run_ != nullptr && run_->start <= place && place <= run_->end;
     if (in_run_) {
       run_->passed_over = 0;
@@ -150,6 +151,7 @@ class CachedRows final : public KeyIterator {
       value_ = beyond_->value();
     }
     if (!recording_) return;
+    // A read that turns round, or an error: what was seen has no one direction, or no end.
     if (backwards != backwards_ || (!valid_ && !beyond_->status())) {
       recording_ = false;
       recorded_ = {};
@@ -232,6 +234,7 @@ std::unique_ptr<KeyIterator> RowCache::iterate(KeyView& view, KeyView::Bounds bo
                                       moment.seen);
 }
 
+// A table of fixed size that forgets by collision: a lost knock costs one more read without the cache.
 bool RowCache::knocked_before(BytesView prefix, uint64_t newest) {
   if (knocks_.empty()) knocks_.resize(kKnocks);
   const uint64_t hash = base::xxh3_64(prefix);
@@ -270,6 +273,8 @@ void RowCache::keep(Run kept) {
   TETRAD_ASSERT(!runs_.empty() || figures_.bytes == 0);
 }
 
+// Rows of both are the same where they overlap: neither has seen a write that the other has not. So
+// only what lies outside of the run is copied.
 void RowCache::join(Run& run, const Run& more) {
   TETRAD_ASSERT(run.prefix == more.prefix);
   const size_t before = run.start <= more.start ? 0 : more.lower_bound(run.start);

@@ -109,6 +109,8 @@ void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
   }
 }
 
+// Damage outlives everything but the folder: a restart that forgot it would make the store a source for
+// streams again.
 void StoreHealth::take_damage(const std::string& what) {
   if (!damage_.empty() || stopped_) return;
   pool_.run(
@@ -172,6 +174,8 @@ void StoreHealth::try_later() {
   });
 }
 
+// Room first: RocksDB resumes by flushing, and a flush that fails again costs more than a look. A record
+// that is written and synced is the proof that writes may be taken.
 StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
   if (!database.has_room(kRoomBytesLeast)) database.drop_kept_logs();
   if (!database.has_room(kRoomBytesLeast))

@@ -88,7 +88,8 @@ SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const 
   return loss;
 }
 
-/// Counts of what a record holds. A sweep only lowers them.
+/// Counts of what a record holds. A sweep only lowers them, so equal counts mean an equal record, and
+/// no copy of it need be kept to see whether it has changed.
 struct Extent {
   size_t cells;
   bool liveness, deletion;
@@ -189,6 +190,8 @@ class Sweeper {
     if (deletion.present()) see_left(dead_since_s(deletion.timestamp_us, deletion.deletion_time_s));
   }
 
+  /// Of a range that is not this store's any more: nothing is decoded, so nothing that does not
+  /// decode can stand in the way.
   void erase_all(KeyIterator& it) {
     for (; it.valid() && !is_full(); it.next()) {
       see(it.key());
@@ -266,6 +269,8 @@ class Sweeper {
     return {};
   }
 
+  /// Registers whose newest ballot is below the floor decide nothing any more: no proposer may use a
+  /// ballot below it.
   Result<void> take_registers(KeyIterator& it) {
     see(it.key());
     if (!command_.registers_floor.present()) return {};
@@ -407,7 +412,9 @@ class Sweeper {
   RowRecord row_;  // scratch
 };
 
-/// The change of a key that has another value now; unset: there is none to make.
+/// The change of a key that has another value now; unset: there is none to make. Only what was decided
+/// with the page is used beside the value: `cover` hides what it hid before, since deletions never go
+/// while this watch is open without making its page void.
 Result<std::optional<SweptKey>> sweep_again(const SweptKey& before,
                                             const std::optional<Bytes>& stored,
                                             const SweepCommand& command) {

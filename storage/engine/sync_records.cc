@@ -109,6 +109,8 @@ std::pair<Bytes, Bytes> SyncRecords::take_due() {
   return {std::move(key), std::move(value)};
 }
 
+// One mark of each slot of ten seconds: the key of a slot is written again ten minutes later, so the
+// store never has more of them, and neither has memory.
 void SyncRecords::keep(const SyncMark& mark) {
   std::erase_if(marks_, [slot = slot_of(mark.time_us)](const SyncMark& other) {
     return slot_of(other.time_us) == slot;

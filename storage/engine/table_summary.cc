@@ -120,6 +120,7 @@ class Collector final : public rocksdb::TablePropertiesCollector {
       if (!is_apart && !is_of_one_prefix(*start, element.end)) ++table_->scattered;
     }
   }
+  /// What does not decode may hold anything: no Put over it, and every read looks for tombstones.
   void see_unknown(uint16_t bucket) {
     table_->marks.raise(bucket, std::numeric_limits<int64_t>::max(), budget_);
     for (const auto what : {TableMarks::kRowTombstones, TableMarks::kRangeTombstones,

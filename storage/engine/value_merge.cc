@@ -142,6 +142,7 @@ size_t merge_values(KeyKind kind, std::span<const BytesView> values, Bytes& out)
   join(kind, pieces, out);
   if (pieces.broken.empty()) return 0;
   TETRAD_ASSERT(out.size() >= start);
+  // Sorted and single, so that the bundle does not depend on the order or grouping of merges.
   std::sort(pieces.broken.begin(), pieces.broken.end());
   pieces.broken.erase(std::unique(pieces.broken.begin(), pieces.broken.end()), pieces.broken.end());
   const Bytes joined = out.substr(start);
@@ -171,6 +172,7 @@ Result<void> check_registers_write(const RegistersWrite& write) {
   return fail(ErrorCode::kInvalid, "rows and Paxos registers of two partitions");
 }
 
+// A settled commit has no value any more: it is on W members, its rows come with the stream's own.
 Result<ImportedRegisters> decode_imported(const Mutation& mutation) {
   ImportedRegisters imported;
   TETRAD_TRY(imported.registers, decode_registers(mutation.registers));

@@ -80,6 +80,7 @@ void WriteTurn::write_here() {
     paced_since_us_ = reactor_.now_us();
     return write_paced();
   }
+  // Callbacks may apply more: that is of a batch that begins now.
   std::unique_ptr<Batch> written = std::exchange(current_, std::make_unique<Batch>());
   if (!status.ok()) return write_failed(*written, status);
   const uint64_t log_end = end_of_log(database_->db());
@@ -152,6 +153,7 @@ void WriteTurn::look_later(base::MonotonicUs at_us) {
   });
 }
 
+// One sync at a time: what is written while it runs is covered by the next.
 void WriteTurn::arm_sync() {
   if (sync_timer_ != 0 || syncing_) return;
   sync_timer_ = reactor_.call_at(reactor_.now_us() + options_.sync_period_us, [this] {
@@ -211,6 +213,7 @@ void WriteTurn::sync(Store::ApplyCallback done) {
   begin_turn();
 }
 
+// Asked for when the batch has been written: only a sync that begins after that covers it.
 Store::ApplyCallback WriteTurn::when_synced(Store::ApplyCallback done) {
   return [this, alive = alive_, done = std::move(done)](const Result<void>& written) mutable {
     if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
@@ -226,6 +229,8 @@ void WriteTurn::wait_for_sync(Store::ApplyCallback done) {
   if (sync_waiting_.size() == 1) sync_at_turn_end();
 }
 
+// In periodic mode a batch ends before it is on the disk; until then its registers must not be read as
+// promised, nor written again.
 void WriteTurn::wait_for_registers(Batch& batch) {
   for (Span& span : batch.spans) {
     if (span.registers == Span::kNone || !batch.registers[span.registers].synced) continue;
@@ -292,7 +297,8 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
   in_flight_ = std::make_shared<Job>();
   in_flight_->batch = std::move(batch);
   in_flight_->sync = sync;
-  in_flight_->begun = records_.begin(log_end_);
+  in_flight_->begun =
+      records_.begin(log_end_);  // before the write: a later time would promise more
   queued_bytes_ += in_flight_->batch->bytes();
   job_since_us_ = reactor_.now_us();
   watch_commit_thread();
@@ -335,6 +341,7 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
     arm_sync();
     if (!job->batch->registers.empty()) wait_for_registers(*job->batch);
   }
+  // Before the callbacks: those who wait for a settled state must see it before more is applied.
   const std::shared_ptr<bool> alive = alive_;
   if (parked_.empty() && !settled_.empty()) run_settled();
   if (!*alive) return;
@@ -442,6 +449,8 @@ void WriteTurn::complete(Batch& batch, const Result<void>& result) {
   batch.spans = std::move(spans);  // for keep_for_reuse()
 }
 
+// The listener decides what the error means before anybody is answered: a callback that applies again
+// must meet the refusal.
 void WriteTurn::write_failed(Batch& batch, const rocksdb::Status& status) {
   const std::shared_ptr<bool> alive = alive_;
   trouble_.failed(status, "writing");
@@ -470,6 +479,7 @@ void WriteTurn::refuse(std::optional<Error> why) {
   if (*alive) run_settled();
 }
 
+// A disk that hangs gives no error: the time that a job has taken is all there is to see.
 void WriteTurn::watch_commit_thread() {
   if (hung_timer_ != 0) return;
   hung_timer_ = reactor_.call_at(reactor_.now_us() + kHungLookUs, [this] {
@@ -487,6 +497,8 @@ void WriteTurn::look_at_commit_thread() {
   if (hung != std::exchange(hung_, hung)) trouble_.hung(hung);
 }
 
+// The pool's job may be before its write, inside it or behind it. Jobs are shut out, so it is not
+// inside: what it has not written is written here, in order.
 Result<void> WriteTurn::finish() {
   for (base::Reactor::TimerId* timer :
        {&sync_timer_, &pace_timer_, &hung_timer_, &deadline_timer_, &record_timer_})

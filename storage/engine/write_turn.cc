@@ -136,6 +136,8 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
   return all;
 }
 
+// Overload is answered here, before anything is encoded: a write that is refused costs next to nothing,
+// and what waits stays within bounds of bytes and of time.
 bool WriteTurn::takes(Store::ApplyCallback& done) {
   if (refusal_) {
     done(std::unexpected(*refusal_));
@@ -174,6 +176,8 @@ void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
   begin_turn();
 }
 
+// The schema version is written in the same batch, before the rows: after a restart Put must not take
+// rows of an older version for complete.
 TableKnowledge& WriteTurn::table_of(const Mutation& mutation) {
   TableKnowledge& table = tables_.at(mutation.incarnation);
   if (mutation.schema_version.value > table.schema_version) {
@@ -197,6 +201,7 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
   may_put =
       (may_put || TETRAD_MUTANT(ingest_put)) && known_version && strictly_ascending(mutation.rows);
 
+  // One buffer for all keys of the mutation: they differ behind the partition's prefix only.
   key_.clear();
   append_partition_prefix(key_, mutation.incarnation, mutation.position, mutation.partition_key);
   const size_t prefix_bytes = key_.size();
@@ -224,6 +229,7 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
       ++figures_.merges;
     }
   }
+  // Asked by bucket first: most partitions have no dead runs, and this is done for each mutation.
   const bool may_revive = dead_runs_.knows(bucket);
   for (size_t i = 0; i < mutation.rows.size(); ++i) {
     const RowChange& row = mutation.rows[i];
@@ -241,6 +247,7 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
   if (watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
+  // After the rows: a row of this mutation is compared with what was there before it.
   if (!merged || !TETRAD_MUTANT(ingest_keeps_marks))
     table.marks.raise(bucket, facts.latest_us, tables_.budget());
   if (facts.has_deletion)
@@ -278,6 +285,7 @@ void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,
                 std::move(done));
 }
 
+// Registers are put: their one writer has read them before (rule 21), so there is nothing to join.
 void WriteTurn::put_registers(RegistersEntry entry, uint32_t begin, WriteGuard guard,
                               Store::ApplyCallback done) {
   if (watches_.any() && !TETRAD_MUTANT(registers_unwatched)) watches_.note_key(entry.key);
@@ -291,6 +299,8 @@ void WriteTurn::put_registers(RegistersEntry entry, uint32_t begin, WriteGuard g
   begin_turn();
 }
 
+// A stream may bring registers to a store that has newer ones: they are merged. The rows of the
+// committed value go along, since fewer than W members may have them.
 void WriteTurn::import_registers(const Mutation& mutation, WriteGuard guard,
                                  Store::ApplyCallback done) {
   const auto imported = decode_imported(mutation);
@@ -313,6 +323,8 @@ void WriteTurn::import_registers(const Mutation& mutation, WriteGuard guard,
   begin_turn();
 }
 
+// No span: nobody waits for it, and a write-back that is lost is done again by a later read. While
+// RocksDB is behind there are better uses of its time.
 void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen) {
   if (refusal_ || behind()) return;
   bool any = false;
@@ -331,6 +343,7 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
 }
 
 void WriteTurn::replace(const std::vector<SweptKey>& keys, Store::ApplyCallback done) {
+  // Else a write could be ahead of the page in the queue which the page has not seen.
   TETRAD_ASSERT(!refusal_ && parked_.empty() && in_flight_ == nullptr);
   const uint32_t begin = current_->writes.Count();
   for (const SweptKey& swept : keys) {
@@ -363,6 +376,7 @@ void WriteTurn::when_settled(base::Callback then) {
   settled_.push_back(std::move(then));
 }
 
+// A callback may end the store, and with it this object.
 void WriteTurn::run_settled() {
   const std::shared_ptr<bool> alive = alive_;
   for (base::Callback& then : std::exchange(settled_, {})) {
@@ -408,6 +422,7 @@ void WriteTurn::begin_turn() {
 
 void WriteTurn::end_turn() {
   turn_begun_ = false;
+  // What was begun in the turn may have been given to a batch before, or refused.
   if (current_->empty()) return;
   if (TETRAD_MUTANT(sync_record_early)) records_.end(records_.begin(log_end_), 0);
   if (records_.is_due() && reactor_.now_us() >= record_not_before_us_) add_record();

@@ -53,6 +53,8 @@ Ballot PaxosRegisters::last() const {
   return last;
 }
 
+// Each register by itself: a promise may be newer than the proposal that was accepted, and a commit that
+// one copy has learned is no reason to forget what the other has accepted.
 PaxosRegisters join_registers(const PaxosRegisters& a, const PaxosRegisters& b) {
   PaxosRegisters joined;
   joined.promised = std::max(a.promised, b.promised);

@@ -108,6 +108,8 @@ Result<void> decode_tombstone_set(BytesView encoded, std::vector<TombstoneEnd>& 
   return {};
 }
 
+// A walk over all bounds in order: between two neighbours the same tombstones are open, and the latest
+// of them is in force.
 TombstoneSteps make_steps(std::vector<RangeTombstoneView> tombstones, const Deletion& partition) {
   std::erase_if(tombstones, [&](const RangeTombstoneView& t) {
     return t.start >= t.end || partition.hides(t.deletion.timestamp_us);
@@ -158,6 +160,7 @@ void append_cut_steps(const TombstoneSteps& steps, BytesView start, BytesView en
     append_step(out, std::max(step->start, start), std::min(step->end, end), step->deletion);
 }
 
+// Both are step functions, so one walk over both finds where they differ.
 TombstoneSteps missing_steps(const TombstoneSteps& wanted, const TombstoneSteps& held) {
   TombstoneSteps missing;
   auto have = held.begin();
