@@ -133,6 +133,10 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
               repairs.tablets);
   metrics.add("tetrad_replication_repair_pages_total",
               "Pages of physical partitions that repair has compared.", labels, repairs.pages);
+  metrics.add("tetrad_replication_repair_horizons_held_total",
+              "Repairs after which nothing more may be purged: logged batches may be older, or a "
+              "node that may hold some is silent.",
+              labels, repairs.horizons_held);
   metrics.add("tetrad_replication_repairs_failed_total",
               "Repairs that ended early, to be tried again: a member was down or the set changed.",
               labels, repairs.failed);

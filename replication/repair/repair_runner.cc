@@ -132,6 +132,11 @@ std::optional<RepairRunner::Target> RepairRunner::next_due() {
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (tablet.stage != TabletStage::kNormal || tablet.repaired_us > due_us) continue;
       if (tablet.replicas.empty() || !is_own_(acting_member(tablet, meta_))) continue;
+      // Waiting for a member that is away would keep the others from their turn.
+      if (!std::ranges::all_of(tablet.replicas, [this](const StoreAddress& member) {
+            return meta_.is_live(member.host);
+          }))
+        continue;
       const auto known = not_before_us_.find(tablet.id);
       const base::MonotonicUs first_us = reactor_.now_us() + options_.period_us / kFirstPart;
       const base::MonotonicUs wait_us = known != not_before_us_.end() ? known->second
@@ -149,9 +154,11 @@ std::optional<RepairRunner::Target> RepairRunner::next_due() {
 
 Task<void> RepairRunner::run_due(Target target) {
   const TabletId id = target.tablet.id;
-  Result<void> repaired = co_await repair(std::move(target));
-  if (repaired) {
+  Result<bool> repaired = co_await repair(std::move(target));
+  if (repaired && *repaired) {
     not_before_us_.erase(id);
+  } else if (repaired) {
+    not_before_us_[id] = reactor_.now_us() + options_.period_us / kFirstPart;
   } else {
     not_before_us_[id] = reactor_.now_us() + options_.retry_us;
     logger_.debug("tablet not repaired tablet={} reason={}", id.value, repaired.error().message);
@@ -179,7 +186,7 @@ Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   Summary summary;
   std::vector<int> tries(targets.size(), 1);
   for (size_t i = 0; i < targets.size(); ++i) {
-    Result<void> repaired = co_await repair(targets[i]);
+    Result<bool> repaired = co_await repair(targets[i]);
     const bool changed = !repaired && (repaired.error().code == ErrorCode::kStaleEpoch ||
                                        repaired.error().code == ErrorCode::kConflict);
     if (changed && tries[i] < kTriesMax) {
@@ -315,13 +322,16 @@ Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
     earliest_us = std::min(earliest_us, time_us);
   }
   if (meta_.snapshot()->format >= kFormatBatches && !TETRAD_MUTANT(batch_horizon_past)) {
-    // What a logged batch may yet write must not fall below what is purged.
+    // What a logged batch may yet write must not fall below what is purged. Where that is not
+    // known, or is below the horizon, the members are made equal and the horizon stays.
     Result<Bytes> floor = co_await rpc_.ask(rpc_.self(), 0, Verb::kBatchFloor, "", deadline);
-    if (!floor) co_return std::unexpected<Error>(floor.error());
-    TETRAD_CO_TRY(const int64_t floor_us, base::ByteReader(*floor).read_i64());
+    if (!floor && floor.error().code != ErrorCode::kBehind)
+      co_return std::unexpected<Error>(floor.error());
+    int64_t floor_us = target.tablet.repaired_us;
+    if (floor) {
+      TETRAD_CO_TRY(floor_us, base::ByteReader(*floor).read_i64());
+    }
     earliest_us = std::min(earliest_us, floor_us);
-    if (earliest_us <= target.tablet.repaired_us)
-      co_return fail(ErrorCode::kBehind, "older logged batches have not ended");
   }
   co_return earliest_us;
 }
@@ -359,7 +369,7 @@ Task<Result<void>> RepairRunner::sync(const Target& target) {
   co_return Result<void>();
 }
 
-Task<Result<void>> RepairRunner::repair(Target target) {
+Task<Result<bool>> RepairRunner::repair(Target target) {
   const Tablet tablet = target.tablet;
   const TableIncarnation incarnation = target.incarnation;
   Result<int64_t> began_us = co_await begin(target);
@@ -374,8 +384,14 @@ Task<Result<void>> RepairRunner::repair(Target target) {
     if (read) read = co_await sync(target);
     if (!read) {
       metrics_.failed.add();
-      co_return read;
+      co_return std::unexpected<Error>(read.error());
     }
+  }
+  if (*began_us <= tablet.repaired_us) {
+    metrics_.horizons_held.add();
+    logger_.debug("tablet repaired, its horizon stays below logged batches tablet={}",
+                  tablet.id.value);
+    co_return false;
   }
   SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, *began_us};
   MetaCommandBody body(std::move(repaired));
@@ -386,7 +402,8 @@ Task<Result<void>> RepairRunner::repair(Target target) {
   if (noted)
     logger_.debug("tablet repaired tablet={} epoch={} members={}", tablet.id.value,
                   tablet.epoch.value, tablet.replicas.size());
-  co_return noted;
+  if (!noted) co_return std::unexpected<Error>(noted.error());
+  co_return true;
 }
 
 }  // namespace tetrad::replication

@@ -6,7 +6,8 @@
 // that no clock which is ahead makes what is young count as old. A member whose clock is off has no
 // say, and without it there is no repair. When all members of one epoch were read to the end, the
 // metadata group notes it: what the tablet's members hold from before the purge horizon is equal
-// from then on.
+// from then on. Where logged batches may be older than that (a node that may hold some is silent) the
+// members are made equal all the same, and the horizon stays until a later repair.
 //
 // And settling: while a tablet's new set is read already, all of it is read once at the quorums of
 // both sets. A write that failed, or its hint, may have come to old members alone after the new
@@ -46,6 +47,7 @@ struct RepairOptions {
 
 struct RepairMetrics {
   base::Counter tablets, pages, failed;
+  base::Counter horizons_held;  // repaired, and the horizon stayed: logged batches may be older
 };
 
 class RepairRunner {
@@ -83,12 +85,14 @@ class RepairRunner {
   void on_settle(BytesView body, RpcNode::Reply reply);
   Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
-  Task<Result<void>> repair(Target target);
+  /// False: its members are equal, and the horizon stays.
+  Task<Result<bool>> repair(Target target);
   void on_begin(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_sync(uint32_t store, BytesView body, RpcNode::Reply reply);
   /// What the repair has brought is on the disks of all members.
   Task<Result<void>> sync(const Target& target);
-  /// Asks all members, and answers with the earliest time. Errors: that of the first that refuses.
+  /// Asks all members, and answers with the earliest time, or one not above the tablet's horizon:
+  /// logged batches may be older. Errors: that of the first that refuses.
   Task<Result<int64_t>> begin(const Target& target);
   /// Reads the whole tablet, so that its members get what they lack; ends when the tablet changes.
   Task<Result<void>> read_pages(Target target, ConsistencyLevel level, int64_t pause_us);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replica sets grow when nodes join, and a new member holds what was written before and meanwhile.
+// Replica sets grow when nodes join, and a new member holds what was written before and meanwhile;
+// repair makes members equal, also while a node that is none of them is silent.
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -53,13 +55,13 @@ bool write_now(SimCluster& cluster, const std::string& key) {
   return on_quorum(tablet.replicas) && on_quorum(tablet.new_replicas);
 }
 
-size_t copies_of(SimCluster& cluster, const std::string& key) {
-  const auto& table = the_table(cluster, 0);
+size_t copies_of(SimCluster& cluster, const std::string& key, size_t node = 0) {
+  const auto& table = the_table(cluster, node);
   const auto position = partitioner::position_of(key);
   size_t copies = 0;
   for (const StoreAddress& member : table.tablets.find(position).replicas) {
     for (size_t i = 0; i < cluster.size(); ++i) {
-      if (cluster[i].node().self() != member.host) continue;
+      if (!cluster[i].is_up() || cluster[i].node().self() != member.host) continue;
       storage::ReadCommand command;
       command.incarnation = table.incarnation;
       command.partition_key = key;
@@ -148,6 +150,48 @@ TEST_CASE("a growth whose new member stays away is given up") {
   REQUIRE(cluster.world().run_until([&] { return all_normal_with(cluster, 0, 1); }, 20'000'000));
   cluster[1].start();
   CHECK(cluster.world().run_until([&] { return all_normal_with(cluster, 0, 2); }, 20'000'000));
+}
+
+TEST_CASE("while a node is silent repair goes on, and what may be purged stays") {
+  SimCluster cluster(11, 5);
+  for (size_t i = 0; i < cluster.size(); ++i) {
+    replication::RepairOptions& repair = cluster[i].data_options.repair;
+    repair.look_every_us = 200'000;
+    repair.period_us = 1'000'000;
+    repair.retry_us = 500'000;
+  }
+  REQUIRE(cluster.form(30'000'000));
+  bool created = false;
+  cluster[0].spawn(create_table(&cluster[0], 0, &created));
+  REQUIRE(cluster.world().run_until([&] { return created; }, 5'000'000));
+  const std::string key = "key";
+  const auto tablet = [&](size_t node) -> const partitioner::Tablet& {
+    return the_table(cluster, node).tablets.find(partitioner::position_of(key));
+  };
+  REQUIRE(cluster.world().run_until([&] { return tablet(0).repaired_us != 0; }, 20'000'000));
+  REQUIRE(tablet(0).replicas.size() == 4);
+  std::optional<size_t> outside;
+  for (size_t i = 0; i < cluster.size(); ++i)
+    if (std::ranges::none_of(tablet(0).replicas, [&](const StoreAddress& member) {
+          return member.host == cluster[i].node().self();
+        }))
+      outside = i;
+  REQUIRE(outside.has_value());
+  const size_t other = *outside == 0 ? 1 : 0;
+  cluster[*outside].kill();
+  const int64_t killed_us = cluster[other].data().coordinator().now_us();
+  cluster.world().run_for(5'000'000);
+  const auto mutation = row_of(the_table(cluster, other).incarnation, key);
+  cluster[other].store(tablet(other).replicas[0].store).apply(mutation, [](Result<void>) {});
+  cluster.world().run_for(100'000);
+  REQUIRE(copies_of(cluster, key, other) == 1);
+  for (int step = 0; step < 40 && copies_of(cluster, key, other) < 4; ++step)
+    cluster.world().run_for(500'000);
+  CHECK(copies_of(cluster, key, other) == 4);
+  CHECK(tablet(other).repaired_us <= killed_us);
+  cluster[*outside].start();
+  CHECK(
+      cluster.world().run_until([&] { return tablet(other).repaired_us > killed_us; }, 20'000'000));
 }
 
 }  // namespace tetrad::simulation
