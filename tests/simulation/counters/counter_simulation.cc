@@ -26,7 +26,6 @@ struct Mutant {
 #define TETRAD_MUTANT_ROW(name) \
   { #name, &base::DataMutants::name }
 constexpr Mutant kMutants[] = {
-    TETRAD_MUTANT_ROW(counter_life_kept),
     TETRAD_MUTANT_ROW(counter_second_leader),
     TETRAD_MUTANT_ROW(counter_group_overlaps),
     TETRAD_MUTANT_ROW(counter_acked_early),
