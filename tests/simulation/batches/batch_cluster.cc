@@ -250,6 +250,7 @@ std::string BatchCluster::run() {
       if (step == lose_at && i == 1) lose_one();
       cluster_.world().run_for(
           static_cast<int64_t>(random_.below(random_.one_in(2) ? 3'000 : 60'000)));
+      if (random_.one_in(12)) end_a_coordinator();
     }
     cluster_.world().run_for(
         static_cast<int64_t>(random_.below(profile_.purges ? 400'000 : 150'000)));
@@ -319,11 +320,22 @@ void BatchCluster::lose_one() {
   if (up < cluster_.size()) return;
   lost_ = random_.below(cluster_.size());
   end_life(*lost_, false);
-  // The coordinator of the newest batch that is under way.
+  end_newest_coordinator();
+}
+
+/// Of the newest batch that is under way.
+void BatchCluster::end_newest_coordinator() {
   for (auto batch = batches_.rbegin(); batch != batches_.rend(); ++batch) {
-    if ((*batch)->outcome != Outcome::kPending || (*batch)->node == *lost_) continue;
-    return end_life((*batch)->node, false);
+    if ((*batch)->outcome != Outcome::kPending || (*batch)->node == lost_) continue;
+    return end_life((*batch)->node, profile_.power_cuts);
   }
+}
+
+/// While its batch may be half written.
+void BatchCluster::end_a_coordinator() {
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    if (!cluster_[i].is_up()) return;
+  end_newest_coordinator();
 }
 
 void BatchCluster::fault() {

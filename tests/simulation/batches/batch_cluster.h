@@ -63,6 +63,8 @@ class BatchCluster {
   void fault();
   void end_life(size_t node, bool power);
   void lose_one();
+  void end_newest_coordinator();
+  void end_a_coordinator();
   void split();
   void truncate();
   void heal();
