@@ -18,6 +18,8 @@
 #include "server/admin/admin_service.h"
 #include "server/admin/admin_token.h"
 #include "server/admin/http_server.h"
+#include "server/auth/first_superuser.h"
+#include "server/auth/login_limits.h"
 #include "server/config/guardrails.h"
 #include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
@@ -52,6 +54,10 @@ Result<boost::asio::ip::address> address_option(const char* option, const std::s
   return address;
 }
 
+bool has_authentication(const Options& options) {
+  return options.authenticator == "PasswordAuthenticator";
+}
+
 Result<void> check_listen_address(const Options& options) {
   TETRAD_TRY(const auto address, address_option("listen_address", options.listen_address));
   if (address.is_unspecified()) {
@@ -62,10 +68,12 @@ Result<void> check_listen_address(const Options& options) {
   }
   if (!address.is_loopback() && !options.insecure_listen) {
     return fail(ErrorCode::kConfig,
-                "listen_address: {} is not on loopback and there is no authentication yet: whoever "
-                "reaches it may read and "
-                "write everything; say --insecure-listen if that is meant",
-                options.listen_address);
+                "listen_address: {} is not on loopback and nodes trust whoever reaches their port"
+                "{}; say --insecure-listen if that is meant",
+                options.listen_address,
+                has_authentication(options)
+                    ? ""
+                    : ", and no client has to log in: anybody may read and write everything");
   }
   return {};
 }
@@ -194,6 +202,8 @@ class NodeImpl final : public Node {
   base::MetricsRegistry metrics_;
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   DataDisk disk_;
+  LoginLimits logins_;
+  std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
   std::unique_ptr<storage::StoreFactory> store_factory_;
@@ -554,6 +564,7 @@ ShardServing NodeImpl::serving_options() {
   out.query = query_options();
   out.limits = connection_limits();
   out.program_version = kProgramVersion;
+  if (has_authentication(options_)) out.logins = &logins_;
   return out;
 }
 
@@ -586,6 +597,11 @@ Result<void> NodeImpl::open_admin() {
 
 Result<void> NodeImpl::open() {
   TETRAD_TRY_VOID(check_listen_address(options_));
+  if (!options_.init_superuser.empty()) {
+    base::Random random(os_random);
+    TETRAD_TRY(first_superuser_, first_superuser(options_.init_superuser,
+                                                 options_.init_superuser_password_file, random));
+  }
   TETRAD_TRY_VOID(admin_address_of(options_));
   TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
   std::signal(SIGPIPE, SIG_IGN);
@@ -802,6 +818,13 @@ void NodeImpl::serve() {
   }
   listener_ = std::move(*listener);
   serving_ = true;
+  if (first_superuser_) {
+    Shard& first = *shards_[0];
+    first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
+                                                        first.random, *first.processor,
+                                                        node_->meta(), logger_.named("auth")));
+    first_superuser_.reset();
+  }
   logger_.info(
       "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
       options_.listen_address, options_.native_port, options_.admin_port, shards_.size(),

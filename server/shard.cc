@@ -101,6 +101,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   connections =
       std::make_unique<ConnectionContext>(reactor, *processor, *events, serving.limits,
                                           serving.program_version, logger.named("connection"));
+  connections->logins = serving.logins;
   register_metrics(metrics);
 }
 

@@ -26,6 +26,7 @@ struct ShardServing {
   cql::QueryProcessorOptions query;
   ConnectionLimits limits;
   std::string program_version;
+  LoginLimits* logins = nullptr;  // outlives the shard; null: nobody has to log in
 };
 
 struct Shard {

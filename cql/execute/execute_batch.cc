@@ -173,6 +173,10 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
 
 }  // namespace
 
+void BatchStatement::required_access(RequiredAccess& out) const {
+  for (const auto& statement : statements_) statement->required_access(out);
+}
+
 bool BatchStatement::is_current(const SchemaSnapshot& schema) const {
   return std::ranges::all_of(statements_,
                              [&](const auto& statement) { return statement->is_current(schema); });

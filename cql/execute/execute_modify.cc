@@ -42,6 +42,14 @@ bool ModifyStatement::is_current(const SchemaSnapshot& schema) const {
   return is_same_table(schema, *table_) && used_functions_.are_current(schema);
 }
 
+/// A condition tells what is there: it is a read as well.
+void ModifyStatement::required_access(RequiredAccess& out) const {
+  out.add(Permission::kModify, table_resource(table_->keyspace, table_->name));
+  if (has_conditions())
+    out.add(Permission::kSelect, table_resource(table_->keyspace, table_->name));
+  used_functions_.add_required(out);
+}
+
 Result<int64_t> ModifyStatement::timestamp(EvalContext& context, int64_t otherwise) const {
   if (!attributes_.timestamp) return otherwise;
   return evaluate_timestamp(*attributes_.timestamp, context, otherwise);

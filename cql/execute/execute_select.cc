@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cql/execute/access.h"
 #include "cql/execute/aggregate_fold.h"
 #include "cql/execute/change_feed.h"
 #include "cql/execute/off_loop.h"
@@ -629,6 +630,16 @@ Result<BytesView> SelectRun::clustering_prefix(const RowPlace& place, size_t col
     TETRAD_TRY_VOID(skip_ordered(rest, *column.type, column.descending));
   }
   return place.clustering_key->substr(0, place.clustering_key->size() - rest.size());
+}
+
+void SelectStatement::required_access(RequiredAccess& out) const {
+  if (!is_readable_by_all(table_->keyspace, table_->name))
+    out.add(Permission::kSelect, table_resource(table_->keyspace, table_->name));
+  if (table_->keyspace == "system_auth" &&
+      std::ranges::any_of(layout_.slots,
+                          [](const auto* column) { return column->name == "salted_hash"; }))
+    out.superuser_only = "Only superusers are allowed to read salted_hash";
+  used_functions_.add_required(out);
 }
 
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {

@@ -70,6 +70,7 @@ struct QueryMetrics {
 class QueryProcessor {
  public:
   /// All references outlive it. Subscribes to the metadata and keeps the newest schema snapshot.
+  OffLoop& off_loop() { return off_loop_; }
   QueryProcessor(base::Reactor& reactor, base::Random& random,
                  replication::Coordinator& coordinator, replication::MetaService& meta,
                  VirtualTables& virtual_tables, QueryProcessorOptions options, Logger logger);
@@ -154,6 +155,8 @@ class QueryProcessor {
   /// For a trace.
   TraceSession describe(const Request& request) const;
   bool tells_charge(const Request& request) const;
+  /// Of this node; the view is of `meta`.
+  std::string_view data_center_of(const replication::MetaState& meta) const;
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
                                     const SchemaPtr& schema) const;
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }

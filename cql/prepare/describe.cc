@@ -131,6 +131,7 @@ class DescribeStatement final : public Statement {
       : statement_(std::move(statement)), keyspace_(std::move(keyspace)) {}
 
   bool is_current(const SchemaSnapshot&) const override { return true; }
+  void required_access(RequiredAccess&) const override {}  // as Cassandra: whoever logged in
 
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {

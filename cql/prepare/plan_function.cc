@@ -78,10 +78,16 @@ std::string event_text(const DataType& type, bool is_inside) {
   return is_inside && type.kind() != TypeKind::kVector ? "frozen<" + text + ">" : text;
 }
 
+}  // namespace
+
+std::string argument_text(const DataType& type) { return event_text(type, false); }
+
+namespace {
+
 SchemaChange changed(Kind kind, Target target, const std::string& keyspace, const std::string& name,
                      std::span<const TypePtr> types) {
   SchemaChange out{kind, target, keyspace, name, {}};
-  for (const TypePtr& type : types) out.argument_types.push_back(event_text(*type, false));
+  for (const TypePtr& type : types) out.argument_types.push_back(argument_text(*type));
   return out;
 }
 

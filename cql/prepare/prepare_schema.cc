@@ -6,12 +6,54 @@
 #include "base/sleep.h"
 #include "cql/prepare/describe.h"
 #include "cql/prepare/prepare_modify.h"
+#include "cql/prepare/prepare_roles.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/schema/schema_text.h"
 #include "cql/system/virtual_tables.h"
 #include "replication/meta/meta_command.h"
 
 namespace tetrad::cql {
+namespace {
+
+/// Most bytes of the objects that one statement may put into the metadata: all of it travels in one
+/// message between nodes.
+constexpr size_t kChangeBytesMax = 16u << 20;
+
+}  // namespace
+
+Result<void> check_change(const replication::SchemaChange& change,
+                          const replication::MetaSnapshot& meta, const SchemaSnapshot& schema) {
+  if (change.objects.empty()) return {};
+  size_t bytes = 0;
+  for (const auto& [key, text] : change.objects) bytes += text ? key.size() + text->size() : 0;
+  if (bytes > kChangeBytesMax) {
+    return fail(ErrorCode::kInvalid, "A change of the schema may take {} bytes at most, not {}",
+                kChangeBytesMax, bytes);
+  }
+  replication::MetaCommand command;
+  command.body = change;
+  const replication::MetaApplied applied =
+      replication::apply_meta_command(meta, MetaIndex{meta->applied.value + 1}, command);
+  if (!applied.outcome) return {};  // the group says so, and why
+  const SchemaPtr next = SchemaSnapshot::build(*applied.state, &schema, {});
+  std::vector<const UnreadableObject*> lost;
+  for (const auto& [key, object] : next->unreadable()) {
+    const bool is_own = std::ranges::any_of(
+        change.objects, [&](const auto& put) { return put.first == key && put.second; });
+    if (schema.unreadable(key) == nullptr || is_own) lost.push_back(&object);
+  }
+  if (lost.empty()) return {};
+  // Types first: what needs them is lost because of them.
+  std::ranges::stable_partition(lost, [](const auto* object) { return object->kind == "type"; });
+  constexpr size_t kNamed = 3;
+  std::string reasons;
+  for (const UnreadableObject* object : std::span(lost).first(std::min(kNamed, lost.size())))
+    reasons +=
+        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", object->title(), object->reason);
+  return fail(ErrorCode::kInvalid, "The statement would leave a schema that does not read: {}",
+              reasons);
+}
+
 namespace {
 
 /// DROP of what Tetrad does not have: none exists, and the answers are Cassandra's to that.
@@ -50,46 +92,6 @@ concept Planned = requires(const T& statement, const PlanInput& input) {
   plan(statement, input);
 };
 
-/// Most bytes of the objects that one statement may put into the metadata: all of it travels in one
-/// message between nodes.
-constexpr size_t kChangeBytesMax = 16u << 20;
-
-/// Whether all nodes will be able to read what the change leaves behind: what is in the metadata is
-/// there for good. `schema` is of `meta`. Errors: kInvalid, an object would not read that does now,
-/// or that is the change's own.
-Result<void> check_change(const replication::SchemaChange& change,
-                          const replication::MetaSnapshot& meta, const SchemaSnapshot& schema) {
-  if (change.objects.empty()) return {};
-  size_t bytes = 0;
-  for (const auto& [key, text] : change.objects) bytes += text ? key.size() + text->size() : 0;
-  if (bytes > kChangeBytesMax) {
-    return fail(ErrorCode::kInvalid, "A change of the schema may take {} bytes at most, not {}",
-                kChangeBytesMax, bytes);
-  }
-  replication::MetaCommand command;
-  command.body = change;
-  const replication::MetaApplied applied =
-      replication::apply_meta_command(meta, MetaIndex{meta->applied.value + 1}, command);
-  if (!applied.outcome) return {};  // the group says so, and why
-  const SchemaPtr next = SchemaSnapshot::build(*applied.state, &schema, {});
-  std::vector<const UnreadableObject*> lost;
-  for (const auto& [key, object] : next->unreadable()) {
-    const bool is_own = std::ranges::any_of(
-        change.objects, [&](const auto& put) { return put.first == key && put.second; });
-    if (schema.unreadable(key) == nullptr || is_own) lost.push_back(&object);
-  }
-  if (lost.empty()) return {};
-  // Types first: what needs them is lost because of them.
-  std::ranges::stable_partition(lost, [](const auto* object) { return object->kind == "type"; });
-  constexpr size_t kNamed = 3;
-  std::string reasons;
-  for (const UnreadableObject* object : std::span(lost).first(std::min(kNamed, lost.size())))
-    reasons +=
-        fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", object->title(), object->reason);
-  return fail(ErrorCode::kInvalid, "The statement would leave a schema that does not read: {}",
-              reasons);
-}
-
 /// A statement that changes the schema: planned against the newest schema, proposed, planned again
 /// when somebody else was faster.
 class ChangeStatement final : public Statement {
@@ -98,6 +100,9 @@ class ChangeStatement final : public Statement {
       : statement_(std::move(statement)), keyspace_(std::move(keyspace)) {}
 
   bool is_current(const SchemaSnapshot&) const override { return true; }
+  void required_access(RequiredAccess& out) const override {
+    add_schema_access(statement_, keyspace_, out);
+  }
 
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {
@@ -116,11 +121,16 @@ class ChangeStatement final : public Statement {
       const auto warn = [&] {
         context.warnings.insert(context.warnings.end(), warnings.begin(), warnings.end());
       };
+      if (planned && planned->answer && context.client.must_log_in)
+        TETRAD_CO_TRY_VOID(
+            check_change_access(statement_, *planned->answer, *schema, context.client.user));
       if (!planned || planned->nothing_to_do) {
         warn();
         if (!planned) co_return std::unexpected(std::move(planned).error());
         co_return StatementResult();
       }
+      if (planned->answer)
+        follow_in_roles(*planned->answer, *schema->roles(), context.client.user, planned->change);
       planned->change.expected = meta->schema_version;
       TETRAD_CO_TRY_VOID(check_change(planned->change, meta, *schema));
       auto changed =
@@ -169,6 +179,7 @@ class UseStatement final : public Statement {
   bool is_current(const SchemaSnapshot& schema) const override {
     return schema.keyspace(keyspace_) != nullptr;
   }
+  void required_access(RequiredAccess&) const override {}
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {
     if (context.schema->keyspace(keyspace_) == nullptr) {

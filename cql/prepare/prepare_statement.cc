@@ -2,9 +2,11 @@
 // Which preparer a statement goes to.
 #include "cql/prepare/metadata_size.h"
 #include "cql/prepare/prepare_modify.h"
+#include "cql/prepare/prepare_roles.h"
 #include "cql/prepare/prepare_schema.h"
 #include "cql/prepare/prepare_select.h"
 #include "cql/prepare/prepared_statement.h"
+#include "cql/prepare/schema_plan.h"
 #include "cql/schema/schema_text.h"
 
 namespace tetrad::cql {
@@ -31,6 +33,7 @@ Result<StatementPtr> prepare_by_kind(const ast::Statement& statement,
   if (const auto* batch = std::get_if<ast::Batch>(&statement)) {
     return prepare_batch(*batch, context);
   }
+  if (is_role_statement(statement)) return prepare_role_statement(statement, context);
   return prepare_schema_statement(statement, context);
 }
 
@@ -43,6 +46,16 @@ Result<StatementPtr> prepare_statement(const ast::Statement& statement,
   // Nobody else has it yet.
   const_cast<Statement&>(*prepared).set_token_count(context.token_count);
   return prepared;
+}
+
+void UsedFunctions::add_required(RequiredAccess& out) const {
+  const auto add = [&out](const auto& function) {
+    std::vector<std::string> types;
+    for (const TypePtr& type : function->argument_types) types.push_back(argument_text(*type));
+    out.add(Permission::kExecute, function_resource(function->keyspace, function->name, types));
+  };
+  for (const AggregatePtr& aggregate : aggregates_) add(aggregate);
+  for (const FunctionPtr& function : functions_) add(function);
 }
 
 bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {

@@ -122,6 +122,7 @@ class ModifyStatement final : public Statement {
   enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
 
   bool is_current(const SchemaSnapshot& schema) const override;
+  void required_access(RequiredAccess& out) const override;
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue> values) const override;
 
@@ -251,6 +252,7 @@ class BatchCheck {
 class BatchStatement final : public Statement {
  public:
   bool is_current(const SchemaSnapshot& schema) const override;
+  void required_access(RequiredAccess& out) const override;
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue> values) const override;
 

@@ -38,6 +38,7 @@ struct RowLayout {
 class SelectStatement final : public Statement {
  public:
   bool is_current(const SchemaSnapshot& schema) const override;
+  void required_access(RequiredAccess& out) const override;
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue> values) const override;
 

@@ -88,8 +88,9 @@ struct QuerySettings {
 
 /// What a connection carries from statement to statement.
 struct ClientState {
-  std::string keyspace;  // of USE; "" if none
-  std::string user;
+  std::string keyspace;      // of USE; "" if none
+  std::string user;          // whose role it has; "" if nobody logged in
+  bool must_log_in = false;  // the server has authentication on
   std::string client_address;
   uint16_t client_port = 0;
   std::map<std::string, std::string> startup_options;
@@ -138,12 +139,29 @@ struct SetKeyspaceResult {
 };
 using StatementResult = std::variant<std::monostate, RowsResult, SetKeyspaceResult, SchemaChange>;
 
+/// One permission on one resource (schema/roles.h).
+struct RequiredPermission {
+  Permission permission;
+  std::string resource;
+};
+
+/// What a client must be allowed to run a statement.
+struct RequiredAccess {
+  std::vector<RequiredPermission> permissions;
+  std::optional<std::string> superuser_only;  // superusers alone; what others are told
+  void add(Permission permission, std::string resource) {
+    permissions.push_back({permission, std::move(resource)});
+  }
+};
+
 /// The user-defined functions and aggregates that a statement calls.
 class UsedFunctions {
  public:
   void add(FunctionPtr function) { functions_.push_back(std::move(function)); }
   void add(AggregatePtr aggregate) { aggregates_.push_back(std::move(aggregate)); }
   bool is_empty() const { return functions_.empty() && aggregates_.empty(); }
+  /// The right to execute each of them.
+  void add_required(RequiredAccess& out) const;
   /// How many calls of functions the statement has.
   size_t call_count() const { return functions_.size() + aggregates_.size(); }
   /// Whether all of them are in the snapshot as they were.
@@ -177,6 +195,10 @@ class Statement {
   /// Whether its meaning still holds in this snapshot (its tables, types and functions are
   /// unchanged). If not it is prepared anew from its text.
   virtual bool is_current(const SchemaSnapshot& schema) const = 0;
+
+  /// Adds what a client who is no superuser must be allowed; checked by who runs it
+  /// (execute/access.h). Roles' own statements check the rest themselves, when they run.
+  virtual void required_access(RequiredAccess& out) const = 0;
 
   /// `values`: one per bind variable, checked for count by the caller; their views live until the
   /// task ends.

@@ -61,6 +61,13 @@ void drop_tables(std::string_view keyspace, std::optional<std::string_view> tabl
                  const replication::MetaState& meta, replication::SchemaChange& change);
 /// Resolves a written type; user types are those of the keyspace. Errors: kInvalid.
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace);
+/// A type as it names an argument of a function in events and in permissions.
+std::string argument_text(const DataType& type);
+/// Whether all nodes will be able to read what the change leaves behind: what is in the metadata is
+/// there for good. `schema` is of `meta`. Errors: kInvalid, an object would not read that does now,
+/// or that is the change's own.
+Result<void> check_change(const replication::SchemaChange& change,
+                          const replication::MetaSnapshot& meta, const SchemaSnapshot& schema);
 /// Up to 48 letters, digits and underscores.
 bool is_valid_object_name(std::string_view name);
 

@@ -8,6 +8,8 @@
 namespace tetrad::cql {
 namespace {
 
+constexpr std::string_view kRolePrefix = "role/";
+
 /// Splits "table/<keyspace>/<name>".
 std::pair<std::string_view, std::string_view> split_key(std::string_view key,
                                                         std::string_view& rest) {
@@ -142,28 +144,54 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
   out->infos_ = state.tables;
 
   std::map<std::string, Touched> touched;
-  decltype(objects_)::compare(
-      before.objects_, out->objects_,
-      [&touched](const std::string& key, const std::string*, const std::string*) {
-        std::string_view name;
-        const auto [kind, keyspace] = split_key(key, name);
-        Touched& what = touched[std::string(keyspace)];
-        if (kind == "table") {
-          what.tables.emplace(name);
-        } else if (kind != "keyspace") {
-          what.dependencies = true;
-        }
-      });
+  std::set<std::string> touched_roles;
+  decltype(objects_)::compare(before.objects_, out->objects_,
+                              [&](const std::string& key, const std::string*, const std::string*) {
+                                if (key.starts_with(kRolePrefix)) {
+                                  touched_roles.insert(key.substr(kRolePrefix.size()));
+                                  return;
+                                }
+                                std::string_view name;
+                                const auto [kind, keyspace] = split_key(key, name);
+                                Touched& what = touched[std::string(keyspace)];
+                                if (kind == "table") {
+                                  what.tables.emplace(name);
+                                } else if (kind != "keyspace") {
+                                  what.dependencies = true;
+                                }
+                              });
   decltype(infos_)::compare(
       before.infos_, out->infos_, [&touched](const TableId&, const auto* old, const auto* now) {
         if (old == nullptr || now == nullptr || (*old)->incarnation == (*now)->incarnation) return;
         touched[(*now)->keyspace].tables.emplace((*now)->name);  // truncated
       });
   for (const auto& [name, what] : touched) out->rebuild(name, what, before, state);
+  out->roles_ = before.roles_;
+  if (!touched_roles.empty()) out->read_roles(*before.roles_, touched_roles);
   for (const auto& keyspace : virtual_keyspaces)  // but where a real one has its name
     if (!out->objects_.contains(keyspace_key(keyspace->name)))
       out->keyspaces_[keyspace->name] = keyspace;
   return out;
+}
+
+void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::string>& names) {
+  RoleSet::Roles roles = before.all();
+  for (const std::string& name : names) {
+    const std::string key = role_key(name);
+    roles.erase(name);
+    unreadable_.erase(key);
+    const auto entry = objects_.find(key);
+    if (entry == objects_.end()) continue;
+    auto role = read_role_text(entry->second);
+    if (role && (*role)->name != name)
+      role = fail(ErrorCode::kCorruption, "it says that it is {}", (*role)->name);
+    if (role) {
+      roles.emplace(name, std::move(*role));
+    } else {  // it can do nothing
+      unreadable_[key] = {"role", name, "", role.error().message};
+    }
+  }
+  roles_ = std::make_shared<const RoleSet>(std::move(roles));
 }
 
 void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& reason) {
@@ -174,7 +202,8 @@ void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& r
 
 void SchemaSnapshot::forget_unreadable(std::string_view keyspace, bool and_tables) {
   std::erase_if(unreadable_, [&](const auto& entry) {
-    return entry.second.keyspace == keyspace && (and_tables || entry.second.kind != "table");
+    return entry.second.keyspace == keyspace && entry.second.kind != "role" &&
+           (and_tables || entry.second.kind != "table");
   });
 }
 

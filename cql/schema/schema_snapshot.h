@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/shared_map.h"
+#include "cql/schema/roles.h"
 #include "cql/schema/table_schema.h"
 #include "replication/meta/meta_state.h"
 
@@ -76,9 +77,9 @@ inline bool is_system(const KeyspaceSchema& keyspace) {
 /// An object of the metadata whose text this program does not read: written by a newer one, or
 /// damaged. A snapshot is as if it were not there, but its name stays taken until it is dropped.
 struct UnreadableObject {
-  std::string kind;  // keyspace, type, function, aggregate, table
-  std::string keyspace;
-  std::string name;  // of a function with its argument types; "" of a keyspace
+  std::string kind;      // keyspace, type, function, aggregate, table, role
+  std::string keyspace;  // of a role: its name
+  std::string name;      // of a function with its argument types; "" of a keyspace, a role
   std::string reason;
 
   /// "table ks.t", "keyspace ks".
@@ -107,6 +108,8 @@ class SchemaSnapshot {
   }
   const KeyspaceSchema* keyspace(std::string_view name) const;
   TablePtr table(std::string_view keyspace, std::string_view name) const;
+  /// Never null.
+  const RoleSetPtr& roles() const { return roles_; }
   const UnreadableObjects& unreadable() const { return unreadable_; }
   /// The object of that key in the metadata if it does not read, or null.
   const UnreadableObject* unreadable(std::string_view key) const;
@@ -121,6 +124,8 @@ class SchemaSnapshot {
   };
   void rebuild(const std::string& name, const Touched& touched, const SchemaSnapshot& before,
                const replication::MetaState& state);
+  /// The roles of these names, as the metadata has them now.
+  void read_roles(const RoleSet& before, const std::set<std::string>& names);
   /// What is as it was in `old` (may be null) keeps its object: listeners compare those.
   void read_types(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
   void read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
@@ -134,6 +139,7 @@ class SchemaSnapshot {
   // What it was built from: the next one reads only what differs.
   base::SharedMap<std::string, std::string> objects_;
   UnreadableObjects unreadable_;
+  RoleSetPtr roles_ = std::make_shared<const RoleSet>();
   base::SharedMap<TableId, std::shared_ptr<const replication::TableInfo>> infos_;
 };
 

@@ -49,6 +49,9 @@ inline VirtualRows no_rows(const SchemaSnapshot&) { return {}; }
 /// system_schema and system_virtual_schema.
 void define_schema_tables(ComputedTables& tables);
 
+/// system_auth.
+void define_role_tables(ComputedTables& tables);
+
 /// Tables that Cassandra's system keyspaces have, and that never have a row here.
 void define_empty_tables(ComputedTables& tables);
 

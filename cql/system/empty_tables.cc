@@ -95,10 +95,6 @@ std::vector<EmptyTable> tables_of_system() {
 
 std::vector<EmptyTable> tables_of_others() {
   return {
-      {"system_auth", "role_members", {{"role", "text", "pk"}, {"member", "text", "ck"}}},
-      {"system_auth",
-       "role_permissions",
-       {{"role", "text", "pk"}, {"resource", "text", "ck"}, {"permissions", "frozen<set<text>>"}}},
       {"system_distributed",
        "repair_history",
        {{"keyspace_name", "text", "pk"},

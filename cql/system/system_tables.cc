@@ -25,6 +25,7 @@ class SystemTables final : public VirtualTables {
     define_system();
     define_schema_tables(tables_);
     define_others();
+    define_role_tables(tables_);
     define_empty_tables(tables_);
     keyspaces_ = tables_.keyspaces();
   }
@@ -204,13 +205,6 @@ class SystemTables final : public VirtualTables {
   }
 
   void define_others() {
-    tables_.define("system_auth", "roles",
-                   {{"role", "text", "pk"},
-                    {"can_login", "boolean"},
-                    {"is_superuser", "boolean"},
-                    {"member_of", "frozen<set<text>>"},
-                    {"salted_hash", "text"}},
-                   no_rows);
     // The form of the tables that traces are kept in (execute/trace_store.h).
     tables_.define("system_traces", "sessions",
                    {{"session_id", "uuid", "pk"},

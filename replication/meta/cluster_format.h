@@ -12,6 +12,8 @@
 //                                            program appends to it is passed over
 //   3       4, 4                     4       logged batches: nodes keep entries, and repair's
 //                                            horizon stays below them; tables with counters
+//   4       4, 4                     4       roles among the objects of the schema, and statements
+//                                            that keep their permissions in step
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -28,7 +30,8 @@ inline constexpr ClusterFormat kFormatFirst = 1;
 inline constexpr ClusterFormat kFormatNumbered = 2;
 inline constexpr ClusterFormat kFormatBatches = 3;
 inline constexpr ClusterFormat kFormatCounters = 3;
+inline constexpr ClusterFormat kFormatRoles = 4;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatBatches;
+inline constexpr ClusterFormat kFormatNewest = kFormatRoles;
 
 }  // namespace tetrad::replication

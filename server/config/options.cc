@@ -89,10 +89,32 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "Allow a listen_address or admin_address off loopback although there is no authentication: "
-       "anybody who "
-       "reaches it may read and "
-       "write everything."},
+       "Allow a listen_address or admin_address off loopback although nodes trust each other's "
+       "ports, "
+       "nothing is encrypted, and without authenticator anybody may read and write everything."},
+      {"authenticator",
+       &Options::authenticator,
+       0,
+       0,
+       {"AllowAllAuthenticator", "PasswordAuthenticator"},
+       "PasswordAuthenticator: clients log in with a role and its password, and may do what was "
+       "granted to it; the same for all nodes. AllowAllAuthenticator: anybody may do everything, "
+       "and credentials are taken unread."},
+      {"init_superuser",
+       &Options::init_superuser,
+       0,
+       0,
+       {},
+       "Make this role a superuser who can log in, once, if there is none yet: with the password "
+       "of init_superuser_password_file, or of TETRAD_SUPERUSER_PASSWORD in the environment, or "
+       "one "
+       "that is made and printed."},
+      {"init_superuser_password_file",
+       &Options::init_superuser_password_file,
+       0,
+       0,
+       {},
+       "The file whose first line is the password of init_superuser."},
       {"seeds",
        &Options::seeds,
        0,

@@ -31,6 +31,9 @@ struct Options {
   std::string log_level = "info";
   std::string commit_log_sync = "periodic";
   bool insecure_listen = false;
+  std::string authenticator = "AllowAllAuthenticator";
+  std::string init_superuser;  // a role's name; empty: none is made
+  std::string init_superuser_password_file;
 
   uint64_t commit_log_sync_period_ms = 100;
   uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;

@@ -4,6 +4,8 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "server/auth/login.h"
+
 namespace tetrad::server {
 namespace {
 
@@ -68,8 +70,7 @@ void Connection::start() {
 }
 
 void Connection::read() {
-  if (reading_ || yielded_ || (phase_ != Phase::kNew && phase_ != Phase::kReady) || must_pause())
-    return;
+  if (reading_ || yielded_ || !is_open() || must_pause()) return;
   reading_ = true;
   const auto room = decoder_.writable();
   socket_.async_read_some(
@@ -136,8 +137,7 @@ void Connection::take_requests() {
   taking_ = true;
   const uint64_t worked_ns = context_.processor.worked_ns();
   uint64_t bytes = 0;
-  for (int taken = 0; (phase_ == Phase::kNew || phase_ == Phase::kReady) && !must_pause();
-       ++taken) {
+  for (int taken = 0; is_open() && !must_pause(); ++taken) {
     if (taken == kRequestsPerStepMax || bytes > kBytesPerStepMax ||
         context_.processor.worked_ns() - worked_ns > cql::WorkMeter::kTurnNs) {
       // Other clients come in between.
@@ -185,6 +185,10 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   auto& message = decoded->message;
+  if (phase_ == Phase::kLogin) {
+    take_login(std::move(envelope), *decoded);
+    return;
+  }
   if (std::holds_alternative<cql::OptionsRequest>(message)) {
     const cql::SupportedOption options[] = {
         {"CQL_VERSION", {"3.4.7"}},
@@ -282,14 +286,69 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   for (const auto& [key, value] : request.options) {
     client_.startup_options.emplace(std::string(key), std::string(value));
   }
-  context_.reactor.cancel(std::exchange(startup_timer_, 0));
   version_ = envelope.version();
-  cql::append_ready(encoder_.out(), head_of(envelope));
+  client_.must_log_in = context_.logins != nullptr;
+  if (client_.must_log_in) {  // the time for STARTUP goes on
+    cql::append_authenticate(encoder_.out(), head_of(envelope), kPasswordAuthenticator);
+  } else {
+    cql::append_ready(encoder_.out(), head_of(envelope));
+  }
   encoder_.start(version_, request.compression);
   decoder_.start(version_, request.compression);
+  phase_ = Phase::kLogin;
+  if (!client_.must_log_in) become_ready();
+  schedule_flush();
+}
+
+void Connection::become_ready() {
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
   decoder_.set_authenticated();
   phase_ = Phase::kReady;
-  schedule_flush();
+}
+
+void Connection::take_login(cql::Envelope envelope, const cql::Request& request) {
+  const auto* response = std::get_if<cql::AuthResponseRequest>(&request.message);
+  if (response == nullptr || logging_in_) {
+    refuse(envelope,
+           Error(ErrorCode::kProtocol, fmt::format("Unexpected message {}, expecting SASL_RESPONSE",
+                                                   cql::name_of(envelope.opcode()))));
+    return;
+  }
+  std::optional<Bytes> token;
+  if (response->token) token = Bytes(*response->token);
+  logging_in_ = true;
+  ++in_flight_;
+  context_.metrics.requests_begun.add();
+  context_.tasks.spawn(log_in(shared_from_this(), std::move(envelope), std::move(token)));
+}
+
+Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
+                              std::optional<Bytes> token) {
+  ConnectionContext& context = self->context_;
+  std::optional<Error> error;
+  try {
+    auto user = co_await server::log_in(self->client_.client_address, std::move(token),
+                                        context.reactor, context.processor, *context.logins);
+    if (user) {
+      self->client_.user = std::move(*user);
+    } else {
+      error = std::move(user.error());
+    }
+  } catch (const std::exception& thrown) {
+    error = Error(ErrorCode::kServerError, thrown.what());
+  }
+  self->logging_in_ = false;
+  if (self->phase_ == Phase::kLogin) {
+    if (error) {
+      context.logger.info("a login failed client={} reason={}", self->client_.client_address,
+                          error->message);
+      self->refuse(envelope, *error);
+    } else {
+      cql::append_auth_success(self->encoder_.out(), head_of(envelope));
+      self->become_ready();
+    }
+  }
+  self->request_done(0);
 }
 
 /// Who fills large buffers turn after turn need not make a new one each time.
@@ -422,7 +481,7 @@ void Connection::write_more() {
 }
 
 void Connection::close_after_flush() {
-  if (phase_ != Phase::kNew && phase_ != Phase::kReady) return;
+  if (!is_open()) return;
   phase_ = Phase::kClosing;
   context_.reactor.cancel(std::exchange(startup_timer_, 0));
   context_.events.remove(*this);

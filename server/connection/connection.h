@@ -49,6 +49,7 @@ struct ConnectionMetrics {
 };
 
 class Connection;
+class LoginLimits;  // auth/login_limits.h
 
 /// What the connections of one shard share. Outlives them.
 struct ConnectionContext {
@@ -59,6 +60,7 @@ struct ConnectionContext {
   std::string program_version;
   Logger logger;
   ConnectionMetrics metrics;
+  LoginLimits* logins = nullptr;  // outlives it; null: nobody has to log in
   uint64_t request_bytes_in_flight = 0;
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
@@ -85,14 +87,23 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void send_status_event(cql::StatusChange change, const cql::Inet& node) override;
 
  private:
-  /// kClosing: what is in flight is still answered. kLingering: the last word is out, what comes is
-  /// dropped, so that no reset takes the word from the client.
-  enum class Phase : uint8_t { kNew, kReady, kClosing, kLingering, kClosed };
+  /// kLogin: it has to log in, and may do nothing else. kClosing: what is in flight is still
+  /// answered. kLingering: the last word is out, what comes is dropped, so that no reset takes the
+  /// word from the client.
+  enum class Phase : uint8_t { kNew, kLogin, kReady, kClosing, kLingering, kClosed };
 
   void read();
   void take_requests();
   void take(cql::Envelope envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
+  void become_ready();
+  void take_login(cql::Envelope envelope, const cql::Request& request);
+  static Task<void> log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
+                           std::optional<Bytes> token);
+  /// Whether requests are taken.
+  bool is_open() const {
+    return phase_ == Phase::kNew || phase_ == Phase::kLogin || phase_ == Phase::kReady;
+  }
   void refuse(const cql::Envelope& envelope, const Error& error);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                         cql::Request request);
@@ -121,7 +132,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   size_t wire_sent_ = 0;
   size_t last_turn_bytes_ = 0;
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
-       paused_ = false, yielded_ = false, answered_ = false;
+       paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false;
   Phase phase_ = Phase::kNew;
   int version_ = 0;
   cql::RegisterRequest wanted_;

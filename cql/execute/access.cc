@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/execute/access.h"
+
+namespace tetrad::cql {
+
+bool is_readable_by_all(std::string_view keyspace, std::string_view table) {
+  if (keyspace == "system") return table == "local" || table == "peers" || table == "peers_v2";
+  return keyspace == "system_schema" || keyspace == "system_virtual_schema" ||
+         keyspace == kTracesKeyspace;
+}
+
+Result<void> check_permission(const RoleSet& roles, std::string_view role,
+                              const RequiredPermission& required) {
+  const PermissionSet held = roles.permissions(role, required.resource);
+  if ((held & set_of(required.permission)) != 0) return {};
+  return fail(ErrorCode::kUnauthorized, "User {} has no {} permission on {} or any of its parents",
+              role, name_of(required.permission), shown_resource(required.resource));
+}
+
+Result<void> check_access(const Statement& statement, const ClientState& client,
+                          const SchemaSnapshot& schema, std::string_view data_center) {
+  if (!client.must_log_in) return {};
+  if (client.user.empty()) return fail(ErrorCode::kUnauthorized, "You have not logged in");
+  const RoleSet& roles = *schema.roles();
+  const Role* const role = roles.find(client.user);
+  if (role == nullptr || !role->can_login)
+    return fail(ErrorCode::kUnauthorized, "{} is not permitted to log in", client.user);
+  if (!role->datacenters.empty() && !role->datacenters.contains(std::string(data_center)))
+    return fail(ErrorCode::kUnauthorized, "You do not have access to this datacenter ({})",
+                data_center);
+  if (roles.is_superuser(client.user)) return {};
+  RequiredAccess required;
+  statement.required_access(required);
+  for (const RequiredPermission& permission : required.permissions)
+    TETRAD_TRY_VOID(check_permission(roles, client.user, permission));
+  if (required.superuser_only)
+    return fail(ErrorCode::kUnauthorized, "{}", *required.superuser_only);
+  return {};
+}
+
+}  // namespace tetrad::cql

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/auth/first_superuser.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/sleep.h"
+#include "cql/execute/password.h"
+#include "cql/schema/roles.h"
+
+namespace tetrad::server {
+namespace {
+
+constexpr uint32_t kHashLane = 0x4C4F4749;  // that of logins
+constexpr int64_t kRetryUs = 1'000'000, kChangeTimeoutUs = 20'000'000;
+
+std::string made_up(base::Random& random) {
+  constexpr std::string_view kLetters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+  constexpr size_t kLength = 24;  // 137 bits
+  std::string out;
+  for (size_t i = 0; i < kLength; ++i) out += kLetters[random.below(kLetters.size())];
+  return out;
+}
+
+}  // namespace
+
+Result<FirstSuperuser> first_superuser(const std::string& name, const std::string& password_file,
+                                       base::Random& random) {
+  if (!password_file.empty()) {
+    std::ifstream file(password_file);
+    std::string password;
+    if (!std::getline(file, password) || password.empty())
+      return fail(ErrorCode::kConfig,
+                  "init_superuser_password_file: the first line of {} is no password",
+                  password_file);
+    return FirstSuperuser{name, password};
+  }
+  const char* const given = std::getenv("TETRAD_SUPERUSER_PASSWORD");
+  if (given != nullptr && *given != '\0') return FirstSuperuser{name, given};
+  return FirstSuperuser{name, made_up(random), true};
+}
+
+Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, base::Random& random,
+                                cql::QueryProcessor& processor, replication::MetaService& meta,
+                                Logger logger) {
+  const std::string salt = cql::new_salt(random);
+  Result<std::string> hash = std::string();
+  const std::function<void()> work = [&] { hash = cql::hash_password(whom.password, salt); };
+  co_await processor.off_loop().run(kHashLane, work);
+  if (!hash) {
+    logger.error("no superuser is made error={}", hash.error().message);
+    co_return;
+  }
+  while (true) {
+    const cql::SchemaPtr schema = processor.schema();
+    const replication::MetaSnapshot state = meta.snapshot();
+    if (schema != nullptr && schema->version() == state->schema_version &&
+        state->format >= replication::kFormatRoles) {
+      const cql::RoleSet& roles = *schema->roles();
+      if (roles.has_usable_superuser()) co_return;
+      cql::Role role;
+      if (const cql::Role* known = roles.find(whom.name)) role = *known;
+      role.name = whom.name;
+      role.salted_hash = *hash;
+      role.can_login = role.is_superuser = true;
+      role.datacenters.clear();
+      replication::SchemaChange change;
+      change.expected = state->schema_version;
+      change.objects.emplace_back(cql::role_key(whom.name), cql::role_text(role));
+      const base::Deadline deadline{reactor.now_us() + kChangeTimeoutUs};
+      auto changed = co_await meta.change_schema(std::move(change), deadline, nullptr);
+      if (changed) {
+        logger.info("made a superuser role={}", whom.name);
+        if (whom.was_made_up) {
+          std::printf("superuser %s has the password %s\n", whom.name.c_str(),
+                      whom.password.c_str());
+          std::fflush(stdout);
+        }
+        co_return;
+      }
+      if (changed.error().code != ErrorCode::kConflict)
+        logger.warn("no superuser made yet error={}", changed.error().message);
+    }
+    co_await base::sleep_for(reactor, kRetryUs);
+  }
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logging in with a name and a password (SASL PLAIN), as Cassandra's PasswordAuthenticator.
+#pragma once
+
+#include <string>
+
+#include "base/reactor.h"
+#include "base/task.h"
+#include "cql/execute/query_processor.h"
+#include "server/auth/login_limits.h"
+
+namespace tetrad::server {
+
+/// The class that drivers know and answer with PLAIN.
+inline constexpr std::string_view kPasswordAuthenticator =
+    "org.apache.cassandra.auth.PasswordAuthenticator";
+
+/// Whose password it is: the role's name. The password is hashed off the loop; roles are those that
+/// the shard knows, so that it works without a quorum of the metadata. Errors: kBadCredentials with
+/// Cassandra's texts, kOverloaded. All references outlive the task.
+Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token,
+                                 base::Reactor& reactor, cql::QueryProcessor& processor,
+                                 LoginLimits& limits);
+
+}  // namespace tetrad::server

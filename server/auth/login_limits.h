@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many logins may fail, and how many may wait. One per node, for all its shards: guessing
+// passwords is slow from one address and against one role, and hashing has a bounded queue.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/reactor.h"
+#include "base/result.h"
+
+namespace tetrad::server {
+
+/// Thread-safe. Bounded in memory, whatever names and addresses come.
+class LoginLimits {
+ public:
+  /// Of failures: so many at once, and one more each time so much has passed.
+  static constexpr double kOfAddressMax = 20, kOfRoleMax = 200;
+  static constexpr double kForgottenOfAddress_per_s = 0.5, kForgottenOfRole_per_s = 5;
+  static constexpr size_t kWaitingMax = 1024, kRememberedMax = 20'000;
+
+  /// Before the password is looked at; each that succeeds is followed by one end().
+  /// Errors: kBadCredentials, too many have failed from there, or (from where one has failed
+  /// lately) against that role: others log in as it undisturbed; kOverloaded, too many wait.
+  Result<void> begin(const std::string& address, const std::string& role, base::MonotonicUs now_us);
+  void end(const std::string& address, const std::string& role, bool failed,
+           base::MonotonicUs now_us);
+
+ private:
+  struct Failures {
+    double count = 0;
+    base::MonotonicUs at_us = 0;
+  };
+  using Remembered = std::map<std::string, Failures>;
+  static double count_of(const Remembered& in, const std::string& name, double forgotten_per_s,
+                         base::MonotonicUs now_us);
+  static void add(Remembered& in, const std::string& name, double forgotten_per_s,
+                  base::MonotonicUs now_us);
+
+  std::mutex mutex_;
+  Remembered addresses_, roles_;
+  size_t waiting_ = 0;
+};
+
+}  // namespace tetrad::server
