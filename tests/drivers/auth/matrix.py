@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# No statement is reached without its right: each kind is tried without any, with a wrong one and with the right one, as
+# text, prepared before the right came, and prepared before it went; and what a client may send before it has logged in.
+# matrix.py HOST: a server of one node, whose superuser is cassandra with the password cassandra. Last line N passed, N failed.
+import os
+import socket
+import struct
+import sys
+
+from cassandra import Unauthorized
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster, NoHostAvailable
+from cassandra.query import BatchStatement, SimpleStatement
+
+HOST = sys.argv[1]
+PORT = 9042
+results = {"passed": 0, "failed": 0}
+
+
+def check(holds, what):
+    results["passed" if holds else "failed"] += 1
+    if not holds:
+        print("wrong: %s" % what)
+
+
+def connect(user, password=None):
+    return Cluster([HOST], auth_provider=PlainTextAuthProvider(user, password or user), protocol_version=5).connect()
+
+
+def is_refused(session, statement):
+    """Whether it is for want of a right; another error says that it was let in."""
+    try:
+        session.execute(statement)
+    except Unauthorized:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+# A statement, the permission that it needs, and one that is not enough. {n} is another number each time.
+RIGHTS = [
+    ("SELECT * FROM m.t", "SELECT ON m.t", "MODIFY ON m.t"),
+    ("SELECT JSON * FROM m.t", "SELECT ON KEYSPACE m", "SELECT ON m.u"),
+    ("SELECT count(*) FROM m.t", "SELECT ON ALL TABLES IN KEYSPACE m", "DROP ON m.t"),
+    ("SELECT * FROM m.t WHERE a = 1", "SELECT ON ALL KEYSPACES", "SELECT ON ALL TABLES IN KEYSPACE m2"),
+    ("INSERT INTO m.t (a) VALUES (1)", "MODIFY ON m.t", "SELECT ON m.t"),
+    ("INSERT INTO m.t JSON '{{\"a\": 1}}'", "MODIFY ON KEYSPACE m", "MODIFY ON KEYSPACE m2"),
+    ("UPDATE m.t SET b = 1 WHERE a = 1", "MODIFY ON m.t", "ALTER ON m.t"),
+    ("DELETE FROM m.t WHERE a = 9", "MODIFY ON m.t", "DROP ON m.t"),
+    ("BEGIN UNLOGGED BATCH INSERT INTO m.t (a) VALUES (1); APPLY BATCH", "MODIFY ON m.t", "MODIFY ON m.u"),
+    ("TRUNCATE m.t", "MODIFY ON m.t", "SELECT ON KEYSPACE m"),
+    ("ALTER TABLE m.t ADD c{n} int", "ALTER ON m.t", "MODIFY ON m.t"),
+    ("CREATE TABLE m.n{n} (a int PRIMARY KEY)", "CREATE ON ALL TABLES IN KEYSPACE m", "ALTER ON KEYSPACE m"),
+    ("DROP TABLE IF EXISTS m.none", "DROP ON KEYSPACE m", "ALTER ON KEYSPACE m"),
+    ("CREATE TYPE m.y{n} (a int)", "CREATE ON KEYSPACE m", "CREATE ON KEYSPACE m2"),
+    ("ALTER TYPE m.y ADD f{n} int", "ALTER ON KEYSPACE m", "DROP ON KEYSPACE m"),
+    ("DROP TYPE IF EXISTS m.none", "DROP ON KEYSPACE m", "ALTER ON KEYSPACE m"),
+    ("ALTER KEYSPACE m WITH durable_writes = true", "ALTER ON KEYSPACE m", "ALTER ON ALL TABLES IN KEYSPACE m"),
+    ("DROP KEYSPACE IF EXISTS m{n}x", "DROP ON ALL KEYSPACES", "DROP ON KEYSPACE m"),
+    ("CREATE KEYSPACE m{n} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
+     "CREATE ON ALL KEYSPACES", "CREATE ON KEYSPACE m"),
+    ("CREATE FUNCTION m.f{n} (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
+     "CREATE ON ALL FUNCTIONS IN KEYSPACE m", "CREATE ON KEYSPACE m"),
+    ("CREATE OR REPLACE FUNCTION m.f (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
+     "ALTER ON FUNCTION m.f(int)", "CREATE ON ALL FUNCTIONS IN KEYSPACE m"),
+    ("CREATE ROLE made{n}", "CREATE ON ALL ROLES", "ALTER ON ALL ROLES"),
+    ("ALTER ROLE other WITH LOGIN = true", "ALTER ON ROLE other", "DROP ON ROLE other"),
+    ("DROP ROLE IF EXISTS none", "DROP ON ALL ROLES", "ALTER ON ALL ROLES"),
+    ("LIST ALL", "DESCRIBE ON ALL ROLES", "ALTER ON ALL ROLES"),
+    ("LIST ROLES OF other", "DESCRIBE ON ALL ROLES", "ALTER ON ROLE other"),
+    ("SELECT role FROM system_auth.roles", "SELECT ON system_auth.roles", "SELECT ON ALL KEYSPACES"),
+    ("SELECT * FROM system_tetrad.nodes", "SELECT ON KEYSPACE system_tetrad", "SELECT ON ALL KEYSPACES"),
+    ("SELECT * FROM tetrad.nodes", "SELECT ON KEYSPACE system_tetrad", "SELECT ON ALL KEYSPACES"),
+]
+# Two rights, of which each alone is not enough.
+PAIRS = [
+    ("INSERT INTO m.t (a) VALUES (77) IF NOT EXISTS", "MODIFY ON m.t", "SELECT ON m.t"),
+    ("SELECT m.f(a) FROM m.t", "SELECT ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
+    ("INSERT INTO m.t (a) VALUES (m.f(1))", "MODIFY ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
+    ("GRANT SELECT ON m.t TO other", "AUTHORIZE ON m.t", "SELECT ON m.t"),
+    ("BEGIN UNLOGGED BATCH INSERT INTO m.t (a) VALUES (1); INSERT INTO m.u (a) VALUES (1); APPLY BATCH",
+     "MODIFY ON m.t", "MODIFY ON m.u"),
+]
+SUPERUSERS = [
+    "SELECT salted_hash FROM system_auth.roles", "SELECT * FROM system_auth.roles",
+    "SELECT role FROM system_auth.roles WHERE salted_hash = 'x' ALLOW FILTERING",
+    "CREATE ROLE boss WITH SUPERUSER = true", "ALTER ROLE other WITH SUPERUSER = true",
+    "ALTER ROLE cassandra WITH PASSWORD = 'x'", "DROP ROLE cassandra", "GRANT cassandra TO who",
+    "INSERT INTO system.local (key) VALUES ('x')", "TRUNCATE system_auth.roles", "DROP TABLE system_auth.roles",
+    "GRANT MODIFY ON KEYSPACE system_auth TO who",
+]
+
+
+def matrix(root, who):
+    number = 0
+    for statement, right, wrong in RIGHTS:
+        number += 10
+        check(is_refused(who, statement.format(n=number)), "without a right: %s" % statement)
+        root.execute("GRANT %s TO who" % wrong)
+        check(is_refused(who, statement.format(n=number + 1)), "with a wrong right: %s" % statement)
+        root.execute("REVOKE %s FROM who" % wrong)
+        root.execute("GRANT %s TO who" % right)
+        check(not is_refused(who, statement.format(n=number + 2)), "with its right: %s" % statement)
+        root.execute("REVOKE %s FROM who" % right)
+        root.execute("GRANT helper TO who")
+        root.execute("GRANT %s TO helper" % right)
+        check(not is_refused(who, statement.format(n=number + 3)), "with its role's right: %s" % statement)
+        root.execute("REVOKE %s FROM helper" % right)
+        check(is_refused(who, statement.format(n=number + 4)), "after its role's right went: %s" % statement)
+        root.execute("REVOKE helper FROM who")
+    for statement, first, second in PAIRS:
+        for only in (first, second):
+            root.execute("GRANT %s TO who" % only)
+            check(is_refused(who, statement), "with %s alone: %s" % (only, statement))
+            root.execute("REVOKE %s FROM who" % only)
+        root.execute("GRANT %s TO who" % first)
+        root.execute("GRANT %s TO who" % second)
+        check(not is_refused(who, statement), "with both rights: %s" % statement)
+        root.execute("REVOKE %s FROM who" % first)
+        root.execute("REVOKE %s FROM who" % second)
+
+
+def everything_but_superuser(root, who):
+    for resource in ("ALL KEYSPACES", "ALL ROLES", "ALL FUNCTIONS", "ALL MBEANS"):
+        root.execute("GRANT ALL ON %s TO who" % resource)
+    root.execute("GRANT SELECT ON KEYSPACE system_auth TO who")
+    for statement in SUPERUSERS:
+        try:
+            who.execute(statement)
+            check(False, "not a superuser, and reached: %s" % statement)
+        except Exception:
+            check(True, statement)
+    for resource in ("ALL KEYSPACES", "ALL ROLES", "ALL FUNCTIONS", "ALL MBEANS"):
+        root.execute("REVOKE ALL ON %s FROM who" % resource)
+    root.execute("REVOKE SELECT ON KEYSPACE system_auth FROM who")
+
+
+def prepared(root, who):
+    root.execute("GRANT SELECT, MODIFY ON m.t TO who")
+    select = who.prepare("SELECT * FROM m.t WHERE a = ?")
+    insert = who.prepare("INSERT INTO m.t (a) VALUES (?)")
+    allowed = who.prepare("SELECT key FROM system.local")
+    for number in range(40):
+        who.execute(insert, (number,))
+    page = SimpleStatement("SELECT * FROM m.t", fetch_size=5)
+    first = who.execute(page)
+    check(not is_refused(who, select.bind((1,))), "prepared, with its right")
+    root.execute("REVOKE SELECT, MODIFY ON m.t FROM who")
+    check(is_refused(who, select.bind((1,))), "a SELECT prepared before its right went")
+    check(is_refused(who, insert.bind((1,))), "an INSERT prepared before its right went")
+    batch = BatchStatement()
+    batch.add(insert, (1,))
+    check(is_refused(who, batch), "a batch of the protocol, of what was prepared")
+    batch = BatchStatement()
+    batch.add(SimpleStatement("INSERT INTO m.t (a) VALUES (1)"))
+    check(is_refused(who, batch), "a batch of the protocol, of texts")
+    try:
+        first.fetch_next_page()
+        check(False, "the next page after the right went")
+    except Unauthorized:
+        check(True, "page")
+    later = who.prepare("SELECT * FROM m.t")
+    check(is_refused(who, later.bind(())), "prepared without a right")
+    who.execute("USE m")
+    check(is_refused(who, "SELECT * FROM t"), "the keyspace in use")
+    check(not is_refused(who, allowed.bind(())), "what everybody may read")
+
+
+def lifecycle(root):
+    root.execute("CREATE ROLE maker WITH PASSWORD = 'maker' AND LOGIN = true")
+    root.execute("GRANT CREATE ON KEYSPACE m TO maker")
+    maker = connect("maker")
+    maker.execute("CREATE TABLE m.own (a int PRIMARY KEY)")
+    check(not is_refused(maker, "SELECT * FROM m.own"), "a creator's own table")
+    root.execute("DROP TABLE m.own")
+    root.execute("CREATE TABLE m.own (a int PRIMARY KEY)")
+    check(is_refused(maker, "SELECT * FROM m.own"), "a table of the same name as one that was dropped")
+    root.execute("ALTER ROLE maker WITH LOGIN = false")
+    check(is_refused(maker, "SELECT key FROM system.local"), "a session of a role that may not log in any more")
+    root.execute("DROP ROLE maker")
+    check(is_refused(maker, "SELECT key FROM system.local"), "a session of a role that was dropped")
+    for statement in ("ALTER ROLE cassandra WITH LOGIN = false", "DROP ROLE cassandra",
+                      "ALTER ROLE cassandra WITH ACCESS TO DATACENTERS {'datacenter1'}"):
+        try:
+            root.execute(statement)
+            check(False, "everybody is locked out: %s" % statement)
+        except Exception:
+            check(True, statement)
+
+
+class Wire:
+    """The protocol by hand, v4."""
+
+    def __init__(self):
+        self.socket = socket.create_connection((HOST, PORT), 5)
+        self.socket.settimeout(5)
+
+    def send(self, opcode, body):
+        self.socket.sendall(struct.pack(">BBhBI", 4, 0, 1, opcode, len(body)) + body)
+
+    def ask(self, opcode, body):
+        """The opcode of the answer and its body; 0 when the connection is closed."""
+        try:
+            self.send(opcode, body)
+            head = self.take(9)
+            return head[4], self.take(struct.unpack(">I", head[5:])[0])
+        except (OSError, EOFError):
+            return 0, b""
+
+    def take(self, size):
+        out = b""
+        while len(out) < size:
+            part = self.socket.recv(size - len(out))
+            if not part:
+                raise EOFError
+            out += part
+        return out
+
+    def start(self):
+        return self.ask(1, struct.pack(">HH11sH5s", 1, 11, b"CQL_VERSION", 5, b"3.0.0"))
+
+
+def token(user, password):
+    text = b"\0" + user + b"\0" + password
+    return struct.pack(">i", len(text)) + text
+
+
+def handshake():
+    query = b"SELECT key FROM system.local"
+    requests = {
+        "QUERY": (7, struct.pack(">I", len(query)) + query + struct.pack(">HB", 1, 0)),
+        "PREPARE": (9, struct.pack(">I", len(query)) + query),
+        "EXECUTE": (10, struct.pack(">H", 16) + bytes(16) + struct.pack(">HB", 1, 0)),
+        "BATCH": (13, struct.pack(">BHHB", 0, 0, 1, 0)),
+        "REGISTER": (11, struct.pack(">HH13s", 1, 13, b"SCHEMA_CHANGE")),
+        "STARTUP": (1, struct.pack(">HH11sH5s", 1, 11, b"CQL_VERSION", 5, b"3.0.0")),
+    }
+    for name, (opcode, body) in requests.items():
+        wire = Wire()
+        check(wire.start()[0] == 3, "AUTHENTICATE to STARTUP")
+        check(wire.ask(opcode, body)[0] == 0, "%s before the login" % name)
+        check(wire.ask(15, token(b"cassandra", b"wrong"))[0] == 0, "a wrong password after %s" % name)
+        check(wire.ask(opcode, body)[0] == 0, "%s after a failed login" % name)
+        check(wire.ask(15, token(b"cassandra", b"cassandra"))[0] == 16, "the right password after all of it")
+        check(wire.ask(*requests["QUERY"])[0] == 8, "QUERY after the login")
+        check(wire.ask(15, token(b"cassandra", b"cassandra"))[0] == 0, "a second login")
+        wire.socket.close()
+    generator = __import__("random").Random(11)
+    for number in range(400):
+        wire = Wire()
+        if number % 4:
+            wire.start()
+        size = generator.randrange(0, 200)
+        body = bytes(generator.randrange(256) for _ in range(size))
+        opcode = generator.choice([1, 5, 7, 9, 10, 11, 13, 15, 15, 15])
+        if opcode == 15 and number % 3 == 0:
+            body = struct.pack(">i", generator.choice([-1, -5, size, size + 7, 2**31 - 1])) + body
+        answer, _ = wire.ask(opcode, body)
+        check(answer in (0, 2, 3, 6), "opcode %d of random bytes was answered with %d" % (opcode, answer))
+        wire.socket.close()
+    for name, password in ((b"", b"x"), (b"cassandra", b""), (b"cassandra", b"a\0b"), (b"none", b"none"),
+                           (b"cassandra\0", b"cassandra"), (b"x" * 5000, b"y" * 5000)):
+        wire = Wire()
+        wire.start()
+        check(wire.ask(15, token(name, password))[0] == 0, "credentials %r" % name[:20])
+        wire.socket.close()
+
+
+def floods(root):
+    """Logins that fail are slowed down, others are served meanwhile."""
+    wires = [Wire() for _ in range(60)]
+    for wire in wires:
+        wire.start()
+        wire.send(15, token(b"other", b"wrong"))
+    check(not is_refused(root, "SELECT key FROM system.local"), "a query beside a flood of logins")
+    texts = []
+    for wire in wires:
+        head = wire.take(9)
+        texts.append(wire.take(struct.unpack(">I", head[5:])[0]))
+    check(any(b"Too many logins" in text for text in texts) or len(texts) == 60, "all were answered")
+    wire = Wire()
+    wire.start()
+    check(b"Too many logins" in wire.ask(15, token(b"other", b"wrong"))[1], "failures of an address are limited")
+
+
+def main():
+    root = connect("cassandra")
+    for statement in (
+            "CREATE KEYSPACE m WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE KEYSPACE m2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE m.t (a int PRIMARY KEY, b int)", "CREATE TABLE m.u (a int PRIMARY KEY, b int)",
+            "CREATE TYPE m.y (a int)",
+            "CREATE FUNCTION m.f (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
+            "CREATE ROLE other", "CREATE ROLE helper",
+            "CREATE ROLE who WITH PASSWORD = 'who' AND LOGIN = true"):
+        root.execute(statement)
+    who = connect("who")
+    matrix(root, who)
+    everything_but_superuser(root, who)
+    prepared(root, who)
+    lifecycle(root)
+    for user, password in (("who", "wrong"), ("nobody", "nobody"), ("other", "other")):
+        try:
+            connect(user, password)
+            check(False, "logged in as %s" % user)
+        except NoHostAvailable:
+            check(True, user)
+    handshake()
+    floods(root)
+    print("%(passed)d passed, %(failed)d failed" % results)
+    os._exit(results["failed"] != 0)
+
+
+if __name__ == "__main__":
+    main()
