@@ -19,7 +19,6 @@ Result<void> check_permission(const RoleSet& roles, std::string_view role,
 
 Result<void> check_access(const Statement& statement, const ClientState& client,
                           const SchemaSnapshot& schema, std::string_view data_center) {
-  if (!client.must_log_in) return {};
   if (client.user.empty()) return fail(ErrorCode::kUnauthorized, "You have not logged in");
   const RoleSet& roles = *schema.roles();
   const Role* const role = roles.find(client.user);

@@ -7,7 +7,7 @@
 
 namespace tetrad::cql {
 
-/// Errors: kUnauthorized, with Cassandra's texts. A client that did not have to log in may do
+/// Errors: kUnauthorized, with Cassandra's texts. Only for clients that must log in: others may do
 /// everything. `data_center`: of this node.
 Result<void> check_access(const Statement& statement, const ClientState& client,
                           const SchemaSnapshot& schema, std::string_view data_center);

@@ -6,8 +6,6 @@
 #include <crypt.h>
 #include <memory>
 
-#include "base/bytes.h"
-
 namespace tetrad::cql {
 namespace {
 
@@ -82,6 +80,13 @@ bool is_password_of(std::string_view password, const std::string& hash) {
 const std::string& hash_of_nobody() {
   static const std::string hash = "$2a$10$......................" + std::string(31, '.');
   return hash;
+}
+
+BytesView up_to_password(BytesView statement) {
+  constexpr std::string_view kWord = "password";
+  const auto found = std::ranges::search(
+      statement, kWord, [](char letter, char of_word) { return (letter | 0x20) == of_word; });
+  return statement.substr(0, static_cast<size_t>(found.end() - statement.begin()));
 }
 
 }  // namespace tetrad::cql

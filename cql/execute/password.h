@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passwords as salted hashes of bcrypt, as Cassandra keeps them, so that a hash of one works in the
-// other. Each function below takes tens of milliseconds: never on the loop.
+// other. Functions that hash take tens of milliseconds: never on the loop.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "base/bytes.h"
 #include "base/random.h"
 #include "base/result.h"
 
@@ -28,5 +29,8 @@ bool is_password_of(std::string_view password, const std::string& hash);
 /// Some hash, of no password: checked in place of one that is not there, so that the time does not
 /// tell which roles there are.
 const std::string& hash_of_nobody();
+/// What of a statement may stand in traces and logs: its text up to the first word "password", in
+/// any case, behind which a secret may follow.
+BytesView up_to_password(BytesView statement);
 
 }  // namespace tetrad::cql

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "cql/execute/access.h"
+#include "cql/execute/password.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/grammar/parser.h"
 #include "cql/prepare/throughput_properties.h"
@@ -114,21 +115,12 @@ std::unexpected<Error> failed_inside(const std::exception& error) {
 }
 
 /// The beginning of what the request says, for the log.
-/// What of a statement may be told to others than its client, in traces and logs: not what stands
-/// behind the word password.
-BytesView told(BytesView text) {
-  constexpr std::string_view kWord = "password";
-  const auto found = std::ranges::search(
-      text, kWord, [](char letter, char of_word) { return (letter | 0x20) == of_word; });
-  return text.substr(0, static_cast<size_t>(found.end() - text.begin()));
-}
-
 std::string shown(const Request& request) {
   constexpr size_t kShownBytes = 200;
   if (const auto* query = std::get_if<QueryRequest>(&request.message))
-    return std::string(told(query->text).substr(0, kShownBytes));
+    return std::string(up_to_password(query->text).substr(0, kShownBytes));
   if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
-    return std::string(told(prepare->text).substr(0, kShownBytes));
+    return std::string(up_to_password(prepare->text).substr(0, kShownBytes));
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
     return "prepared " + base::to_hex(execute->id);
   return "batch";
@@ -378,7 +370,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
                   decode_paging_state(*parameters.paging_state, expected, meta->secret));
     context.options.paging_position = std::move(state.position);
   }
-  TETRAD_CO_TRY_VOID(check_access(*statement, client, *schema_, data_center_of(*meta)));
+  if (client.must_log_in)
+    TETRAD_CO_TRY_VOID(check_access(*statement, client, *schema_, data_center_of(*meta)));
   auto result = co_await statement->execute(context, values.span());
   worked_ns_ += context.work.done_ns();
   notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
@@ -403,9 +396,10 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
                                                                   ClientState& client,
                                                                   Notes& notes) {
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
-  watch({}, told(request.text));
+  watch({}, request.text);
   if (notes.trace != nullptr)
-    notes.trace->add(fmt::format("Parsing {}", told(request.text).substr(0, kTracedBytesMax)));
+    notes.trace->add(
+        fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
   auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
@@ -423,9 +417,10 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const Prepar
                                                                     ClientState& client,
                                                                     Notes& notes) {
   const std::string keyspace = keyspace_of(request.keyspace, client);
-  watch({}, told(request.text));
+  watch({}, request.text);
   if (notes.trace != nullptr)
-    notes.trace->add(fmt::format("Parsing {}", told(request.text).substr(0, kTracedBytesMax)));
+    notes.trace->add(
+        fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
   auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
@@ -473,7 +468,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
     co_return fail_unprepared(request.id);
   }
   const StatementPtr statement = entry->statement;
-  watch(request.id, told(entry->text));
+  watch(request.id, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
   const PagedStatement paged{request.id, {}};
@@ -532,9 +527,11 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
     entry.values.assign(values.begin(), values.end());
     entries.push_back(std::move(entry));
   }
-  const replication::MetaSnapshot meta = meta_.snapshot();
-  for (const BatchEntry& entry : entries)
-    TETRAD_CO_TRY_VOID(check_access(*entry.statement, client, *schema_, data_center_of(*meta)));
+  if (client.must_log_in) {
+    const replication::MetaSnapshot meta = meta_.snapshot();
+    for (const BatchEntry& entry : entries)
+      TETRAD_CO_TRY_VOID(check_access(*entry.statement, client, *schema_, data_center_of(*meta)));
+  }
   ExecuteContext context = context_for(request.parameters, envelope.version(), client, notes);
   auto result = co_await execute_protocol_batch(context, request.type, entries);
   worked_ns_ += context.work.done_ns();
@@ -576,15 +573,15 @@ TraceSession QueryProcessor::describe(const Request& request) const {
   const QueryParameters* parameters = nullptr;
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
     out.request = "Execute CQL3 query";
-    out.parameters["query"] = std::string(told(query->text));
+    out.parameters["query"] = std::string(up_to_password(query->text));
     parameters = &query->parameters;
   } else if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
     out.request = "Preparing CQL3 query";
-    out.parameters["query"] = std::string(told(prepare->text));
+    out.parameters["query"] = std::string(up_to_password(prepare->text));
   } else if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
     out.request = "Execute CQL3 prepared query";
     const auto found = prepared_.find(Bytes(execute->id));
-    if (found != prepared_.end()) out.parameters["query"] = told(found->second->text);
+    if (found != prepared_.end()) out.parameters["query"] = up_to_password(found->second->text);
     parameters = &execute->parameters;
   } else if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
     out.request = "Execute batch of CQL3 queries";
@@ -645,7 +642,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
         if (const auto* rows = std::get_if<RowsResult>(&result->result))
           notes.trace->add(fmt::format("Returning {} rows", rows->row_count));
       } else {
-        notes.trace->add(fmt::format("Failed: {}", told(result.error().message)));
+        notes.trace->add(fmt::format("Failed: {}", up_to_password(result.error().message)));
       }
       // Kept before the answer leaves: some drivers look for it for a few milliseconds only.
       TraceSession session = describe(request);

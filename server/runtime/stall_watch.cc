@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cql/execute/password.h"
 #include "server/runtime/asio_reactor.h"
 
 namespace tetrad::server {
@@ -47,7 +48,8 @@ void StallWatch::turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us
         "the event loop was held up ms={} statement_ms={} id={} text=\"{}\" "
         "unlogged_before={}",
         lasted_us / 1000, longest_us_ / 1000, base::to_hex({longest_.id.data(), longest_.id_size}),
-        escaped({longest_.text.data(), longest_.text_size}), std::exchange(not_logged_, 0));
+        escaped(cql::up_to_password({longest_.text.data(), longest_.text_size})),
+        std::exchange(not_logged_, 0));
     logged_us_ = now_us;
   }
   longest_us_ = 0;
