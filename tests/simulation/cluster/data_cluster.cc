@@ -122,6 +122,8 @@ DataCluster::DataCluster(uint64_t seed)
                .whole_reads = seed % 3 == 0,
                .truncates = seed % 5 == 1,
                .power_cuts = seed % 7 == 3,
+               .cuts_one = seed % 7 == 0 && seed % 4 != 0 && seed % 10 != 5 && seed % 11 != 2 &&
+                           seed % 11 != 5 && seed % 11 != 7 && seed % 11 != 9,
                .fills_up = seed % 3 == 1,
                .purges = seed % 7 > 3,
                .one_keeps = seed % 7 == 5,
@@ -206,6 +208,7 @@ std::string DataCluster::run() {
     cluster_.world().run_for(static_cast<int64_t>(random_.below(pause_max_us)));
     if (truncate_begun_us_) history_.truncated(*truncate_begun_us_, truncated_us_);
     newest_state();
+    if (cut_ && cluster_[*cut_].is_ready() && !cluster_[*cut_].is_behind()) cut_.reset();
     if (step % 8 == 0)
       if (auto wrong = check_members(); !wrong.empty()) return "under faults: " + wrong;
   }
@@ -274,6 +277,9 @@ void DataCluster::fault() {
       if (up_count() != cluster_.size()) break;
       if (profile_.power_cuts) {
         cut_power();
+      } else if (profile_.cuts_one && !any_is_behind()) {
+        cluster_[victim].power_cut();
+        cut_ = victim;
       } else {
         cluster_[victim].kill();
       }
@@ -323,6 +329,24 @@ void DataCluster::fault() {
     default:
       break;
   }
+}
+
+/// Another cut could take a write from all that had it.
+bool DataCluster::any_is_behind() {
+  for (size_t i = 0; i < cluster_.size(); ++i)
+    if (!cluster_[i].is_ready() || cluster_[i].is_behind()) return true;
+  return false;
+}
+
+/// A power cut may have taken what it had of that place, and it knows that (rule 20). Once it has
+/// been whole again nothing may be missing, whatever ends it afterwards.
+bool DataCluster::may_lack(const StoreAddress& member, const storage::ReadCommand& command) {
+  const size_t number = node_of_host_.at(member.host);
+  if (cut_ != number) return false;
+  SimNode& node = cluster_[number];
+  if (!node.is_ready()) return true;
+  const auto& behind = node.data(member.store % node.shard_count()).behind();
+  return behind.is_behind(member.store, command.incarnation, command.position);
 }
 
 /// All machines at once; some come back at once.
@@ -381,6 +405,7 @@ void DataCluster::heal() {
     if (!cluster_[i].is_up()) cluster_[i].start();
   }
   cluster_.world().run_for(15'000'000);
+  if (profile_.cuts_one) cluster_.world().run_until([&] { return !any_is_behind(); }, 60'000'000);
 }
 
 // ---- clients ----
@@ -441,14 +466,21 @@ std::string DataCluster::check_members() {
     command.live_only = false;
     const auto& members = replication::read_set(table.tablets.find(command.position));
     std::vector<PartitionOf<int64_t>> held;
+    size_t lacking = 0;
     for (const StoreAddress& member : members) {
       const auto node = node_of_host_.find(member.host);
       if (node == node_of_host_.end()) return "";  // not up yet since it became a member
       if (cluster_[node->second].clock().is_frozen()) return "";  // it answers nothing now
+      if (may_lack(member, command)) {
+        ++lacking;
+        continue;
+      }
       const auto result = cluster_[node->second].peek(member.store, command);
       held.push_back(result ? newest_held(*result) : PartitionOf<int64_t>{});
     }
-    const size_t wanted = members.size() / 2 + 1;
+    // One that may lack them answers no read, and fetches from R of the others: one copy less is
+    // enough until it has.
+    const size_t wanted = members.size() / 2 + 1 - lacking;
     for (const Operation* write : lasting) {
       for (size_t row = 0; row <= kRows; ++row) {
         for (size_t column = 0; column < kColumns; ++column) {
@@ -599,6 +631,7 @@ std::string DataCluster::check_writes_at_end() {
 
 std::string DataCluster::check_end() {
   if (auto wrong = check_settled_cluster(); !wrong.empty()) return wrong;
+  if (profile_.cuts_one && any_is_behind()) return "a store stays behind: " + describe();
   if (auto wrong = check_members(); !wrong.empty()) return wrong;
   if (auto wrong = check_reads_at_end(); !wrong.empty()) return wrong;
   if (auto wrong = check_writes_at_end(); !wrong.empty()) return wrong;

@@ -30,7 +30,8 @@ class DataCluster {
     bool grows = false;        // one node at first, others join under load
     bool whole_reads = false;  // whole partitions only: rows of a mutation are seen together
     bool truncates = false;
-    bool power_cuts = false;  // with the sync mode "group"
+    bool power_cuts = false;  // of all, with the sync mode "group"
+    bool cuts_one = false;    // of one at a time, with the sync mode "periodic"
     bool fills_up = false;    // tablets are marked as full before the end
     bool purges = false;      // repairs and sweeps every second, so that what was deleted goes
     bool one_keeps = false;   // but the first node keeps it: the others must not get it back
@@ -53,7 +54,8 @@ class DataCluster {
   void start_operation();
   void heal();
   std::string check_history() const;
-  /// Every acknowledged write is on W members of its tablet.
+  /// Every acknowledged write is on W members of its tablet, but for what a machine without power
+  /// may have lost and not yet fetched.
   std::string check_members();
   std::string check_end();
   std::string check_settled_cluster();
@@ -65,6 +67,8 @@ class DataCluster {
   std::string finish(Operation& operation, SimNode& via, const char* what);
 
   void cut_power();
+  bool any_is_behind();
+  bool may_lack(const StoreAddress& member, const storage::ReadCommand& command);
   SimNode& add_node();
   size_t up_count();
   SimNode* random_ready_node();
@@ -85,6 +89,7 @@ class DataCluster {
   std::vector<FeedReader> feeds_;
   std::map<HostId, size_t> node_of_host_;
   replication::MetaSnapshot newest_;
+  std::optional<size_t> cut_;  // the machine that lost power and has not been whole since
   int64_t last_timestamp_ = 0;
   std::optional<base::MonotonicUs> truncate_begun_us_, truncated_us_, feeds_on_us_;
 };
