@@ -15,10 +15,29 @@ constexpr int kPagesMax = 6;
 int64_t now_s(SimNode& node) { return node.data().coordinator().now_us() / 1'000'000; }
 
 /// Through any of its shards.
-replication::Coordinator* coordinator_of(SimNode* node, const Operation& operation) {
-  const auto shard = static_cast<uint32_t>(operation.begun_us % node->shard_count());
-  return &node->data(shard).coordinator();
+replication::DataPlane& plane_of(SimNode* node, const Operation& operation) {
+  return node->data(static_cast<uint32_t>(operation.begun_us % node->shard_count()));
 }
+
+/// Notes the coordinator's time when a write ends, also when its node does, if any has been dated
+/// anew meanwhile.
+class LastDate {
+ public:
+  LastDate(replication::DataPlane& plane, Operation& operation)
+      : plane_(plane), operation_(operation), redated_(redated()) {}
+  ~LastDate() {
+    if (redated() != redated_) operation_.redated_s = plane_.coordinator().now_us() / 1'000'000;
+  }
+  LastDate(const LastDate&) = delete;
+  LastDate& operator=(const LastDate&) = delete;
+
+ private:
+  uint64_t redated() const { return plane_.coordinator_impl().metrics().redated.value(); }
+
+  replication::DataPlane& plane_;
+  Operation& operation_;
+  const uint64_t redated_;
+};
 
 Task<void> run_write(SimNode* node, Operation* operation) {
   std::vector<storage::Mutation> mutations;
@@ -28,7 +47,9 @@ Task<void> run_write(SimNode* node, Operation* operation) {
   options.deadline = {node->reactor().now_us() + kOperationUs};
   options.dated_us = operation->dated_s * 1'000'000;
   World* const world = &node->world();
-  auto result = co_await coordinator_of(node, *operation)->write(std::move(mutations), options);
+  replication::DataPlane& plane = plane_of(node, *operation);
+  const LastDate last_date(plane, *operation);
+  auto result = co_await plane.coordinator().write(std::move(mutations), options);
   operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
   operation->ended_us = world->now_us();
 }
@@ -40,7 +61,8 @@ Task<void> run_read(SimNode* node, Operation* operation, History* history) {
     options.level = operation->level;
     options.deadline = {node->reactor().now_us() + kOperationUs};
     World* const world = &node->world();
-    auto result = co_await coordinator_of(node, *operation)->read(operation->command, options);
+    auto result =
+        co_await plane_of(node, *operation).coordinator().read(operation->command, options);
     operation->ended_us = world->now_us();
     operation->state = result ? Operation::State::kOk : Operation::State::kFailed;
     if (!result) co_return;
@@ -139,8 +161,6 @@ DataCluster::DataCluster(uint64_t seed)
       cluster_(seed) {
   const uint64_t nodes = seed % 4 == 0 ? 1 : 2 + seed % 5;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
-  // Where one of few is away, another that steps may lead the rest into the next hour.
-  if (profile_.clocks) history_.redates(nodes < 4 ? 4000 : 10);
   if (profile_.feeds) {
     feeds_.emplace_back(seed, std::nullopt);
     feeds_.emplace_back(seed + 1, static_cast<int>(random_.below(kKeys)));

@@ -33,6 +33,8 @@ int ring_rank(int key) {
 
 namespace {
 
+constexpr int32_t kTtl_s = 2;
+
 int row_of(BytesView clustering) { return clustering.empty() ? 0 : clustering[0] - 'a'; }
 
 int key_of(BytesView partition_key) {
@@ -58,7 +60,7 @@ struct WriteMaker {
     cell.timestamp_us = write.timestamp;
     if (kind == storage::CellKind::kValue) {
       cell.value = value;
-      cell.ttl_s = write.expiry_s != 0 ? 2 : 0;
+      cell.ttl_s = write.expiry_s != 0 ? kTtl_s : 0;
       cell.expiry_s = write.expiry_s;
     } else {
       cell.expiry_s = now_s;
@@ -81,7 +83,7 @@ struct WriteMaker {
     record = {};
   }
   void insert(int row) {
-    record.liveness = {write.timestamp, write.expiry_s != 0 ? 2 : 0, write.expiry_s};
+    record.liveness = {write.timestamp, write.expiry_s != 0 ? kTtl_s : 0, write.expiry_s};
     set(row, 0, Effect::kValue);
     for (int column = 1; column < kColumns; ++column) {
       add_cell(static_cast<uint32_t>(column), storage::CellKind::kValue, record);
@@ -219,20 +221,30 @@ Extent extent_of(const storage::ReadCommand& command, const storage::ReadResult&
 }
 
 /// Takes the values of a record, each of which names its own timestamp.
-bool take_record(BytesView encoded, PartitionOf<int64_t>& seen, int row) {
+bool take_record(BytesView encoded, int64_t now_s, PartitionOf<int64_t>& seen, int row) {
   storage::RowRecordReader reader;
   if (!reader.open(encoded)) return false;
   auto& places = seen[static_cast<size_t>(row)];
-  if (reader.liveness().present()) places[0] = reader.liveness().timestamp_us;
+  const storage::Liveness& liveness = reader.liveness();
+  if (liveness.present()) {
+    if (liveness.ttl_s != 0 && liveness.expiry_s <= now_s) return false;
+    places[0] = liveness.timestamp_us;
+  }
   storage::Cell cell;
   while (reader.next(cell)) {
     if (cell.kind != storage::CellKind::kValue) return false;
+    if (cell.ttl_s != 0 && cell.expiry_s <= now_s) return false;
     if (cell.value != std::to_string(cell.timestamp_us)) return false;
     const uint32_t column = row == kStatic ? cell.column_id - kStaticColumnId + 1 : cell.column_id;
     if (column == 0 || column >= kColumns) return false;
     places[column] = cell.timestamp_us;
   }
   return reader.status().has_value();
+}
+
+/// The latest that values of a write may bear.
+int64_t last_expiry_s(const Operation& write) {
+  return write.redated_s == 0 ? write.expiry_s : std::max(write.expiry_s, write.redated_s + kTtl_s);
 }
 
 }  // namespace
@@ -272,12 +284,13 @@ void take_result(const storage::ReadResult& result, Operation& read) {
                                    key_text(key));
           return;
         }
-        if (!take_record(row.record, seen, number))
-          read.wrong = fmt::format("{} row {}: a value that nobody wrote with that timestamp",
+        if (!take_record(row.record, command.now_s, seen, number))
+          read.wrong = fmt::format("{} row {}: a value that has expired, or that nobody wrote so",
                                    key_text(key), number);
       }
-      if (!partition->header.empty() && !take_record(partition->header, seen, kStatic))
-        read.wrong = "a static value that nobody wrote with that timestamp";
+      if (!partition->header.empty() &&
+          !take_record(partition->header, command.now_s, seen, kStatic))
+        read.wrong = "a static value that has expired, or that nobody wrote so";
       live += partition->rows.empty() ? 1 : static_cast<uint32_t>(partition->rows.size());
       // Past the limit of the partition nothing was looked for.
       if (partition->rows.size() >= limit) extent.up_to = last;
@@ -381,8 +394,9 @@ std::string History::check_place(const Operation& read, int key, int row, int co
     for (const Operation* write : writes_[k]) {
       if (write->timestamp != saw) continue;
       if (write->effects[i][j] != Effect::kValue || write->begun_us > read.ended_us) break;
-      if (write->expiry_s != 0 && write->expiry_s + expiry_late_s_ <= read.command.now_s)
-        return fmt::format("a read of {} saw {} after it had expired", place(), saw);
+      if (write->expiry_s != 0 && last_expiry_s(*write) <= read.command.now_s)
+        return fmt::format("a read of {} saw {} after it had expired: at {}, dated {}, until {}",
+                           place(), saw, read.command.now_s, write->dated_s, last_expiry_s(*write));
       if (quorum && must_be_gone(*write, read))
         return fmt::format("a read of {} saw {} that was truncated", place(), saw);
       if (saw < floor)

@@ -9,6 +9,9 @@
 //     newest write that was acknowledged, or value that a quorum read saw, before the read began;
 //   - nothing at all is right where nothing was acknowledged, or a deletion or an expired value not
 //     older than that hides it;
+//   - no value is seen that has expired, by the date it bears and by the last one that its write
+//   may
+//     have been given: a coordinator dates anew what replicas refuse, and what it dated in doubt;
 //   - a row of a mutation is seen with the others of that mutation (where all reads are whole).
 #pragma once
 
@@ -52,8 +55,9 @@ struct Operation {
 
   // A write: what it does to each place of its partition.
   int64_t timestamp = 0;
-  int64_t dated_s = 0;   // its coordinator's time
-  int64_t expiry_s = 0;  // of its values; 0: none
+  int64_t dated_s = 0;    // its coordinator's time
+  int64_t expiry_s = 0;   // of its values, as they were dated at first; 0: none
+  int64_t redated_s = 0;  // if it may have been dated anew: its coordinator's time when it ended
   PartitionOf<Effect> effects{};
   storage::Mutation mutation;
 
@@ -76,9 +80,6 @@ class History {
   Operation& add(std::unique_ptr<Operation> operation);
   const std::vector<std::unique_ptr<Operation>>& operations() const { return operations_; }
   size_t acknowledged() const;
-  /// Writes may be dated anew before they are taken: then what expires lives longer.
-  void redates(int64_t by_s) { expiry_late_s_ = by_s; }
-
   /// What was written before `begun_us` may be gone, and is gone after `ended_us` (unset: nobody
   /// knows when).
   void truncated(base::MonotonicUs begun_us, std::optional<base::MonotonicUs> ended_us) {
@@ -96,7 +97,6 @@ class History {
   std::string check_place(const Operation& read, int key, int row, int column,
                           int64_t at_least) const;
 
-  int64_t expiry_late_s_ = 0;
   std::vector<std::unique_ptr<Operation>> operations_;
   std::array<std::vector<const Operation*>, kKeys> writes_, reads_;
   std::optional<base::MonotonicUs> truncated_at_us_, truncated_until_us_;
