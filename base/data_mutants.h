@@ -131,6 +131,7 @@ struct DataMutants {
   bool truncate_old_map = false;          // rule 29: by the members before it was proposed
   bool truncate_not_synced = false;       // rule 29: W members may forget it in a power cut
   bool stale_stamp_acked = false;         // rule 28: a replica's later stamp is ignored
+  bool doubtful_stamp_kept = false;       // rule 28: stamps given in doubt are not given anew
   bool applied_not_learned = false;  // rule 29: what others have applied is not learned from them
   bool voters_even = false;          // rule 30: two voters
   bool formats_ungated = false;      // what is written is of the newest format at once
@@ -194,6 +195,7 @@ struct DataMutants {
   bool wanted_id_ignored = false;      // a node answers for the id that had its address before
   bool hint_count_per_remove = false;  // hints are counted down as they are removed, page by page
   bool hint_past_horizon = false;      // a hint from before the horizon is sent and taken
+  bool hint_dated_late = false;        // a hint is dated when the write failed, not when it began
 };
 
 #ifdef TETRAD_DATA_MUTANTS

@@ -89,7 +89,11 @@ CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, R
 CoordinatorImpl::~CoordinatorImpl() = default;
 
 int64_t CoordinatorImpl::next_timestamp_us() {
-  last_timestamp_us_ = std::max(last_timestamp_us_ + 1, clock_.now_us(reactor_));
+  const int64_t now_us = clock_.now_us(reactor_);
+  // What was given before the own time was set right is given anew: nothing follows it.
+  const bool follows =
+      TETRAD_MUTANT(doubtful_stamp_kept) || last_timestamp_us_ - now_us <= clock_.skew_max_us();
+  last_timestamp_us_ = follows ? std::max(last_timestamp_us_ + 1, now_us) : now_us;
   return last_timestamp_us_;
 }
 

@@ -102,8 +102,9 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<CounterAnswer>> ask_leader(StoreAddress leader, CounterRequest request,
                                          base::Deadline deadline);
 
+  /// `began_us`: when the coordinator was asked; hints are dated by it.
   Task<Result<void>> write_to_replicas(std::vector<storage::Mutation> mutations,
-                                       WriteOptions options, Again* again);
+                                       WriteOptions options, int64_t began_us, Again* again);
   /// Two live nodes that are to hold a batch, in the order of their ranks. Errors: kUnavailable.
   Result<std::vector<HostId>> choose_holders(const MetaState& state);
   /// Whether enough replicas are live for each part. Errors: those of a plan.
@@ -118,6 +119,8 @@ class CoordinatorImpl final : public Coordinator {
                                   const WriteOptions& options);
   /// Of a logged batch whose parts may all be written yet.
   Error logged_error(const LoggedRun& run, Error error, const WriteOptions& options) const;
+  /// Further ahead of this node's time than what any coordinator gives while its clock is right.
+  bool is_far_ahead(int64_t timestamp_us) const;
   /// The timestamp to stamp anew with when a replica's mark is not below the one given.
   std::optional<int64_t> timestamp_above(int64_t mark_us);
   /// Above what hides a write that was acknowledged, as R replicas hold it; unset: nothing does, or
@@ -139,6 +142,10 @@ class CoordinatorImpl final : public Coordinator {
   /// Times that replicas refuse are set anew; false: those that were refused were the newest.
   Result<void> renew_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
                            const Again& again);
+  /// Gives times anew that were given while this node's clock was in doubt, or before its own time
+  /// was set right: nobody may be told that a write with them has succeeded.
+  Result<void> renew_doubtful_times(std::vector<storage::Mutation>& mutations,
+                                    WriteOptions& options, bool in_doubt);
   /// True: a mark is beyond what clocks may be apart.
   Result<bool> restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
                                        std::optional<int64_t>& server_timestamp_us);

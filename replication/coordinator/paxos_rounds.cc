@@ -246,7 +246,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   }
   void hint(const StoreAddress& replica) const {
     if (const auto mutation = storage::decode_mutation(request.proposal.value))
-      self.hints_.add(replica, *mutation, self.now_us());
+      self.hints_.add(replica, *mutation, began_us);
   }
   void settle(const StoreAddress& holder) {
     ProposeRequest settled = request;
@@ -259,7 +259,8 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   }
 
   CoordinatorImpl& self;
-  SetsTally quorum;  // W, whatever the level
+  const int64_t began_us = self.now_us();  // what hints are dated by
+  SetsTally quorum;                        // W, whatever the level
   ProposeRequest request;
   std::vector<StoreAddress> holders;
   std::vector<StoreAddress> elsewhere;  // they know a later epoch

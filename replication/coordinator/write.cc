@@ -57,9 +57,10 @@ struct CoordinatorImpl::WriteOperation {
   std::vector<Part> parts;
   size_t parts_pending = 0;
   size_t failed_part = 0;
-  std::optional<int64_t> server_timestamp_us, mark_us, taken_us;
+  std::optional<int64_t> server_timestamp_us, mark_us;
   ClusterFormat format = kFormatFirst;
   int64_t dated_us = 0;
+  int64_t began_us = 0;  // when the coordinator was asked, or took the batch that this is of
   bool redate = false, clock = false;
   bool decided = false;
   TracePtr trace;
@@ -303,7 +304,9 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     if (code != ErrorCode::kRedate && code != ErrorCode::kClockOff &&
         code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
         (replica.host != rpc_.self() || code == ErrorCode::kTimedOut)) {
-      hints_.add(replica, part.mutation, operation.taken_us.value_or(now_us()));
+      // Not dated now: a machine that has stood still would give what a repair has passed.
+      hints_.add(replica, part.mutation,
+                 TETRAD_MUTANT(hint_dated_late) ? now_us() : operation.began_us);
     }
     if (TETRAD_MUTANT(hints_count)) {
       if (in_old) part.old_tally->on_ack();
@@ -401,7 +404,8 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
 }
 
 Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
-                                                      WriteOptions options, Again* again) {
+                                                      WriteOptions options, int64_t began_us,
+                                                      Again* again) {
   const MetaSnapshot state = meta_.snapshot();
   if (!meta_.filling_disks().empty()) TETRAD_CO_TRY_VOID(check_disks(*state, mutations));
 
@@ -463,9 +467,9 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
   TETRAD_CO_TRY(const std::shared_ptr<WriteOperation> operation,
                 plan_write(mutations, options, *state));
   operation->server_timestamp_us = options.server_timestamp_us;
-  operation->taken_us = options.taken_us;
   operation->format = state->format;
   operation->dated_us = options.dated_us.value_or(0);
+  operation->began_us = began_us;
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;
@@ -510,10 +514,17 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
   co_return std::unexpected(write_error(*operation, options));
 }
 
+bool CoordinatorImpl::is_far_ahead(int64_t timestamp_us) const {
+  int64_t own_us = clock_.own_us(reactor_);
+  // A machine that stood still may be behind what it has stamped until that is noticed; but what it
+  // has stamped before its time was set right is no measure.
+  if (last_timestamp_us_ - clock_.now_us(reactor_) <= clock_.skew_max_us())
+    own_us = std::max(own_us, last_timestamp_us_);
+  return timestamp_us > own_us + kMarkBoundsMax * clock_.skew_max_us();
+}
+
 std::optional<int64_t> CoordinatorImpl::timestamp_above(int64_t mark_us) {
-  // A machine that stood still may be behind what it has stamped until that is noticed.
-  const int64_t own_us = std::max(clock_.own_us(reactor_), last_timestamp_us_);
-  if (mark_us > own_us + kMarkBoundsMax * clock_.skew_max_us()) return std::nullopt;  // a client's
+  if (is_far_ahead(mark_us)) return std::nullopt;  // a client's
   metrics_.restamped.add();
   return std::max(mark_us + 1, next_timestamp_us());
 }
@@ -534,6 +545,15 @@ Result<void> CoordinatorImpl::renew_times(std::vector<storage::Mutation>& mutati
     options.server_timestamp_us = stamp_us;
   }
   return {};
+}
+
+Result<void> CoordinatorImpl::renew_doubtful_times(std::vector<storage::Mutation>& mutations,
+                                                   WriteOptions& options, bool in_doubt) {
+  if (TETRAD_MUTANT(doubtful_stamp_kept)) return {};
+  Again again;
+  again.redate = in_doubt;
+  again.restamp = in_doubt || !replicas_.check_times(options.server_timestamp_us, 0);
+  return renew_times(mutations, options, again);
 }
 
 /// What this shard's own stores have seen saves the others a second message.
@@ -565,10 +585,12 @@ Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutat
 Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutations,
                                           WriteOptions options) {
   TETRAD_CO_TRY_VOID(check_write_level(options.level));
-  if (!check_clock()) {
+  const bool in_doubt = !check_clock();
+  if (in_doubt) {
     Result<void> settled = co_await clock_settled(options.deadline);
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
+  TETRAD_CO_TRY_VOID(renew_doubtful_times(mutations, options, in_doubt));
   for (const storage::Mutation& mutation : mutations) {
     if (mutation.size_bytes() > options_.mutation_bytes_max) {
       co_return fail(ErrorCode::kInvalid,
@@ -583,6 +605,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   if (is_beyond) kept = mutations;
   bool heeds_marks = !TETRAD_MUTANT(stale_stamp_acked);
   const base::MonotonicUs started_us = reactor_.now_us();
+  const int64_t began_us = options.taken_us.value_or(now_us());
   const auto finished = [&](Result<void> outcome) {
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
     return outcome;
@@ -596,18 +619,33 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     }
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
-    auto result = co_await write_to_replicas(std::move(mutations), options, &again);
+    // What other nodes would not take this node's own stores do not get either: it would hide what
+    // is written later.
+    Result<void> result;
+    if (!TETRAD_MUTANT(doubtful_stamp_kept))
+      result = replicas_.check_times(options.server_timestamp_us, 0);
+    if (result) {
+      Result<void> written =
+          co_await write_to_replicas(std::move(mutations), options, began_us, &again);
+      result = std::move(written);
+    } else {
+      again.restamp = true;
+      again.mutations = std::move(mutations);
+    }
     if (result && again.redate) {
       // Those that took it may purge it before the others have it: all get it with a newer date.
       mutations = std::move(again.mutations);
       again.restamp = false;
       TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
+      if (!kept.empty()) kept = mutations;
       options.dated_us.reset();  // once is enough
       is_entry_old = options.logged != nullptr;
       continue;
     }
     if (result) {
       const bool has_stamp = options.server_timestamp_us.has_value();
+      if (has_stamp && is_far_ahead(*options.server_timestamp_us))
+        co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
       if (!has_stamp || !heeds_marks || (!again.mark_us && kept.empty())) co_return finished({});
       // Once is enough: every write acknowledged before this one began is on a replica that has
       // answered now.
@@ -643,6 +681,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       if (auto good = check_clock(); !good) co_return finished(std::move(good));
       mutations = std::move(again.mutations);
       TETRAD_CO_TRY_VOID(renew_times(mutations, options, again));
+      if (!kept.empty()) kept = mutations;  // what is asked for must carry the newest times
       heeds_marks = heeds_marks || (again.restamp && !TETRAD_MUTANT(stale_stamp_acked));
       is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
       continue;

@@ -180,6 +180,7 @@ struct Mutant {
   bool DataMutants::*flag;
   ScenarioResult (*run)(uint64_t seed);
   bool DataMutants::*also = nullptr;  // what would heal it
+  uint64_t first = 1;                 // a seed near which what it breaks happens, if that is rare
 };
 constexpr Mutant kMutants[] = {
     {"stale_stamp_acked", &DataMutants::stale_stamp_acked, run_sequence},
@@ -228,6 +229,8 @@ constexpr Mutant kMutants[] = {
     {"h_votes", &DataMutants::h_votes, run_clock_off},
     {"horizon_one_clock", &DataMutants::horizon_one_clock, run_clocks},
     {"server_stamp_any", &DataMutants::server_stamp_any, run_clocks},
+    {"doubtful_stamp_kept", &DataMutants::doubtful_stamp_kept, run_clocks, nullptr, 1400},
+    {"hint_dated_late", &DataMutants::hint_dated_late, run_clocks, nullptr, 230},
     {"mark_beyond_silent", &DataMutants::mark_beyond_silent, run_future},
     {"lwt_ballot_pulled", &DataMutants::lwt_ballot_pulled, run_future},
     {"lwt_now_of_ballot", &DataMutants::lwt_now_of_ballot, run_future},
@@ -267,16 +270,18 @@ int run_all(uint64_t first, uint64_t last, const char* only, bool verbose) {
   return failed == 0 ? 0 : 1;
 }
 
-int run_mutants(const char* only) {
+/// `from`, `to`: seeds to look at in place of those that each mutant is known to be caught in; 0: those.
+int run_mutants(const char* only, uint64_t from, uint64_t to) {
   int passed = 0, failed = 0;
   for (const Mutant& mutant : kMutants) {
     if (only != nullptr && std::strcmp(only, mutant.name) != 0) continue;
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
     if (mutant.also != nullptr) base::data_mutants.*mutant.also = true;
-    uint64_t seed = 1;
+    uint64_t seed = from != 0 ? from : mutant.first;
+    const uint64_t end = from != 0 ? to + 1 : mutant.first + 100;
     std::string wrong;
-    for (; seed <= 100 && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
+    for (; seed < end && wrong.empty(); ++seed) wrong = mutant.run(seed).wrong;
     std::printf("%-24s %s\n", mutant.name,
                 wrong.empty() ? "NOT CAUGHT"
                               : fmt::format("caught at seed {}: {}", seed - 1, wrong).c_str());
@@ -292,11 +297,13 @@ int run_mutants(const char* only) {
 
 int main(int argc, char** argv) {
   uint64_t first = 1, last = 40;
+  bool has_seeds = false;
   const char* only = nullptr;
   bool verbose = false;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--mutants") == 0)
-      return tetrad::simulation::run_mutants(i + 1 < argc ? argv[i + 1] : nullptr);
+      return tetrad::simulation::run_mutants(i + 1 < argc ? argv[i + 1] : nullptr,
+                                             has_seeds ? first : 0, last);
     if (std::strcmp(argv[i], "--verbose") == 0) {
       verbose = true;
     } else if (std::strcmp(argv[i], "--scenario") == 0 && i + 1 < argc) {
@@ -306,10 +313,11 @@ int main(int argc, char** argv) {
       if (std::sscanf(argv[++i], "%llu..%llu", &a, &b) != 2) return 2;
       first = a;
       last = b;
+      has_seeds = true;
     } else {
       std::fprintf(stderr,
                    "usage: upkeep_simulation [--seeds A..B] [--scenario NAME] [--verbose] | "
-                   "--mutants [NAME]\n");
+                   "[--seeds A..B] --mutants [NAME]\n");
       return 2;
     }
   }
