@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "cql/schema/index_schema.h"
 #include "cql/types/data_type.h"
 
 namespace tetrad::cql {
@@ -97,6 +98,8 @@ class TableSchema {
   bool is_compact_storage = false;
   bool is_counter = false;  // also when all its counters were dropped
   uint32_t next_column_id = 1;
+  std::vector<IndexSchema> indexes;  // by name
+  uint16_t next_index_id = 1;
 
   /// In Cassandra's order: partition key, clustering, then static, then regular columns, each of
   /// the last two by name.

@@ -33,6 +33,16 @@ using FoldPlanPtr = std::shared_ptr<const FoldPlan>;
 /// Makes a plan of the bytes that a peer has sent. Errors: kCorruption.
 using FoldReader = Result<FoldPlanPtr> (*)(BytesView spec);
 
+/// The part of an index that a read looks at: claims whose value component is in [lower, upper], both
+/// inclusive and compared by memcmp. It narrows a read and decides nothing: the answer has every row
+/// that matches, and may have others, so whoever asks tests the rows after the merge.
+struct IndexBounds {
+  uint16_t index_id = 0;
+  Bytes lower;
+  std::optional<Bytes> upper;  // unset: to the end of the index
+  friend bool operator==(const IndexBounds&, const IndexBounds&) = default;
+};
+
 /// A value. The same command goes to every replica that is asked, so that answers can be compared.
 struct ReadCommand {
   static constexpr uint32_t kNoLimit = 0xffffffff;
@@ -49,6 +59,9 @@ struct ReadCommand {
   RingRange range;
   /// Goes on after this place; its position is inside `range`, or its key is `partition_key`.
   std::optional<ReadPosition> resume_after;
+
+  /// Set: only what this part of an index of the table names is looked at.
+  std::optional<IndexBounds> by_index;
 
   /// Exact clustering keys wanted (ascending, at most 64 K); when empty, `clustering_ranges` count.
   std::vector<Bytes> rows;
