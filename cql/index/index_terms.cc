@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/index/index_terms.h"
+
+#include "base/byte_io.h"
+#include "base/hash.h"
+#include "cql/execute/map_entry.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+
+namespace {
+
+constexpr size_t kHashBytes = 8;
+
+/// Keeps of the term that begins at `start` its first bytes and a hash.
+void shorten(Bytes& component, size_t start) {
+  const size_t size = component.size() - start;
+  if (size <= kTermBytesMax) return;
+  const uint64_t hash = base::xxh3_64(BytesView(component).substr(start));
+  component.resize(start + kTermBytesMax + kHashBytes);
+  base::store_big_endian(component.data() + start + kTermBytesMax, hash);
+}
+
+Result<void> append_term(Bytes& component, const DataType& type, BytesView value) {
+  const size_t start = component.size();
+  TETRAD_TRY_VOID(append_ordered(component, type, value, false));
+  shorten(component, start);
+  return {};
+}
+
+/// A term that is encoded already, as paths of cells are.
+void append_encoded(Bytes& component, BytesView encoded) {
+  const size_t start = component.size();
+  component.append(encoded);
+  shorten(component, start);
+}
+
+bool fits(IndexTarget target, const DataType& type) {
+  switch (target) {
+    case IndexTarget::kSimple:
+      return !type.is_multi_cell();
+    case IndexTarget::kFull:
+      return type.is_collection() && type.is_frozen();
+    case IndexTarget::kValues:
+      return type.is_collection();
+    case IndexTarget::kKeys:
+    case IndexTarget::kEntries:
+      return type.kind() == TypeKind::kMap;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& index) {
+  const ColumnSchema* found = nullptr;  // hidden ones too
+  for (const ColumnSchema& column : table.columns()) {
+    if (column.name == index.column) found = &column;
+  }
+  if (found == nullptr) {
+    return fail(ErrorCode::kInvalid, "Index {} is on the column {}, which {} does not have",
+                index.name, index.column, table.qualified_name());
+  }
+  if (!fits(index.target, *found->type)) {
+    return fail(ErrorCode::kInvalid, "Index {} does not fit the type {} of the column {}",
+                index.name, found->type->cql_text(), index.column);
+  }
+  IndexTerms terms;
+  terms.index_id_ = index.id;
+  terms.target_ = index.target;
+  terms.kind_ = found->kind;
+  terms.column_id_ = found->id;
+  terms.position_ = found->position;
+  terms.partition_columns_ = table.partition_key().size();
+  terms.type_ = found->type;
+  if (found->kind == ColumnKind::kClustering) {
+    for (const ColumnSchema& column : table.clustering().first(found->position + 1)) {
+      terms.clustering_.push_back(column.type);
+      terms.descending_.push_back(column.descending);
+    }
+  }
+  return terms;
+}
+
+const DataType& IndexTerms::term_type() const {
+  switch (target_) {
+    case IndexTarget::kSimple:
+    case IndexTarget::kFull:
+      return *type_;
+    case IndexTarget::kKeys:
+      return *type_->key();
+    case IndexTarget::kValues:
+    case IndexTarget::kEntries:
+      return type_->kind() == TypeKind::kMap ? *type_->value() : *type_->element();
+  }
+  return *type_;
+}
+
+Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
+                                  std::vector<Bytes>& components) const {
+  Bytes component;
+  TETRAD_TRY_VOID(append_term(component, type, value));
+  components.push_back(std::move(component));
+  return {};
+}
+
+Result<void> IndexTerms::add_value(BytesView value, std::vector<Bytes>& components) const {
+  if (target_ == IndexTarget::kSimple || target_ == IndexTarget::kFull) {
+    return add_term(*type_, value, components);
+  }
+  if (type_->kind() != TypeKind::kMap) {
+    TETRAD_TRY(const std::vector<BytesView> elements, split_list(value));
+    for (const BytesView element : elements) {
+      TETRAD_TRY_VOID(add_term(*type_->element(), element, components));
+    }
+    return {};
+  }
+  TETRAD_TRY(const auto entries, split_map(value));
+  for (const auto& [key, entry] : entries) {
+    if (target_ == IndexTarget::kEntries) {
+      Bytes component;
+      TETRAD_TRY_VOID(append_term(component, *type_->key(), key));
+      TETRAD_TRY_VOID(append_term(component, *type_->value(), entry));
+      components.push_back(std::move(component));
+    } else {
+      const bool of_keys = target_ == IndexTarget::kKeys;
+      TETRAD_TRY_VOID(add_term(term_type(), of_keys ? key : entry, components));
+    }
+  }
+  return {};
+}
+
+Result<void> IndexTerms::add_cell(const storage::Cell& cell, std::vector<Bytes>& components) const {
+  return cell.has_path ? add_element(cell, components) : add_value(cell.value, components);
+}
+
+Result<void> IndexTerms::add_element(const storage::Cell& cell,
+                                     std::vector<Bytes>& components) const {
+  // Paths of sets and maps are what append_ordered() makes of element and key, ascending.
+  Bytes component;
+  switch (type_->kind()) {
+    case TypeKind::kList:
+      return add_term(*type_->element(), cell.value, components);
+    case TypeKind::kSet:
+      append_encoded(component, cell.path);
+      break;
+    case TypeKind::kMap: {
+      if (target_ != IndexTarget::kValues) append_encoded(component, cell.path);
+      if (target_ == IndexTarget::kKeys) break;
+      BytesView value = cell.value;
+      if (has_entry_mark(*type_->key())) {
+        TETRAD_TRY(const MapEntry entry, decode_map_entry(cell.value));
+        value = entry.value;
+      }
+      TETRAD_TRY_VOID(append_term(component, *type_->value(), value));
+      break;
+    }
+    default:
+      return fail(ErrorCode::kCorruption, "a cell with a path in a column of the type {}",
+                  type_->cql_text());
+  }
+  components.push_back(std::move(component));
+  return {};
+}
+
+Result<void> IndexTerms::add_partition_key(BytesView partition_key,
+                                           std::vector<Bytes>& components) const {
+  TETRAD_TRY(const std::vector<BytesView> values,
+             partitioner::split_partition_key(partition_key, partition_columns_));
+  return add_value(values[position_], components);
+}
+
+Result<void> IndexTerms::add_clustering_key(BytesView clustering_key,
+                                            std::vector<Bytes>& components) const {
+  for (size_t i = 0; i < clustering_.size() && !clustering_key.empty(); ++i) {
+    if (i + 1 < clustering_.size()) {
+      TETRAD_TRY([[maybe_unused]] const BytesView skipped,
+                 skip_ordered(clustering_key, *clustering_[i], descending_[i]));
+      continue;
+    }
+    TETRAD_TRY(const OptionalBytes value,
+               decode_ordered(clustering_key, *clustering_[i], descending_[i]));
+    if (value) return add_value(*value, components);
+  }
+  return {};
+}
+
+Result<storage::IndexBounds> IndexTerms::equal(BytesView value) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  TETRAD_TRY_VOID(append_term(bounds.lower, term_type(), value));
+  bounds.upper = bounds.lower;
+  return bounds;
+}
+
+Result<storage::IndexBounds> IndexTerms::entry(BytesView key, BytesView value) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  TETRAD_TRY_VOID(append_term(bounds.lower, *type_->key(), key));
+  TETRAD_TRY_VOID(append_term(bounds.lower, *type_->value(), value));
+  bounds.upper = bounds.lower;
+  return bounds;
+}
+
+Result<storage::IndexBounds> IndexTerms::between(OptionalView lower, OptionalView upper) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  // Behind the bytes that are kept stands a hash, which has no order.
+  if (lower) {
+    TETRAD_TRY_VOID(append_ordered(bounds.lower, term_type(), *lower, false));
+    if (bounds.lower.size() > kTermBytesMax) bounds.lower.resize(kTermBytesMax);
+  }
+  if (upper) {
+    bounds.upper.emplace();
+    TETRAD_TRY_VOID(append_ordered(*bounds.upper, term_type(), *upper, false));
+    if (bounds.upper->size() > kTermBytesMax) {
+      bounds.upper->resize(kTermBytesMax);
+      bounds.upper->append(kHashBytes, '\xFF');
+    }
+  }
+  return bounds;
+}
+
+Result<std::vector<Bytes>> index_components(const TableSchema& table, const IndexSchema& index,
+                                            BytesView value) {
+  TETRAD_TRY(const IndexTerms terms, IndexTerms::of(table, index));
+  std::vector<Bytes> components;
+  TETRAD_TRY_VOID(terms.add_value(value, components));
+  return components;
+}
+
+}  // namespace tetrad::cql

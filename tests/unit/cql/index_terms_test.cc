@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/index/index_terms.h"
+
+#include <algorithm>
+#include <random>
+
+#include <catch2/catch.hpp>
+
+#include "cql/types/compare.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+namespace {
+
+ColumnSchema column(std::string name, TypePtr type, ColumnKind kind, uint32_t position,
+                    uint32_t id) {
+  ColumnSchema made;
+  made.name = std::move(name);
+  made.type = std::move(type);
+  made.kind = kind;
+  made.position = position;
+  made.id = id;
+  return made;
+}
+
+/// t (k1 int, k2 text, c1 int DESC, c2 text, v <type>, PRIMARY KEY ((k1, k2), c1, c2))
+TableSchema table_of(const TypePtr& type) {
+  TableSchema table;
+  table.keyspace = "ks";
+  table.name = "t";
+  std::vector<ColumnSchema> columns = {
+      column("k1", int_type(), ColumnKind::kPartitionKey, 0, 0),
+      column("k2", text_type(), ColumnKind::kPartitionKey, 1, 0),
+      column("c1", int_type(), ColumnKind::kClustering, 0, 0),
+      column("c2", text_type(), ColumnKind::kClustering, 1, 0),
+      column("v", type, ColumnKind::kRegular, 0, 1),
+  };
+  columns[2].descending = true;
+  table.set_columns(std::move(columns));
+  return table;
+}
+
+IndexSchema on(std::string name, IndexTarget target = IndexTarget::kSimple) {
+  IndexSchema index;
+  index.name = name + "_idx";
+  index.column = std::move(name);
+  index.target = target;
+  index.id = 7;
+  return index;
+}
+
+IndexTerms terms_of(const TypePtr& type, const IndexSchema& index) {
+  return IndexTerms::of(table_of(type), index).value();
+}
+
+bool is_inside(const Bytes& component, const storage::IndexBounds& bounds) {
+  return component >= bounds.lower && (!bounds.upper || component <= *bounds.upper);
+}
+
+Bytes component_of(const IndexTerms& terms, BytesView value) {
+  std::vector<Bytes> components;
+  REQUIRE(terms.add_value(value, components));
+  REQUIRE(components.size() == 1);
+  return components.front();
+}
+
+TEST_CASE("components sort as the values, and bounds take in what is between them") {
+  std::mt19937 random(3);
+  const auto text = [&] {
+    // Long ones that differ only behind what is kept, too.
+    Bytes value(random() % 3 == 0 ? 300 : random() % 4, 'a');
+    for (char& c : value) c = random() % 40 == 0 ? 'b' : 'a';
+    return value;
+  };
+  const auto number = [&] { return make_int(static_cast<int32_t>(random() % 7) - 3); };
+  for (const TypePtr& type : {int_type(), text_type()}) {
+    const IndexTerms terms = terms_of(type, on("v"));
+    for (int i = 0; i < 5000; ++i) {
+      const bool is_text = type->kind() == TypeKind::kText;
+      const Bytes a = is_text ? text() : number(), b = is_text ? text() : number();
+      const Bytes of_a = component_of(terms, a), of_b = component_of(terms, b);
+      CHECK(of_a.size() <= kTermBytesMax + 8);
+      const int order = compare(*type, a, b);
+      CHECK((order == 0) == (of_a == of_b));
+      if (order < 0) {
+        CHECK(of_a.substr(0, kTermBytesMax) <= of_b.substr(0, kTermBytesMax));
+        CHECK_FALSE(of_b.starts_with(of_a));
+      }
+      CHECK(is_inside(of_a, terms.equal(a).value()));
+      CHECK(is_inside(of_b, terms.equal(a).value()) == (order == 0));
+      if (order >= 0) {
+        CHECK(is_inside(of_a, terms.between(b, std::nullopt).value()));
+        CHECK(is_inside(of_b, terms.between(std::nullopt, a).value()));
+        CHECK(is_inside(of_a, terms.between(b, a).value()));
+      }
+    }
+  }
+}
+
+TEST_CASE("a cell has the component of its element") {
+  const auto bytes = [](const TypePtr& type, BytesView value) {
+    Bytes path;
+    REQUIRE(append_ordered(path, *type, value, false));
+    return path;
+  };
+  const Bytes key = make_text("k"), value = make_int(5);
+  storage::Cell cell;
+  cell.has_path = true;
+  std::vector<Bytes> of_cell;
+
+  const IndexTerms set = terms_of(make_set(text_type(), false), on("v", IndexTarget::kValues));
+  const Bytes path = bytes(text_type(), key);
+  cell.path = path;
+  REQUIRE(set.add_cell(cell, of_cell));
+  CHECK(of_cell == std::vector{component_of(set, join_list(std::vector<BytesView>{key}))});
+  CHECK(is_inside(of_cell.front(), set.equal(key).value()));
+
+  const IndexTerms list = terms_of(make_list(int_type(), false), on("v", IndexTarget::kValues));
+  cell.path = "anywhere";
+  cell.value = value;
+  of_cell.clear();
+  REQUIRE(list.add_cell(cell, of_cell));
+  CHECK(is_inside(of_cell.front(), list.equal(value).value()));
+
+  // Keys of this type have a mark behind the value.
+  for (const TypePtr& key_type : {text_type(), varint_type()}) {
+    const TypePtr map_type = make_map(key_type, int_type(), false);
+    const Bytes map_key = key_type->kind() == TypeKind::kText ? key : Bytes("\0\1", 2);
+    const Bytes map_path = bytes(key_type, map_key);
+    const Bytes entry =
+        key_type->kind() == TypeKind::kText ? value : value + map_key + Bytes("\0\0\0\2\1", 5);
+    cell.path = map_path;
+    cell.value = entry;
+    const std::vector<std::pair<BytesView, BytesView>> entries = {{map_key, value}};
+    for (const IndexTarget target :
+         {IndexTarget::kKeys, IndexTarget::kValues, IndexTarget::kEntries}) {
+      const IndexTerms map = terms_of(map_type, on("v", target));
+      of_cell.clear();
+      REQUIRE(map.add_cell(cell, of_cell));
+      CHECK(of_cell == std::vector{component_of(map, join_map(entries))});
+      const auto bounds = target == IndexTarget::kEntries ? map.entry(map_key, value)
+                          : target == IndexTarget::kKeys  ? map.equal(map_key)
+                                                          : map.equal(value);
+      CHECK(is_inside(of_cell.front(), bounds.value()));
+    }
+  }
+}
+
+TEST_CASE("key columns have components, whatever their direction") {
+  const std::vector<BytesView> key_values = {"\0\0\0\1", "two"};
+  const TypePtr type = int_type();
+  std::vector<Bytes> components;
+  const IndexTerms k2 = terms_of(type, on("k2"));
+  REQUIRE(
+      k2.add_partition_key(partitioner::serialize_partition_key(key_values).value(), components));
+  CHECK(is_inside(components.front(), k2.equal("two").value()));
+
+  Bytes clustering;
+  REQUIRE(append_ordered(clustering, *int_type(), make_int(4), true));
+  const Bytes prefix = clustering;
+  REQUIRE(append_ordered(clustering, *text_type(), "c", false));
+  for (const char* const name : {"c1", "c2"}) {
+    const IndexTerms terms = terms_of(type, on(name));
+    components.clear();
+    REQUIRE(terms.add_clustering_key(clustering, components));
+    REQUIRE(components.size() == 1);
+    const Bytes value = std::string_view(name) == "c1" ? make_int(4) : Bytes("c");
+    CHECK(components.front() == component_of(terms, value));
+  }
+  components.clear();
+  REQUIRE(terms_of(type, on("c2")).add_clustering_key(prefix, components));
+  CHECK(components.empty());
+  CHECK_FALSE(terms_of(type, on("c2")).add_clustering_key("\x33", components));
+}
+
+TEST_CASE("an index that does not fit its column is refused") {
+  CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("nowhere")));
+  CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("v", IndexTarget::kKeys)));
+  CHECK_FALSE(IndexTerms::of(table_of(make_list(int_type(), false)), on("v")));
+  CHECK_FALSE(IndexTerms::of(table_of(make_list(int_type(), false)), on("v", IndexTarget::kFull)));
+  const TypePtr frozen = make_list(int_type(), true);
+  CHECK(IndexTerms::of(table_of(frozen), on("v", IndexTarget::kFull)));
+  std::vector<Bytes> components;
+  CHECK_FALSE(terms_of(int_type(), on("v")).add_value("abc", components));
+  CHECK(components.empty());
+}
+
+}  // namespace
+}  // namespace tetrad::cql
