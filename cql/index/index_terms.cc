@@ -4,6 +4,7 @@
 #include "base/byte_io.h"
 #include "base/hash.h"
 #include "cql/execute/map_entry.h"
+#include "cql/index/index_options.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
 
@@ -20,20 +21,6 @@ void shorten(Bytes& component, size_t start) {
   const uint64_t hash = base::xxh3_64(BytesView(component).substr(start));
   component.resize(start + kTermBytesMax + kHashBytes);
   base::store_big_endian(component.data() + start + kTermBytesMax, hash);
-}
-
-Result<void> append_term(Bytes& component, const DataType& type, BytesView value) {
-  const size_t start = component.size();
-  TETRAD_TRY_VOID(append_ordered(component, type, value, false));
-  shorten(component, start);
-  return {};
-}
-
-/// A term that is encoded already, as paths of cells are.
-void append_encoded(Bytes& component, BytesView encoded) {
-  const size_t start = component.size();
-  component.append(encoded);
-  shorten(component, start);
 }
 
 bool fits(IndexTarget target, const DataType& type) {
@@ -74,6 +61,9 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
   terms.position_ = found->position;
   terms.partition_columns_ = table.partition_key().size();
   terms.type_ = found->type;
+  if (index.index_class == IndexClass::kSai) {
+    TETRAD_TRY(terms.analysis_, text_analysis(index.options));
+  }
   if (found->kind == ColumnKind::kClustering) {
     for (const ColumnSchema& column : table.clustering().first(found->position + 1)) {
       terms.clustering_.push_back(column.type);
@@ -81,6 +71,29 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
     }
   }
   return terms;
+}
+
+Result<void> IndexTerms::append_term(Bytes& component, const DataType& type,
+                                     BytesView value) const {
+  const size_t start = component.size();
+  if (analysis_.does_nothing()) {
+    TETRAD_TRY_VOID(append_ordered(component, type, value, false));
+  } else {
+    TETRAD_TRY_VOID(append_ordered(component, type, analyze(analysis_, value), false));
+  }
+  shorten(component, start);
+  return {};
+}
+
+Result<void> IndexTerms::append_path(Bytes& component, const DataType& type, BytesView path) const {
+  if (!analysis_.does_nothing()) {
+    TETRAD_TRY(const OptionalBytes value, decode_ordered(path, type, false));
+    return append_term(component, type, value.value_or(Bytes()));
+  }
+  const size_t start = component.size();
+  component.append(path);
+  shorten(component, start);
+  return {};
 }
 
 const DataType& IndexTerms::term_type() const {
@@ -143,10 +156,11 @@ Result<void> IndexTerms::add_element(const storage::Cell& cell,
     case TypeKind::kList:
       return add_term(*type_->element(), cell.value, components);
     case TypeKind::kSet:
-      append_encoded(component, cell.path);
+      TETRAD_TRY_VOID(append_path(component, *type_->element(), cell.path));
       break;
     case TypeKind::kMap: {
-      if (target_ != IndexTarget::kValues) append_encoded(component, cell.path);
+      if (target_ != IndexTarget::kValues)
+        TETRAD_TRY_VOID(append_path(component, *type_->key(), cell.path));
       if (target_ == IndexTarget::kKeys) break;
       BytesView value = cell.value;
       if (has_entry_mark(*type_->key())) {

@@ -7,6 +7,7 @@
 //     values          term(element)               one for each element of a list or set, or map value
 //     keys            term(key)                   one for each key of a map
 //     entries         term(key) term(value)       one for each entry of a map
+//   Texts of an SAI index with options go through analyze() before (text_analysis.h).
 //   term  := encoded                              of append_ordered(), always ascending; at most 256 B
 //          | first 256 B of encoded, u64 its XXH3 of longer ones
 //
@@ -21,6 +22,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "cql/index/text_analysis.h"
 #include "cql/schema/table_schema.h"
 #include "cql/types/value.h"
 #include "storage/row/read_command.h"
@@ -67,6 +69,8 @@ class IndexTerms {
   Result<void> add_term(const DataType& type, BytesView value,
                         std::vector<Bytes>& components) const;
   Result<void> add_element(const storage::Cell& cell, std::vector<Bytes>& components) const;
+  Result<void> append_term(Bytes& component, const DataType& type, BytesView value) const;
+  Result<void> append_path(Bytes& component, const DataType& type, BytesView path) const;
   const DataType& term_type() const;
 
   uint16_t index_id_ = 0;
@@ -74,6 +78,7 @@ class IndexTerms {
   ColumnKind kind_ = ColumnKind::kRegular;
   uint32_t column_id_ = 0, position_ = 0;
   size_t partition_columns_ = 0;
+  TextAnalysis analysis_;
   TypePtr type_;                     // of the column
   std::vector<TypePtr> clustering_;  // up to the column, when it is a clustering column
   std::vector<bool> descending_;     // of these

@@ -93,6 +93,39 @@ void add_functions(std::vector<Row>& rows, const KeyspaceSchema& keyspace,
   }
 }
 
+/// Named without regard to case.
+std::string lower_name(std::string name) {
+  std::ranges::transform(name, name.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return name;
+}
+
+Row row_of(const TableSchema& table, const IndexSchema& index) {
+  return {quote_identifier(table.keyspace), "index", quote_identifier(index.name),
+          describe_index(table, index)};
+}
+
+void add_table(std::vector<Row>& rows, const TableSchema& table, bool internals) {
+  rows.push_back({quote_identifier(table.keyspace), "table", quote_identifier(table.name),
+                  describe_table(table, internals)});
+  std::multimap<std::string, const IndexSchema*> sorted;
+  for (const IndexSchema& index : table.indexes) sorted.emplace(lower_name(index.name), &index);
+  for (const auto& [key, index] : sorted) rows.push_back(row_of(table, *index));
+}
+
+/// False: no table of the keyspace has an index of that name.
+bool add_index(std::vector<Row>& rows, const KeyspaceSchema& keyspace, const std::string& name) {
+  for (const auto& [table_name, table] : keyspace.tables) {
+    for (const IndexSchema& index : table->indexes) {
+      if (index.name != name) continue;
+      rows.push_back(row_of(*table, index));
+      return true;
+    }
+  }
+  return false;
+}
+
 void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target target) {
   if (target == Target::kTables) {
     for (const auto& [name, table] : keyspace.tables)
@@ -118,10 +151,7 @@ void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool o
   }
   add_functions(rows, keyspace, keyspace.functions, "function", nullptr, true);
   add_functions(rows, keyspace, keyspace.aggregates, "aggregate", nullptr, true);
-  for (const auto& [name, table] : keyspace.tables) {
-    rows.push_back({quote_identifier(keyspace.name), "table", quote_identifier(name),
-                    describe_table(*table, internals)});
-  }
+  for (const auto& [name, table] : keyspace.tables) add_table(rows, *table, internals);
 }
 
 /// A description that is paged by row number; the schema it began with must still hold.
@@ -262,10 +292,11 @@ class DescribeStatement final : public Statement {
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", in);
         const TablePtr table = schema.table(in, name);
         TETRAD_TRY_VOID(schema.check_readable(table_key(in, name)));
-        if (table == nullptr)
+        if (table != nullptr) {
+          add_table(rows, *table, internals);
+        } else if (!add_index(rows, *schema.keyspace(in), name)) {
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspace '{}'", name, in);
-        rows.push_back({quote_identifier(in), "table", quote_identifier(name),
-                        describe_table(*table, internals)});
+        }
         return rows;
       }
       default:
@@ -280,8 +311,7 @@ class DescribeStatement final : public Statement {
         return fail(ErrorCode::kInvalid, "Table '{}' not found in keyspace '{}'", name,
                     keyspace->name);
       }
-      rows.push_back({quote_identifier(keyspace->name), "table", quote_identifier(name),
-                      describe_table(*table->second, internals)});
+      add_table(rows, *table->second, internals);
       return rows;
     }
     if (statement_.target == Target::kType) {
@@ -296,6 +326,7 @@ class DescribeStatement final : public Statement {
       return rows;
     }
     if (statement_.target == Target::kIndex) {
+      if (add_index(rows, *keyspace, name)) return rows;
       return fail(ErrorCode::kInvalid, "Table for existing index '{}' not found in '{}'", name,
                   keyspace->name);
     }
@@ -409,6 +440,20 @@ std::string describe_aggregate(const AggregateSchema& aggregate) {
   if (aggregate.initial_condition) {
     out += "\n    INITCOND " + to_cql_literal(*aggregate.state_type, *aggregate.initial_condition);
   }
+  return out + ";";
+}
+
+std::string describe_index(const TableSchema& table, const IndexSchema& index) {
+  const bool is_custom = index.options.contains("class_name");
+  std::string out = fmt::format("CREATE {}INDEX {} ON {}.{} ({})", is_custom ? "CUSTOM " : "",
+                                quote_identifier(index.name), quote_identifier(table.keyspace),
+                                quote_identifier(table.name), index.options.at("target"));
+  if (!is_custom) return out + ";";
+  out += " USING " + quoted(index.options.at("class_name"));
+  std::map<std::string, std::string> options = index.options;
+  options.erase("class_name");
+  options.erase("target");
+  if (!options.empty()) out += " WITH OPTIONS = " + map_text(options);
   return out + ";";
 }
 

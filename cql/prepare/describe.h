@@ -19,5 +19,6 @@ std::string describe_function(const FunctionSchema& function);
 std::string describe_aggregate(const AggregateSchema& aggregate);
 /// `internals`: WITH INTERNALS adds the id and what was dropped.
 std::string describe_table(const TableSchema& table, bool internals);
+std::string describe_index(const TableSchema& table, const IndexSchema& index);
 
 }  // namespace tetrad::cql

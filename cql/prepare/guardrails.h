@@ -27,6 +27,7 @@ struct NameLimits {
 
 struct Guardrails {
   Threshold keyspaces, tables, columns_per_table, fields_per_udt, vector_dimensions;
+  Threshold secondary_indexes_per_table;
   Threshold collection_size_bytes, items_per_collection, column_value_size_bytes;
   Threshold page_size, partition_keys_in_select, in_select_cartesian_product;
   Threshold minimum_replication_factor, maximum_replication_factor;
@@ -38,6 +39,7 @@ struct Guardrails {
   bool read_before_write_list_operations = true, simplestrategy = true;
   bool compact_tables = true, drop_compact_storage = true, uncompressed_tables = true;
   bool zero_ttl_on_twcs = true, zero_ttl_on_twcs_warned = false;
+  bool secondary_indexes = true, sasi_indexes = false;
 
   bool on_values() const {
     return collection_size_bytes.is_on() || items_per_collection.is_on() ||

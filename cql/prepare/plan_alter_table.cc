@@ -107,6 +107,15 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
   return {};
 }
 
+/// The names of the indexes that need the column.
+std::string indexes_on(const TableSchema& table, std::string_view column) {
+  std::string names;
+  for (const IndexSchema& index : table.indexes) {
+    if (index.column == column) names += (names.empty() ? "" : ", ") + index.name;
+  }
+  return names;
+}
+
 Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input,
                           TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
   int64_t dropped_at_us = input.now_us;
@@ -140,6 +149,11 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
       return fail(ErrorCode::kInvalid, "Cannot drop non-frozen column {} of user type {}",
                   name.text, column->type->cql_text());
     }
+    if (const std::string names = indexes_on(table, name.text); !names.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot drop column {} because it has dependent secondary indexes ({})",
+                  name.text, names);
+    }
     std::erase_if(table.dropped_columns, [&](const auto& d) { return d.name == name.text; });
     table.dropped_columns.push_back(
         {column->name, expanded_text(*column->type), column->kind, dropped_at_us, column->id});
@@ -168,6 +182,11 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
                   "Cannot rename column {} to {} in table '{}'; another column with that name "
                   "already exists",
                   from.text, to.text, table.qualified_name());
+    }
+    if (const std::string names = indexes_on(table, from.text); !names.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "Can't rename column {} because it has dependent secondary indexes ({})",
+                  from.text, names);
     }
     column->name = to.text;
     changed = true;

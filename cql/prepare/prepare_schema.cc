@@ -66,13 +66,6 @@ Result<SchemaPlan> drop_absent(bool if_exists, const std::string& keyspace, cons
   return out;
 }
 
-Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input) {
-  TETRAD_TRY(const std::string keyspace, keyspace_of(statement.name, input));
-  return drop_absent(
-      statement.if_exists, keyspace, input,
-      fmt::format("Index '{}.{}' doesn't exist", keyspace, statement.name.name.text));
-}
-
 Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace, keyspace_of(statement.name, input));
   return drop_absent(
@@ -196,9 +189,7 @@ class UseStatement final : public Statement {
 struct FeatureName {
   template <class T>
   const char* operator()(const T&) const {
-    if constexpr (std::is_same_v<T, ast::CreateIndex>) {
-      return "secondary indexes";
-    } else if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView>) {
+    if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView>) {
       return "materialized views";
     } else if constexpr (std::is_same_v<T, ast::CreateTrigger>) {
       return "triggers";

@@ -45,8 +45,8 @@ struct Rights {
   void operator()(const ast::AlterType& s) const { tables(Permission::kAlter, s.name); }
   void operator()(const ast::DropType& s) const { tables(Permission::kDrop, s.name); }
   void operator()(const ast::CreateIndex& s) const { table(Permission::kAlter, s.table); }
-  // Which table it is of is not written.
-  void operator()(const ast::DropIndex& s) const { tables(Permission::kAlter, s.name); }
+  // Which table it is of is not written: check_change_access().
+  void operator()(const ast::DropIndex&) const {}
   void operator()(const ast::CreateView& s) const { table(Permission::kAlter, s.from); }
   void operator()(const ast::AlterView& s) const { tables(Permission::kAlter, s.name); }
   void operator()(const ast::DropView& s) const { tables(Permission::kAlter, s.name); }
@@ -132,6 +132,10 @@ void add_schema_access(const ast::Statement& statement, const std::string& keysp
 
 Result<void> check_change_access(const ast::Statement& statement, const SchemaChange& answer,
                                  const SchemaSnapshot& schema, std::string_view role) {
+  if (std::holds_alternative<ast::DropIndex>(statement)) {
+    return check_permission(*schema.roles(), role,
+                            {Permission::kAlter, table_resource(answer.keyspace, answer.name)});
+  }
   if (!is_function(answer.target)) return {};
   const bool is_new = answer.kind == Kind::kCreated;
   const std::string resource =

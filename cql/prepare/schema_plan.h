@@ -40,6 +40,8 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
 Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input);

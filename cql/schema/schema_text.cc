@@ -119,6 +119,50 @@ TableOptions read_options(const json& in) {
   return out;
 }
 
+constexpr const char* kIndexClassNames[] = {"legacy", "sasi", "sai"};
+constexpr const char* kTargetNames[] = {"simple", "keys", "values", "entries", "full"};
+
+json indexes_json(const TableSchema& table) {
+  json out = json::array();
+  for (const IndexSchema& index : table.indexes) {
+    out.push_back({{"name", index.name},
+                   {"class", kIndexClassNames[static_cast<int>(index.index_class)]},
+                   {"target", kTargetNames[static_cast<int>(index.target)]},
+                   {"column", index.column},
+                   {"options", index.options},
+                   {"id", index.id}});
+  }
+  return out;
+}
+
+template <class Enum, size_t n>
+Result<Enum> word_of(const char* const (&names)[n], const std::string& name) {
+  for (size_t i = 0; i < n; ++i) {
+    if (name == names[i]) return static_cast<Enum>(i);
+  }
+  return fail(ErrorCode::kCorruption, "'{}' of an index", name);
+}
+
+Result<void> read_indexes(const json& in, TableSchema& table) {
+  table.next_index_id = in.value("next_index_id", uint16_t{1});
+  if (!in.contains("indexes")) return {};
+  for (const json& item : in.at("indexes")) {
+    IndexSchema index;
+    index.name = item.at("name");
+    TETRAD_TRY(index.index_class, word_of<IndexClass>(kIndexClassNames, item.at("class")));
+    TETRAD_TRY(index.target, word_of<IndexTarget>(kTargetNames, item.at("target")));
+    index.column = item.at("column");
+    index.options = item.at("options").get<std::map<std::string, std::string>>();
+    index.id = item.at("id");
+    if (index.id == 0 || index.id >= table.next_index_id)
+      return fail(ErrorCode::kCorruption, "id {} of index {}", index.id, index.name);
+    if (!index.options.contains("target"))
+      return fail(ErrorCode::kCorruption, "index {} without a target", index.name);
+    table.indexes.push_back(std::move(index));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string keyspace_key(std::string_view keyspace) { return fmt::format("keyspace/{}", keyspace); }
@@ -205,16 +249,20 @@ std::string table_text(const TableSchema& table) {
                        {"dropped_time_us", column.dropped_time_us},
                        {"id", column.id}});
   }
-  return text_of(json{{"format", kFormat},
-                      {"keyspace", table.keyspace},
-                      {"name", table.name},
-                      {"id", table.id.to_string()},
-                      {"version", table.version.value},
-                      {"compact_storage", table.is_compact_storage},
-                      {"next_column_id", table.next_column_id},
-                      {"columns", columns},
-                      {"dropped_columns", dropped},
-                      {"options", options_json(table.options)}});
+  json out = json{{"format", kFormat},
+                  {"keyspace", table.keyspace},
+                  {"name", table.name},
+                  {"id", table.id.to_string()},
+                  {"version", table.version.value},
+                  {"compact_storage", table.is_compact_storage},
+                  {"next_column_id", table.next_column_id},
+                  {"columns", columns},
+                  {"dropped_columns", dropped},
+                  {"options", options_json(table.options)}};
+  // Programs that do not know these pass them over: replication/meta/cluster_format.h.
+  if (table.next_index_id != 1) out["next_index_id"] = table.next_index_id;
+  if (!table.indexes.empty()) out["indexes"] = indexes_json(table);
+  return text_of(out);
 }
 
 Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
@@ -255,6 +303,7 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
     }
     out->set_columns(std::move(columns));
     out->options = read_options(in.at("options"));
+    TETRAD_TRY_VOID(read_indexes(in, *out));
     return out;
   });
 }

@@ -54,6 +54,7 @@ void define_role_tables(ComputedTables& tables);
 
 /// Tables that Cassandra's system keyspaces have, and that never have a row here.
 void define_empty_tables(ComputedTables& tables);
+void define_index_tables(ComputedTables& tables);
 
 /// Cells from what the server's own code holds.
 namespace cells {

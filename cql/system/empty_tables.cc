@@ -14,9 +14,6 @@ struct EmptyTable {
 std::vector<EmptyTable> tables_of_system() {
   return {
       {"system",
-       "IndexInfo",
-       {{"table_name", "text", "pk"}, {"index_name", "text", "ck"}, {"value", "blob"}}},
-      {"system",
        "available_ranges_v2",
        {{"keyspace_name", "text", "pk"},
         {"full_ranges", "frozen<set<blob>>"},

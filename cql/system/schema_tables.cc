@@ -149,6 +149,11 @@ VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
   return row;
 }
 
+/// As system_schema.indexes calls it. KEYS is of tables that Thrift made.
+const char* index_kind(const IndexSchema& index) {
+  return index.index_class == IndexClass::kLegacy ? "COMPOSITES" : "CUSTOM";
+}
+
 }  // namespace
 
 void define_schema_tables(ComputedTables& tables) {
@@ -249,7 +254,18 @@ void define_schema_tables(ComputedTables& tables) {
                  {"index_name", "text", "ck"},
                  {"kind", "text"},
                  {"options", "frozen<map<text, text>>"}},
-                no_rows);
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  VirtualRows rows;
+                  for_each_table(
+                      schema, false, command,
+                      [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+                        for (const IndexSchema& index : table.indexes) {
+                          rows.push_back({text(keyspace.name), text(table.name), text(index.name),
+                                          text(index_kind(index)), text_map(index.options)});
+                        }
+                      });
+                  return rows;
+                });
   tables.define("system_schema", "functions",
                 {{"keyspace_name", "text", "pk"},
                  {"function_name", "text", "ck"},

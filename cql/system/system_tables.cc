@@ -27,6 +27,7 @@ class SystemTables final : public VirtualTables {
     define_others();
     define_role_tables(tables_);
     define_empty_tables(tables_);
+    define_index_tables(tables_);
     keyspaces_ = tables_.keyspaces();
   }
 

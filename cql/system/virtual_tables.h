@@ -37,7 +37,8 @@ class VirtualTables {
 /// The computed keyspaces that system_virtual_schema lists as virtual; the others look like
 /// Cassandra's own system keyspaces.
 inline bool is_listed_as_virtual(std::string_view keyspace) {
-  return keyspace == "system_virtual_schema" || keyspace == "system_tetrad";
+  return keyspace == "system_virtual_schema" || keyspace == "system_tetrad" ||
+         keyspace == "system_views";
 }
 
 /// What system.local and others say of this node beside the metadata.

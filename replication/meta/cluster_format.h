@@ -14,6 +14,7 @@
 //                                            horizon stays below them; tables with counters
 //   4       4, 4                     4       roles among the objects of the schema, and statements
 //                                            that keep their permissions in step
+//   5       4, 4                     4       tables with indexes
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -31,7 +32,8 @@ inline constexpr ClusterFormat kFormatNumbered = 2;
 inline constexpr ClusterFormat kFormatBatches = 3;
 inline constexpr ClusterFormat kFormatCounters = 3;
 inline constexpr ClusterFormat kFormatRoles = 4;
+inline constexpr ClusterFormat kFormatIndexes = 5;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatRoles;
+inline constexpr ClusterFormat kFormatNewest = kFormatIndexes;
 
 }  // namespace tetrad::replication

@@ -42,6 +42,10 @@ constexpr NumberRail kNumberRails[] = {
      &cql::Guardrails::tables},
     {"columns_per_table", "columns of a table", &Options::columns_per_table_warn_threshold,
      &Options::columns_per_table_fail_threshold, &cql::Guardrails::columns_per_table},
+    {"secondary_indexes_per_table", "indexes of a table",
+     &Options::secondary_indexes_per_table_warn_threshold,
+     &Options::secondary_indexes_per_table_fail_threshold,
+     &cql::Guardrails::secondary_indexes_per_table},
     {"fields_per_udt", "fields of a user type", &Options::fields_per_udt_warn_threshold,
      &Options::fields_per_udt_fail_threshold, &cql::Guardrails::fields_per_udt},
     {"vector_dimensions", "dimensions of a vector", &Options::vector_dimensions_warn_threshold,
@@ -116,6 +120,10 @@ constexpr SwitchRail kSwitchRails[] = {
     {"zero_ttl_on_twcs_warned",
      "warns of TimeWindowCompactionStrategy without a default_time_to_live",
      &Options::zero_ttl_on_twcs_warned, &cql::Guardrails::zero_ttl_on_twcs_warned},
+    {"secondary_indexes_enabled", "allows CREATE INDEX", &Options::secondary_indexes_enabled,
+     &cql::Guardrails::secondary_indexes},
+    {"sasi_indexes_enabled", "allows indexes of the class SASIIndex",
+     &Options::sasi_indexes_enabled, &cql::Guardrails::sasi_indexes},
 };
 
 /// Names that are warned of, ignored or refused.

@@ -59,6 +59,8 @@ struct Options {
   uint64_t keyspaces_warn_threshold = 0, keyspaces_fail_threshold = 0;
   uint64_t tables_warn_threshold = 0, tables_fail_threshold = 0;
   uint64_t columns_per_table_warn_threshold = 0, columns_per_table_fail_threshold = 0;
+  uint64_t secondary_indexes_per_table_warn_threshold = 0,
+           secondary_indexes_per_table_fail_threshold = 0;
   uint64_t fields_per_udt_warn_threshold = 0, fields_per_udt_fail_threshold = 0;
   uint64_t vector_dimensions_warn_threshold = 0, vector_dimensions_fail_threshold = 0;
   uint64_t items_per_collection_warn_threshold = 0, items_per_collection_fail_threshold = 0;
@@ -88,6 +90,7 @@ struct Options {
   bool simplestrategy_enabled = true, uncompressed_tables_enabled = true;
   bool compact_tables_enabled = true, drop_compact_storage_enabled = true;
   bool zero_ttl_on_twcs_enabled = true, zero_ttl_on_twcs_warned = false;
+  bool secondary_indexes_enabled = true, sasi_indexes_enabled = false;
 };
 
 inline constexpr uint64_t kShardsMax = 256;

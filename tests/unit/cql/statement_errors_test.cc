@@ -104,7 +104,7 @@ constexpr Case kRefused[] = {
     {R"~(SELECT * FROM seme.t WHERE l CONTAINS KEY 1 ALLOW FILTERING)~",
      R"~(Cannot use CONTAINS KEY on non-map column l)~"},
     {R"~(DROP INDEX seme.x)~",
-     R"~(Index 'seme.x' doesn't exist)~"},
+     R"~(Index 'seme.x' doesn't exist')~"},
     {R"~(DROP MATERIALIZED VIEW seme.x)~",
      R"~(Materialized view 'seme.x' doesn't exist)~"},
     {R"~(DROP TRIGGER x ON seme.t)~",

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What WITH OPTIONS of an index means: checked when the index is made, read again where it is used.
+// Errors have Cassandra 5.0's texts.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cql/index/text_analysis.h"
+#include "cql/schema/table_schema.h"
+
+namespace tetrad::cql {
+
+using IndexOptions = std::map<std::string, std::string>;
+
+/// The class that a name behind USING stands for; unset: there is none. kLegacy has no name here.
+std::optional<IndexClass> index_class_named(std::string_view name);
+
+/// The type whose values an index keeps: of a collection that of its elements; null for entries of
+/// a map.
+TypePtr indexed_type(const DataType& column_type, IndexTarget target);
+
+/// Of an SAI index: kept as bytes, so that only equality is served. Null as indexed_type() has it.
+bool is_literal_term(const DataType* type);
+
+/// Of an SAI index. Options that were checked never fail.
+Result<TextAnalysis> text_analysis(const IndexOptions& options);
+
+/// Whether an SAI index may be on this. `options`: without `target` and `class_name`.
+Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& column,
+                             IndexTarget target, const IndexOptions& options);
+
+/// As system_schema.indexes shows it: `c`, `keys(c)`.
+std::string target_text(IndexTarget target, std::string_view column);
+
+}  // namespace tetrad::cql

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// CREATE INDEX, DROP INDEX: a change of the table that has it. Checks and texts are Cassandra's, in
+// its order.
+#include <algorithm>
+#include <set>
+
+#include "cql/index/index_options.h"
+#include "cql/prepare/option_values.h"
+#include "cql/prepare/table_checks.h"
+#include "cql/schema/schema_text.h"
+#include "cql/types/keyword.h"
+#include "replication/meta/cluster_format.h"
+
+namespace tetrad::cql {
+namespace {
+
+using Kind = SchemaChange::Kind;
+
+constexpr const char* kLegacyName = "legacy_local_table";
+constexpr const char* kSasiClassName = "org.apache.cassandra.index.sasi.SASIIndex";
+/// Each is work for every write of the table.
+constexpr size_t kIndexesMax = 100;
+
+/// What WITH says. Errors: kSyntax for what is no option of indexes, kInvalid.
+Result<IndexOptions> options_of(const ast::CreateIndex& statement) {
+  IndexOptions options;
+  const ast::Property* given = nullptr;
+  for (const ast::Property& property : statement.properties) {
+    if (property.name.text != "options") {
+      return fail(ErrorCode::kSyntax, "Unknown property '{}'", property.name.text);
+    }
+    given = &property;
+  }
+  if (given == nullptr) return options;
+  const auto* map = std::get_if<ast::PropertyValue::Map>(&given->value.value);
+  if (map == nullptr) {
+    return fail(ErrorCode::kSyntax, "Invalid value for property 'options'. It should be a map.");
+  }
+  for (const auto& [name, value] : *map) {
+    for (const char* const own : {"target", "class_name"}) {
+      if (name.text == own) {
+        return fail(ErrorCode::kInvalid, "Cannot specify {} as a CUSTOM option", own);
+      }
+    }
+    options[name.text] = value.text;
+  }
+  return options;
+}
+
+bool has_index(const KeyspaceSchema& keyspace, std::string_view name) {
+  return std::ranges::any_of(keyspace.tables, [&](const auto& table) {
+    return std::ranges::count(table.second->indexes, name, &IndexSchema::name) != 0;
+  });
+}
+
+/// `table_column_idx` without what no name may have, and a number where that is taken.
+std::string default_name(const KeyspaceSchema& keyspace, const std::string& table,
+                         std::span<const ast::IndexTarget> targets) {
+  std::string base = table + "_";
+  if (targets.size() == 1) base += targets.front().column.text + "_";
+  base += "idx";
+  std::erase_if(base, [](char c) {
+    return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_');
+  });
+  std::string name = base;
+  for (int i = 1; has_index(keyspace, name); ++i) name = fmt::format("{}_{}", base, i);
+  return name;
+}
+
+bool is_word(std::string_view name) {
+  return !name.empty() && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+IndexTarget target_of(const ast::IndexTarget& written, const DataType& type) {
+  switch (written.kind) {
+    case ast::IndexTarget::Kind::kKeys:
+      return IndexTarget::kKeys;
+    case ast::IndexTarget::Kind::kValues:
+      return IndexTarget::kValues;
+    case ast::IndexTarget::Kind::kEntries:
+      return IndexTarget::kEntries;
+    case ast::IndexTarget::Kind::kFull:
+      return IndexTarget::kFull;
+    case ast::IndexTarget::Kind::kSimple:
+      break;
+  }
+  return type.is_collection() ? IndexTarget::kValues : IndexTarget::kSimple;
+}
+
+std::string_view target_word(IndexTarget target) {
+  constexpr std::string_view kWords[] = {"simple", "keys", "values", "entries", "full"};
+  return kWords[static_cast<size_t>(target)];
+}
+
+Result<void> check_durations(const DataType& type) {
+  if (!type.references_duration()) return {};
+  const char* what = type.is_collection()              ? "collections containing durations"
+                     : type.kind() == TypeKind::kTuple ? "tuples containing durations"
+                     : type.kind() == TypeKind::kUdt   ? "UDTs containing durations"
+                                                       : "duration columns";
+  return fail(ErrorCode::kInvalid, "Secondary indexes are not supported on {}", what);
+}
+
+/// What holds for indexes of every class.
+Result<void> check_target(const TableSchema& table, const ColumnSchema& column, IndexTarget target,
+                          bool is_custom) {
+  const DataType& type = *column.type;
+  const std::string& name = column.name;
+  if (is_custom && !is_word(name)) {
+    return fail(ErrorCode::kInvalid, "Column '{}' contains non-alphanumeric-underscore characters",
+                name);
+  }
+  constexpr size_t kNameMax = 48;
+  if (is_custom && name.size() > kNameMax) {
+    return fail(ErrorCode::kInvalid,
+                "Column '{}' is longer than the permissible name length of {} characters", name,
+                kNameMax);
+  }
+  TETRAD_TRY_VOID(check_durations(type));
+  if (table.is_compact_storage && column.is_primary_key()) {
+    return fail(ErrorCode::kInvalid,
+                "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE "
+                "tables");
+  }
+  // Where there are clustering columns of its own, the one other column is the compact value.
+  if (table.is_compact_storage && !table.clustering().empty() && !table.has_hidden_clustering()) {
+    return fail(ErrorCode::kInvalid,
+                "Secondary indexes are not supported on compact value column of COMPACT STORAGE "
+                "tables");
+  }
+  if (column.kind == ColumnKind::kPartitionKey && table.partition_key().size() == 1) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create secondary index on the only partition key column {}", name);
+  }
+  const bool frozen_collection = type.is_collection() && type.is_frozen();
+  if (frozen_collection && target != IndexTarget::kFull) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create {}() index on frozen column {}. Frozen collections are immutable "
+                "and must be fully indexed by using the 'full({})' modifier",
+                target_word(target), name, quote_identifier(name));
+  }
+  if (!frozen_collection && target == IndexTarget::kFull) {
+    return fail(ErrorCode::kInvalid, "full() indexes can only be created on frozen collections");
+  }
+  if (!type.is_collection() && target != IndexTarget::kSimple) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create {}() index on {}. Non-collection columns only support simple "
+                "indexes",
+                target_word(target), name);
+  }
+  const bool of_map = target == IndexTarget::kKeys || target == IndexTarget::kEntries;
+  if (of_map && type.kind() != TypeKind::kMap) {
+    return fail(ErrorCode::kInvalid, "Cannot create index on {} of column {} with non-map type",
+                target_word(target), name);
+  }
+  if (type.kind() == TypeKind::kUdt && type.is_multi_cell()) {
+    return fail(ErrorCode::kInvalid, "Cannot create index on non-frozen UDT column {}", name);
+  }
+  return {};
+}
+
+/// The targets by themselves: their columns are there, and how many there may be.
+Result<std::vector<const ColumnSchema*>> target_columns(const ast::CreateIndex& statement,
+                                                        const TableSchema& table, bool is_custom) {
+  std::vector<const ColumnSchema*> columns;
+  for (const ast::IndexTarget& target : statement.targets) {
+    const ColumnSchema* column = table.find(target.column.text);
+    if (column == nullptr) {
+      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}",
+                  quote_identifier(target.column.text), table.qualified_name());
+    }
+    columns.push_back(column);
+  }
+  if (columns.empty() && !is_custom) {
+    return fail(ErrorCode::kInvalid,
+                "Only CUSTOM indexes can be created without specifying a target column");
+  }
+  if (columns.size() > 1 && !is_custom) {
+    return fail(ErrorCode::kInvalid, "Only CUSTOM indexes support multiple columns");
+  }
+  std::set<std::string> named;
+  for (const ColumnSchema* column : columns) {
+    if (columns.size() < 2 || named.insert(column->name).second) continue;
+    return fail(ErrorCode::kInvalid, "Duplicate column '{}' in index target list", column->name);
+  }
+  return columns;
+}
+
+/// What only the class knows. `index` is complete but for its id.
+Result<void> check_class(const TableSchema& table, const IndexSchema& index,
+                         std::span<const ColumnSchema* const> columns, const std::string& targets,
+                         const IndexOptions& options) {
+  constexpr size_t kNameMax = 222;  // as Cassandra: what a file may be called
+  if (!is_word(index.name) || index.name.size() > kNameMax) {
+    return fail(ErrorCode::kConfig, "Illegal index name {}", index.name);
+  }
+  if (index.index_class == IndexClass::kLegacy) return {};
+  const bool is_sai = index.index_class == IndexClass::kSai;
+  if (columns.empty()) {
+    return fail(is_sai ? ErrorCode::kInvalid : ErrorCode::kConfig,
+                "Failed to retrieve target column for: ");
+  }
+  if (columns.size() > 1) {
+    if (!is_sai)
+      return fail(ErrorCode::kConfig, "Failed to retrieve target column for: {}", targets);
+    return fail(ErrorCode::kInvalid,
+                "A storage-attached index cannot be created over multiple columns: {}", targets);
+  }
+  if (is_sai) return check_sai_index(table, *columns.front(), index.target, options);
+  return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes");
+}
+
+}  // namespace
+
+Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& input) {
+  std::string keyspace_name;
+  TETRAD_TRY(const KeyspaceSchema* const keyspace,
+             keyspace_for_table(statement.table, input, keyspace_name));
+  // The class that stands for none is the native index, unless CUSTOM asks for a class.
+  std::string class_name = statement.using_class.value_or(kLegacyName);
+  const bool is_custom = statement.custom || upper(class_name) != upper(kLegacyName);
+  TETRAD_TRY(IndexOptions options, options_of(statement));
+  if (!is_custom && !statement.properties.empty()) {
+    return fail(ErrorCode::kInvalid, "Cannot specify options for a non-CUSTOM index");
+  }
+  const Guardrails& guardrails = input.settings.guardrails;
+  TETRAD_TRY_VOID(check_enabled(guardrails.secondary_indexes, "secondary_indexes",
+                                "Creating secondary indexes"));
+  if (class_name == kSasiClassName && !guardrails.sasi_indexes) {
+    return fail(ErrorCode::kInvalid, "SASI indexes are disabled. Enable in cassandra.yaml to use.");
+  }
+  const std::string& table_name = statement.table.name.text;
+  const TablePtr old = find_table(keyspace, table_name);
+  if (old == nullptr) {
+    TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, table_name)));
+    if (keyspace == nullptr) {
+      return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
+    }
+    return fail(ErrorCode::kInvalid, "Table '{}' doesn't exist", table_name);
+  }
+  SchemaPlan out;
+  if (statement.name && has_index(*keyspace, statement.name->name.text)) {
+    if (!statement.if_not_exists) {
+      return fail(ErrorCode::kInvalid, "Index '{}' already exists", statement.name->name.text);
+    }
+    out.nothing_to_do = true;
+    return out;
+  }
+  if (old->is_counter) {
+    return fail(ErrorCode::kInvalid, "Secondary indexes on counter tables aren't supported");
+  }
+  const std::string title = statement.name ? statement.name->name.text + " on" : "on";
+  TETRAD_TRY_VOID(check_threshold(
+      guardrails.secondary_indexes_per_table, old->indexes.size() + 1,
+      "secondary_indexes_per_table", input.warnings, [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Tables cannot have more than {} secondary indexes, aborting "
+                           "the creation of secondary index {} table {}",
+                           limit, title, table_name)
+                     : fmt::format(
+                           "Creating secondary index {} table {}, current number of "
+                           "indexes {} exceeds warning threshold of {}.",
+                           title, table_name, old->indexes.size() + 1, limit);
+      }));
+  TETRAD_TRY(const auto columns, target_columns(statement, *old, is_custom));
+  std::string targets;
+  IndexSchema index;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    index.target = target_of(statement.targets[i], *columns[i]->type);
+    TETRAD_TRY_VOID(check_target(*old, *columns[i], index.target, is_custom));
+    index.column = columns[i]->name;
+    targets += (targets.empty() ? "" : ", ") + target_text(index.target, columns[i]->name);
+  }
+  index.name = statement.name ? statement.name->name.text
+                              : default_name(*keyspace, table_name, statement.targets);
+  index.options = options;
+  index.options["target"] = targets;
+  if (is_custom) index.options["class_name"] = class_name;
+  for (const IndexSchema& other : old->indexes) {
+    if (other.options != index.options) continue;
+    if (!statement.if_not_exists) {
+      return fail(ErrorCode::kInvalid, "Index {} is a duplicate of existing index {}", index.name,
+                  other.name);
+    }
+    out.nothing_to_do = true;
+    return out;
+  }
+  if (is_custom) {
+    const auto known = index_class_named(class_name);
+    if (!known) {
+      return fail(ErrorCode::kConfig, "Unable to find custom indexer class '{}'", class_name);
+    }
+    index.index_class = *known;
+  }
+  TETRAD_TRY_VOID(check_class(*old, index, columns, targets, options));
+  if (input.meta.format < replication::kFormatIndexes) {
+    return fail(ErrorCode::kInvalid, "indexes wait until all nodes run a program that knows them");
+  }
+  if (old->indexes.size() >= kIndexesMax || old->next_index_id == UINT16_MAX) {
+    return fail(ErrorCode::kInvalid,
+                "Table {} can have {} indexes at most at a time, and {} in its life",
+                old->qualified_name(), kIndexesMax, UINT16_MAX - 1);
+  }
+  TableSchema table = *old;
+  index.id = table.next_index_id++;
+  const auto place = std::ranges::upper_bound(table.indexes, index.name, {}, &IndexSchema::name);
+  if (index.index_class == IndexClass::kSasi) {
+    input.warnings.push_back(
+        "SASI indexes are experimental and are not recommended for production use.");
+  }
+  table.indexes.insert(place, std::move(index));
+  table.version.value += 1;
+  out.change.objects.emplace_back(table_key(keyspace_name, table_name), table_text(table));
+  out.answer = table_changed(Kind::kUpdated, keyspace_name, table_name);
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input) {
+  TETRAD_TRY(const std::string keyspace_name, keyspace_of(statement.name, input));
+  const std::string& name = statement.name.name.text;
+  const KeyspaceSchema* const keyspace = input.schema.keyspace(keyspace_name);
+  if (keyspace != nullptr && is_system(*keyspace)) {
+    return fail(ErrorCode::kInvalid, "System keyspace '{}' is not user-modifiable", keyspace_name);
+  }
+  TETRAD_TRY_VOID(check_modifiable(input.schema, keyspace_name));
+  SchemaPlan out;
+  if (keyspace == nullptr || !has_index(*keyspace, name)) {
+    // The stray apostrophe is Cassandra's.
+    if (!statement.if_exists)
+      return fail(ErrorCode::kInvalid, "Index '{}.{}' doesn't exist'", keyspace_name, name);
+    out.nothing_to_do = true;
+    return out;
+  }
+  const auto found = std::ranges::find_if(keyspace->tables, [&](const auto& table) {
+    return std::ranges::count(table.second->indexes, name, &IndexSchema::name) != 0;
+  });
+  TableSchema table = *found->second;
+  std::erase_if(table.indexes, [&](const IndexSchema& index) { return index.name == name; });
+  table.version.value += 1;
+  out.change.objects.emplace_back(table_key(keyspace_name, table.name), table_text(table));
+  out.answer = table_changed(Kind::kUpdated, keyspace_name, table.name);
+  return out;
+}
+
+}  // namespace tetrad::cql
