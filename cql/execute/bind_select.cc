@@ -61,6 +61,7 @@ Result<void> SelectRun::bind() {
   if (s.group_error_) return std::unexpected(*s.group_error_);
   // Of several wrong values Cassandra reports the first in this order.
   TETRAD_TRY(filters_, s.where_.bind_filters(evaluation_));
+  TETRAD_TRY(index_bounds_, s.where_.bind_index(filters_));
   const bool is_scan = !s.where_.has_partitions();
   if (is_scan) {
     TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));

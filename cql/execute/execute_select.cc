@@ -210,6 +210,7 @@ ReadCommand SelectRun::base_command() const {
   command.row_limit = rows_wanted();
   command.bytes_limit = kChunkBytes;
   command.now_s = context_.now_s;
+  command.by_index = index_bounds_;
   if (clustering_.exact) {
     command.rows = clustering_.rows;
   } else {

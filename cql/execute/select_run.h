@@ -276,6 +276,7 @@ class SelectRun : protected SelectProgress {
   BoundPartitions partitions_;
   BoundClustering clustering_;
   std::vector<BoundFilter> filters_;
+  std::optional<storage::IndexBounds> index_bounds_;
   bool filters_active_ = false;
   base::Deadline deadline_;
   bool nothing_ = false, exhausted_ = false, sorts_ = false;

@@ -347,6 +347,10 @@ class SelectPreparer {
                  builder_.term(*ordering.ann_of, Receiver::of(*column)));
       return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
     }
+    if (where.uses_index()) {
+      return fail(ErrorCode::kInvalid,
+                  "ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
+    }
     if (where.is_key_range() || where.on_token()) {
       return fail(ErrorCode::kInvalid,
                   "ORDER BY is only supported when the partition key is restricted by an EQ or an "

@@ -45,10 +45,12 @@ class Restrictions::Builder {
   Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
     for (const ast::Relation& relation : relations) TETRAD_TRY_VOID(add(relation));
     TETRAD_TRY_VOID(check_change_feed());
+    find_indexes();
     TETRAD_TRY_VOID(check_partition_key());
     TETRAD_TRY_VOID(check_clustering());
     TETRAD_TRY_VOID(check_negated());
     TETRAD_TRY_VOID(check_others());
+    TETRAD_TRY_VOID(check_index_use());
     choose_filters();
     return std::move(result_);
   }
@@ -173,7 +175,8 @@ class Restrictions::Builder {
       }
       return merge(*present, std::move(restriction), " ,");
     }
-    if (!all.empty() && !allow_filtering_) {
+    if (!all.empty() && !allow_filtering_ &&
+        !(may_use_indexes() && has_index(table_, *restriction))) {
       const Restriction& last = *all.back();
       if (last.kind == Restriction::Kind::kSlice &&
           restriction->first().position > last.first().position) {
@@ -194,6 +197,43 @@ class Restrictions::Builder {
       return present->first().position > restriction->first().position;
     });
     all.insert(place, std::move(restriction));
+    return {};
+  }
+
+  // --- indexes ---
+
+  bool may_use_indexes() const { return of_ == WhereOf::kSelect && !table_.indexes.empty(); }
+
+  void find_indexes() {
+    if (!may_use_indexes()) return;
+    const auto served = [&](const RestrictionPtr& restriction) {
+      return restriction && has_index(table_, *restriction);
+    };
+    clustering_has_index_ = std::ranges::any_of(result_.clustering_, served);
+    has_index_ = clustering_has_index_ || std::ranges::any_of(result_.partition_, served) ||
+                 std::ranges::any_of(result_.others_, served);
+  }
+
+  /// Notes conditions that the primary key does not answer.
+  void leave_to_indexes(const std::vector<RestrictionPtr>& restrictions) {
+    for (const auto& restriction : restrictions) {
+      if (restriction) unanswered_.push_back(restriction.get());
+    }
+  }
+
+  /// After all else: what the indexes serve, and which one is looked at.
+  Result<void> check_index_use() {
+    if (result_.uses_index_ && result_.has_partition_key_in()) {
+      return fail(ErrorCode::kInvalid,
+                  "Select on indexed columns and with IN clause for the PRIMARY KEY are not "
+                  "supported");
+    }
+    const bool scans = result_.is_key_range_ || result_.on_token_ || result_.uses_index_;
+    const bool is_served =
+        unanswered_.empty() ? result_.clustering_.empty() : serves_all(table_, unanswered_);
+    result_.lacks_allow_filtering_ =
+        of_ == WhereOf::kSelect && !allow_filtering_ && scans && !is_served;
+    if (result_.uses_index_) result_.index_ = choose_index(table_, unanswered_);
     return {};
   }
 
@@ -253,8 +293,14 @@ class Restrictions::Builder {
       }
     }
     result_.is_key_range_ = !complete || has_slice;
-    if (restricted != 0 && result_.is_key_range_ && !allow_filtering_) {
+    if (restricted != 0 && result_.is_key_range_ && !allow_filtering_ && !has_index_) {
       return requires_filtering(result_.filtering_enabled_);
+    }
+    // A restricted token takes the place of an index for the partition key.
+    result_.uses_index_ =
+        result_.is_key_range_ && has_index_ && (restricted != 0 || !result_.token_);
+    if (result_.uses_index_ || (restricted != 0 && result_.is_key_range_)) {
+      leave_to_indexes(result_.partition_);
     }
     result_.single_partition_ =
         !result_.is_key_range_ && !result_.token_ &&
@@ -289,6 +335,7 @@ class Restrictions::Builder {
       const bool selects = restriction->kind != Restriction::Kind::kContains;
       if (restriction->first().position != next || after_slice || !selects) {
         if ((of_ == WhereOf::kUpdate && !table_.is_compact_storage) || allow_filtering_) break;
+        if (has_index_) break;
         if (!selects) {
           return fail(ErrorCode::kInvalid,
                       "Clustering columns can only be restricted with CONTAINS with a secondary "
@@ -318,9 +365,12 @@ class Restrictions::Builder {
         return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
       }
     }
-    result_.lacks_allow_filtering_ = of_ == WhereOf::kSelect && !all.empty() &&
-                                     (result_.is_key_range_ || result_.on_token_) &&
-                                     !allow_filtering_;
+    const bool needs_filtering = result_.clustering_prefix_ < all.size();
+    if (has_index_ && needs_filtering) result_.uses_index_ = true;
+    if (clustering_has_index_ && (result_.is_key_range_ || result_.on_token_)) {
+      result_.uses_index_ = true;
+    }
+    if (result_.uses_index_ || needs_filtering) leave_to_indexes(all);
     return {};
   }
 
@@ -344,15 +394,21 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid, "Non PRIMARY KEY columns found in where clause: {} ",
                   join_names(columns, ", "));
     }
-    if (!allow_filtering_) {
+    if (has_index_) {
+      result_.uses_index_ = true;
+    } else if (!allow_filtering_) {
       return requires_filtering(result_.filtering_enabled_);
     }
+    leave_to_indexes(result_.others_);
     return {};
   }
 
   void choose_filters() {
     const auto add = [&](const Restriction& restriction) {
-      Filter filter{&restriction, {}};
+      Filter filter{&restriction, {}, {}};
+      if (result_.index_) {
+        filter.texts = compared_texts(table_, result_.index_->index->index_class, restriction);
+      }
       for (const ColumnSchema* column : restriction.columns) {
         filter.slots.push_back(expressions_.slot_of(*column));
       }
@@ -368,12 +424,18 @@ class Restrictions::Builder {
     }
     for (const auto& negated : result_.negated_) add(*negated);
     for (const auto& other : result_.others_) add(*other);
+    // What an index gives is tested: it may be more than what was asked.
+    if (!result_.index_) return;
+    const Restriction* const used = result_.index_->restriction;
+    if (std::ranges::count(result_.filters_, used, &Filter::restriction) == 0) add(*used);
   }
 
   ExpressionBuilder& expressions_;
   const TableSchema& table_;
   const WhereOf of_;
   const bool allow_filtering_, only_static_;
+  bool has_index_ = false, clustering_has_index_ = false;  // an index serves a condition
+  std::vector<const Restriction*> unanswered_;             // by the primary key
   Restrictions result_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "base/ring_position.h"
 #include "cql/grammar/ast.h"
+#include "cql/prepare/access_path.h"
 #include "cql/prepare/expression_builder.h"
 #include "storage/row/mutation.h"
 
@@ -107,6 +108,11 @@ class BoundFilter {
   std::vector<BytesView> lower_, upper_;
   std::vector<BytesView> contains_, contains_key_;
   std::vector<std::pair<BytesView, BytesView>> entries_;
+  ComparedTexts texts_;
+  // Of the values above, where there is something to do.
+  std::vector<BytesView> compared_equal_, compared_contains_, compared_contains_key_;
+
+  bool matches_texts(BytesView value) const;
 };
 
 class Restrictions {
@@ -121,6 +127,9 @@ class Restrictions {
   Result<BoundPartitions> bind_partitions(EvalContext& context, uint32_t product_max) const;
   Result<BoundClustering> bind_clustering(EvalContext& context, uint32_t product_max) const;
   Result<std::vector<BoundFilter>> bind_filters(EvalContext& context) const;
+  /// The part of an index to look at, from the values of `filters`; unset: no index is used.
+  Result<std::optional<storage::IndexBounds>> bind_index(
+      std::span<const BoundFilter> filters) const;
 
   /// Full partition keys are named (no scan).
   bool has_partitions() const { return !is_key_range_; }
@@ -132,13 +141,20 @@ class Restrictions {
   bool has_clustering() const;
   bool has_clustering_slice() const;
   bool needs_filtering() const { return !filters_.empty(); }
+  /// An index takes part, as Cassandra has it: what it serves needs no ALLOW FILTERING.
+  bool uses_index() const { return uses_index_; }
+  AccessKind access() const {
+    if (is_key_range_ || on_token_) return index_ ? AccessKind::kIndex : AccessKind::kRange;
+    return index_ ? AccessKind::kPartitionIndex : AccessKind::kPartitions;
+  }
+  const IndexSchema* used_index() const { return index_ ? index_->index : nullptr; }
   /// Whether rows are left out that no key names: by filters, or of each partition that a scan
   /// meets.
   bool leaves_out_rows() const {
     return needs_filtering() || ((is_key_range_ || on_token_) && has_clustering());
   }
-  /// A scan with restricted clustering columns that was not allowed to filter. Checked last, as
-  /// Cassandra does.
+  /// A scan with restricted clustering columns, or a use of indexes that do not serve everything,
+  /// that was not allowed to filter. Checked last, as Cassandra does.
   Result<void> check_filtering_allowed() const;
   bool all_clustering_equal() const;
   /// Non-key columns that are restricted, static ones left out.
@@ -162,6 +178,7 @@ class Restrictions {
   struct Filter {
     const Restriction* restriction;
     std::vector<int32_t> slots;
+    ComparedTexts texts;
   };
 
   Result<std::vector<Bytes>> in_values(const Restriction& restriction, EvalContext& context) const;
@@ -174,10 +191,12 @@ class Restrictions {
   std::vector<RestrictionPtr> others_;      // regular and static
   std::vector<RestrictionPtr> negated_;     // NOT IN … of key columns; filters always
   std::vector<Filter> filters_;
+  std::optional<IndexAccess> index_;
   ExpressionPtr change_feed_;
   size_t clustering_prefix_ = 0;  // of clustering_: those that select; the rest are filters
   bool is_key_range_ = false, on_token_ = false, single_partition_ = false;
   bool lacks_allow_filtering_ = false, filtering_enabled_ = true;
+  bool uses_index_ = false;
 };
 
 /// Sorted, overlaps and neighbours joined, empty ones dropped.

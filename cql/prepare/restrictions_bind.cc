@@ -538,9 +538,88 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         }
         break;
     }
+    test.texts_ = filter.texts;
+    if (!filter.texts.does_nothing()) {
+      const auto compared = [&](const TextAnalysis& analysis, const std::vector<BytesView>& from) {
+        std::vector<BytesView> to;
+        for (const BytesView value : from)
+          to.push_back(context.arena.adopt(analyze(analysis, value)));
+        return to;
+      };
+      test.compared_equal_ = compared(filter.texts.values, test.tuples_.values);
+      test.compared_contains_ = compared(filter.texts.values, test.contains_);
+      test.compared_contains_key_ = compared(filter.texts.keys, test.contains_key_);
+    }
     bound.push_back(std::move(test));
   }
   return bound;
+}
+
+Result<std::optional<storage::IndexBounds>> Restrictions::bind_index(
+    std::span<const BoundFilter> filters) const {
+  if (!index_) return std::nullopt;
+  const auto found =
+      std::ranges::find(filters, index_->restriction, [](const auto& f) { return f.restriction_; });
+  TETRAD_ASSERT(found != filters.end());
+  const BoundFilter& filter = *found;
+  const IndexTerms& terms = index_->terms;
+  const auto side = [](const std::vector<BytesView>& values) -> OptionalView {
+    if (values.empty()) return std::nullopt;
+    return values.front();
+  };
+  switch (index_->question) {
+    case IndexQuestion::kEqual:
+      return terms.equal(filter.tuples_.values.front());
+    case IndexQuestion::kRange:
+      return terms.between(side(filter.lower_), side(filter.upper_));
+    case IndexQuestion::kContains:
+      return terms.equal(filter.contains_.front());
+    case IndexQuestion::kContainsKey:
+      return terms.equal(filter.contains_key_.front());
+    case IndexQuestion::kEntry:
+      return terms.entry(filter.entries_.front().first, filter.entries_.front().second);
+  }
+  std::unreachable();
+}
+
+/// As matches(), where an index compares texts otherwise. Such restrictions are equalities, or ask
+/// for elements.
+bool BoundFilter::matches_texts(BytesView value) const {
+  const DataType& type = *restriction_->first().type;
+  const auto is_same = [](const DataType& of, const TextAnalysis& analysis, BytesView there,
+                          BytesView wanted) {
+    if (analysis.does_nothing()) return compare(of, there, wanted) == 0;
+    return analyze(analysis, there) == wanted;
+  };
+  if (restriction_->kind == Restriction::Kind::kEqual) {
+    return is_same(type, texts_.values, value, compared_equal_.front());
+  }
+  auto reader = CollectionReader::open(type, value);
+  if (!reader) return false;
+  const bool is_map = type.kind() == TypeKind::kMap;
+  std::vector<bool> found(compared_contains_.size() + compared_contains_key_.size() +
+                          entries_.size());
+  while (!reader->at_end()) {
+    const auto key = is_map ? reader->next() : Result<OptionalView>(std::nullopt);
+    const auto element = reader->next();
+    if (!key || !element || !*element || (is_map && !*key)) return false;
+    const DataType& element_type = is_map ? *type.value() : *type.element();
+    size_t at = 0;
+    for (const BytesView wanted : compared_contains_) {
+      found[at] = found[at] || is_same(element_type, texts_.values, **element, wanted);
+      ++at;
+    }
+    for (const BytesView wanted : compared_contains_key_) {
+      found[at] = found[at] || is_same(*type.key(), texts_.keys, **key, wanted);
+      ++at;
+    }
+    for (const auto& [wanted_key, wanted] : entries_) {
+      found[at] = found[at] || (compare(*type.key(), **key, wanted_key) == 0 &&
+                                compare(element_type, **element, wanted) == 0);
+      ++at;
+    }
+  }
+  return std::ranges::all_of(found, std::identity());
 }
 
 bool BoundFilter::matches(const RowView& row) const {
@@ -551,6 +630,7 @@ bool BoundFilter::matches(const RowView& row) const {
     if (!row.values[static_cast<size_t>(slot)]) return excludes;
   }
   const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
+  if (!texts_.does_nothing()) return matches_texts(value(0));
   const auto order = [&](std::span<const BytesView> tuple) {
     for (size_t i = 0; i < tuple.size(); ++i) {
       const int difference = compare(*restriction.columns[i]->type, value(i), tuple[i]);
