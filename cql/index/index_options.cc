@@ -17,6 +17,9 @@ namespace {
 constexpr std::string_view kSaiClass = "org.apache.cassandra.index.sai.StorageAttachedIndex";
 constexpr std::string_view kSasiClass = "org.apache.cassandra.index.sasi.SASIIndex";
 
+constexpr std::string_view kNonTokenizing =
+    "org.apache.cassandra.index.sasi.analyzer.NonTokenizingAnalyzer";
+
 constexpr std::array<std::string_view, 3> kAnalysisOptions = {"normalize", "case_sensitive",
                                                               "ascii"};
 constexpr std::array<std::string_view, 4> kVectorOptions = {
@@ -237,6 +240,97 @@ Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& colum
   for (const TypePtr& type : types) {
     if (is_sai_type(*type) || (!type->is_native() && type->is_frozen())) continue;
     return fail(ErrorCode::kInvalid, "Unsupported type: {}", type->cql_text());
+  }
+  return {};
+}
+
+Result<SasiOptions> sasi_options(const DataType& type, const IndexOptions& options) {
+  SasiOptions out;
+  const auto given = [&](const char* name) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::nullopt : std::optional(lower(found->second));
+  };
+  if (const auto mode = given("mode")) {
+    if (*mode == "contains") {
+      out.mode = SasiMode::kContains;
+    } else if (*mode == "sparse") {
+      out.mode = SasiMode::kSparse;
+    } else if (*mode != "prefix") {
+      return fail(ErrorCode::kConfig, "Incorrect index mode: {}", options.at("mode"));
+    }
+  }
+  const auto literal = given("is_literal");
+  out.is_literal = literal ? *literal == "true" : is_text(type);
+  const auto analyzer = options.find("analyzer_class");
+  const bool folds = analyzer != options.end() && analyzer->second == kNonTokenizing;
+  // As Java reads a boolean, whatever is not true is false.
+  const auto is_false = [&](const char* name) { return given(name).value_or("true") != "true"; };
+  const auto is_true = [&](const char* name) { return given(name).value_or("") == "true"; };
+  if (folds && is_text(type)) {
+    out.analysis.case_sensitive = !(is_false("case_sensitive") || is_true("normalize_lowercase") ||
+                                    is_true("normalize_uppercase"));
+  }
+  return out;
+}
+
+namespace {
+
+Result<void> check_analyzer(const DataType& type, const IndexOptions& options) {
+  const auto named = options.find("analyzer_class");
+  if (named == options.end()) {
+    const auto analyzed = options.find("analyzed");
+    if (analyzed == options.end() || lower(analyzed->second) != "true") return {};
+    return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes on the words of texts");
+  }
+  constexpr std::string_view kAnalyzers = "org.apache.cassandra.index.sasi.analyzer.";
+  const std::string& name = named->second;
+  if (name == fmt::format("{}NoOpAnalyzer", kAnalyzers)) return {};
+  if (name == fmt::format("{}StandardAnalyzer", kAnalyzers) ||
+      name == fmt::format("{}DelimiterAnalyzer", kAnalyzers)) {
+    return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes on the words of texts");
+  }
+  if (name != kNonTokenizing) {
+    return fail(ErrorCode::kConfig, "Unable to find analyzer class '{}'", name);
+  }
+  if (options.contains("case_sensitive") &&
+      (options.contains("normalize_lowercase") || options.contains("normalize_uppercase"))) {
+    return fail(ErrorCode::kConfig,
+                "case_sensitive option cannot be specified together with either "
+                "normalize_lowercase or normalize_uppercase");
+  }
+  if (is_text(type)) return {};
+  return fail(ErrorCode::kConfig, "NonTokenizingAnalyzer does not support type {}",
+              type.cql_text());
+}
+
+}  // namespace
+
+Result<void> check_sasi_index(const TableSchema& table, const ColumnSchema& column,
+                              const IndexOptions& options) {
+  const DataType& type = *column.type;
+  if (type.is_multi_cell()) {
+    return fail(ErrorCode::kConfig, "complex columns are not yet supported by SASI");
+  }
+  if (column.kind == ColumnKind::kPartitionKey) {
+    return fail(ErrorCode::kConfig, "partition key columns are not yet supported by SASI");
+  }
+  TETRAD_TRY_VOID(check_analyzer(type, options));
+  TETRAD_TRY(const SasiOptions sasi, sasi_options(type, options));
+  if (sasi.mode == SasiMode::kSparse && sasi.is_literal) {
+    return fail(ErrorCode::kConfig, "SPARSE mode is only supported on non-literal columns.");
+  }
+  if (sasi.mode == SasiMode::kSparse && options.contains("analyzer_class")) {
+    return fail(ErrorCode::kConfig, "SPARSE mode doesn't support analyzers.");
+  }
+  // Cassandra fails with a Java exception here, and then at each change of the schema.
+  if (sasi.is_literal && !is_text(type)) {
+    return fail(ErrorCode::kConfig, "is_literal is for texts, not for the type {}",
+                type.cql_text());
+  }
+  for (const IndexSchema& other : table.indexes) {
+    if (other.index_class != IndexClass::kSasi || other.column != column.name) continue;
+    return fail(ErrorCode::kInvalid,
+                "Cannot create more than one SASI index on the same column: {}", column.name);
   }
   return {};
 }

@@ -16,6 +16,26 @@ namespace tetrad::cql {
 
 using IndexOptions = std::map<std::string, std::string>;
 
+/// How a SASI index serves values: the beginnings of texts and ranges, any part of texts, ranges.
+enum class SasiMode : uint8_t { kPrefix, kContains, kSparse };
+
+/// Of a SASI index, over its column.
+struct SasiOptions {
+  SasiMode mode = SasiMode::kPrefix;
+  bool is_literal = false;  // texts: LIKE, no ranges
+  TextAnalysis analysis;
+};
+/// As in Cassandra a SASI index finds no larger texts, and no empty ones: so much work a value is at
+/// most.
+inline constexpr size_t kSasiTextBytesMax = 1023;
+
+/// Options that were checked never fail. Errors: kConfig.
+Result<SasiOptions> sasi_options(const DataType& type,
+                                 const std::map<std::string, std::string>& options);
+/// Whether a SASI index may be on this. `options`: without `target` and `class_name`.
+Result<void> check_sasi_index(const TableSchema& table, const ColumnSchema& column,
+                              const std::map<std::string, std::string>& options);
+
 /// The class that a name behind USING stands for; unset: there is none. kLegacy has no name here.
 std::optional<IndexClass> index_class_named(std::string_view name);
 

@@ -13,6 +13,27 @@ namespace tetrad::cql {
 namespace {
 
 constexpr size_t kHashBytes = 8;
+constexpr char kGram = '\x40', kBehind = '\xFF';
+constexpr size_t kGramPoints = 3;
+
+/// UTF-8 code point by code point; bytes that begin none go with the one before.
+std::vector<BytesView> code_points(BytesView text) {
+  std::vector<BytesView> points;
+  for (size_t from = 0; from < text.size();) {
+    size_t to = from + 1;
+    while (to < text.size() && (static_cast<unsigned char>(text[to]) & 0xC0) == 0x80) ++to;
+    points.push_back(text.substr(from, to - from));
+    from = to;
+  }
+  return points;
+}
+
+/// All components that begin with `prefix`. No text has the byte 0xFF.
+void set_beginning(storage::IndexBounds& bounds, Bytes prefix) {
+  if (prefix.size() > kTermBytesMax) prefix.resize(kTermBytesMax);
+  bounds.lower = prefix;
+  bounds.upper = std::move(prefix.append(kHashBytes + 1, '\xFF'));
+}
 
 /// Keeps of the term that begins at `start` its first bytes and a hash.
 void shorten(Bytes& component, size_t start) {
@@ -63,6 +84,11 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
   terms.type_ = found->type;
   if (index.index_class == IndexClass::kSai) {
     TETRAD_TRY(terms.analysis_, text_analysis(index.options));
+  } else if (index.index_class == IndexClass::kSasi) {
+    TETRAD_TRY(const SasiOptions sasi, sasi_options(*found->type, index.options));
+    terms.analysis_ = sasi.analysis;
+    terms.has_grams_ = sasi.is_literal && sasi.mode == SasiMode::kContains;
+    if (sasi.is_literal) terms.text_bytes_max_ = kSasiTextBytesMax;
   }
   if (found->kind == ColumnKind::kClustering) {
     for (const ColumnSchema& column : table.clustering().first(found->position + 1)) {
@@ -112,10 +138,29 @@ const DataType& IndexTerms::term_type() const {
 
 Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
                                   std::vector<Bytes>& components) const {
+  if (text_bytes_max_ != SIZE_MAX) {
+    const size_t bytes = analyze(analysis_, value).size();
+    if (bytes == 0 || bytes > text_bytes_max_) return {};
+  }
   Bytes component;
   TETRAD_TRY_VOID(append_term(component, type, value));
   components.push_back(std::move(component));
+  if (has_grams_) add_grams(analyze(analysis_, value), components);
   return {};
+}
+
+void IndexTerms::add_grams(BytesView text, std::vector<Bytes>& components) const {
+  const std::vector<BytesView> points = code_points(text);
+  for (size_t i = 0; i < points.size(); ++i) {
+    Bytes gram(1, kGram);
+    for (size_t n = i; n < i + kGramPoints; ++n) {
+      if (n < points.size())
+        gram.append(points[n]);
+      else
+        gram += kBehind;
+    }
+    components.push_back(std::move(gram));
+  }
 }
 
 Result<void> IndexTerms::add_value(BytesView value, std::vector<Bytes>& components) const {
@@ -214,6 +259,41 @@ Result<storage::IndexBounds> IndexTerms::entry(BytesView key, BytesView value) c
   TETRAD_TRY_VOID(append_term(bounds.lower, *type_->key(), key));
   TETRAD_TRY_VOID(append_term(bounds.lower, *type_->value(), value));
   bounds.upper = bounds.lower;
+  return bounds;
+}
+
+Result<storage::IndexBounds> IndexTerms::beginning(BytesView text) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  Bytes encoded;
+  TETRAD_TRY_VOID(append_ordered(encoded, *type_, analyze(analysis_, text), false));
+  constexpr size_t kEndBytes = 2;  // of a text (ordered_encoding.h)
+  encoded.resize(encoded.size() - kEndBytes);
+  set_beginning(bounds, std::move(encoded));
+  return bounds;
+}
+
+Result<storage::IndexBounds> IndexTerms::ending(BytesView text) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  const Bytes analyzed = analyze(analysis_, text);
+  const std::vector<BytesView> points = code_points(analyzed);
+  const size_t count = std::min(points.size(), kGramPoints - 1);
+  bounds.lower = kGram;
+  for (size_t i = points.size() - count; i < points.size(); ++i) bounds.lower.append(points[i]);
+  bounds.lower.append(kGramPoints - count, kBehind);
+  bounds.upper = bounds.lower;
+  return bounds;
+}
+
+Result<storage::IndexBounds> IndexTerms::having(BytesView text) const {
+  storage::IndexBounds bounds;
+  bounds.index_id = index_id_;
+  const Bytes analyzed = analyze(analysis_, text);
+  const std::vector<BytesView> points = code_points(analyzed);
+  Bytes gram(1, kGram);
+  for (size_t i = 0; i < std::min(points.size(), kGramPoints); ++i) gram.append(points[i]);
+  set_beginning(bounds, std::move(gram));
   return bounds;
 }
 

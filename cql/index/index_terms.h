@@ -7,7 +7,11 @@
 //     values          term(element)               one for each element of a list or set, or map value
 //     keys            term(key)                   one for each key of a map
 //     entries         term(key) term(value)       one for each entry of a map
-//   Texts of an SAI index with options go through analyze() before (text_analysis.h).
+//   Texts of an SAI index with options, and of a SASI index, go through analyze() before
+//   (text_analysis.h). A SASI index of the mode CONTAINS has more components of a text:
+//   gram  := 0x40 three code points in UTF-8      one for each code point, with the two behind it;
+//                                                 behind the last one stands 0xFF
+//   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts.
 //   term  := encoded                              of append_ordered(), always ascending; at most 256 B
 //          | first 256 B of encoded, u64 its XXH3 of longer ones
 //
@@ -61,6 +65,10 @@ class IndexTerms {
   Result<storage::IndexBounds> equal(BytesView value) const;
   /// `column[key] = value`.
   Result<storage::IndexBounds> entry(BytesView key, BytesView value) const;
+  /// LIKE of a SASI index: values that begin with `text`, that end with it, that have it somewhere.
+  Result<storage::IndexBounds> beginning(BytesView text) const;
+  Result<storage::IndexBounds> ending(BytesView text) const;
+  Result<storage::IndexBounds> having(BytesView text) const;
   /// From `lower` to `upper`, both inclusive; what is not set is no bound.
   Result<storage::IndexBounds> between(OptionalView lower, OptionalView upper) const;
 
@@ -71,6 +79,7 @@ class IndexTerms {
   Result<void> add_element(const storage::Cell& cell, std::vector<Bytes>& components) const;
   Result<void> append_term(Bytes& component, const DataType& type, BytesView value) const;
   Result<void> append_path(Bytes& component, const DataType& type, BytesView path) const;
+  void add_grams(BytesView text, std::vector<Bytes>& components) const;
   const DataType& term_type() const;
 
   uint16_t index_id_ = 0;
@@ -79,6 +88,8 @@ class IndexTerms {
   uint32_t column_id_ = 0, position_ = 0;
   size_t partition_columns_ = 0;
   TextAnalysis analysis_;
+  bool has_grams_ = false;
+  size_t text_bytes_max_ = SIZE_MAX;
   TypePtr type_;                     // of the column
   std::vector<TypePtr> clustering_;  // up to the column, when it is a clustering column
   std::vector<bool> descending_;     // of these

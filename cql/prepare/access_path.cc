@@ -27,6 +27,9 @@ std::vector<IndexQuestion> questions_of(const Restriction& restriction) {
       if (!restriction.contains_key.empty()) questions.push_back(IndexQuestion::kContainsKey);
       if (!restriction.entries.empty()) questions.push_back(IndexQuestion::kEntry);
       break;
+    case Kind::kLike:
+      questions.push_back(IndexQuestion::kLike);
+      break;
     case Kind::kIn:
     case Kind::kNotIn:
     case Kind::kNotContains:
@@ -38,6 +41,21 @@ std::vector<IndexQuestion> questions_of(const Restriction& restriction) {
 /// SAI keeps these in their order.
 bool has_sai_ranges(const DataType& type) {
   return type.is_native() && !is_literal_term(&type) && type.kind() != TypeKind::kUuid;
+}
+
+bool sasi_answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion question) {
+  const auto options = sasi_options(*column.type, index.options);
+  if (!options) return false;
+  switch (question) {
+    case IndexQuestion::kEqual:
+      return true;
+    case IndexQuestion::kRange:
+      return !options->is_literal && options->mode != SasiMode::kContains;
+    case IndexQuestion::kLike:
+      return options->is_literal;
+    default:
+      return false;
+  }
 }
 
 /// Whether the index answers something of the restriction on `column`.
@@ -81,7 +99,7 @@ int class_rank(IndexClass index_class) {
 
 /// Fewer rows are expected first.
 int question_rank(IndexQuestion question) {
-  constexpr std::array<int, 5> kRanks = {0, 4, 2, 3, 1};  // by IndexQuestion
+  constexpr std::array<int, 6> kRanks = {0, 5, 2, 3, 1, 4};  // by IndexQuestion
   return kRanks[static_cast<size_t>(question)];
 }
 
@@ -95,6 +113,7 @@ std::string_view access_name(AccessKind kind) {
 
 bool answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion question) {
   if (index.column != column.name) return false;
+  if (index.index_class == IndexClass::kSasi) return sasi_answers(index, column, question);
   switch (index.target) {
     case IndexTarget::kKeys:
       return question == IndexQuestion::kContainsKey;
@@ -157,10 +176,18 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
 ComparedTexts compared_texts(const TableSchema& table, IndexClass used,
                              const Restriction& restriction) {
   ComparedTexts texts;
-  // All SAI indexes of a table are looked at together, if any is.
-  if (used != IndexClass::kSai || restriction.is_multi) return texts;
+  // All SAI indexes of a table are looked at together, if any is; so are those of SASI.
+  if (used == IndexClass::kLegacy || restriction.is_multi) return texts;
   for (const IndexSchema& index : table.indexes) {
-    if (index.index_class != IndexClass::kSai) continue;
+    if (index.index_class != used) continue;
+    if (used == IndexClass::kSasi) {
+      const auto options = sasi_options(*restriction.first().type, index.options);
+      if (!options || !options->is_literal || !serves(index, restriction.first(), restriction))
+        continue;
+      texts.values = options->analysis;
+      texts.bytes_max = kSasiTextBytesMax;
+      continue;
+    }
     const auto analysis = text_analysis(index.options);
     if (!analysis || !serves(index, restriction.first(), restriction)) continue;
     (index.target == IndexTarget::kKeys ? texts.keys : texts.values) = *analysis;

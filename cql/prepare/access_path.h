@@ -30,7 +30,7 @@ enum class AccessKind : uint8_t {
 std::string_view access_name(AccessKind kind);
 
 /// What a restriction asks of an index.
-enum class IndexQuestion : uint8_t { kEqual, kRange, kContains, kContainsKey, kEntry };
+enum class IndexQuestion : uint8_t { kEqual, kRange, kContains, kContainsKey, kEntry, kLike };
 
 /// The part of an index that a SELECT looks at, before it has values.
 struct IndexAccess {
@@ -56,8 +56,11 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
 
 /// What is done to texts of a restriction before they are compared.
 struct ComparedTexts {
-  TextAnalysis values, keys;  // of the column or its elements; of CONTAINS KEY
-  bool does_nothing() const { return values.does_nothing() && keys.does_nothing(); }
+  TextAnalysis values, keys;    // of the column or its elements; of CONTAINS KEY
+  size_t bytes_max = SIZE_MAX;  // larger ones are not found
+  bool does_nothing() const {
+    return values.does_nothing() && keys.does_nothing() && bytes_max == SIZE_MAX;
+  }
 };
 
 /// With an index of the class `used` looked at. Nothing for most.

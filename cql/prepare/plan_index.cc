@@ -200,17 +200,96 @@ Result<void> check_class(const TableSchema& table, const IndexSchema& index,
   if (index.index_class == IndexClass::kLegacy) return {};
   const bool is_sai = index.index_class == IndexClass::kSai;
   if (columns.empty()) {
-    return fail(is_sai ? ErrorCode::kInvalid : ErrorCode::kConfig,
-                "Failed to retrieve target column for: ");
+    if (is_sai) return fail(ErrorCode::kInvalid, "Failed to retrieve target column for: ");
+    return fail(ErrorCode::kConfig, "failed to retrieve target column for: ");
   }
   if (columns.size() > 1) {
     if (!is_sai)
-      return fail(ErrorCode::kConfig, "Failed to retrieve target column for: {}", targets);
+      return fail(ErrorCode::kConfig, "failed to retrieve target column for: {}", targets);
     return fail(ErrorCode::kInvalid,
                 "A storage-attached index cannot be created over multiple columns: {}", targets);
   }
   if (is_sai) return check_sai_index(table, *columns.front(), index.target, options);
-  return fail(ErrorCode::kInvalid, "not supported yet: SASI indexes");
+  return check_sasi_index(table, *columns.front(), options);
+}
+
+/// What a statement says of the class.
+struct ClassRequest {
+  std::string name;
+  bool is_custom = false;  // any class but the native one
+  IndexOptions options;
+};
+
+Result<ClassRequest> class_of(const ast::CreateIndex& statement, const Guardrails& guardrails) {
+  ClassRequest request;
+  // The class that stands for none is the native index, unless CUSTOM asks for a class.
+  request.name = statement.using_class.value_or(kLegacyName);
+  request.is_custom = statement.custom || upper(request.name) != upper(kLegacyName);
+  TETRAD_TRY(request.options, options_of(statement));
+  if (!request.is_custom && !statement.properties.empty()) {
+    return fail(ErrorCode::kInvalid, "Cannot specify options for a non-CUSTOM index");
+  }
+  TETRAD_TRY_VOID(check_enabled(guardrails.secondary_indexes, "secondary_indexes",
+                                "Creating secondary indexes"));
+  if (request.name == kSasiClassName && !guardrails.sasi_indexes) {
+    return fail(ErrorCode::kInvalid, "SASI indexes are disabled. Enable in cassandra.yaml to use.");
+  }
+  return request;
+}
+
+Result<void> check_index_count(const ast::CreateIndex& statement, const TableSchema& table,
+                               const PlanInput& input) {
+  const std::string title = statement.name ? statement.name->name.text + " on" : "on";
+  const size_t count = table.indexes.size() + 1;
+  return check_threshold(
+      input.settings.guardrails.secondary_indexes_per_table, count, "secondary_indexes_per_table",
+      input.warnings, [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Tables cannot have more than {} secondary indexes, aborting "
+                           "the creation of secondary index {} table {}",
+                           limit, title, table.name)
+                     : fmt::format(
+                           "Creating secondary index {} table {}, current number of "
+                           "indexes {} exceeds warning threshold of {}.",
+                           title, table.name, count, limit);
+      });
+}
+
+/// The index that the statement asks for, but for its id, and whether it may be: its class comes
+/// last. Unset: there is the same one already, which IF NOT EXISTS is content with.
+Result<std::optional<IndexSchema>> index_of(const ast::CreateIndex& statement,
+                                            const ClassRequest& request,
+                                            const KeyspaceSchema& keyspace,
+                                            const TableSchema& table) {
+  TETRAD_TRY(const auto columns, target_columns(statement, table, request.is_custom));
+  std::string targets;
+  IndexSchema index;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    index.target = target_of(statement.targets[i], *columns[i]->type);
+    TETRAD_TRY_VOID(check_target(table, *columns[i], index.target, request.is_custom));
+    index.column = columns[i]->name;
+    targets += (targets.empty() ? "" : ", ") + target_text(index.target, columns[i]->name);
+  }
+  index.name = statement.name ? statement.name->name.text
+                              : default_name(keyspace, table.name, statement.targets);
+  index.options = request.options;
+  index.options["target"] = targets;
+  if (request.is_custom) index.options["class_name"] = request.name;
+  const auto same = std::ranges::find(table.indexes, index.options, &IndexSchema::options);
+  if (same != table.indexes.end()) {
+    if (statement.if_not_exists) return std::nullopt;
+    return fail(ErrorCode::kInvalid, "Index {} is a duplicate of existing index {}", index.name,
+                same->name);
+  }
+  if (request.is_custom) {
+    const auto known = index_class_named(request.name);
+    if (!known) {
+      return fail(ErrorCode::kConfig, "Unable to find custom indexer class '{}'", request.name);
+    }
+    index.index_class = *known;
+  }
+  TETRAD_TRY_VOID(check_class(table, index, columns, targets, request.options));
+  return index;
 }
 
 }  // namespace
@@ -219,19 +298,7 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
   std::string keyspace_name;
   TETRAD_TRY(const KeyspaceSchema* const keyspace,
              keyspace_for_table(statement.table, input, keyspace_name));
-  // The class that stands for none is the native index, unless CUSTOM asks for a class.
-  std::string class_name = statement.using_class.value_or(kLegacyName);
-  const bool is_custom = statement.custom || upper(class_name) != upper(kLegacyName);
-  TETRAD_TRY(IndexOptions options, options_of(statement));
-  if (!is_custom && !statement.properties.empty()) {
-    return fail(ErrorCode::kInvalid, "Cannot specify options for a non-CUSTOM index");
-  }
-  const Guardrails& guardrails = input.settings.guardrails;
-  TETRAD_TRY_VOID(check_enabled(guardrails.secondary_indexes, "secondary_indexes",
-                                "Creating secondary indexes"));
-  if (class_name == kSasiClassName && !guardrails.sasi_indexes) {
-    return fail(ErrorCode::kInvalid, "SASI indexes are disabled. Enable in cassandra.yaml to use.");
-  }
+  TETRAD_TRY(const ClassRequest request, class_of(statement, input.settings.guardrails));
   const std::string& table_name = statement.table.name.text;
   const TablePtr old = find_table(keyspace, table_name);
   if (old == nullptr) {
@@ -241,61 +308,27 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
     }
     return fail(ErrorCode::kInvalid, "Table '{}' doesn't exist", table_name);
   }
-  SchemaPlan out;
-  if (statement.name && has_index(*keyspace, statement.name->name.text)) {
-    if (!statement.if_not_exists) {
-      return fail(ErrorCode::kInvalid, "Index '{}' already exists", statement.name->name.text);
-    }
-    out.nothing_to_do = true;
-    return out;
+  const bool is_there = statement.name && has_index(*keyspace, statement.name->name.text);
+  if (is_there && !statement.if_not_exists) {
+    return fail(ErrorCode::kInvalid, "Index '{}' already exists", statement.name->name.text);
   }
-  if (old->is_counter) {
+  if (old->is_counter && !is_there) {
     return fail(ErrorCode::kInvalid, "Secondary indexes on counter tables aren't supported");
   }
-  const std::string title = statement.name ? statement.name->name.text + " on" : "on";
-  TETRAD_TRY_VOID(check_threshold(
-      guardrails.secondary_indexes_per_table, old->indexes.size() + 1,
-      "secondary_indexes_per_table", input.warnings, [&](uint64_t limit, bool fails) {
-        return fails ? fmt::format(
-                           "Tables cannot have more than {} secondary indexes, aborting "
-                           "the creation of secondary index {} table {}",
-                           limit, title, table_name)
-                     : fmt::format(
-                           "Creating secondary index {} table {}, current number of "
-                           "indexes {} exceeds warning threshold of {}.",
-                           title, table_name, old->indexes.size() + 1, limit);
-      }));
-  TETRAD_TRY(const auto columns, target_columns(statement, *old, is_custom));
-  std::string targets;
-  IndexSchema index;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    index.target = target_of(statement.targets[i], *columns[i]->type);
-    TETRAD_TRY_VOID(check_target(*old, *columns[i], index.target, is_custom));
-    index.column = columns[i]->name;
-    targets += (targets.empty() ? "" : ", ") + target_text(index.target, columns[i]->name);
+  std::optional<IndexSchema> index;
+  if (!is_there) {
+    TETRAD_TRY_VOID(check_index_count(statement, *old, input));
+    TETRAD_TRY(index, index_of(statement, request, *keyspace, *old));
   }
-  index.name = statement.name ? statement.name->name.text
-                              : default_name(*keyspace, table_name, statement.targets);
-  index.options = options;
-  index.options["target"] = targets;
-  if (is_custom) index.options["class_name"] = class_name;
-  for (const IndexSchema& other : old->indexes) {
-    if (other.options != index.options) continue;
-    if (!statement.if_not_exists) {
-      return fail(ErrorCode::kInvalid, "Index {} is a duplicate of existing index {}", index.name,
-                  other.name);
-    }
+  if (request.name == kSasiClassName) {
+    input.warnings.push_back(
+        "SASI indexes are experimental and are not recommended for production use.");
+  }
+  SchemaPlan out;
+  if (!index) {
     out.nothing_to_do = true;
     return out;
   }
-  if (is_custom) {
-    const auto known = index_class_named(class_name);
-    if (!known) {
-      return fail(ErrorCode::kConfig, "Unable to find custom indexer class '{}'", class_name);
-    }
-    index.index_class = *known;
-  }
-  TETRAD_TRY_VOID(check_class(*old, index, columns, targets, options));
   if (input.meta.format < replication::kFormatIndexes) {
     return fail(ErrorCode::kInvalid, "indexes wait until all nodes run a program that knows them");
   }
@@ -305,13 +338,9 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
                 old->qualified_name(), kIndexesMax, UINT16_MAX - 1);
   }
   TableSchema table = *old;
-  index.id = table.next_index_id++;
-  const auto place = std::ranges::upper_bound(table.indexes, index.name, {}, &IndexSchema::name);
-  if (index.index_class == IndexClass::kSasi) {
-    input.warnings.push_back(
-        "SASI indexes are experimental and are not recommended for production use.");
-  }
-  table.indexes.insert(place, std::move(index));
+  index->id = table.next_index_id++;
+  const auto place = std::ranges::upper_bound(table.indexes, index->name, {}, &IndexSchema::name);
+  table.indexes.insert(place, *std::move(index));
   table.version.value += 1;
   out.change.objects.emplace_back(table_key(keyspace_name, table_name), table_text(table));
   out.answer = table_changed(Kind::kUpdated, keyspace_name, table_name);

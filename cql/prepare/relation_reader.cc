@@ -185,7 +185,9 @@ class RelationReader {
       case Op::kIsNotNull:
         return fail(ErrorCode::kInvalid, "Unsupported restriction: {}", ast::to_string(relation));
       case Op::kLike: {
-        TETRAD_TRY(ExpressionPtr term, expressions_.term(relation.values[0], receiver));
+        restriction->kind = Restriction::Kind::kLike;
+        TETRAD_TRY(restriction->equal, single(relation.values[0], receiver));
+        if (of_ == WhereOf::kSelect && has_index(expressions_.table(), *restriction)) break;
         return fail(ErrorCode::kInvalid,
                     "LIKE restriction is only supported on properly indexed columns. {} is not "
                     "valid.",

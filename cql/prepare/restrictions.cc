@@ -96,6 +96,10 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid,
                   "{} cannot be restricted by more than one relation if it includes a IN", names);
     }
+    if (present.kind == Restriction::Kind::kLike) {
+      return fail(ErrorCode::kInvalid,
+                  "{} cannot be restricted by more than one relation if it includes a LIKE", names);
+    }
     if (present.kind == Restriction::Kind::kContains) {
       if (next->kind != Restriction::Kind::kContains) {
         return fail(ErrorCode::kInvalid,
@@ -332,7 +336,8 @@ class Restrictions::Builder {
     uint32_t next = 0;
     bool after_slice = false;
     for (const auto& restriction : all) {
-      const bool selects = restriction->kind != Restriction::Kind::kContains;
+      const bool selects = restriction->kind != Restriction::Kind::kContains &&
+                           restriction->kind != Restriction::Kind::kLike;
       if (restriction->first().position != next || after_slice || !selects) {
         if ((of_ == WhereOf::kUpdate && !table_.is_compact_storage) || allow_filtering_) break;
         if (has_index_) break;

@@ -32,7 +32,7 @@ inline constexpr std::string_view kChangeFeedMarker = "cosmos_changefeed_start_t
 
 /// Everything that is said of one column, or of some clustering columns together.
 struct Restriction {
-  enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains, kNotIn, kNotContains };
+  enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains, kNotIn, kNotContains, kLike };
   struct Bound {
     TupleTerm value;
     bool inclusive = false;
@@ -41,7 +41,7 @@ struct Restriction {
   Kind kind = Kind::kEqual;
   std::vector<const ColumnSchema*> columns;
   bool is_multi = false;  // written with a tuple
-  TupleTerm equal;
+  TupleTerm equal;        // also the pattern of LIKE
   std::vector<TupleTerm> in_values;
   ExpressionPtr in_list;  // IN ?
   std::optional<Bound> lower, upper;
@@ -90,6 +90,9 @@ struct BoundTuples {
   }
 };
 
+/// Where the text of a LIKE must stand in a value.
+enum class LikeShape : uint8_t { kWhole, kPrefix, kSuffix, kPart };
+
 /// A test of one row with its values.
 class BoundFilter {
  public:
@@ -104,7 +107,8 @@ class BoundFilter {
   friend class Restrictions;
   const Restriction* restriction_ = nullptr;
   std::vector<int32_t> slots_;
-  BoundTuples tuples_;  // EQ: one; IN: any of them, ascending
+  BoundTuples tuples_;  // EQ: one; IN: any of them, ascending; LIKE: the text in the pattern
+  LikeShape like_ = LikeShape::kWhole;
   std::vector<BytesView> lower_, upper_;
   std::vector<BytesView> contains_, contains_key_;
   std::vector<std::pair<BytesView, BytesView>> entries_;
@@ -112,7 +116,9 @@ class BoundFilter {
   // Of the values above, where there is something to do.
   std::vector<BytesView> compared_equal_, compared_contains_, compared_contains_key_;
 
+  void prepare_texts(const ComparedTexts& texts, base::Arena& arena);
   bool matches_texts(BytesView value) const;
+  Result<void> read_pattern(BytesView pattern, const TableSchema& table);
 };
 
 class Restrictions {

@@ -521,6 +521,15 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         if (restriction.lower) TETRAD_TRY_VOID(side(*restriction.lower, test.lower_));
         if (restriction.upper) TETRAD_TRY_VOID(side(*restriction.upper, test.upper_));
         break;
+      case Restriction::Kind::kLike: {
+        TETRAD_TRY(const BoundValue value, restriction.equal.items[0]->evaluate(context));
+        BytesView pattern;  // as Cassandra: unset is a pattern without text
+        if (!value.is_unset()) {
+          TETRAD_TRY(pattern, value_of(restriction.equal.items[0], column));
+        }
+        TETRAD_TRY_VOID(test.read_pattern(pattern, *table_));
+        break;
+      }
       case Restriction::Kind::kNotContains:
       case Restriction::Kind::kContains:
         for (const auto& expression : restriction.contains) {
@@ -538,18 +547,7 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
         }
         break;
     }
-    test.texts_ = filter.texts;
-    if (!filter.texts.does_nothing()) {
-      const auto compared = [&](const TextAnalysis& analysis, const std::vector<BytesView>& from) {
-        std::vector<BytesView> to;
-        for (const BytesView value : from)
-          to.push_back(context.arena.adopt(analyze(analysis, value)));
-        return to;
-      };
-      test.compared_equal_ = compared(filter.texts.values, test.tuples_.values);
-      test.compared_contains_ = compared(filter.texts.values, test.contains_);
-      test.compared_contains_key_ = compared(filter.texts.keys, test.contains_key_);
-    }
+    test.prepare_texts(filter.texts, context.arena);
     bound.push_back(std::move(test));
   }
   return bound;
@@ -576,133 +574,24 @@ Result<std::optional<storage::IndexBounds>> Restrictions::bind_index(
       return terms.equal(filter.contains_.front());
     case IndexQuestion::kContainsKey:
       return terms.equal(filter.contains_key_.front());
+    case IndexQuestion::kLike: {
+      const BytesView text = filter.tuples_.values.front();
+      switch (filter.like_) {
+        case LikeShape::kWhole:
+          return terms.equal(text);
+        case LikeShape::kPrefix:
+          return terms.beginning(text);
+        case LikeShape::kSuffix:
+          return terms.ending(text);
+        case LikeShape::kPart:
+          return terms.having(text);
+      }
+      std::unreachable();
+    }
     case IndexQuestion::kEntry:
       return terms.entry(filter.entries_.front().first, filter.entries_.front().second);
   }
   std::unreachable();
-}
-
-/// As matches(), where an index compares texts otherwise. Such restrictions are equalities, or ask
-/// for elements.
-bool BoundFilter::matches_texts(BytesView value) const {
-  const DataType& type = *restriction_->first().type;
-  const auto is_same = [](const DataType& of, const TextAnalysis& analysis, BytesView there,
-                          BytesView wanted) {
-    if (analysis.does_nothing()) return compare(of, there, wanted) == 0;
-    return analyze(analysis, there) == wanted;
-  };
-  if (restriction_->kind == Restriction::Kind::kEqual) {
-    return is_same(type, texts_.values, value, compared_equal_.front());
-  }
-  auto reader = CollectionReader::open(type, value);
-  if (!reader) return false;
-  const bool is_map = type.kind() == TypeKind::kMap;
-  std::vector<bool> found(compared_contains_.size() + compared_contains_key_.size() +
-                          entries_.size());
-  while (!reader->at_end()) {
-    const auto key = is_map ? reader->next() : Result<OptionalView>(std::nullopt);
-    const auto element = reader->next();
-    if (!key || !element || !*element || (is_map && !*key)) return false;
-    const DataType& element_type = is_map ? *type.value() : *type.element();
-    size_t at = 0;
-    for (const BytesView wanted : compared_contains_) {
-      found[at] = found[at] || is_same(element_type, texts_.values, **element, wanted);
-      ++at;
-    }
-    for (const BytesView wanted : compared_contains_key_) {
-      found[at] = found[at] || is_same(*type.key(), texts_.keys, **key, wanted);
-      ++at;
-    }
-    for (const auto& [wanted_key, wanted] : entries_) {
-      found[at] = found[at] || (compare(*type.key(), **key, wanted_key) == 0 &&
-                                compare(element_type, **element, wanted) == 0);
-      ++at;
-    }
-  }
-  return std::ranges::all_of(found, std::identity());
-}
-
-bool BoundFilter::matches(const RowView& row) const {
-  const Restriction& restriction = *restriction_;
-  const bool excludes = restriction.kind == Restriction::Kind::kNotContains;
-  for (const int32_t slot : slots_) {
-    // A collection that is not there has no element.
-    if (!row.values[static_cast<size_t>(slot)]) return excludes;
-  }
-  const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
-  if (!texts_.does_nothing()) return matches_texts(value(0));
-  const auto order = [&](std::span<const BytesView> tuple) {
-    for (size_t i = 0; i < tuple.size(); ++i) {
-      const int difference = compare(*restriction.columns[i]->type, value(i), tuple[i]);
-      if (difference != 0) return difference;
-    }
-    return 0;
-  };
-  const auto is_listed = [&] {
-    size_t from = 0, to = tuples_.size();
-    while (from < to) {
-      const size_t middle = from + (to - from) / 2;
-      const int difference = order(tuples_[middle]);
-      if (difference == 0) return true;
-      (difference > 0 ? from : to) = difference > 0 ? middle + 1 : middle;
-    }
-    return false;
-  };
-  switch (restriction.kind) {
-    case Restriction::Kind::kEqual:
-    case Restriction::Kind::kIn:
-      return is_listed();
-    case Restriction::Kind::kSlice:
-      if (restriction.lower) {
-        const int difference = order(lower_);
-        if (difference < 0 || (difference == 0 && !restriction.lower->inclusive)) return false;
-      }
-      if (restriction.upper) {
-        const int difference = order(upper_);
-        if (difference > 0 || (difference == 0 && !restriction.upper->inclusive)) return false;
-      }
-      return true;
-    case Restriction::Kind::kNotIn:
-      return !is_listed();
-    case Restriction::Kind::kContains:
-    case Restriction::Kind::kNotContains:
-      break;
-  }
-  const DataType& type = *restriction.first().type;
-  if (type.kind() == TypeKind::kMap) {
-    const auto entries = split_map(value(0));
-    if (!entries) return false;
-    const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
-    for (const BytesView wanted : contains_) {
-      if (excludes ==
-          has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
-        return false;
-      }
-    }
-    for (const BytesView wanted : contains_key_) {
-      if (excludes ==
-          has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
-        return false;
-      }
-    }
-    for (const auto& [k, v] : entries_) {
-      const BytesView key = k, wanted = v;
-      if (!has([&](const auto& e) {
-            return compare(*type.key(), e.first, key) == 0 &&
-                   compare(*type.value(), e.second, wanted) == 0;
-          })) {
-        return false;
-      }
-    }
-    return true;
-  }
-  const auto elements = split_list(value(0));
-  if (!elements) return false;
-  return std::ranges::all_of(contains_, [&](BytesView wanted) {
-    return excludes != std::ranges::any_of(*elements, [&](BytesView element) {
-             return compare(*type.element(), element, wanted) == 0;
-           });
-  });
 }
 
 }  // namespace tetrad::cql

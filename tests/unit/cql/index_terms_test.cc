@@ -174,6 +174,49 @@ TEST_CASE("key columns have components, whatever their direction") {
   CHECK_FALSE(terms_of(type, on("c2")).add_clustering_key("\x33", components));
 }
 
+TEST_CASE("grams of a text are found by any part of it") {
+  IndexSchema index = on("v");
+  index.index_class = IndexClass::kSasi;
+  index.options = {
+      {"target", "v"},
+      {"mode", "CONTAINS"},
+      {"analyzer_class", "org.apache.cassandra.index.sasi.analyzer.NonTokenizingAnalyzer"},
+      {"case_sensitive", "false"}};
+  const IndexTerms terms = terms_of(text_type(), index);
+  std::mt19937 random(11);
+  const std::vector<std::string> letters = {"a", "B", "ä", "ẞ", "漢", "𐐀", "\x7f"};
+  const auto text = [&](size_t size) {
+    Bytes out;
+    for (size_t i = 0; i < size; ++i) out += letters[random() % letters.size()];
+    return out;
+  };
+  for (int i = 0; i < 500; ++i) {
+    const Bytes before = text(random() % 4), part = text(1 + random() % 5),
+                behind = text(random() % 4);
+    const Bytes value = before + part + behind;
+    std::vector<Bytes> components;
+    REQUIRE(terms.add_value(value, components));
+    const auto has = [&](const Result<storage::IndexBounds>& bounds) {
+      return std::ranges::any_of(
+          components, [&](const Bytes& component) { return is_inside(component, bounds.value()); });
+    };
+    CHECK(has(terms.having(part)));
+    CHECK(has(terms.beginning(before + part)));
+    CHECK(has(terms.ending(part + behind)));
+    CHECK(has(terms.equal(value)));
+    for (const Bytes& a : components) {
+      for (const Bytes& b : components) CHECK((a == b || !b.starts_with(a)));
+    }
+  }
+  std::vector<Bytes> components;
+  REQUIRE(terms.add_value("", components));
+  REQUIRE(terms.add_value(Bytes(1024, 'x'), components));
+  CHECK(components.empty());
+  REQUIRE(terms.add_value(Bytes(1023, 'x'), components));
+  CHECK(components.size() == 1024);
+  CHECK(is_inside(components.front(), terms.beginning(Bytes(300, 'X')).value()));
+}
+
 TEST_CASE("an index that does not fit its column is refused") {
   CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("nowhere")));
   CHECK_FALSE(IndexTerms::of(table_of(int_type()), on("v", IndexTarget::kKeys)));

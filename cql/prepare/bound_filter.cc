@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// The test of one row by a condition with its values.
+#include <algorithm>
+#include <functional>
+
+#include "cql/prepare/restrictions.h"
+#include "cql/types/compare.h"
+
+namespace tetrad::cql {
+
+void BoundFilter::prepare_texts(const ComparedTexts& texts, base::Arena& arena) {
+  texts_ = texts;
+  if (texts.does_nothing() && restriction_->kind != Restriction::Kind::kLike) return;
+  const auto compared = [&](const TextAnalysis& analysis, const std::vector<BytesView>& from) {
+    std::vector<BytesView> to;
+    for (const BytesView value : from) to.push_back(arena.adopt(analyze(analysis, value)));
+    return to;
+  };
+  compared_equal_ = compared(texts.values, tuples_.values);
+  compared_contains_ = compared(texts.values, contains_);
+  compared_contains_key_ = compared(texts.keys, contains_key_);
+}
+
+/// Only a first and a last % stand for anything.
+Result<void> BoundFilter::read_pattern(BytesView pattern, const TableSchema& table) {
+  const bool is_open_before = pattern.starts_with('%'), is_open_behind = pattern.ends_with('%');
+  BytesView text = pattern;
+  if (is_open_behind) text.remove_suffix(1);
+  if (is_open_before && !text.empty()) text.remove_prefix(1);
+  if (text.empty()) return fail(ErrorCode::kInvalid, "LIKE value can't be empty.");
+  like_ = is_open_before ? (is_open_behind ? LikeShape::kPart : LikeShape::kSuffix)
+                         : (is_open_behind ? LikeShape::kPrefix : LikeShape::kWhole);
+  tuples_.values.push_back(text);
+  if (like_ == LikeShape::kWhole || like_ == LikeShape::kPrefix) return {};
+  const ColumnSchema& column = restriction_->first();
+  const bool finds_parts = std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
+    if (!answers(index, column, IndexQuestion::kLike)) return false;
+    const auto options = sasi_options(*column.type, index.options);
+    return options && options->mode == SasiMode::kContains;
+  });
+  if (finds_parts) return {};
+  return fail(ErrorCode::kInvalid,
+              "{} LIKE '%<term>{}' {} is only supported on properly indexed columns", column.name,
+              like_ == LikeShape::kPart ? "%" : "", text);
+}
+
+/// As matches(), where an index compares texts otherwise. Such restrictions are equalities, or ask
+/// for elements.
+bool BoundFilter::matches_texts(BytesView value) const {
+  const DataType& type = *restriction_->first().type;
+  if (texts_.bytes_max != SIZE_MAX) {
+    const Bytes text = analyze(texts_.values, value);
+    const BytesView wanted = compared_equal_.front();
+    if (text.empty() || text.size() > texts_.bytes_max) return false;
+    switch (like_) {
+      case LikeShape::kWhole:
+        return text == wanted;
+      case LikeShape::kPrefix:
+        return text.starts_with(wanted);
+      case LikeShape::kSuffix:
+        return text.ends_with(wanted);
+      case LikeShape::kPart:
+        return text.find(wanted) != Bytes::npos;
+    }
+  }
+  const auto is_same = [](const DataType& of, const TextAnalysis& analysis, BytesView there,
+                          BytesView wanted) {
+    if (analysis.does_nothing()) return compare(of, there, wanted) == 0;
+    return analyze(analysis, there) == wanted;
+  };
+  if (restriction_->kind == Restriction::Kind::kEqual) {
+    return is_same(type, texts_.values, value, compared_equal_.front());
+  }
+  auto reader = CollectionReader::open(type, value);
+  if (!reader) return false;
+  const bool is_map = type.kind() == TypeKind::kMap;
+  std::vector<bool> found(compared_contains_.size() + compared_contains_key_.size() +
+                          entries_.size());
+  while (!reader->at_end()) {
+    const auto key = is_map ? reader->next() : Result<OptionalView>(std::nullopt);
+    const auto element = reader->next();
+    if (!key || !element || !*element || (is_map && !*key)) return false;
+    const DataType& element_type = is_map ? *type.value() : *type.element();
+    size_t at = 0;
+    for (const BytesView wanted : compared_contains_) {
+      found[at] = found[at] || is_same(element_type, texts_.values, **element, wanted);
+      ++at;
+    }
+    for (const BytesView wanted : compared_contains_key_) {
+      found[at] = found[at] || is_same(*type.key(), texts_.keys, **key, wanted);
+      ++at;
+    }
+    for (const auto& [wanted_key, wanted] : entries_) {
+      found[at] = found[at] || (compare(*type.key(), **key, wanted_key) == 0 &&
+                                compare(element_type, **element, wanted) == 0);
+      ++at;
+    }
+  }
+  return std::ranges::all_of(found, std::identity());
+}
+
+bool BoundFilter::matches(const RowView& row) const {
+  const Restriction& restriction = *restriction_;
+  const bool excludes = restriction.kind == Restriction::Kind::kNotContains;
+  for (const int32_t slot : slots_) {
+    // A collection that is not there has no element.
+    if (!row.values[static_cast<size_t>(slot)]) return excludes;
+  }
+  const auto value = [&](size_t i) { return *row.values[static_cast<size_t>(slots_[i])]; };
+  if (!texts_.does_nothing() || restriction.kind == Restriction::Kind::kLike)
+    return matches_texts(value(0));
+  const auto order = [&](std::span<const BytesView> tuple) {
+    for (size_t i = 0; i < tuple.size(); ++i) {
+      const int difference = compare(*restriction.columns[i]->type, value(i), tuple[i]);
+      if (difference != 0) return difference;
+    }
+    return 0;
+  };
+  const auto is_listed = [&] {
+    size_t from = 0, to = tuples_.size();
+    while (from < to) {
+      const size_t middle = from + (to - from) / 2;
+      const int difference = order(tuples_[middle]);
+      if (difference == 0) return true;
+      (difference > 0 ? from : to) = difference > 0 ? middle + 1 : middle;
+    }
+    return false;
+  };
+  switch (restriction.kind) {
+    case Restriction::Kind::kEqual:
+    case Restriction::Kind::kIn:
+      return is_listed();
+    case Restriction::Kind::kSlice:
+      if (restriction.lower) {
+        const int difference = order(lower_);
+        if (difference < 0 || (difference == 0 && !restriction.lower->inclusive)) return false;
+      }
+      if (restriction.upper) {
+        const int difference = order(upper_);
+        if (difference > 0 || (difference == 0 && !restriction.upper->inclusive)) return false;
+      }
+      return true;
+    case Restriction::Kind::kNotIn:
+      return !is_listed();
+    case Restriction::Kind::kContains:
+    case Restriction::Kind::kNotContains:
+    case Restriction::Kind::kLike:
+      break;
+  }
+  const DataType& type = *restriction.first().type;
+  if (type.kind() == TypeKind::kMap) {
+    const auto entries = split_map(value(0));
+    if (!entries) return false;
+    const auto has = [&](auto&& test) { return std::ranges::any_of(*entries, test); };
+    for (const BytesView wanted : contains_) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.value(), e.second, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const BytesView wanted : contains_key_) {
+      if (excludes ==
+          has([&](const auto& e) { return compare(*type.key(), e.first, wanted) == 0; })) {
+        return false;
+      }
+    }
+    for (const auto& [k, v] : entries_) {
+      const BytesView key = k, wanted = v;
+      if (!has([&](const auto& e) {
+            return compare(*type.key(), e.first, key) == 0 &&
+                   compare(*type.value(), e.second, wanted) == 0;
+          })) {
+        return false;
+      }
+    }
+    return true;
+  }
+  const auto elements = split_list(value(0));
+  if (!elements) return false;
+  return std::ranges::all_of(contains_, [&](BytesView wanted) {
+    return excludes != std::ranges::any_of(*elements, [&](BytesView element) {
+             return compare(*type.element(), element, wanted) == 0;
+           });
+  });
+}
+
+}  // namespace tetrad::cql
