@@ -108,8 +108,11 @@ Result<void> SelectRun::bind() {
   if (context_.options.paging_position) {
     TETRAD_TRY(const SelectPosition from,
                decode_select_position(*context_.options.paging_position));
+    // It may come from a page of another statement of the table.
+    if (partitions_.is_range && !partitions_.range.contains(from.after.position))
+      return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
     after_ = from.after;
-    if (rows_left_ >= 0) rows_left_ = from.rows_left;
+    if (rows_left_ >= 0 && from.rows_left >= 0) rows_left_ = std::min(rows_left_, from.rows_left);
     partition_rows_done_ = from.partition_rows_done;
     current_partition_ = from.after.partition_key;
     if (from.after.clustering_key) partition_with_rows_ = from.after.partition_key;

@@ -33,12 +33,21 @@ Bytes statement_id(const std::string& keyspace, BytesView text) {
   return Bytes(reinterpret_cast<const char*>(digest.data()), 16);
 }
 
+StatementHash as_hash(base::StreamingHash128& hash) {
+  const base::Hash128 digest = hash.digest();
+  StatementHash out;
+  std::memcpy(out.data(), &digest.high, 8);
+  std::memcpy(out.data() + 8, &digest.low, 8);
+  return out;
+}
+
 /// What must not change between two pages: the statement, its table (another may have got the name
-/// since) and its values.
+/// since) and its values; of statements that share pages the table alone.
 StatementHash paging_hash(BytesView statement, BytesView keyspace, const TableId& table,
-                          std::span<const WireValue> values) {
+                          bool shares_pages, std::span<const WireValue> values) {
   base::StreamingHash128 hash;
   hash.update(table.value.view());
+  if (shares_pages) return as_hash(hash);
   hash.update(keyspace);
   hash.update(BytesView("\0", 1));
   hash.update(statement);
@@ -49,11 +58,7 @@ StatementHash paging_hash(BytesView statement, BytesView keyspace, const TableId
     hash.update(BytesView(prefix, sizeof(prefix)));
     hash.update(value.bytes);
   }
-  const base::Hash128 digest = hash.digest();
-  StatementHash out;
-  std::memcpy(out.data(), &digest.high, 8);
-  std::memcpy(out.data() + 8, &digest.low, 8);
-  return out;
+  return as_hash(hash);
 }
 
 /// Values given by name, in the order of the markers. A marker without a value makes them fewer,
@@ -362,7 +367,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
   context.options.page_size = parameters.page_size.value_or(-1);
   // Made only where a paging state is read or written: it goes over all of the text and values.
   const auto hash = [&] {
-    return paging_hash(paged.text_or_id, paged.keyspace, statement->table_id(), parameters.values);
+    return paging_hash(paged.text_or_id, paged.keyspace, statement->table_id(),
+                       statement->shares_pages(), parameters.values);
   };
   if (parameters.paging_state) {
     const StatementHash expected = hash();

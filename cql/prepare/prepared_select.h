@@ -41,6 +41,10 @@ class SelectStatement final : public Statement {
   void required_access(RequiredAccess& out) const override;
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue> values) const override;
+  /// Pages of rows end at a place in the table, and nothing else.
+  bool shares_pages() const override {
+    return !is_grouped_ && !is_aggregate_ && !distinct_ && where_.change_feed() == nullptr;
+  }
 
  private:
   friend class SelectPreparer;

@@ -185,6 +185,9 @@ class Statement {
   const ResultMetadataPtr& result_metadata() const { return result_metadata_; }
   /// Of the table of a SELECT; nil of other statements.
   const TableId& table_id() const { return table_id_; }
+  /// Whether another statement of the same table that says so, too, may go on where a page of this
+  /// one ended: programs begin with one SELECT and go on with another, as Cassandra lets them.
+  virtual bool shares_pages() const { return false; }
   /// Sentences to be sent when the statement is prepared or run unprepared.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// How long the text was: bounds what the statement is made of.

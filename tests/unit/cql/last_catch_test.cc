@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library throws becomes an answer, and paging states belong to one statement on one table.
+// What a library throws becomes an answer, and paging states belong to one table.
 #include <new>
 #include <stdexcept>
 
@@ -33,14 +33,27 @@ TEST_CASE_METHOD(WholeRequests, "what a library throws is answered with a server
   CHECK(processor->metrics().query.errors.value() == 3);
 }
 
-TEST_CASE_METHOD(WholeRequests, "a paging state is good for its statement on its table only") {
+TEST_CASE_METHOD(WholeRequests, "a paging state is good for statements of rows of its table") {
   const Bytes one = prepare("SELECT c FROM ks.t WHERE k = 1"),
-              other = prepare("SELECT k FROM ks.t WHERE k = 1");
+              other = prepare("SELECT k, c FROM ks.t WHERE k = 1 AND c >= 0"),
+              limited = prepare("SELECT c FROM ks.t WHERE k = 1 LIMIT 1"),
+              elsewhere = prepare("SELECT c FROM ks.t WHERE k = 2"),
+              counted = prepare("SELECT count(*) FROM ks.t WHERE k = 1"),
+              distinct = prepare("SELECT DISTINCT k FROM ks.t");
   const Bytes state = state_of(run(one, {.page_size = 3})).value();
   CHECK(error_of(run(one, {.page_size = 3, .paging_state = state})).empty());
   CHECK(error_of(run(one, {.paging_state = state})).empty());  // the rest at once
-  CHECK_FALSE(error_of(run(other, {.page_size = 3, .paging_state = state})).empty());
-  CHECK_FALSE(error_of(run(other, {.paging_state = state})).empty());
+  const auto rows_of = [&](const Bytes& id) {
+    const cql::client::Response response = run(id, {.paging_state = state});
+    return std::get<cql::client::RowsReply>(response.reply).row_count;
+  };
+  const auto rest = rows_of(one);
+  CHECK(rest > 1);
+  CHECK(rows_of(other) == rest);
+  CHECK(rows_of(limited) == 1);
+  CHECK(rows_of(elsewhere) == 0);
+  CHECK_FALSE(error_of(run(counted, {.paging_state = state})).empty());
+  CHECK_FALSE(error_of(run(distinct, {.paging_state = state})).empty());
   const Bytes asked = state_of(query("SELECT c FROM ks.t WHERE k = 1", {.page_size = 3})).value();
   REQUIRE(cql("TRUNCATE ks.t") == "ok");  // as Cassandra: it ends there
   CHECK(error_of(run(one, {.page_size = 3, .paging_state = state})).empty());
