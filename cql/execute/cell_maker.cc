@@ -9,6 +9,7 @@
 #include "base/byte_io.h"
 #include "cql/execute/map_entry.h"
 #include "cql/functions/function_table.h"
+#include "cql/index/index_options.h"
 #include "cql/types/compare.h"
 #include "cql/types/ordered_encoding.h"
 
@@ -62,6 +63,31 @@ Result<void> check_values(const Operation& operation, std::span<const Cell> cell
   return guard.check_collection(column.name, bytes, items);
 }
 
+/// What indexes do not take. Errors: kInvalid, with Cassandra's text.
+Result<void> check_indexed(const Operation& operation, std::span<const Cell> cells) {
+  const DataType& type = *operation.column->type;
+  for (const Cell& cell : cells) {
+    if (cell.kind != CellKind::kValue) continue;
+    for (const IndexLimit& limit : operation.index_limits) {
+      uint64_t bytes = cell.value.size();
+      if (cell.has_path && type.kind() != TypeKind::kList) {
+        const bool is_set = type.kind() == TypeKind::kSet;
+        Bytes key;
+        BytesView path = cell.path;
+        TETRAD_TRY_VOID(
+            decode_ordered_to(key, path, is_set ? *type.element() : *type.key(), false));
+        if (is_set || limit.target == IndexTarget::kKeys) bytes = key.size();
+        if (limit.target == IndexTarget::kEntries) bytes += key.size();
+      }
+      if (bytes <= kIndexedBytesMax) continue;
+      return fail(ErrorCode::kInvalid,
+                  "Cannot index value of size {} for index {} (maximum allowed size={})", bytes,
+                  limit.title, kIndexedBytesMax);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<bool> CellMaker::add(const Operation& operation, const Place& place,
@@ -70,6 +96,9 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   TETRAD_TRY(const bool set, add_unsorted(operation, place, cells));
   if (moment_.guard != nullptr) {
     TETRAD_TRY_VOID(check_values(operation, std::span(cells).subspan(first), *moment_.guard));
+  }
+  if (!operation.index_limits.empty()) {
+    TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
   }
   if (cells.size() - first > 1)
     sort_paths(cells.begin() + static_cast<ptrdiff_t>(first), cells.end());

@@ -207,6 +207,13 @@ Result<TextAnalysis> text_analysis(const IndexOptions& options) {
   return analysis;
 }
 
+bool limits_values(const IndexSchema& index) {
+  if (index.index_class == IndexClass::kLegacy) return true;
+  if (index.index_class != IndexClass::kSai) return false;
+  const auto analysis = text_analysis(index.options);
+  return analysis && !analysis->does_nothing();
+}
+
 Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& column,
                              IndexTarget target, const IndexOptions& options) {
   std::string foreign;

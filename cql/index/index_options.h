@@ -49,6 +49,11 @@ bool is_literal_term(const DataType* type);
 /// Of an SAI index. Options that were checked never fail.
 Result<TextAnalysis> text_analysis(const IndexOptions& options);
 
+/// Writes of larger values are refused by indexes that limit_values().
+inline constexpr size_t kIndexedBytesMax = 65'535;
+/// Native indexes as Cassandra's; others where analysis is work for each byte.
+bool limits_values(const IndexSchema& index);
+
 /// Whether an SAI index may be on this. `options`: without `target` and `class_name`.
 Result<void> check_sai_index(const TableSchema& table, const ColumnSchema& column,
                              IndexTarget target, const IndexOptions& options);

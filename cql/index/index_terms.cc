@@ -84,10 +84,12 @@ Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& i
   terms.type_ = found->type;
   if (index.index_class == IndexClass::kSai) {
     TETRAD_TRY(terms.analysis_, text_analysis(index.options));
+    if (!terms.analysis_.does_nothing()) terms.text_bytes_max_ = kIndexedBytesMax;
   } else if (index.index_class == IndexClass::kSasi) {
     TETRAD_TRY(const SasiOptions sasi, sasi_options(*found->type, index.options));
     terms.analysis_ = sasi.analysis;
     terms.has_grams_ = sasi.is_literal && sasi.mode == SasiMode::kContains;
+    terms.is_sasi_text_ = sasi.is_literal;
     if (sasi.is_literal) terms.text_bytes_max_ = kSasiTextBytesMax;
   }
   if (found->kind == ColumnKind::kClustering) {
@@ -111,14 +113,15 @@ Result<void> IndexTerms::append_term(Bytes& component, const DataType& type,
   return {};
 }
 
-Result<void> IndexTerms::append_path(Bytes& component, const DataType& type, BytesView path) const {
+Result<void> IndexTerms::add_path(const DataType& type, BytesView path,
+                                  std::vector<Bytes>& components) const {
   if (!analysis_.does_nothing()) {
     TETRAD_TRY(const OptionalBytes value, decode_ordered(path, type, false));
-    return append_term(component, type, value.value_or(Bytes()));
+    return add_term(type, value.value_or(Bytes()), components);
   }
-  const size_t start = component.size();
-  component.append(path);
-  shorten(component, start);
+  Bytes component(path);
+  shorten(component, 0);
+  components.push_back(std::move(component));
   return {};
 }
 
@@ -138,9 +141,13 @@ const DataType& IndexTerms::term_type() const {
 
 Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
                                   std::vector<Bytes>& components) const {
-  if (text_bytes_max_ != SIZE_MAX) {
+  // No analysis makes less than a quarter of a text, so what is larger needs none.
+  if (text_bytes_max_ != SIZE_MAX && value.size() / 4 > text_bytes_max_) return {};
+  if (is_sasi_text_) {
     const size_t bytes = analyze(analysis_, value).size();
     if (bytes == 0 || bytes > text_bytes_max_) return {};
+  } else if (value.size() > text_bytes_max_) {
+    return {};
   }
   Bytes component;
   TETRAD_TRY_VOID(append_term(component, type, value));
@@ -196,29 +203,22 @@ Result<void> IndexTerms::add_cell(const storage::Cell& cell, std::vector<Bytes>&
 Result<void> IndexTerms::add_element(const storage::Cell& cell,
                                      std::vector<Bytes>& components) const {
   // Paths of sets and maps are what append_ordered() makes of element and key, ascending.
-  Bytes component;
-  switch (type_->kind()) {
-    case TypeKind::kList:
-      return add_term(*type_->element(), cell.value, components);
-    case TypeKind::kSet:
-      TETRAD_TRY_VOID(append_path(component, *type_->element(), cell.path));
-      break;
-    case TypeKind::kMap: {
-      if (target_ != IndexTarget::kValues)
-        TETRAD_TRY_VOID(append_path(component, *type_->key(), cell.path));
-      if (target_ == IndexTarget::kKeys) break;
-      BytesView value = cell.value;
-      if (has_entry_mark(*type_->key())) {
-        TETRAD_TRY(const MapEntry entry, decode_map_entry(cell.value));
-        value = entry.value;
-      }
-      TETRAD_TRY_VOID(append_term(component, *type_->value(), value));
-      break;
-    }
-    default:
-      return fail(ErrorCode::kCorruption, "a cell with a path in a column of the type {}",
-                  type_->cql_text());
+  if (type_->kind() == TypeKind::kList) return add_term(*type_->element(), cell.value, components);
+  if (type_->kind() == TypeKind::kSet) return add_path(*type_->element(), cell.path, components);
+  if (type_->kind() != TypeKind::kMap) {
+    return fail(ErrorCode::kCorruption, "a cell with a path in a column of the type {}",
+                type_->cql_text());
   }
+  if (target_ == IndexTarget::kKeys) return add_path(*type_->key(), cell.path, components);
+  BytesView value = cell.value;
+  if (has_entry_mark(*type_->key())) {
+    TETRAD_TRY(const MapEntry entry, decode_map_entry(cell.value));
+    value = entry.value;
+  }
+  if (target_ == IndexTarget::kValues) return add_term(*type_->value(), value, components);
+  Bytes component(cell.path);
+  shorten(component, 0);
+  TETRAD_TRY_VOID(append_term(component, *type_->value(), value));
   components.push_back(std::move(component));
   return {};
 }

@@ -7,8 +7,8 @@
 //     values          term(element)               one for each element of a list or set, or map value
 //     keys            term(key)                   one for each key of a map
 //     entries         term(key) term(value)       one for each entry of a map
-//   Texts of an SAI index with options, and of a SASI index, go through analyze() before
-//   (text_analysis.h). A SASI index of the mode CONTAINS has more components of a text:
+//   Texts of an SAI index with options, up to kIndexedBytesMax, and of a SASI index go through
+//   analyze() before (text_analysis.h). A SASI index of the mode CONTAINS has more components of a text:
 //   gram  := 0x40 three code points in UTF-8      one for each code point, with the two behind it;
 //                                                 behind the last one stands 0xFF
 //   and none of empty texts and those above kSasiTextBytesMax, as other SASI indexes on texts.
@@ -78,7 +78,7 @@ class IndexTerms {
                         std::vector<Bytes>& components) const;
   Result<void> add_element(const storage::Cell& cell, std::vector<Bytes>& components) const;
   Result<void> append_term(Bytes& component, const DataType& type, BytesView value) const;
-  Result<void> append_path(Bytes& component, const DataType& type, BytesView path) const;
+  Result<void> add_path(const DataType& type, BytesView path, std::vector<Bytes>& components) const;
   void add_grams(BytesView text, std::vector<Bytes>& components) const;
   const DataType& term_type() const;
 
@@ -88,7 +88,7 @@ class IndexTerms {
   uint32_t column_id_ = 0, position_ = 0;
   size_t partition_columns_ = 0;
   TextAnalysis analysis_;
-  bool has_grams_ = false;
+  bool is_sasi_text_ = false, has_grams_ = false;
   size_t text_bytes_max_ = SIZE_MAX;
   TypePtr type_;                     // of the column
   std::vector<TypePtr> clustering_;  // up to the column, when it is a clustering column

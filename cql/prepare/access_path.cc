@@ -185,12 +185,13 @@ ComparedTexts compared_texts(const TableSchema& table, IndexClass used,
       if (!options || !options->is_literal || !serves(index, restriction.first(), restriction))
         continue;
       texts.values = options->analysis;
-      texts.bytes_max = kSasiTextBytesMax;
+      texts.of_sasi = true;
       continue;
     }
     const auto analysis = text_analysis(index.options);
     if (!analysis || !serves(index, restriction.first(), restriction)) continue;
     (index.target == IndexTarget::kKeys ? texts.keys : texts.values) = *analysis;
+    if (!analysis->does_nothing()) texts.bytes_max = kIndexedBytesMax;
   }
   return texts;
 }

@@ -56,11 +56,10 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
 
 /// What is done to texts of a restriction before they are compared.
 struct ComparedTexts {
-  TextAnalysis values, keys;    // of the column or its elements; of CONTAINS KEY
-  size_t bytes_max = SIZE_MAX;  // larger ones are not found
-  bool does_nothing() const {
-    return values.does_nothing() && keys.does_nothing() && bytes_max == SIZE_MAX;
-  }
+  TextAnalysis values, keys;  // of the column or its elements; of CONTAINS KEY
+  bool of_sasi = false;
+  size_t bytes_max = SIZE_MAX;  // larger ones are not found; of SASI kSasiTextBytesMax, analyzed
+  bool does_nothing() const { return values.does_nothing() && keys.does_nothing() && !of_sasi; }
 };
 
 /// With an index of the class `used` looked at. Nothing for most.

@@ -48,10 +48,12 @@ Result<void> BoundFilter::read_pattern(BytesView pattern, const TableSchema& tab
 /// for elements.
 bool BoundFilter::matches_texts(BytesView value) const {
   const DataType& type = *restriction_->first().type;
-  if (texts_.bytes_max != SIZE_MAX) {
+  if (texts_.of_sasi || restriction_->kind == Restriction::Kind::kLike) {
+    // No analysis makes less than a quarter of a text.
+    if (value.size() / 4 > kSasiTextBytesMax) return false;
     const Bytes text = analyze(texts_.values, value);
     const BytesView wanted = compared_equal_.front();
-    if (text.empty() || text.size() > texts_.bytes_max) return false;
+    if (text.empty() || text.size() > kSasiTextBytesMax) return false;
     switch (like_) {
       case LikeShape::kWhole:
         return text == wanted;
@@ -63,10 +65,10 @@ bool BoundFilter::matches_texts(BytesView value) const {
         return text.find(wanted) != Bytes::npos;
     }
   }
-  const auto is_same = [](const DataType& of, const TextAnalysis& analysis, BytesView there,
-                          BytesView wanted) {
+  const auto is_same = [&](const DataType& of, const TextAnalysis& analysis, BytesView there,
+                           BytesView wanted) {
     if (analysis.does_nothing()) return compare(of, there, wanted) == 0;
-    return analyze(analysis, there) == wanted;
+    return there.size() <= texts_.bytes_max && analyze(analysis, there) == wanted;
   };
   if (restriction_->kind == Restriction::Kind::kEqual) {
     return is_same(type, texts_.values, value, compared_equal_.front());

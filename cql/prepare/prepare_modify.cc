@@ -378,6 +378,12 @@ class ModifyPreparer {
 
   void add(Operation operation) {
     made_->needs_read_ = made_->needs_read_ || operation.needs_read();
+    for (const IndexSchema& index : table_->indexes) {
+      if (index.column != operation.column->name || !limits_values(index)) continue;
+      operation.index_limits.push_back(
+          {index.target,
+           fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});
+    }
     auto& operations = operation.column->kind == ColumnKind::kStatic ? made_->static_operations_
                                                                      : made_->regular_operations_;
     operations.push_back(std::move(operation));

@@ -16,6 +16,12 @@
 
 namespace tetrad::cql {
 
+/// An index that takes values up to kIndexedBytesMax only.
+struct IndexLimit {
+  IndexTarget target = IndexTarget::kSimple;
+  std::string title;  // as an error names it
+};
+
 /// What is done to one column, or to a part of it.
 struct ColumnOperation {
   enum class Kind : uint8_t {
@@ -40,6 +46,7 @@ struct ColumnOperation {
   const ColumnSchema* column = nullptr;
   ExpressionPtr key, value;
   size_t field = 0;
+  std::vector<IndexLimit> index_limits;
 
   bool needs_read() const {
     return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex ||

@@ -147,6 +147,7 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
                                                          replication::ReadOptions options) {
   deadline = options.deadline;
   level = options.level;
+  by_index = command.by_index;
   ++reads;
   command.live_only = true;
   const uint64_t bytes_max = command.bytes_max;
@@ -165,6 +166,7 @@ std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(
     storage::ReadCommand& command, const replication::ReadOptions& options,
     storage::RowSink& sink) {
   deadline = options.deadline;
+  by_index = command.by_index;
   command.live_only = true;
   auto end = store_.read_here(command, sink);
   if (++reads_here % 2 == 0) return std::nullopt;

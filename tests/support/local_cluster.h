@@ -78,7 +78,8 @@ class LocalCoordinator final : public replication::Coordinator {
   base::Deadline deadline;             // what the last call was given
   base::Deadline contention_deadline;  // what the last write_if() was given
   int decisions = 1;
-  ConsistencyLevel level{};  // of the last read()
+  ConsistencyLevel level{};                      // of the last read()
+  std::optional<storage::IndexBounds> by_index;  // of the last read() or read_here()
   /// May change what a read() answers.
   std::function<void(storage::ReadResult&)> on_read;
   /// Every other one falls through after the sink has got something: the statement must not notice.

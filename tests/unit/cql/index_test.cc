@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What recorded scripts do not show of indexes: which part of one a SELECT looks at, and limits.
+// Scripts are in recorded_scripts_test.cc.
+#include <catch2/catch.hpp>
+
+#include "cql/index/index_terms.h"
+#include "cql/schema/schema_text.h"
+#include "replication/meta/cluster_format.h"
+#include "tests/unit/cql/good_schema.h"
+
+using namespace tetrad;
+using namespace tetrad::tests;
+
+namespace {
+
+class Fixture : public GoodSchema {
+ public:
+  Fixture() {
+    settings.guardrails.sasi_indexes = true;
+    run("CREATE TABLE t (k int, k2 int, c int, a int, b text, d text, l list<int>, m map<text, "
+        "int>, "
+        "PRIMARY KEY ((k, k2), c)) WITH CLUSTERING ORDER BY (c DESC)");
+    run("INSERT INTO t (k, k2, c, a, b, d, l, m) VALUES (1, 1, 1, 1, 'x', 'y', [1], {'k': 1})");
+  }
+
+  cql::TablePtr table() const {
+    const auto schema = cql::SchemaSnapshot::build(*meta.snapshot(), nullptr, {});
+    return schema->table("ks", "t");
+  }
+  cql::IndexTerms terms(std::string_view index) const {
+    const auto all = table();
+    const auto found = std::ranges::find(all->indexes, index, &cql::IndexSchema::name);
+    REQUIRE(found != all->indexes.end());
+    return cql::IndexTerms::of(*all, *found).value();
+  }
+  /// What the statement's read looks at.
+  std::optional<storage::IndexBounds> looked_at(const std::string& statement) {
+    coordinator->by_index.reset();
+    run(statement);
+    return coordinator->by_index;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "a SELECT looks at the index of its condition") {
+  CHECK_FALSE(looked_at("SELECT * FROM t WHERE a = 1 ALLOW FILTERING"));
+  run("CREATE INDEX ta ON t (a)");
+  run("CREATE INDEX tc ON t (c) USING 'sai'");
+  run("CREATE INDEX tl ON t (l)");
+  run("CREATE INDEX tk ON t (keys(m))");
+  run("CREATE INDEX te ON t (entries(m))");
+  const Bytes one = cql::make_int(1), two = cql::make_int(2);
+  CHECK(looked_at("SELECT * FROM t WHERE a = 1") == terms("ta").equal(one).value());
+  CHECK(looked_at("SELECT * FROM t WHERE k = 1 AND k2 = 1 AND a = 1") ==
+        terms("ta").equal(one).value());
+  CHECK(looked_at("SELECT count(*) FROM t WHERE a = 2") == terms("ta").equal(two).value());
+  CHECK(looked_at("SELECT * FROM t WHERE c > 1") == terms("tc").between(one, std::nullopt).value());
+  CHECK(looked_at("SELECT * FROM t WHERE c >= 1 AND c < 2") ==
+        terms("tc").between(one, two).value());
+  CHECK(looked_at("SELECT * FROM t WHERE c = 1 AND b = 'x' ALLOW FILTERING") ==
+        terms("tc").equal(one).value());
+  CHECK(looked_at("SELECT * FROM t WHERE l CONTAINS 1") == terms("tl").equal(one).value());
+  CHECK(looked_at("SELECT * FROM t WHERE m CONTAINS KEY 'k'") == terms("tk").equal("k").value());
+  CHECK(looked_at("SELECT * FROM t WHERE m['k'] = 1") == terms("te").entry("k", one).value());
+  // The native index before the storage-attached one, as Cassandra.
+  CHECK(looked_at("SELECT * FROM t WHERE c = 1 AND a = 2 ALLOW FILTERING") ==
+        terms("ta").equal(two).value());
+  CHECK_FALSE(looked_at("SELECT * FROM t WHERE a > 1 ALLOW FILTERING"));
+  CHECK_FALSE(looked_at("SELECT * FROM t WHERE a IN (1, 2) ALLOW FILTERING"));
+  CHECK_FALSE(looked_at("SELECT * FROM t WHERE k = 1 AND k2 = 1"));
+  CHECK_FALSE(looked_at("SELECT * FROM t"));
+}
+
+TEST_CASE_METHOD(Fixture, "LIKE looks at the part of the index that has its text") {
+  const std::string sasi = " USING 'org.apache.cassandra.index.sasi.SASIIndex'";
+  run("CREATE CUSTOM INDEX tb ON t (b)" + sasi);
+  run("CREATE CUSTOM INDEX td ON t (d)" + sasi + " WITH OPTIONS = {'mode': 'CONTAINS'}");
+  CHECK(looked_at("SELECT * FROM t WHERE b LIKE 'abc%'") == terms("tb").beginning("abc").value());
+  CHECK(looked_at("SELECT * FROM t WHERE b LIKE 'abc'") == terms("tb").equal("abc").value());
+  CHECK(looked_at("SELECT * FROM t WHERE d LIKE '%abc'") == terms("td").ending("abc").value());
+  CHECK(looked_at("SELECT * FROM t WHERE d LIKE '%abcd%'") == terms("td").having("abcd").value());
+  CHECK(cql("SELECT k FROM t WHERE d LIKE '%y%'") == "k\n1");
+}
+
+TEST_CASE_METHOD(Fixture, "what an index does not take is refused and changes nothing") {
+  run("CREATE INDEX tb ON t (b)");
+  run("CREATE INDEX td ON t (d) USING 'sai' WITH OPTIONS = {'case_sensitive': 'false'}");
+  run("CREATE INDEX tk ON t (keys(m))");
+  const std::string large(70'000, 'x');
+  const auto refused = [](std::string_view index) {
+    return fmt::format("Cannot index value of size 70000 for index {} (maximum allowed size=65535)",
+                       index);
+  };
+  CHECK(error("UPDATE t SET b = '" + large + "' WHERE k = 1 AND k2 = 1 AND c = 1") ==
+        refused("tb on ks.t(b)"));
+  CHECK(error("INSERT INTO t (k, k2, c, d) VALUES (1, 1, 1, '" + large + "')") ==
+        refused("td on ks.t(d)"));
+  // Keys of maps have 64 K at most anyway.
+  run("INSERT INTO t (k, k2, c, b) VALUES (1, 1, 2, '" + large.substr(0, 65'535) + "')");
+  CHECK(rows("SELECT c, b FROM t WHERE b = 'x'") == "1 | 'x'");
+}
+
+TEST_CASE_METHOD(Fixture, "indexes wait for the newest format of the cluster") {
+  meta.set_format(replication::kFormatIndexes - 1);
+  CHECK(error("CREATE INDEX ta ON t (a)") ==
+        "indexes wait until all nodes run a program that knows them");
+  meta.set_format(replication::kFormatIndexes);
+  run("CREATE INDEX ta ON t (a)");
+}
+
+TEST_CASE_METHOD(Fixture, "a number of an index is not used twice, and reads back") {
+  run("CREATE INDEX one ON t (a)");
+  run("CREATE INDEX two ON t (b)");
+  run("DROP INDEX one");
+  run("CREATE INDEX three ON t (a)");
+  const auto all = table();
+  REQUIRE(all->indexes.size() == 2);
+  CHECK(all->indexes[0].name == "three");
+  CHECK(all->indexes[0].id == 3);
+  CHECK(all->indexes[1].id == 2);
+  CHECK(all->next_index_id == 4);
+  const auto again = cql::read_table_text(cql::table_text(*all), nullptr);
+  REQUIRE(again);
+  CHECK((*again)->indexes == all->indexes);
+  std::string text = cql::table_text(*all);
+  text.replace(text.find("\"legacy\""), 8, "\"newer!\"");
+  CHECK_FALSE(cql::read_table_text(text, nullptr));
+}
