@@ -4,7 +4,8 @@
 import uuid
 
 import pytest
-from conftest import replication_of
+from cassandra import InvalidRequest, ReadFailure
+from conftest import replication_of, wait_until
 
 
 @pytest.fixture
@@ -23,6 +24,14 @@ def keys_of(session, keyspace, table):
     session.cluster.refresh_table_metadata(keyspace, table)
     meta = session.cluster.metadata.keyspaces[keyspace].tables[table]
     return [c.name for c in meta.partition_key], [c.name for c in meta.clustering_key]
+
+
+def rows_of(session, statement):
+    """None while an index is not built."""
+    try:
+        return list(session.execute(statement))
+    except ReadFailure:
+        return None
 
 
 def test_simple_primary_key(founding):
@@ -97,3 +106,10 @@ PRIMARY KEY ((race_year, race_name), rank)
         "SELECT cyclist_name FROM cycling.rank_by_year_and_name WHERE race_year = 2015 AND race_name = %s", (race,)
     )
     assert [row.cyclist_name for row in rows] == ["Benjamin PRADES", "Daniel MARTIN", "Johan Esteban CHAVES"]
+    # A part of the partition key is enough where it has an index.
+    by_year = "SELECT cyclist_name FROM cycling.rank_by_year_and_name WHERE race_year = 2015"
+    with pytest.raises(InvalidRequest, match="ALLOW FILTERING"):
+        founding.execute(by_year)
+    founding.execute("CREATE INDEX ryear ON cycling.rank_by_year_and_name (race_year)")
+    wait_until(lambda: rows_of(founding, by_year) is not None, 30, "the index is built")
+    assert len(rows_of(founding, by_year)) == 3

@@ -29,6 +29,28 @@ def test_a_table_shows_in_the_metadata_with_kinds_types_and_orders(session):
     assert not table.is_compact_storage
 
 
+def test_indexes_show_in_the_metadata_as_they_come_and_go(session):
+    session.execute("CREATE TABLE indexed (k int PRIMARY KEY, a int, b text, m map<text, int>)")
+    session.execute("CREATE INDEX ON indexed (a)")
+    session.execute("CREATE INDEX by_key ON indexed (keys(m))")
+    session.execute("CREATE CUSTOM INDEX by_text ON indexed (b) USING 'StorageAttachedIndex' WITH OPTIONS = {'case_sensitive': 'false'}")
+    keyspace = session.cluster.metadata.keyspaces[session.keyspace]
+    indexes = keyspace.tables["indexed"].indexes
+    assert {name: index.kind for name, index in indexes.items()} == {
+        "indexed_a_idx": "COMPOSITES", "by_key": "COMPOSITES", "by_text": "CUSTOM"}
+    assert dict(indexes["by_key"].index_options) == {"target": "keys(m)"}
+    assert dict(indexes["by_text"].index_options) == {
+        "class_name": "StorageAttachedIndex", "target": "b", "case_sensitive": "false"}
+    assert "by_text" in keyspace.indexes
+    definition = keyspace.tables["indexed"].export_as_string()
+    session.execute("DROP INDEX by_key")
+    assert set(session.cluster.metadata.keyspaces[session.keyspace].tables["indexed"].indexes) == {"indexed_a_idx", "by_text"}
+    session.execute("DROP TABLE indexed")
+    for statement in definition.split(";\n"):
+        session.execute(statement)
+    assert session.cluster.metadata.keyspaces[session.keyspace].tables["indexed"].export_as_string() == definition
+
+
 def test_the_exported_definition_makes_the_same_table_again(session):
     session.execute("CREATE TABLE again (k int, c int, v set<int>, \"Odd Name\" text, PRIMARY KEY (k, c)) WITH comment = 'x'")
     tables = session.cluster.metadata.keyspaces[session.keyspace].tables
