@@ -4,6 +4,7 @@
 #include "cql/prepare/restrictions.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "cql/grammar/ast_print.h"
@@ -424,11 +425,26 @@ class Restrictions::Builder {
         if (restriction) add(*restriction);
       }
     }
-    for (size_t i = result_.clustering_prefix_; i < result_.clustering_.size(); ++i) {
+    // Beside an index the rows are tested by those that select them, too: a value that is wrong is
+    // told as that of a test.
+    const bool tests_all = result_.uses_index_ &&
+                           std::ranges::any_of(result_.clustering_, [&](const auto& restriction) {
+                             return std::ranges::count(unanswered_, restriction.get()) != 0;
+                           });
+    for (size_t i = tests_all ? 0 : result_.clustering_prefix_; i < result_.clustering_.size();
+         ++i) {
       add(*result_.clustering_[i]);
     }
     for (const auto& negated : result_.negated_) add(*negated);
-    for (const auto& other : result_.others_) add(*other);
+    // In Cassandra's order of columns: of several wrong values the first is told.
+    std::vector<const Restriction*> others;
+    for (const auto& other : result_.others_) others.push_back(other.get());
+    std::ranges::stable_sort(others, {}, [](const Restriction* other) {
+      const ColumnSchema& column = other->first();
+      return std::tuple(column.kind == ColumnKind::kStatic, column.type->is_multi_cell(),
+                        std::string_view(column.name));
+    });
+    for (const Restriction* other : others) add(*other);
     // What an index gives is tested: it may be more than what was asked.
     if (!result_.index_) return;
     const Restriction* const used = result_.index_->restriction;
