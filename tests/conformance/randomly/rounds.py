@@ -26,6 +26,9 @@ def make_round(seed, number, count):
     tables = [schema.make_table(rng, f"t{i}", udts) for i in range(3)]
     for table in tables:
         steps.append(Step(Statement(schema.table_text(rng, table)), (table.name,), True))
+    for table in tables:
+        for _ in range(rng.choice([0, 1, 2, 3]) if not table.counts else 0):
+            steps.append(Step(Statement(schema.create_index(rng, table)), (table.name,), True))
     made = 0
     while made < count:
         table = rng.choice(tables)
@@ -33,9 +36,12 @@ def make_round(seed, number, count):
         what = rng.random()
         if what < 0.012 and progress > 0.3:
             steps.append(Step(Statement(schema.alter(rng, table, udts)), (table.name,), True))
-        elif what < 0.014 and progress > 0.3 and udts:
+        elif what < 0.016 and progress > 0.3:
+            make = schema.create_index if rng.random() < 0.6 else schema.drop_index
+            steps.append(Step(Statement(make(rng, table)), (table.name,), True))
+        elif what < 0.018 and progress > 0.3 and udts:
             steps.append(Step(Statement(schema.alter_type(rng, udts)), (), True))
-        elif what < 0.02:
+        elif what < 0.024:
             steps.append(Step(Statement(describe(rng, table, udts)), (table.name,)))
         else:
             steps.append(data_step(rng, table, tables, progress))
@@ -48,6 +54,7 @@ def describe(rng, table, udts):
     return rng.choice([
         f"DESCRIBE TABLE {name}",
         f"SELECT column_name, kind, position, type, clustering_order FROM system_schema.columns WHERE keyspace_name = '%KS%' AND table_name = '{name}'",
+        f"SELECT index_name, kind, options FROM system_schema.indexes WHERE keyspace_name = '%KS%' AND table_name = '{name}'",
         f"SELECT column_name, kind, type FROM system_schema.dropped_columns WHERE keyspace_name = '%KS%' AND table_name = '{name}'",
         "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = '%KS%'",
         "DESCRIBE TYPES" if not udts else f"DESCRIBE TYPE {rng.choice(udts).name}",

@@ -39,6 +39,7 @@ class Table:
     default_ttl: int = 0
     ttls: int = 0  # given so far
     counts: bool = False  # its other columns are counters
+    indexed: list = field(default_factory=list)  # columns that have an index, most times
 
     def of(self, *kinds):
         return [column for column in self.columns if column.kind in kinds]
@@ -122,6 +123,36 @@ def table_text(rng, table):
         options.append("comment = 'it''s'")
     text = f"CREATE TABLE {table.name} ({', '.join(parts)})"
     return text + (" WITH " + " AND ".join(options) if options else "")
+
+
+def create_index(rng, table):
+    """Of any column, so that some are refused; most of those that can have one."""
+    columns = table.columns if rng.random() < 0.2 else table.of("regular", "static", "clustering")
+    column = rng.choice(columns or table.columns)
+    kind = column.type.kind
+    target = column.q
+    if kind in ("list", "set", "map"):
+        if not column.type.multi_cell:
+            target = f"full({column.q})"
+        elif kind == "map":
+            target = rng.choice(["keys", "values", "entries"]) + f"({column.q})"
+    if rng.random() < 0.05:
+        target = rng.choice(["keys", "values", "entries", "full"]) + f"({column.q})"
+    table.indexed.append(column)
+    sai = ""
+    if rng.random() < 0.5:
+        sai = " USING 'sai'"
+        if kind in ("text", "varchar", "ascii") and rng.random() < 0.4:
+            options = {name: rng.choice(["true", "false"]) for name in rng.sample(["case_sensitive", "normalize", "ascii"], rng.randint(1, 2))}
+            sai += " WITH OPTIONS = {" + ", ".join(f"'{name}': '{value}'" for name, value in sorted(options.items())) + "}"
+    name = rng.choice(["", "", "", f"i{rng.randint(1, 9)} "])
+    return f"CREATE INDEX {rng.choice(['', '', 'IF NOT EXISTS '])}{name}ON {table.name} ({target}){sai}"
+
+
+def drop_index(rng, table):
+    column = rng.choice(table.indexed) if table.indexed else rng.choice(table.columns)
+    name = rng.choice([f"i{rng.randint(1, 9)}", f"{table.name}_{column.name}_idx"])
+    return f"DROP INDEX {rng.choice(['', 'IF EXISTS '])}{quoted(name)}"
 
 
 def alter(rng, table, udts):

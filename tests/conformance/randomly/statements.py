@@ -352,10 +352,28 @@ def filter_of(rng, column, maker):
     return slice_of(rng, q, make)
 
 
+def where_indexed(rng, table, maker):
+    """Conditions of columns that have an index, with others now and then."""
+    parts = [filter_of(rng, column, maker) for column in rng.sample(table.indexed, min(len(table.indexed), rng.choice([1, 1, 1, 2])))]
+    if rng.random() < 0.3:
+        parts += [f"{column.q} = {maker.value(column)}" for column in table.partition[:rng.choice([1, 9, 9])]]
+    elif rng.random() < 0.15:
+        parts.append("token(" + ", ".join(c.q for c in table.partition) + f") > {rng.choice([0, -9223372036854775808])}")
+    if rng.random() < 0.2:
+        more = clustering_where(rng, table, maker)
+        parts += [more[5:]] if more else []
+    if rng.random() < 0.15:
+        parts.append(filter_of(rng, rng.choice(table.columns), maker))
+    rng.shuffle(parts)
+    return " WHERE " + " AND ".join(parts), rng.random() < 0.4
+
+
 def where(rng, table, maker):
     """The WHERE of a SELECT (with its leading space), and whether it may need ALLOW FILTERING."""
     parts, filtering = [], False
     what = rng.random()
+    if table.indexed and rng.random() < 0.4:
+        return where_indexed(rng, table, maker)
     token = "token(" + ", ".join(c.q for c in table.partition) + ")"
     if what < 0.2:
         pass
