@@ -190,6 +190,24 @@ struct DataMutants {
   bool batch_restamp_unlogged = false;  // rule 26: a new stamp is sent that no entry holds
   bool batch_horizon_past = false;      // rule 18: the horizon passes an entry
 
+  // Indexes.
+  bool claims_of_puts_only = false;     // rule 23: a row that is merged leaves no claim
+  bool claims_not_of_merged = false;    // rule 23: nor does what streams, hints and repairs bring
+  bool claims_not_of_commits = false;   // rule 23: nor do commits of conditional statements
+  bool claims_not_kept = false;         // rule 23: claims go in another batch than their rows
+  bool claim_gone_unwatched = false;    // rule 23: a claim goes although its row was written since
+  bool claim_newer_than_row = false;    // rule 23: claims are compared with older rows
+  bool claim_expires_by_clock = false;  // rule 23: a claim goes when its cell expires
+  bool claim_gone_early = false;        // rule 23: of three, a claim goes that another may need
+  bool disproved_not_named = false;     // rule 23: of three, one leaves out what it disproved
+  bool index_from_one = false;          // rule 7: one member's claims are enough
+  bool index_rows_from_one = false;     // rule 7: a row comes from those alone whose claims name it
+  bool index_names_uncut = false;       // rule 5: names are taken past where another's end
+  bool index_pages_by_value = false;    // rule 5: a page has the smallest values, not places
+  bool build_without_barrier = false;   // rule 23: a build reads before older writes have ended
+  bool build_forgets_marks = false;     // rule 23: what came without claims does not end a build
+  bool unbuilt_answers = false;         // rule 23: a store answers before its index is built
+
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal

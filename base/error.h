@@ -51,8 +51,9 @@ enum class ErrorCode : uint8_t {
   kRedate,         // deletions of the write are dated too long ago: the coordinator dates it anew
   kClockOff,       // its server timestamp is further off than clocks may be
   kReplicaBehind,  // a power cut took what we had: we answer no reads until we have fetched it
+  kIndexNotBuilt,  // the index that the read names does not have all of our rows yet
 };
-inline constexpr ErrorCode kErrorCodeLast = ErrorCode::kReplicaBehind;
+inline constexpr ErrorCode kErrorCodeLast = ErrorCode::kIndexNotBuilt;
 
 /// Extras of Unavailable, native protocol v5, section 9 (0x1000).
 struct UnavailableDetail {

@@ -73,6 +73,8 @@ const char* error_label(ErrorCode code) {
       return "clock_off";
     case ErrorCode::kReplicaBehind:
       return "replica_behind";
+    case ErrorCode::kIndexNotBuilt:
+      return "index_not_built";
   }
   return "other";
 }

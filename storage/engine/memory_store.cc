@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "base/hash.h"
 #include "storage/engine/latest_timestamp.h"
 #include "storage/engine/map_view.h"
 #include "storage/engine/memory_disk.h"
@@ -20,6 +21,8 @@
 #include "storage/engine/sync_records.h"
 #include "storage/engine/table_marks.h"
 #include "storage/engine/value_merge.h"
+#include "storage/index/index_reader.h"
+#include "storage/index/table_indexes.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::storage {
@@ -61,6 +64,7 @@ class MemoryStore final : public Store {
     for (auto it = area_.data.lower_bound(own); it != area_.data.end(); ++it) {
       const Result<void> loaded = records_.load(it->first, it->second);
       TETRAD_ASSERT(loaded.has_value());
+      indexes_.load(it->first, it->second);
     }
     records_.begin_life(area_.log_end(), area_.hole.value_or(area_.log_end()));
     area_.hole.reset();
@@ -76,13 +80,17 @@ class MemoryStore final : public Store {
   void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
     if (!mutation.registers.empty())
       return done(fail(ErrorCode::kInvalid, "Paxos registers come in streams only"));
-    apply_merged(mutation, std::move(guard), std::move(done));
+    take(mutation, false, std::move(guard), std::move(done));
   }
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
+    take(mutation, true, std::move(guard), std::move(done));
+  }
+  void take(const Mutation& mutation, bool merged, WriteGuard guard, ApplyCallback done) {
     if (!may_write(mutation.incarnation, guard, done)) return;
     if (auto checked = check_mutation(mutation); !checked) return done(std::move(checked));
     WaitingWrite waiting;
     waiting.mutation = mutation;
+    waiting.merged = merged;
     if (!mutation.registers.empty()) {
       auto imported = decode_imported(mutation);
       if (!imported) return done(std::unexpected(std::move(imported.error())));
@@ -156,12 +164,14 @@ class MemoryStore final : public Store {
 
   void read(ReadCommand command, base::Deadline, ReadCallback done) override {
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    if (command.by_index) return done(read_narrowed(command));
     MapView view(area_.data);
     done(read_partitions(view, command, TableContents{}, options_.read_keys_max));
   }
 
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
+    if (command.by_index) return std::nullopt;
     MapView view(area_.data);
     return read_partitions_into(view, command, TableContents{}, sink, options_.read_keys_max);
   }
@@ -192,8 +202,75 @@ class MemoryStore final : public Store {
     for (auto it = area_.data.lower_bound(keys.start);
          it != area_.data.end() && it->first < keys.end; ++it)
       batch.emplace_back(it->first, std::nullopt);
+    for (Bytes& key : indexes_.erase(incarnation)) batch.emplace_back(std::move(key), std::nullopt);
+    erase_claims(claims_of_table(incarnation), batch);
     area_.write(std::move(batch));
     arm_sync();
+  }
+
+  void set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) override {
+    if (closed_ || is_retired(incarnation)) return;
+    commit();
+    std::vector<MemoryArea::Operation> batch;
+    for (Bytes& key : indexes_.set(incarnation, std::move(maker))) {
+      erase_claims(claims_of_index_key(key), batch);
+      batch.emplace_back(std::move(key), std::nullopt);
+    }
+    if (!batch.empty()) area_.write(std::move(batch));
+    arm_sync();
+  }
+  bool is_built(TableIncarnation incarnation, uint16_t index_id) override {
+    const TableIndexes* table = indexes_.find(incarnation);
+    return table != nullptr && table->knows(index_id) && table->is_built(index_id);
+  }
+
+  void build_index(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
+                   std::move_only_function<void(Result<IndexBuildPage>)> done) override {
+    if (is_retired(incarnation)) return done(retired_error(incarnation));
+    // Read in one event, written in a later one, as RocksStore's.
+    later([this, incarnation, index_id, bytes_max, done = std::move(done)]() mutable {
+      if (!TETRAD_MUTANT(build_without_barrier)) commit();
+      const TableIndexes* table = indexes_.find(incarnation);
+      if (table == nullptr || !table->knows(index_id))
+        return done(fail(ErrorCode::kNotFound, "no index {} is known", index_id));
+      const auto build = table->builds.find(index_id);
+      const Bytes after = build == table->builds.end() ? Bytes() : build->second.after;
+      if (build != table->builds.end() && build->second.built) {
+        IndexBuildPage page;
+        page.built = true;
+        return done(page);
+      }
+      MapView rows(area_.data);
+      auto built = std::make_shared<Result<BuiltClaims>>(
+          claims_of_rows(rows, incarnation, *table->maker, index_id, after, bytes_max));
+      later([this, incarnation, index_id, after, built, done = std::move(done)]() mutable {
+        if (!*built) return done(std::unexpected((*built).error()));
+        done(write_built(incarnation, index_id, after, **built));
+      });
+    });
+  }
+
+  void sweep_claims(ClaimSweepCommand command, Bytes after,
+                    std::move_only_function<void(Result<ClaimSweepPage>)> done) override {
+    if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+    later([this, command = std::move(command), after = std::move(after),
+           done = std::move(done)]() mutable {
+      commit();
+      const TableIndexes* table = indexes_.find(command.incarnation);
+      if (table == nullptr || !table->knows(command.index_id))
+        return done(fail(ErrorCode::kNotFound, "the index is gone"));
+      const uint64_t seen = write_number_;
+      const int64_t now_s = TETRAD_MUTANT(claim_expires_by_clock)
+                                ? reactor_.wall_time_us() / 1'000'000
+                                : kBeforeAllTime_s;
+      MapView rows(area_.data);
+      auto checked = std::make_shared<Result<CheckedClaims>>(
+          check_claims(rows, rows, *table->maker, command, after, now_s));
+      later([this, checked, seen, command = std::move(command), done = std::move(done)]() mutable {
+        if (!*checked) return done(std::unexpected((*checked).error()));
+        done(drop_disproved(command, std::move(**checked), seen));
+      });
+    });
   }
 
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
@@ -296,6 +373,69 @@ class MemoryStore final : public Store {
   }
 
  private:
+  /// Adds to `batch` that the claims go whose keys begin so.
+  void erase_claims(BytesView prefix, std::vector<MemoryArea::Operation>& batch) {
+    for (auto it = area_.data.lower_bound(prefix);
+         it != area_.data.end() && it->first.starts_with(prefix); ++it)
+      batch.emplace_back(it->first, std::nullopt);
+  }
+
+  Result<ReadResult> read_narrowed(const ReadCommand& command) {
+    const uint16_t index_id = command.by_index->index_id;
+    const TableIndexes* table = indexes_.find(command.incarnation);
+    if (table == nullptr || !table->knows(index_id) ||
+        (!table->is_built(index_id) && !TETRAD_MUTANT(unbuilt_answers)))
+      return fail(ErrorCode::kIndexNotBuilt, "the index is not built here yet");
+    MapView rows(area_.data);
+    IndexReadLimits limits;
+    limits.places_max = std::min(limits.places_max, options_.read_keys_max);
+    limits.keys_max = options_.read_keys_max;
+    const auto contents_of = [](const ReadCommand&) { return TableContents{}; };
+    return read_by_index({rows, *table->maker, contents_of}, command, limits);
+  }
+
+  Result<IndexBuildPage> write_built(TableIncarnation incarnation, uint16_t index_id,
+                                     const Bytes& after, BuiltClaims& built) {
+    if (closed_) return fail(ErrorCode::kCancelled, "the store is closed");
+    commit();
+    TableIndexes* table = indexes_.find(incarnation);
+    if (is_retired(incarnation) || table == nullptr || !table->knows(index_id))
+      return fail(ErrorCode::kNotFound, "the index is gone");
+    IndexBuild& build = table->builds[index_id];
+    if (build.after != after) return fail(ErrorCode::kConflict, "the build has begun anew");
+    build = {built.exhausted, built.next};
+    IndexBuildPage page;
+    page.built = built.exhausted;
+    page.claims = built.claims.size();
+    page.position = built.position;
+    std::vector<MemoryArea::Operation> batch;
+    for (auto& [key, value] : built.claims) batch.emplace_back(std::move(key), std::move(value));
+    batch.emplace_back(index_key(incarnation, index_id), index_value(build));
+    area_.write(std::move(batch));
+    arm_sync();
+    return page;
+  }
+
+  Result<ClaimSweepPage> drop_disproved(const ClaimSweepCommand& command, CheckedClaims checked,
+                                        uint64_t seen) {
+    if (closed_) return fail(ErrorCode::kCancelled, "the store is closed");
+    commit();
+    std::vector<MemoryArea::Operation> batch;
+    for (DisprovedClaim& claim : checked.disproved) {
+      const uint64_t number = last_number_[bucket_of(command.incarnation, claim.position)];
+      if (number > seen && !TETRAD_MUTANT(claim_gone_unwatched)) continue;
+      if (command.may_drop && !command.may_drop(claim.position, base::xxh3_64(claim.key), number))
+        continue;
+      batch.emplace_back(std::move(claim.key), std::nullopt);
+    }
+    checked.page.dropped = batch.size();
+    if (!batch.empty()) {
+      area_.write(std::move(batch));
+      arm_sync();
+    }
+    return std::move(checked.page);
+  }
+
   /// False: `done` was told why not. It is written in this turn: no need to ask the guard again.
   bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done) {
     std::optional<Error> error;
@@ -348,6 +488,8 @@ class MemoryStore final : public Store {
     for (SweptKey& change : swept->changes) {
       uncovers |= change.uncovers_us != kNoTimestamp;
       watches_.note_key(change.key);
+      if (const auto place = decode_storage_key(change.key))
+        last_number_[bucket_of(place->incarnation, place->position)] = ++write_number_;
       batch.emplace_back(std::move(change.key), std::move(change.value));
     }
     if (uncovers) watches_.note_covers_gone(watch);
@@ -419,6 +561,8 @@ class MemoryStore final : public Store {
       if (m == nullptr) continue;
       raise_mark(*m);
       if (watches_.any()) note(*m);
+      last_number_[bucket_of(m->incarnation, m->position)] = ++write_number_;
+      claim(*m, waiting);
       queued_bytes_ += m->size_bytes();
     }
     waiting.pass = std::move(guard.pass);
@@ -428,6 +572,20 @@ class MemoryStore final : public Store {
     reactor_.at_turn_end([this, alive = alive_] {
       if (*alive) commit();
     });
+  }
+
+  /// By the indexes that are known when it is applied.
+  void claim(const Mutation& m, WaitingWrite& waiting) {
+    TableIndexes* table = indexes_.find(m.incarnation);
+    if (table == nullptr) return;
+    for (Bytes& key : forget_unknown_builds(m.incarnation, *table))
+      waiting.forgotten.push_back(std::move(key));
+    const bool is_put = std::ranges::all_of(m.rows, [](const auto& row) { return row.complete; });
+    if (table->maker == nullptr || (waiting.merged && TETRAD_MUTANT(claims_not_of_merged)) ||
+        (!is_put && TETRAD_MUTANT(claims_of_puts_only)) ||
+        (waiting.puts_registers && TETRAD_MUTANT(claims_not_of_commits)))
+      return;
+    add_claims(*table->maker, m, waiting.claims);
   }
 
   void note(const Mutation& m) {
@@ -490,6 +648,7 @@ class MemoryStore final : public Store {
     std::vector<MemoryArea::Operation> batch = turn.take_batch();
     add_record(batch);
     area_.write(std::move(batch));
+    if (TETRAD_MUTANT(claims_not_kept)) write_claims_late();
     if (options_.sync == CommitLogSync::kGroup) {
       sync_area();
     } else {
@@ -504,6 +663,16 @@ class MemoryStore final : public Store {
         waiting.done({});
       }
     }
+  }
+
+  /// A known mistake: claims in a batch of their own.
+  void write_claims_late() {
+    MemoryTurn claims(area_.data);
+    for (const WaitingWrite& waiting : waiting_) claims.add_claims(waiting);
+    std::vector<MemoryArea::Operation> batch = claims.take_batch();
+    if (batch.empty()) return;
+    if (options_.sync == CommitLogSync::kGroup) sync_area();
+    later([this, batch = std::move(batch)]() mutable { area_.write(std::move(batch)); });
   }
 
   /// All that ask in one turn share a sync.
@@ -542,6 +711,9 @@ class MemoryStore final : public Store {
   base::IoPool& pool_;
   const std::shared_ptr<bool> alive_;
   std::set<uint32_t> retired_;
+  IndexesKnown indexes_;
+  uint64_t write_number_ = 0;
+  std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest write
   std::vector<WaitingWrite> waiting_;
   std::vector<ApplyCallback> sync_waiting_;
   std::multiset<Bytes> registers_under_way_;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/data_mutants.h"
 #include "storage/engine/value_merge.h"
 
 namespace tetrad::storage {
@@ -11,6 +12,7 @@ namespace tetrad::storage {
 void MemoryTurn::add(const WaitingWrite& waiting) {
   const Mutation& m = waiting.mutation;
   add_rows(m);
+  if (!TETRAD_MUTANT(claims_not_kept)) add_claims(waiting);
   if (m.registers.empty()) return;
   add_registers(m, waiting.puts_registers);
   if (waiting.committed) add_rows(*waiting.committed);
@@ -29,9 +31,15 @@ void MemoryTurn::add_rows(const Mutation& m) {
   for (const RowChange& row : m.rows) merge(m, KeyKind::kRow, row.clustering_key, row.record);
 }
 
+void MemoryTurn::add_claims(const WaitingWrite& waiting) {
+  for (const auto& [key, value] : waiting.claims) changed_.insert_or_assign(key, value);
+  erased_.insert(erased_.end(), waiting.forgotten.begin(), waiting.forgotten.end());
+}
+
 std::vector<MemoryArea::Operation> MemoryTurn::take_batch() {
   std::vector<MemoryArea::Operation> batch;
-  batch.reserve(changed_.size());
+  batch.reserve(changed_.size() + erased_.size());
+  for (Bytes& key : std::exchange(erased_, {})) batch.emplace_back(std::move(key), std::nullopt);
   for (auto& [key, value] : changed_) batch.emplace_back(key, std::move(value));
   changed_.clear();
   return batch;

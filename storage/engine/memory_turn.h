@@ -8,6 +8,7 @@
 
 #include "storage/engine/memory_disk.h"
 #include "storage/engine/store.h"
+#include "storage/index/claim.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::storage {
@@ -16,8 +17,11 @@ namespace tetrad::storage {
 struct WaitingWrite {
   Mutation mutation;
   std::optional<Mutation> committed;  // that an import brings
-  bool puts_registers = false;        // else they are joined
-  bool synced = false;                // `done` runs when it is
+  Claims claims;
+  std::vector<Bytes> forgotten;  // of the store's own keys
+  bool merged = false;           // rows that others had
+  bool puts_registers = false;   // else they are joined
+  bool synced = false;           // `done` runs when it is
   WritePass pass;
   Store::ApplyCallback done;
 };
@@ -32,6 +36,7 @@ class MemoryTurn {
   /// `puts`: in the place of those that are there; else joined with them.
   void add_registers(const Mutation& m, bool puts);
   void add_rows(const Mutation& m);
+  void add_claims(const WaitingWrite& waiting);
   /// Everything added so far, ascending by key.
   std::vector<MemoryArea::Operation> take_batch();
 
@@ -40,6 +45,7 @@ class MemoryTurn {
 
   const MemoryArea::Map& stored_;
   std::map<Bytes, Bytes> changed_;  // new values, by key
+  std::vector<Bytes> erased_;
 };
 
 }  // namespace tetrad::storage

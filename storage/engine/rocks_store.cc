@@ -4,13 +4,6 @@
 #include "storage/engine/rocks_store.h"
 
 namespace tetrad::storage {
-namespace {
-
-/// Compactions of all stores: one after another, so that the other threads of maintenance are free.
-/// What deletes files of a store has a lane after it.
-constexpr uint32_t kCompactionLane = 1;
-
-}  // namespace
 
 RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared,
                        uint32_t lane, base::Reactor& reactor, base::IoPool& pool, Logger logger)
@@ -53,6 +46,7 @@ void RocksStore::retire(TableIncarnation incarnation) {
   state_.retired.insert(incarnation.value);
   state_.filter->retire(incarnation);
   state_.tables.erase(incarnation);
+  turn_.erase_own(state_.indexes.erase(incarnation));
   row_cache_.forget(keys_of_incarnation(incarnation).start);
   if (health_.status().takes_writes()) {
     turn_.add_retired(incarnation);
@@ -61,7 +55,10 @@ void RocksStore::retire(TableIncarnation incarnation) {
   }
   // Whole files go at once; what lies between keys of other tables goes when it is compacted.
   turn_.after_writes([this, alive = alive_, incarnation] {
-    if (*alive) delete_files_of(incarnation);
+    if (!*alive) return;
+    delete_files_of(incarnation);
+    const Bytes claims = claims_of_table(incarnation);
+    delete_claims({claims, past_prefix(claims)});
   });
 }
 

@@ -4,6 +4,7 @@
 //   rocks_store.cc        what it takes and what it is: writes, maintenance, health, closing
 //   rocks_store_read.cc   reads, registers, exports, what was written lately
 //   rocks_store_sweep.cc  the steps of a sweep
+//   rocks_store_index.cc  indexes
 //   rocks_store_open.cc   from a folder to a store
 #pragma once
 
@@ -48,6 +49,10 @@ inline std::unexpected<Error> closed_error() {
   return fail(ErrorCode::kCancelled, "the store is closed");
 }
 
+/// Compactions of all stores: one after another, so that the other threads of maintenance are free.
+/// What deletes files of a store has a lane after it.
+inline constexpr uint32_t kCompactionLane = 1;
+
 /// A snapshot that a job carries; given back on whatever thread ends it.
 class HeldSnapshot {
  public:
@@ -73,6 +78,7 @@ struct OpenedState {
   std::shared_ptr<MergeReport> merges;
   std::shared_ptr<FilterState> filter;
   TablesKnown tables;
+  IndexesKnown indexes;
   std::set<uint32_t> retired;
   SyncRecords records;
   std::optional<std::string> damage;  // of an earlier life
@@ -117,6 +123,12 @@ class RocksStore final : public Store {
               std::move_only_function<void(Result<RecentPage>)> done) override;
   void sweep(SweepCommand command, SweepPlace from,
              std::move_only_function<void(Result<SweepPage>)> done) override;
+  void set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) override;
+  bool is_built(TableIncarnation incarnation, uint16_t index_id) override;
+  void build_index(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
+                   std::move_only_function<void(Result<IndexBuildPage>)> done) override;
+  void sweep_claims(ClaimSweepCommand command, Bytes after,
+                    std::move_only_function<void(Result<ClaimSweepPage>)> done) override;
   uint64_t dead_seen(TableIncarnation incarnation) override;
   void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override;
@@ -140,6 +152,21 @@ class RocksStore final : public Store {
   StoreHealth::Actions health_actions();
   Scrub::Actions scrub_actions();
   void listen_to(BackgroundErrors& errors);
+
+  /// Set: a read by this index must not be answered.
+  std::optional<Error> lacks_index(const ReadCommand& command);
+  void read_narrowed(ReadCommand command, base::Deadline deadline, ReadCallback done);
+  void read_build_page(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
+                       std::move_only_function<void(Result<IndexBuildPage>)> done);
+  void write_build_page(TableIncarnation incarnation, uint16_t index_id, Bytes after,
+                        BuiltClaims built,
+                        std::move_only_function<void(Result<IndexBuildPage>)> done);
+  void note_built(TableIncarnation incarnation, uint16_t index_id, IndexBuildPage page,
+                  std::move_only_function<void(Result<IndexBuildPage>)> done);
+  void drop_disproved(const ClaimSweepCommand& command, CheckedClaims checked, uint64_t seen,
+                      std::move_only_function<void(Result<ClaimSweepPage>)> done);
+  void delete_claims_of(const Bytes& key_of_index);
+  void delete_claims(KeyRange keys);
 
   /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
   void write_back(std::vector<MergedValue> values, uint64_t seen);

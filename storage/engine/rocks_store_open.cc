@@ -24,6 +24,7 @@ Result<void> load_own_keys(OpenedState& state) {
   for (it->seek(start); it->valid(); it->next()) {
     const BytesView key = it->key();
     TETRAD_TRY_VOID(state.records.load(key, it->value()));
+    state.indexes.load(key, it->value());
     if (key.size() < start.size() + tail) continue;
     const auto incarnation = base::load_big_endian<uint32_t>(key.data() + key.size() - tail);
     if (key == retired_key({incarnation})) {
@@ -51,6 +52,9 @@ Result<void> load_summaries(OpenedState& state, const Logger& logger) {
     }
   }
   for (const uint32_t incarnation : state.retired) state.tables.erase({incarnation});
+  // Rows may come before the schema is known.
+  for (const TableIncarnation incarnation : state.indexes.incarnations())
+    state.tables.set_indexes(incarnation, state.indexes.find(incarnation));
   return {};
 }
 

@@ -23,6 +23,8 @@
 #include "base/result.h"
 #include "storage/engine/sync_mark.h"
 #include "storage/engine/write_guard.h"
+#include "storage/index/claim_sweep.h"
+#include "storage/index/index_build.h"
 #include "storage/row/mutation.h"
 #include "storage/row/paxos_registers.h"
 #include "storage/row/purge.h"
@@ -295,6 +297,20 @@ class Store {
   /// again.
   virtual void sweep(SweepCommand command, SweepPlace from,
                      std::move_only_function<void(Result<SweepPage>)> done) = 0;
+  /// The indexes of a table as the schema has them from now on: all that is applied leaves the
+  /// claims that `maker` makes, in the same write. Claims and builds of those that were dropped go.
+  /// Null: no schema of the table is known.
+  virtual void set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) = 0;
+  /// Whether reads may name the index; those that name another fail with kIndexNotBuilt.
+  virtual bool is_built(TableIncarnation incarnation, uint16_t index_id) = 0;
+  /// Builds on, by a page of about so many bytes of rows. What is done survives a restart, and is
+  /// synced before the index counts as built. Errors: kNotFound (no such index is known), kConflict
+  /// (ask again), kCorruption, kIo, kOverloaded, kStaleSchema, kCancelled.
+  virtual void build_index(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
+                           std::move_only_function<void(Result<IndexBuildPage>)> done) = 0;
+  /// A page of claims that no row bears out goes (index/claim_sweep.h). Errors: as build_index().
+  virtual void sweep_claims(ClaimSweepCommand command, Bytes after,
+                            std::move_only_function<void(Result<ClaimSweepPage>)> done) = 0;
   /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.
   virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 

@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "storage/index/claim.h"
 #include "storage/row/range_tombstones.h"
 
 namespace tetrad::storage {
@@ -49,6 +50,7 @@ class Collector final : public rocksdb::TablePropertiesCollector {
 
   rocksdb::Status AddUserKey(const rocksdb::Slice& key, const rocksdb::Slice& value,
                              rocksdb::EntryType, rocksdb::SequenceNumber, uint64_t) override {
+    if (is_claim_key({key.data(), key.size()})) return rocksdb::Status::OK();
     const auto view = decode_storage_key({key.data(), key.size()});
     if (!view || view->kind == KeyKind::kRegisters) return rocksdb::Status::OK();
     if (table_ == nullptr || table_incarnation_ != view->incarnation.value) {

@@ -6,6 +6,7 @@
 
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/table_marks.h"
+#include "storage/index/table_indexes.h"
 
 namespace tetrad::storage {
 
@@ -15,8 +16,9 @@ struct TableKnowledge {
   /// say.
   TableContents contents = TableContents::nothing();
   TableMarks marks;
-  uint64_t schema_version = 0;  // the newest a mutation has named
-  uint64_t dead = 0;            // tombstones, and what has a TTL, ever written; 0: there are none
+  uint64_t schema_version = 0;      // the newest a mutation has named
+  TableIndexes* indexes = nullptr;  // null: there are none
+  uint64_t dead = 0;  // tombstones, and what has a TTL, ever written; 0: there are none
 };
 
 /// By incarnation. Owned by the store, on its thread.
@@ -31,6 +33,10 @@ class TablesKnown {
   const TableKnowledge* find(TableIncarnation incarnation) const {
     const auto table = tables_.find(incarnation.value);
     return table == tables_.end() ? nullptr : &table->second;
+  }
+  /// `indexes` outlives the table's stay here; null: it has none.
+  void set_indexes(TableIncarnation incarnation, TableIndexes* indexes) {
+    if (indexes != nullptr || find(incarnation) != nullptr) at(incarnation).indexes = indexes;
   }
   void erase(TableIncarnation incarnation) {
     const auto table = tables_.find(incarnation.value);

@@ -2,6 +2,8 @@
 // What compactions drop: keys of retired incarnations, and values of cells that expired long ago.
 #include "storage/engine/tombstone_filter.h"
 
+#include <algorithm>
+
 #include <rocksdb/compaction_filter.h>
 
 #include "storage/row/row_record.h"
@@ -15,13 +17,16 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
   TombstoneFilter(std::shared_ptr<FilterState> state, std::set<uint32_t> retired)
       : state_(std::move(state)),
         retired_(std::move(retired)),
+        makers_(state_->makers()),
         expired_before_s_(state_->now_s() - kExpiredValueMargin_s) {}
 
   const char* Name() const override { return "tetrad.tombstones"; }
 
   Decision FilterV2(int, const rocksdb::Slice& key, ValueType type, const rocksdb::Slice& value,
                     std::string* new_value, std::string*) const override {
-    const auto view = decode_storage_key({key.data(), key.size()});
+    const BytesView stored(key.data(), key.size());
+    if (is_claim_key(stored)) return is_wanted(stored, {value.data(), value.size()});
+    const auto view = decode_storage_key(stored);
     if (!view) return Decision::kKeep;
     if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
     const bool is_record = view->kind == KeyKind::kHeader || view->kind == KeyKind::kRow;
@@ -31,6 +36,19 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
   }
 
  private:
+  /// Of a claim.
+  Decision is_wanted(BytesView key, BytesView value) const {
+    const auto claim = decode_claim(key, value);
+    if (!claim) return Decision::kKeep;
+    if (retired_.contains(claim->incarnation.value)) return Decision::kRemove;
+    const auto maker = makers_.find(claim->incarnation.value);
+    // What is not below next_index_id() is of an index that this schema is too old for.
+    if (maker == makers_.end() || claim->index_id >= maker->second->next_index_id())
+      return Decision::kKeep;
+    return std::ranges::binary_search(maker->second->index_ids(), claim->index_id)
+               ? Decision::kKeep
+               : Decision::kRemove;
+  }
   bool expired_for_long(const Cell& cell) const {
     return cell.kind == CellKind::kValue && cell.ttl_s > 0 && cell.expiry_s < expired_before_s_;
   }
@@ -54,6 +72,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
 
   const std::shared_ptr<FilterState> state_;
   const std::set<uint32_t> retired_;
+  const FilterState::Makers makers_;
   const int64_t expired_before_s_;
 };
 

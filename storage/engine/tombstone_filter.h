@@ -3,14 +3,18 @@
 // long ago lose their value. It changes full values only, never merge operands (but for those of
 // retired incarnations). It drops no tombstone: RocksDB does not say whether older data lies
 // outside the compaction. The sweep drops them.
+//
+// Claims of retired incarnations and of dropped indexes go, too.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 
 #include "base/ids.h"
+#include "storage/index/claim.h"
 
 namespace rocksdb {
 class CompactionFilterFactory;
@@ -27,16 +31,29 @@ class FilterState {
   void retire(TableIncarnation incarnation) {
     const std::lock_guard lock(mutex_);
     retired_.insert(incarnation.value);
+    makers_.erase(incarnation.value);
   }
   std::set<uint32_t> retired() const {
     const std::lock_guard lock(mutex_);
     return retired_;
   }
 
+  /// Of tables that have, or had, indexes.
+  using Makers = std::unordered_map<uint32_t, ClaimMakerPtr>;
+  void set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) {
+    const std::lock_guard lock(mutex_);
+    makers_[incarnation.value] = std::move(maker);
+  }
+  Makers makers() const {
+    const std::lock_guard lock(mutex_);
+    return makers_;
+  }
+
  private:
   std::atomic<int64_t> now_s_{0};
   mutable std::mutex mutex_;
   std::set<uint32_t> retired_;
+  Makers makers_;
 };
 
 /// How long an expired cell keeps its value: a coordinator whose clock is behind may still see it

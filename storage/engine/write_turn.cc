@@ -244,6 +244,8 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
       ++figures_.merges;
     }
   }
+  if (table.indexes != nullptr) [[unlikely]]
+    put_claims(mutation, *table.indexes, merged);
   if (watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
@@ -252,6 +254,42 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     table.marks.raise(bucket, facts.latest_us, tables_.budget());
   if (facts.has_deletion)
     table.marks.see(bucket, TableMarks::Seen::kRowTombstones, tables_.budget());
+}
+
+// In the span of the rows: what is cut out of the batch goes with them.
+void WriteTurn::put_claims(const Mutation& mutation, TableIndexes& table, bool merged) {
+  for (const Bytes& key : forget_unknown_builds(mutation.incarnation, table))
+    current_->writes.Delete(key);
+  if (table.maker == nullptr || (merged && TETRAD_MUTANT(claims_not_of_merged))) return;
+  claims_.clear();
+  add_claims(*table.maker, mutation, claims_);
+  for (const auto& [key, value] : claims_) current_->writes.Put(key, value);
+  figures_.claims += claims_.size();
+}
+
+void WriteTurn::add_built(const Claims& claims, const std::optional<std::pair<Bytes, Bytes>>& own,
+                          Store::ApplyCallback done) {
+  if (!takes(done)) return;
+  const uint32_t begin = current_->writes.Count();
+  for (const auto& [key, value] : claims) current_->writes.Put(key, value);
+  if (own) current_->writes.Put(own->first, own->second);
+  current_->add_span(std::move(done), {}, begin, false);
+  begin_turn();
+}
+
+// Deleted, never deleted singly: claims are put again and again.
+void WriteTurn::drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback done) {
+  if (!takes(done)) return;
+  const uint32_t begin = current_->writes.Count();
+  for (const Bytes& key : keys) current_->writes.Delete(key);
+  current_->add_span(std::move(done), {}, begin, false);
+  begin_turn();
+}
+
+void WriteTurn::erase_own(const std::vector<Bytes>& keys) {
+  if (refusal_ || keys.empty()) return;
+  for (const Bytes& key : keys) current_->writes.Delete(key);
+  begin_turn();
 }
 
 void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,

@@ -65,7 +65,7 @@ class WriteTurn {
  public:
   /// For metrics; they only rise.
   struct Figures {
-    uint64_t batches = 0, puts = 0, merges = 0, parked = 0, syncs = 0, written_back = 0;
+    uint64_t batches = 0, puts = 0, merges = 0, claims = 0, parked = 0, syncs = 0, written_back = 0;
     uint64_t paced_us = 0;  // time during which RocksDB was behind
   };
 
@@ -108,6 +108,12 @@ class WriteTurn {
   const Error* failure() const { return refusal_ ? &*refusal_ : nullptr; }
   bool full() const;
   void add_retired(TableIncarnation incarnation);
+  /// Claims of a build, and a key and value of the store's own that go with them.
+  void add_built(const Claims& claims, const std::optional<std::pair<Bytes, Bytes>>& own,
+                 Store::ApplyCallback done);
+  void drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback done);
+  /// Keys of the store's own that are not needed any more.
+  void erase_own(const std::vector<Bytes>& keys);
   /// Runs `then` when everything added so far has been written (or has failed).
   void after_writes(base::Callback then);
   /// Runs `done` when everything added so far is on the disk.
@@ -186,6 +192,8 @@ class WriteTurn {
   /// The records of the mutation that was looked at last.
   void add_rows(const Mutation& mutation, TableKnowledge& table, bool may_put,
                 const RecordFacts& facts);
+  /// Of a table that has, or had, indexes.
+  void put_claims(const Mutation& mutation, TableIndexes& table, bool merged);
   /// A key and value of registers on their way into the batch.
   struct RegistersEntry {
     Bytes key;
@@ -244,6 +252,7 @@ class WriteTurn {
 
   Bytes key_;                       // scratch
   std::vector<RecordFacts> facts_;  // scratch: of the mutation's rows
+  Claims claims_;                   // scratch: of the mutation
 };
 
 }  // namespace tetrad::storage

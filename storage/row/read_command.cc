@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding of read commands and read results between nodes.
 //
-//   command   := u8 version (2), u8 flags, u32 incarnation, u64 schema version,
+//   command   := u8 version (2; 3: by an index), u8 flags, u32 incarnation, u64 schema version,
 //                (position, bytes partition key | position start, position end),
 //                [place], varint count, (bytes row)*, varint count, (bytes start, bytes end)*,
 //                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
-//                u32 rows done, zigzag now, zigzag horizon, [bytes fold, bytes state of the fold]
+//                u32 rows done, zigzag now, zigzag horizon, [index],
+//                [bytes fold, bytes state of the fold]
 //   flags     := 0x01 a range of the ring, 0x02 has a place to go on after, 0x04 reversed,
 //                0x08 static cells wanted, 0x10 distinct partitions, 0x20 live rows only,
 //                0x40 count only (the fold, if any, is the rest), 0x80 has bytes max
+//   index     := of version 3: u16 index id, u8 (1: has an upper bound, 2: keeps what is disproved,
+//                4: names only), bytes lower, [bytes upper]
 //   place     := position, bytes partition key, u8 has clustering key, [bytes clustering key]
 //   position  := i64 token, u64 hash
 //   example: 02 28 00000007 0000000000000001 0000000000000005 000000000000000f 01 6b
@@ -38,7 +41,7 @@ namespace tetrad::storage {
 namespace {
 
 constexpr uint8_t kVersion = 1;  // of an answer
-constexpr uint8_t kCommandVersion = 2;
+constexpr uint8_t kCommandVersion = 2, kIndexCommandVersion = 3;
 constexpr uint64_t kRowsWantedMax = 65536;
 constexpr size_t kPartitionBytesMin = 20;
 
@@ -50,6 +53,10 @@ constexpr uint8_t kDistinct = 0x10;
 constexpr uint8_t kLiveOnly = 0x20;
 constexpr uint8_t kCountOnly = 0x40;
 constexpr uint8_t kHasBytesMax = 0x80;
+
+constexpr uint8_t kHasUpper = 0x01;
+constexpr uint8_t kKeepsDisproved = 0x02;
+constexpr uint8_t kNamesOnly = 0x04;
 
 constexpr uint8_t kExhausted = 0x01;
 constexpr uint8_t kSettled = 0x02;
@@ -111,6 +118,30 @@ Result<void> read_slices(base::ByteReader& r, ReadCommand& command) {
   return {};
 }
 
+void write_index(const IndexBounds& index, base::ByteWriter& w) {
+  w.u16(index.index_id);
+  w.u8(static_cast<uint8_t>((index.upper ? kHasUpper : 0) |
+                            (index.keeps_disproved ? kKeepsDisproved : 0) |
+                            (index.names_only ? kNamesOnly : 0)));
+  w.bytes(index.lower);
+  if (index.upper) w.bytes(*index.upper);
+}
+
+Result<IndexBounds> read_index(base::ByteReader& r) {
+  IndexBounds index;
+  TETRAD_TRY(index.index_id, r.read_u16());
+  TETRAD_TRY(const uint8_t flags, r.read_u8());
+  if (flags > (kHasUpper | kKeepsDisproved | kNamesOnly))
+    return fail(ErrorCode::kCorruption, "index bounds with the flags {}", flags);
+  index.keeps_disproved = (flags & kKeepsDisproved) != 0;
+  index.names_only = (flags & kNamesOnly) != 0;
+  TETRAD_TRY(index.lower, r.read_bytes());
+  if ((flags & kHasUpper) != 0) {
+    TETRAD_TRY(index.upper, r.read_bytes());
+  }
+  return index;
+}
+
 Result<PartitionData> read_partition(base::ByteReader& r) {
   PartitionData partition;
   TETRAD_TRY(partition.position, read_position(r));
@@ -142,7 +173,7 @@ Result<PartitionData> read_partition(base::ByteReader& r) {
 void encode_read_command(const ReadCommand& command, Bytes& out) {
   TETRAD_ASSERT(command.fold == nullptr || command.count_only);
   base::ByteWriter w(out);
-  w.u8(kCommandVersion);
+  w.u8(command.by_index ? kIndexCommandVersion : kCommandVersion);
   w.u8(static_cast<uint8_t>(
       (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
       (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
@@ -173,6 +204,7 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.u32(command.partition_rows_done);
   w.zigzag(command.now_s);
   w.zigzag(command.horizon_s);
+  if (command.by_index) write_index(*command.by_index, w);
   if (command.fold != nullptr) {
     w.bytes(command.fold->spec());
     w.bytes(command.fold_state);
@@ -182,7 +214,7 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
 Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold) {
   base::ByteReader r(encoded);
   TETRAD_TRY(const uint8_t version, r.read_u8());
-  if (version != kCommandVersion)
+  if (version != kCommandVersion && version != kIndexCommandVersion)
     return fail(ErrorCode::kCorruption, "read command of format {}, this program reads {}", version,
                 kCommandVersion);
   TETRAD_TRY(const uint8_t flags, r.read_u8());
@@ -215,6 +247,9 @@ Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold)
   TETRAD_TRY(command.partition_rows_done, r.read_u32());
   TETRAD_TRY(command.now_s, r.read_zigzag());
   TETRAD_TRY(command.horizon_s, r.read_zigzag());
+  if (version == kIndexCommandVersion) {
+    TETRAD_TRY(command.by_index, read_index(r));
+  }
   if (command.count_only && !r.at_end()) {
     TETRAD_TRY(const BytesView spec, r.read_bytes());
     TETRAD_TRY(command.fold_state, r.read_bytes());

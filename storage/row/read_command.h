@@ -35,11 +35,18 @@ using FoldReader = Result<FoldPlanPtr> (*)(BytesView spec);
 
 /// The part of an index that a read looks at: claims whose value component is in [lower, upper], both
 /// inclusive and compared by memcmp. It narrows a read and decides nothing: the answer has every row
-/// that matches, and may have others, so whoever asks tests the rows after the merge.
+/// that matches, and may have others, so whoever asks tests the rows after the merge, and counts them
+/// after that: per_partition_limit and distinct_partitions of the command are not looked at.
 struct IndexBounds {
   uint16_t index_id = 0;
   Bytes lower;
   std::optional<Bytes> upper;  // unset: to the end of the index
+  /// These are the coordinator's. Rows are answered although they have no such value at the replica
+  /// that is asked: another may lack what it has (rule 23).
+  bool keeps_disproved = false;
+  /// Rows are named only, those that have no such value, too: they come without records, and a
+  /// partition that is named as a whole without rows. None of them is counted.
+  bool names_only = false;
   friend bool operator==(const IndexBounds&, const IndexBounds&) = default;
 };
 

@@ -15,12 +15,14 @@
 // (range_tombstones.h), of kind 3 registers; of each kind a bundle (engine/value_merge.h) where some
 // of the versions do not decode.
 //
+// Incarnation 0xfffffffe has the claims of all tables (index/claim.h).
+//
 // Incarnation 0xffffffff is the store's own and holds none of these keys, but:
 //   own := u32 0xffffffff, ("retired", u32 incarnation | "schema", u32 incarnation | "probe"
-//          | "scrub" | "sync", u32 slot | "life")
+//          | "scrub" | "sync", u32 slot | "life" | "index", u32 incarnation, u16 index id)
 //   retired: no value, the incarnation was dropped or truncated; schema: u64 schema version of the
 //   last write; probe: no value, written to try the disk; scrub: engine/scrub.h; sync and life:
-//   engine/sync_records.h
+//   engine/sync_records.h; index: index/table_indexes.h
 //   example: ffffffff 72657469726564 00000007   table incarnation 7 is retired
 #pragma once
 

@@ -70,6 +70,27 @@ class FaultyStore final : public storage::Store {
     });
   }
   void retire(TableIncarnation incarnation) override { inner_->retire(incarnation); }
+  void set_indexes(TableIncarnation incarnation, storage::ClaimMakerPtr maker) override {
+    inner_->set_indexes(incarnation, std::move(maker));
+  }
+  bool is_built(TableIncarnation incarnation, uint16_t index_id) override {
+    return inner_->is_built(incarnation, index_id);
+  }
+  void build_index(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
+                   std::move_only_function<void(Result<storage::IndexBuildPage>)> done) override {
+    if (fails(StoreCall::kExport, done)) return;
+    hold_or_run([this, incarnation, index_id, bytes_max, done = std::move(done)]() mutable {
+      inner_->build_index(incarnation, index_id, bytes_max, std::move(done));
+    });
+  }
+  void sweep_claims(storage::ClaimSweepCommand command, Bytes after,
+                    std::move_only_function<void(Result<storage::ClaimSweepPage>)> done) override {
+    if (fails(StoreCall::kSweep, done)) return;
+    hold_or_run([this, command = std::move(command), after = std::move(after),
+                 done = std::move(done)]() mutable {
+      inner_->sweep_claims(std::move(command), std::move(after), std::move(done));
+    });
+  }
   void export_range(TableIncarnation incarnation, const RingRange& range, Bytes after,
                     uint64_t bytes_max, storage::ExportParts parts, ExportCallback done) override {
     if (fails(StoreCall::kExport, done)) return;
