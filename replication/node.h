@@ -56,6 +56,8 @@ struct NodeEnvironment {
   std::vector<uint64_t> whole = {};
   /// For logged batches alone, of the first shard; null: they are kept in `log`.
   storage::LocalLog* batch_log = nullptr;
+  /// Which indexes tables have; null: none.
+  ClaimMakers claim_makers = nullptr;
 };
 
 struct NodeOptions {
@@ -94,6 +96,7 @@ struct NodeOptions {
   LeavingOptions leaving;
   DiskUsageOptions disk_usage;
   ChangeLogOptions changes;
+  IndexOptions indexes;
   BatchOptions batches;
   /// The process must end with this error. Called at most a few times; not from a destructor.
   std::function<void(const Error&)> fatal;
@@ -138,6 +141,7 @@ class ReplicationNode {
   ChangeLogs& changes() { return tablets_.changes(); }
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
+  IndexRunner& indexes() { return tablets_.indexes(); }
   BatchService& batches() { return batches_; }
   Membership& membership() { return membership_; }
   /// Shared by all shards.

@@ -35,6 +35,7 @@ class ReplicationShard {
   ChangeLogs& changes() { return tablets_.changes(); }
   BehindStores& behind() { return tablets_.behind(); }
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
+  IndexRunner& indexes() { return tablets_.indexes(); }
 
  private:
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);

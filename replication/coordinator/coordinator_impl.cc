@@ -43,6 +43,7 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
     registry.add(fmt::format("tetrad_replication_{}_total", name), help, labels, value);
   };
   counter("digest_mismatches", "Reads whose replicas differed.", digest_mismatches);
+  counter("index_mismatches", "Parts of indexes that replicas had differently.", index_mismatches);
   counter("read_repairs", "Mutations that read repair wrote.", read_repairs);
   counter("restamped", "Writes stamped anew because a replica had seen a later timestamp.",
           restamped);

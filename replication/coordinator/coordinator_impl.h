@@ -44,7 +44,8 @@ struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
   std::array<base::Counter, kLevels> unavailable, write_timeouts, read_timeouts, failures;
-  base::Counter digest_mismatches, read_repairs, speculative_retries, restamped, redated;
+  base::Counter digest_mismatches, index_mismatches, read_repairs, speculative_retries, restamped,
+      redated;
   /// Of conditional statements and SERIAL reads.
   base::LatencyHistogram conditional_wait;
   base::Counter conditional_contentions, conditional_retries, conditional_completed,
@@ -176,6 +177,17 @@ class CoordinatorImpl final : public Coordinator {
   /// At a serial level.
   Task<Result<storage::ReadResult>> read_serial(storage::ReadCommand command, ReadOptions options);
   Task<Result<storage::ReadResult>> read_range(storage::ReadCommand command, ReadOptions options);
+  /// Over tablets side by side, more of them at once as long as little is found.
+  Task<Result<storage::ReadResult>> read_range_by_index(storage::ReadCommand command,
+                                                        ReadOptions options);
+  static Task<void> read_part_into(CoordinatorImpl* self, storage::ReadCommand command,
+                                   ReadOptions options,
+                                   std::move_only_function<void(Result<storage::ReadResult>)> done);
+  /// Members differ in what a part of an index names: what any of them names is read by its key at
+  /// the level.
+  Task<Result<storage::ReadResult>> read_named(storage::ReadCommand command, SetEpoch epoch,
+                                               std::vector<StoreAddress> replicas,
+                                               ReadOptions options);
   /// `command` lies inside one tablet. kStaleEpoch: it does no more, a range was split.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);

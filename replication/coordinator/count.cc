@@ -57,6 +57,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     if (!seen) co_return std::unexpected(std::move(seen.error()));
     options.level = ConsistencyLevel::kQuorum;
   }
+  command.by_index.reset();  // a count is of all rows: who tests rows reads them
   command.row_limit = kPageRows;
   command.per_partition_limit = storage::ReadCommand::kNoLimit;
   command.bytes_limit = kPageBytes;

@@ -132,6 +132,7 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
   now.overloaded |= error.code == ErrorCode::kOverloaded;
   now.stale_schema |= error.code == ErrorCode::kStaleSchema;
   now.stale_epoch |= error.code == ErrorCode::kStaleEpoch;
+  now.index_not_built |= error.code == ErrorCode::kIndexNotBuilt;
   if (error.code == ErrorCode::kReplicaBehind) {
     now.behind = true;
     note_behind(replica);
@@ -196,6 +197,8 @@ Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel l
   const auto required = static_cast<int32_t>(gathering.need);
   if (gathering.stale_schema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
+  if (gathering.index_not_built)
+    return Error(ErrorCode::kIndexNotBuilt, "replicas have not built the index");
   if (gathering.stale_epoch) return Error(ErrorCode::kStaleEpoch, "the replica set has changed");
   if (gathering.timed_out || gathering.failed == 0) {
     base::TimeoutDetail detail{level, received, required};

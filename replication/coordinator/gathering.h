@@ -36,7 +36,7 @@ struct CoordinatorImpl::Gathering {
   std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
-  bool behind = false;
+  bool behind = false, index_not_built = false;
   std::optional<Error> corruption;
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;

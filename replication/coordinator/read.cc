@@ -12,6 +12,7 @@
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/restamp.h"
 #include "replication/coordinator/ring_walk.h"
+#include "replication/indexes/index_runner.h"
 #include "storage/engine/tombstone_filter.h"
 
 namespace tetrad::replication {
@@ -152,6 +153,16 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       co_return fail(ErrorCode::kStaleEpoch, "the tablet was split");
     const std::vector<StoreAddress>& set = read_set(tablet);
     const int required = required_replies(options.level, static_cast<int>(set.size()));
+    if (state->format < kFormatIndexes) command.by_index.reset();
+    std::optional<storage::ReadCommand> without_index;  // where an index is not built yet
+    if (command.by_index) {
+      without_index = command;
+      without_index->by_index.reset();
+      command.by_index->keeps_disproved = keeps_disproved(set.size());
+    }
+    const auto is_unbuilt = [&](const Error& error) {
+      return error.code == ErrorCode::kIndexNotBuilt && without_index.has_value();
+    };
 
     if (options.trace != nullptr) {
       options.trace->add(fmt::format("Reading {}.{}, tablet {}: {} of {} replicas must answer",
@@ -171,6 +182,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
                        setter.set(std::move(result));
                      });
       auto result = co_await answer;
+      if (!result && is_unbuilt(result.error())) {
+        command = std::move(*without_index);
+        continue;
+      }
       if (!result) co_return std::unexpected(own_read_error(result.error(), options.level));
       if (options.trace != nullptr) {
         options.trace->add(fmt::format("Read {} live rows of {} partitions from local store {}",
@@ -195,6 +210,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       }
       if (call->answer) co_return std::move(call->answer);
       const Error& error = call->answer.error();
+      if (is_unbuilt(error)) {
+        command = std::move(*without_index);
+        continue;
+      }
       if (error.code != ErrorCode::kStaleEpoch || reactor_.now_us() >= options.deadline.at_us)
         co_return std::unexpected(own_read_error(error, options.level));
       co_await base::sleep_for(reactor_, 5'000);  // the newer map is on its way here
@@ -215,6 +234,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     }
     ask_last_who_is_behind(candidates);
     command.live_only = alone;
+    if (both && command.by_index)
+      command.by_index->keeps_disproved |= keeps_disproved(tablet.replicas.size());
     command.horizon_s = purge_horizon_s(tablet, options_.horizon);
     const SetEpoch epoch = tablet.epoch;
     // Where R members are needed to find a write, one that has it since long counts as one that has
@@ -228,6 +249,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const bool complete = co_await gathering->done;
     if (!complete) {
       Error error = read_error(*gathering, options.level);
+      if (is_unbuilt(error)) {
+        command = std::move(*without_index);
+        continue;
+      }
       if (error.code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
         co_await base::sleep_for(reactor_, 5'000);  // the newer map is on its way here
         continue;
@@ -253,7 +278,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
               same_fold(gathering->data[i].result, data);
     }
     if (agree && command.count_only) co_return std::move(gathering->data.front().result);
-    if (agree || TETRAD_MUTANT(digests_ignored)) {
+    const bool is_one_enough = command.by_index.has_value() && TETRAD_MUTANT(index_from_one);
+    if (agree || is_one_enough || TETRAD_MUTANT(digests_ignored)) {
       // One answer stands for all; the merge of one leaves what the client may see.
       std::vector<storage::ReplicaReply> one;
       one.push_back(std::move(gathering->data.front()));
@@ -270,7 +296,13 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const bool last = left_us < kRepairAttemptMinUs;
     if (!last) attempt.deadline.at_us -= left_us / 2;
     Result<storage::ReadResult> repaired = storage::ReadResult();
-    if (command.count_only) {
+    if (command.by_index && !TETRAD_MUTANT(index_rows_from_one)) {
+      repaired = co_await read_named(command, epoch, std::move(answered), attempt);
+      if (!repaired && is_unbuilt(repaired.error())) {
+        command = std::move(*without_index);
+        continue;
+      }
+    } else if (command.count_only) {
       repaired = co_await count_and_repair(command, seen, std::move(answered), attempt);
     } else {
       repaired = co_await read_and_repair(command, seen, std::move(answered), attempt);
@@ -350,6 +382,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
   }
   const base::MonotonicUs started_us = reactor_.now_us();
   const bool is_range = command.is_range;
+  if (command.by_index) {  // rows are counted when they have been tested
+    command.per_partition_limit = storage::ReadCommand::kNoLimit;
+    command.distinct_partitions = false;
+  }
   Result<storage::ReadResult> result = storage::ReadResult();
   if (is_serial(options.level)) {
     if (is_range) {
@@ -357,7 +393,10 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read(storage::ReadCommand com
                      "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a "
                      "time");
     }
+    command.by_index.reset();
     result = co_await read_serial(std::move(command), options);
+  } else if (command.by_index && is_range) {
+    result = co_await read_range_by_index(std::move(command), options);
   } else if (is_range) {
     result = co_await read_range(std::move(command), options);
   } else {

@@ -14,7 +14,7 @@
 //                                            horizon stays below them; tables with counters
 //   4       4, 4                     4       roles among the objects of the schema, and statements
 //                                            that keep their permissions in step
-//   5       4, 4                     4       tables with indexes
+//   5       4, 4                     4       tables with indexes, and reads by an index
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of

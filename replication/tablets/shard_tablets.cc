@@ -28,9 +28,12 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
                            std::vector<storage::Store*> stores,
                            const std::vector<std::optional<PowerLoss>>& losses,
                            int64_t load_period_us, const ChangeLogOptions& changes,
+                           ClaimMakers claim_makers, const IndexOptions& indexes,
                            StoreRenewal::Renew renew_store, const Logger& logger)
     : stores_(std::move(stores)),
       fences_(make_fences(reactor, meta, stores_)),
+      indexes_(reactor, meta, clock, stores_, std::move(claim_makers), indexes,
+               logger.named("indexes")),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       renewal_(reactor, meta, cleanup_, stores_, std::move(renew_store), logger.named("tablets")),
       behind_(reactor, log, meta, clock, own_of(stores_), losses, logger.named("replica")),
@@ -70,6 +73,19 @@ void ShardTablets::register_in(base::MetricsRegistry& metrics, const std::string
   metrics.add("tetrad_replication_changes_erased_total",
               "Entries of change logs erased after their retention.", labels,
               changes_.metrics().erased);
+  metrics.add("tetrad_replication_indexes_built_total", "Indexes built in stores of this shard.",
+              labels, indexes_.metrics().built);
+  metrics.add("tetrad_replication_index_claims_built_total",
+              "Entries that builds of indexes have made.", labels, indexes_.metrics().claims_built);
+  metrics.add("tetrad_replication_index_claims_swept_total",
+              "Entries of indexes that sweeps have compared with their rows.", labels,
+              indexes_.metrics().claims_swept);
+  metrics.add("tetrad_replication_index_claims_dropped_total",
+              "Entries of indexes dropped, since their rows have other values.", labels,
+              indexes_.metrics().claims_dropped);
+  metrics.add_gauge("tetrad_replication_index_builds_pending",
+                    "Indexes of this shard's stores that are being built.", labels,
+                    [this] { return static_cast<double>(indexes_.pending()); });
   metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
               labels, splits_.metrics().splits);
   metrics.add("tetrad_replication_tablets_filled_total",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "replication/changes/change_log.h"
+#include "replication/indexes/index_runner.h"
 #include "replication/paxos/paxos_keys.h"
 #include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
@@ -25,18 +26,20 @@ class ShardTablets {
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
-               const ChangeLogOptions& changes, StoreRenewal::Renew renew_store,
-               const Logger& logger);
+               const ChangeLogOptions& changes, ClaimMakers claim_makers,
+               const IndexOptions& indexes, StoreRenewal::Renew renew_store, const Logger& logger);
   void start() {
     renewal_.start();
     load_.start();
     changes_.start();
+    indexes_.start();
   }
   const Fences& fences() const { return fences_; }
   StoreCleanup& cleanup() { return cleanup_; }
   ChangeLogs& changes() { return changes_; }
   BehindStores& behind() { return behind_; }
   PaxosKeys& paxos_keys() { return paxos_keys_; }
+  IndexRunner& indexes() { return indexes_; }
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
@@ -44,6 +47,7 @@ class ShardTablets {
 
   const std::vector<storage::Store*> stores_;
   const Fences fences_;  // they hear of a new map before the others
+  IndexRunner indexes_;  // stores know of an index before they are asked by who does
   StoreCleanup cleanup_;
   StoreRenewal renewal_;
   BehindStores behind_;

@@ -91,6 +91,8 @@ class SimNode {
   uint64_t read_keys_max = 1'000'000;
   /// The stores are RocksDB's, over files in memory, not the model's. They know no power cut.
   bool on_rocks = false;
+  /// From the next life on: which indexes tables have.
+  replication::ClaimMakers claim_makers;
   replication::DataPlaneOptions data_options;
   SimDiskGauge disk_gauge;
   /// Of the disk under a store, and under the local log; at any moment.
@@ -342,7 +344,9 @@ class SimNode {
             &disk_gauge,
             own.hint_log.get(),
             losses(),
-            whole()};
+            whole(),
+            nullptr,
+            claim_makers};
   }
   std::vector<uint64_t> whole() const {
     std::vector<uint64_t> out;
