@@ -12,6 +12,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "cql/execute/aggregate_fold.h"
+#include "cql/index/claim_maker.h"
 #include "replication/membership/node_life.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
@@ -391,7 +392,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           shard.number == 0 ? hint_log_.get() : shard.hint_log.get(),
           losses(),
           whole(),
-          shard.number == 0 ? batch_log_.get() : nullptr};
+          shard.number == 0 ? batch_log_.get() : nullptr,
+          cql::claim_maker_of};
 }
 
 std::vector<uint64_t> NodeImpl::whole() const {

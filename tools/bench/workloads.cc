@@ -64,6 +64,8 @@ std::vector<std::string> schema_statements() {
   table("maps", "pk bigint PRIMARY KEY, m map<bigint, bigint>");
   table("leases", "pk bigint PRIMARY KEY, owner bigint");
   table("counts", "pk bigint PRIMARY KEY, n counter");
+  table("indexed", "pk bigint PRIMARY KEY, c bigint, v blob");
+  out.emplace_back("CREATE INDEX ON {}.indexed (c)");
   return out;
 }
 
@@ -169,6 +171,18 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "read rows of 10 columns (after wwrite)",
                  {"SELECT * FROM {}.wide WHERE pk = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 14))}; }});
+  // Of row i the indexed column is i, too: a value names one row.
+  out.push_back({"iwrite",
+                 "insert rows of a table with an index",
+                 {"INSERT INTO {}.indexed (pk, c, v) VALUES (?, ?, ?)"},
+                 [s](uint64_t i, Operation& o) {
+                   o.values = {big(mixed(i % s.rows, 18) >> 1), big(i % s.rows),
+                               random_value(i, s.value_bytes)};
+                 }});
+  out.push_back({"iread",
+                 "one row by an index, without its key (after iwrite)",
+                 {"SELECT v FROM {}.indexed WHERE c = ?"},
+                 [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 19))}; }});
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
   out.push_back({"lwtnew",
                  "insert rows with new keys if they do not exist",
