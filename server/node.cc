@@ -25,6 +25,7 @@
 #include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
 #include "server/connection/listener.h"
+#include "server/node_tls.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_disk.h"
 #include "server/runtime/data_folder.h"
@@ -204,6 +205,7 @@ class NodeImpl final : public Node {
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   DataDisk disk_;
   LoginLimits logins_;
+  NodeTls tls_;
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
@@ -213,6 +215,7 @@ class NodeImpl final : public Node {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
   std::unique_ptr<Listener> listener_;
+  std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<AdminService> admin_;
   std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
@@ -567,6 +570,7 @@ ShardServing NodeImpl::serving_options() {
   out.limits = connection_limits();
   out.program_version = kProgramVersion;
   if (has_authentication(options_)) out.logins = &logins_;
+  out.tls = tls_.clients;
   return out;
 }
 
@@ -576,9 +580,12 @@ Result<void> NodeImpl::open_admin() {
   TETRAD_TRY(const std::string address, admin_address_of(options_));
   std::vector<AdminService::Shard> parts;
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
+  certificates_ =
+      std::make_unique<CertificateWatch>(tls_, *reactors_[0], pool_, logger_.named("tls"));
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
-      std::move(token), token_file, address, [this] { return complaints(); }});
+      std::move(token), token_file, address, [this] { return complaints(); },
+      [this](auto done) { certificates_->reload_now(std::move(done)); }});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -605,6 +612,7 @@ Result<void> NodeImpl::open() {
                                                  options_.init_superuser_password_file, random));
   }
   TETRAD_TRY_VOID(admin_address_of(options_));
+  TETRAD_TRY(tls_, open_node_tls(options_));
   TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
@@ -644,6 +652,7 @@ void NodeImpl::register_metrics() {
   register_store_metrics();
   register_cluster_metrics();
   register_process_metrics();
+  certificates_->register_metrics(metrics_);
 }
 
 void NodeImpl::register_store_metrics() {
@@ -961,6 +970,7 @@ Result<NodeEnd> NodeImpl::run() {
   LoopWatch watch(std::move(loops),
                   [this](uint32_t shard, bool hangs) { take_loop_state(shard, hangs); });
   watch.start();
+  certificates_->start();
   node_->start();
   reactor.run();
   bool all_closed = !fatal_error_;

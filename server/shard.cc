@@ -5,6 +5,9 @@ namespace tetrad::server {
 
 namespace {
 
+/// Of the pool; each shard has one of its own.
+constexpr uint32_t kHandshakeLane = 0x544C0000;
+
 const char* error_label(ErrorCode code) {
   switch (code) {
     case ErrorCode::kServerError:
@@ -104,6 +107,8 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
       std::make_unique<ConnectionContext>(reactor, *processor, *events, serving.limits,
                                           serving.program_version, logger.named("connection"));
   connections->logins = serving.logins;
+  connections->tls = serving.tls;
+  connections->handshake_lane = kHandshakeLane + number;
   register_metrics(metrics);
 }
 
@@ -131,6 +136,11 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
   counter("overloaded", "Requests refused with OVERLOADED for memory.", c.overloaded);
   counter("received_bytes", "Bytes received from clients.", c.bytes_in);
   counter("sent_bytes", "Bytes sent to clients.", c.bytes_out);
+  counter("tls_handshakes_begun", "TLS handshakes that clients began.", c.tls_begun);
+  counter("tls_handshakes_done", "TLS handshakes of clients that came to a good end.", c.tls_open);
+  counter("tls_handshakes_failed",
+          "TLS handshakes of clients that failed, and clients without TLS where it is demanded.",
+          c.tls_failed);
   metrics.add_gauge("tetrad_server_connections_open", "Client connections open now.", shard,
                     [&c] { return static_cast<double>(c.open_now()); });
   metrics.add_gauge("tetrad_server_requests_in_flight", "Requests being worked on.", shard,

@@ -26,7 +26,8 @@ struct ShardServing {
   cql::QueryProcessorOptions query;
   ConnectionLimits limits;
   std::string program_version;
-  LoginLimits* logins = nullptr;  // outlives the shard; null: nobody has to log in
+  LoginLimits* logins = nullptr;                   // outlives the shard; null: nobody has to log in
+  std::shared_ptr<const ClientTlsRules> tls = {};  // null: clients speak none
 };
 
 struct Shard {

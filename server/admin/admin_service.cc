@@ -72,6 +72,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/remove-node", &Self::order_remove_node, {"host"}},
       {Access::kOrder, "POST", "/decommission", &Self::order_decommission},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
+      {Access::kOrder, "POST", "/reload-certificates", &Self::order_reload_certificates},
       {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},
   };
   return table;
@@ -352,6 +353,18 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
                                                setting->unit, setting->most)));
   }
   spawn(propose(this, replication::SetSetting{name, std::to_string(*number)}), std::move(respond));
+}
+
+void AdminService::order_reload_certificates(const HttpRequest&, Respond respond) {
+  parts_.reload_certificates(
+      [respond = std::move(respond)](bool is_well, const std::vector<std::string>& lines) {
+        if (lines.empty())
+          return respond(http_error(409, "this node has no certificates: nothing is encrypted"));
+        if (is_well) return respond(json_response({{"certificates", lines}}));
+        std::string all;
+        for (const std::string& line : lines) all += (all.empty() ? "" : "\n") + line;
+        respond(http_error(500, all));
+      });
 }
 
 void AdminService::spawn(Task<HttpResponse> task, Respond respond) {

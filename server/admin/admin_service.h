@@ -40,6 +40,9 @@ class AdminService {
     std::string address = "127.0.0.1";  // where all of the service is reached
     /// What an operator should know although the node serves, a line each.
     std::function<std::vector<std::string>()> complaints = {};
+    /// Reads certificates again; answers with a line for each.
+    std::function<void(std::function<void(bool is_well, std::vector<std::string> lines)>)>
+        reload_certificates = {};
   };
   using Respond = HttpServer::Respond;
 
@@ -96,6 +99,7 @@ class AdminService {
   void order_remove_node(const HttpRequest& request, Respond respond);
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
+  void order_reload_certificates(const HttpRequest& request, Respond respond);
   void order_recover(const HttpRequest& request, Respond respond);
   /// Gives it up unless it can still be fetched.
   template <class Stores>

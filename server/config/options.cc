@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "replication/repair/purge_horizon.h"
+#include "server/config/encryption.h"
 #include "server/config/guardrails.h"
 
 namespace tetrad::server {
@@ -29,7 +30,8 @@ std::string allowed_text(const OptionEntry& entry) {
   return out;
 }
 
-std::vector<OptionEntry> with_guardrails(std::vector<OptionEntry> table) {
+std::vector<OptionEntry> with_themes(std::vector<OptionEntry> table) {
+  append_encryption_options(table);
   append_guardrail_options(table);
   return table;
 }
@@ -56,7 +58,7 @@ std::string option_text(const Options& options, const OptionEntry& entry) {
 
 const std::vector<OptionEntry>& option_table() {
   constexpr uint64_t kPortMax = 65'535;
-  static const std::vector<OptionEntry> table = with_guardrails({
+  static const std::vector<OptionEntry> table = with_themes({
       {"data_directory",
        &Options::data_directory,
        0,

@@ -34,6 +34,10 @@ struct Options {
   std::string authenticator = "AllowAllAuthenticator";
   std::string init_superuser;  // a role's name; empty: none is made
   std::string init_superuser_password_file;
+  bool client_encryption_enabled = false, client_encryption_optional = false;
+  bool client_encryption_require_client_auth = false;
+  std::string client_encryption_certificate_file, client_encryption_key_file;
+  std::string client_encryption_ca_file;
 
   uint64_t commit_log_sync_period_ms = 100;
   uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;

@@ -19,18 +19,6 @@ constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
 
-/// The last catch of what a client's bytes set off on the loop: a library that throws, mostly for
-/// want of memory, costs that connection and nobody else.
-template <class Work, class Close>
-void caught(const Logger& logger, const std::string& client, Work work, Close close) {
-  try {
-    work();
-  } catch (const std::exception& error) {
-    logger.error("closed a connection client={} error={}", client, error.what());
-    close();
-  }
-}
-
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
   cql::ReplyHead head;
   head.version = std::clamp(envelope.version(), cql::kProtocolVersionMin, cql::kProtocolVersionMax);
@@ -66,11 +54,18 @@ void Connection::start() {
                               client_.client_address);
         close();
       });
+  if (context_.tls != nullptr) link_ = Link::kUndecided;
   read();
+}
+
+void Connection::broke(const char* why) {
+  context_.logger.error("closed a connection client={} error={}", client_.client_address, why);
+  close();
 }
 
 void Connection::read() {
   if (reading_ || yielded_ || !is_open() || must_pause()) return;
+  if (link_ != Link::kPlain) return await_wire();
   reading_ = true;
   const auto room = decoder_.writable();
   socket_.async_read_some(
@@ -87,14 +82,11 @@ void Connection::read() {
           return;
         }
         self->context_.metrics.bytes_in.add(size);
-        caught(
-            self->context_.logger, self->client_.client_address,
-            [&] {
-              self->decoder_.commit(size);
-              self->take_requests();
-              self->read();
-            },
-            [&] { self->close(); });
+        self->caught([&] {
+          self->decoder_.commit(size);
+          self->take_requests();
+          self->read();
+        });
       });
 }
 
@@ -123,13 +115,10 @@ void Connection::go_on_if_paused() {
 }
 
 void Connection::go_on() {
-  caught(
-      context_.logger, client_.client_address,
-      [&] {
-        take_requests();
-        read();
-      },
-      [&] { close(); });
+  caught([&] {
+    take_requests();
+    read();
+  });
 }
 
 void Connection::take_requests() {
@@ -157,6 +146,8 @@ void Connection::take_requests() {
       continue;
     }
     context_.metrics.protocol_errors.add();
+    if (incoming.version_refused && incoming.envelope.version() == base::kTlsHandshakeByte)
+      notice("refused, it speaks TLS, which this port does not (client_encryption_enabled)");
     if (incoming.version_refused) {
       cql::append_version_refusal(encoder_.out(), incoming.envelope.version(),
                                   incoming.envelope.stream());
@@ -374,17 +365,21 @@ void Connection::schedule_flush() {
   flush_scheduled_ = true;
   context_.reactor.at_turn_end([self = shared_from_this()] {
     self->flush_scheduled_ = false;
-    caught(
-        self->context_.logger, self->client_.client_address, [&] { self->flush(); },
-        [&] { self->close(); });
+    self->caught([&] { self->flush(); });
   });
 }
 
 void Connection::flush() {
-  if (phase_ == Phase::kClosed || writing_) return;  // what is under way flushes again at its end
-  if (!encoder_.empty()) {
+  // What is under way flushes again at its end.
+  if (phase_ == Phase::kClosed || writing_ || shaking_) return;
+  if (!encoder_.empty() || (tls_ != nullptr && !tls_->out().empty())) {
     last_turn_bytes_ = encoder_.pending_bytes();
-    encoder_.finish_turn(wire_);
+    if (tls_ == nullptr) {
+      encoder_.finish_turn(wire_);
+    } else if (!encrypt_turn()) {
+      close();
+      return;
+    }
     seen_bytes_ = 0;
     wire_sent_ = 0;
     // Nearly always the socket takes all of it: no second trip through the loop.
@@ -413,6 +408,7 @@ void Connection::flush() {
 
 void Connection::linger() {
   phase_ = Phase::kLingering;
+  if (tls_ != nullptr) say_end();
   boost::system::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
   if (context_.draining) {
@@ -505,6 +501,7 @@ void Connection::close() {
   context_.reactor.cancel(std::exchange(stall_timer_, 0));
   context_.reactor.cancel(std::exchange(linger_timer_, 0));
   context_.events.remove(*this);
+  end_handshake();
   boost::system::error_code ignored;
   socket_.close(ignored);
   context_.open.erase(shared_from_this());

@@ -10,6 +10,7 @@
 // long is closed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_set>
@@ -21,9 +22,11 @@
 #include "base/metrics.h"
 #include "base/reactor.h"
 #include "base/task_group.h"
+#include "base/tls_session.h"
 #include "cql/execute/query_processor.h"
 #include "cql/protocol/frame_decoder.h"
 #include "cql/protocol/frame_encoder.h"
+#include "server/connection/client_tls.h"
 #include "server/connection/event_hub.h"
 
 namespace tetrad::server {
@@ -42,7 +45,7 @@ struct ConnectionLimits {
 
 struct ConnectionMetrics {
   base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
-      bytes_out, requests_begun, requests_ended;
+      bytes_out, requests_begun, requests_ended, tls_begun, tls_open, tls_failed;
   // Also from other threads:
   uint64_t open_now() const { return accepted.value() - closed.value(); }
   uint64_t in_flight_now() const { return requests_begun.value() - requests_ended.value(); }
@@ -60,7 +63,14 @@ struct ConnectionContext {
   std::string program_version;
   Logger logger;
   ConnectionMetrics metrics;
-  LoginLimits* logins = nullptr;  // outlives it; null: nobody has to log in
+  LoginLimits* logins = nullptr;                   // outlives it; null: nobody has to log in
+  std::shared_ptr<const ClientTlsRules> tls = {};  // null: no client speaks it
+  uint32_t handshake_lane = 0;                     // of the pool (cql/execute/off_loop.h)
+  /// Those whose TLS handshake is not over, oldest first.
+  std::map<uint64_t, Connection*> handshakes;
+  uint64_t handshakes_begun = 0;
+  Bytes wire_room;  // what was read of a socket and is not yet decrypted
+  Notices notices;
   uint64_t request_bytes_in_flight = 0;
   std::unordered_set<std::shared_ptr<Connection>> open;
   bool draining = false;
@@ -92,7 +102,34 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   /// word from the client.
   enum class Phase : uint8_t { kNew, kLogin, kReady, kClosing, kLingering, kClosed };
 
+  /// kUndecided: the first byte tells whether it is TLS.
+  enum class Link : uint8_t { kPlain, kUndecided, kHandshake, kTls };
+
+  /// The last catch of what a client's bytes set off on the loop: a library that throws, mostly for
+  /// want of memory, costs that connection and nobody else.
+  template <class Work>
+  void caught(Work work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      broke(error.what());
+    }
+  }
+  void broke(const char* why);
   void read();
+  // Of connections that speak TLS, or may (connection_tls.cc).
+  void await_wire();
+  void take_wire();
+  void decide(BytesView first);
+  void refuse_plain(BytesView first);
+  void begin_tls();
+  static Task<void> shake_hands(std::shared_ptr<Connection> self);
+  void handshake_stepped(const Result<bool>& is_over);
+  void end_handshake();
+  void take_decrypted();
+  bool encrypt_turn();
+  void say_end();
+  void notice(std::string_view what);
   void take_requests();
   void take(cql::Envelope envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
@@ -129,11 +166,16 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;  // being sent
+  std::unique_ptr<base::TlsSession> tls_;
+  Bytes plain_;  // of a turn, before it is encrypted
   size_t wire_sent_ = 0;
   size_t last_turn_bytes_ = 0;
   bool writing_ = false, reading_ = false, flush_scheduled_ = false, taking_ = false,
-       paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false;
+       paused_ = false, yielded_ = false, answered_ = false, logging_in_ = false,
+       shaking_ = false;  // the session is in use off the loop
   Phase phase_ = Phase::kNew;
+  Link link_ = Link::kPlain;
+  uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
   int version_ = 0;
   cql::RegisterRequest wanted_;
   cql::ClientState client_;

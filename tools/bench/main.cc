@@ -19,6 +19,7 @@
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
+#include "base/tls_session.h"
 #include "cql/protocol/client.h"
 #include "cql/protocol/frame_decoder.h"
 #include "cql/protocol/frame_encoder.h"
@@ -43,6 +44,9 @@ struct Settings {
   std::string keyspace = "bench", level = "ONE";
   std::vector<int> pids;
   std::vector<std::string> workloads;
+  base::TlsFiles tls_files;
+  bool tls = false;
+  std::shared_ptr<const base::TlsContext> tls_context;  // null: plain
 };
 
 [[noreturn]] void die(const std::string& message) {
@@ -71,10 +75,11 @@ struct Run {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(asio::io_context& io, std::string host, uint16_t port)
+  Connection(asio::io_context& io, std::string host, const Settings& settings)
       : socket_(io),
         host_(std::move(host)),
-        port_(port),
+        port_(settings.port),
+        tls_context_(settings.tls_context),
         decoder_(cql::FrameDecoder::Role::kClient, limits()) {}
 
   static cql::FrameLimits limits() {
@@ -88,6 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     socket_.connect({asio::ip::make_address(host_), port_}, error);
     if (error) die(fmt::format("{}:{}: {}", host_, port_, error.message()));
     socket_.set_option(asio::ip::tcp::no_delay(true));
+    if (tls_context_ != nullptr) shake_hands();
     const cql::client::StartupOption options[] = {{"CQL_VERSION", "3.0.0"}};
     cql::client::append_startup(encoder_.out(), {kVersion, 0, false, {}}, options);
     take_ready(ask());
@@ -97,18 +103,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Sends what is in the encoder and waits for one answer.
   cql::Envelope ask() {
-    Bytes wire;
-    encoder_.finish_turn(wire);
-    asio::write(socket_, asio::buffer(wire));
+    finish_turn();
+    asio::write(socket_, asio::buffer(wire_));
     while (true) {
       cql::Incoming incoming = decoder_.next();
       if (incoming.kind == cql::Incoming::Kind::kEnvelope) return std::move(incoming.envelope);
       if (incoming.kind != cql::Incoming::Kind::kNeedMore) die(incoming.error.message);
-      const auto room = decoder_.writable();
+      const auto room = room_to_read();
       boost::system::error_code error;
       const size_t size = socket_.read_some(asio::buffer(room.data(), room.size()), error);
       if (error) die(fmt::format("{}: {}", host_, error.message()));
-      decoder_.commit(size);
+      took(size);
     }
   }
 
@@ -169,7 +174,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void flush() {
     if (writing_ || encoder_.empty()) return;
-    encoder_.finish_turn(wire_);
+    finish_turn();
     writing_ = true;
     asio::async_write(socket_, asio::buffer(wire_),
                       [self = shared_from_this()](const boost::system::error_code& error, size_t) {
@@ -188,14 +193,59 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   static constexpr int kVersion = 4;
 
+  void shake_hands() {
+    auto made =
+        base::TlsSession::make(tls_context_, base::TlsSession::Role::kClient, std::string());
+    if (!made) die(made.error().message);
+    tls_ = std::move(*made);
+    encrypted_.resize(64u << 10);
+    while (true) {
+      const auto is_over = tls_->handshake();
+      asio::write(socket_, asio::buffer(tls_->out()));
+      tls_->out().clear();
+      if (!is_over) die(fmt::format("{}: {}", host_, is_over.error().message));
+      if (*is_over) return;
+      boost::system::error_code error;
+      const size_t size = socket_.read_some(asio::buffer(encrypted_), error);
+      if (error) die(fmt::format("{}: {}", host_, error.message()));
+      tls_->feed(BytesView(encrypted_).substr(0, size));
+    }
+  }
+
+  /// What the encoder holds, in its form on the wire, to wire_.
+  void finish_turn() {
+    if (tls_ == nullptr) return encoder_.finish_turn(wire_);
+    encoder_.finish_turn(plain_);
+    if (const auto written = tls_->write(plain_); !written) die(written.error().message);
+    wire_.clear();
+    std::swap(wire_, tls_->out());
+  }
+
+  std::span<char> room_to_read() {
+    return tls_ == nullptr ? decoder_.writable() : std::span<char>(encrypted_);
+  }
+
+  /// So many bytes were read.
+  void took(size_t size) {
+    if (tls_ == nullptr) return decoder_.commit(size);
+    tls_->feed(BytesView(encrypted_).substr(0, size));
+    while (true) {
+      const auto room = decoder_.writable();
+      const auto got = tls_->read(room.data(), room.size());
+      if (!got) die(fmt::format("{}: {}", host_, got.error().message));
+      if (*got == 0) return;
+      decoder_.commit(*got);
+    }
+  }
+
   void read() {
-    const auto room = decoder_.writable();
+    const auto room = room_to_read();
     socket_.async_read_some(
         asio::buffer(room.data(), room.size()),
         [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
           if (self->closed_) return;
           if (error) die(fmt::format("{}: {}", self->host_, error.message()));
-          self->decoder_.commit(size);
+          self->took(size);
           self->take();
           self->flush();
           if (!self->closed_) self->read();
@@ -248,6 +298,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::ip::tcp::socket socket_;
   const std::string host_;
   const uint16_t port_;
+  const std::shared_ptr<const base::TlsContext> tls_context_;
+  std::unique_ptr<base::TlsSession> tls_;
+  Bytes encrypted_, plain_;
   cql::FrameDecoder decoder_;
   cql::FrameEncoder encoder_;
   Bytes wire_;
@@ -295,7 +348,7 @@ std::string in_keyspace(const std::string& statement, const Settings& s) {
 
 void make_schema(const Settings& s) {
   asio::io_context io;
-  Connection connection(io, s.hosts.front(), s.port);
+  Connection connection(io, s.hosts.front(), s);
   connection.connect();
   connection.query(fmt::format(
       "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = {{'class': 'SimpleStrategy', "
@@ -326,7 +379,7 @@ void time_statements(Connection& connection, uint64_t tables, const char* kind,
 void run_ddl(const Settings& s) {
   constexpr uint64_t kFewTables = 10, kTimed = 20;
   asio::io_context io;
-  Connection connection(io, s.hosts.front(), s.port);
+  Connection connection(io, s.hosts.front(), s);
   connection.connect();
   const std::string keyspace = s.keyspace + "_ddl";
   connection.query("DROP KEYSPACE IF EXISTS " + keyspace);
@@ -366,7 +419,7 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   }
   for (const auto& host : s.hosts) {
     for (int i = 0; i < s.connections; ++i) {
-      auto connection = std::make_shared<Connection>(run.io, host, s.port);
+      auto connection = std::make_shared<Connection>(run.io, host, s);
       connection->connect();
       for (const std::string& statement : workload.statements)
         connection->prepare(in_keyspace(statement, s));
@@ -464,10 +517,20 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--seed", s.scale.seed, "Seed of the keys");
+  app.add_flag("--tls", s.tls, "Speak TLS; without --tls-ca the servers may be anybody");
+  app.add_option("--tls-ca", s.tls_files.authority,
+                 "PEM file of who signs the servers' certificates");
   CLI11_PARSE(app, argc, argv);
   if (s.connections < 1 || s.in_flight < 1 || s.in_flight > 32'000 || s.runs < 1 ||
       s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
+  }
+  if (s.tls || !s.tls_files.authority.empty()) {
+    const bool asks = !s.tls_files.authority.empty();
+    auto context = base::TlsContext::load(
+        s.tls_files, asks ? base::TlsPeer::kRequired : base::TlsPeer::kUnasked);
+    if (!context) die(context.error().message);
+    s.tls_context = std::move(*context);
   }
   const auto known = bench::make_workloads(s.scale);
   for (const auto& name : s.workloads) {

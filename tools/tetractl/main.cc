@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/closest_name.h"
+#include "tools/tetractl/certificates.h"
 #include "tools/tetractl/token.h"
 
 namespace {
@@ -217,6 +218,22 @@ std::optional<std::string> first_word(int argc, char** argv) {
   return std::nullopt;
 }
 
+/// Needs no node.
+int make_certificates(const tetrad::tools::CertificateOrder& order, bool as_json) {
+  const auto made = tetrad::tools::make_certificates(order);
+  if (!made) {
+    fmt::print(stderr, "tetractl: {}\n", made.error().message);
+    return 1;
+  }
+  if (as_json) {
+    fmt::print("{}\n", json({{"made", *made}}).dump(2));
+    return 0;
+  }
+  for (const std::string& path : *made) fmt::print("made {}\n", path);
+  fmt::print("Keep {}/ca-key.pem where no node is: whoever has it makes nodes.\n", order.directory);
+  return 0;
+}
+
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
@@ -287,6 +304,25 @@ int main(int argc, char** argv) {
       "decommission", "The node gives its replicas to others, leaves the cluster and stops");
   for (auto* command : {remove_node, decommission})
     command->add_flag("--no-wait", no_wait, "Begin it and return");
+  tetrad::tools::CertificateOrder order;
+  auto* certificates = app.add_subcommand(
+      "certificates",
+      "Makes a private authority and certificates for the nodes and clients of a cluster; asks no "
+      "node");
+  certificates->add_option("directory", order.directory, "Where they go; made if absent")
+      ->required();
+  certificates->add_option("nodes", order.nodes,
+                           "For each node its addresses and names, with commas between");
+  certificates->add_option("--client", order.users, "A certificate for a client of this name")
+      ->allow_extra_args(false);
+  certificates
+      ->add_option("--days", order.days,
+                   "How long certificates hold (default 825); the "
+                   "authority's holds 3650")
+      ->check(CLI::Range(1, 36'500));
+  certificates->add_flag("--renew", order.renew, "Make those anew that are there");
+  auto* reload = app.add_subcommand(
+      "reload-certificates", "Reads the node's certificates and keys again; it also looks itself");
   auto* recover = app.add_subcommand(
       "recover", "After a power cut: what the node's stores can never fetch is given up");
   bool accept_loss = false;
@@ -317,6 +353,7 @@ int main(int argc, char** argv) {
     return 2;
   }
 
+  if (*certificates) return make_certificates(order, as_json);
   std::string path;
   http::verb verb = http::verb::get;
   if (*status) path = "/status";
@@ -326,7 +363,7 @@ int main(int argc, char** argv) {
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
-      *remove_node || *decommission || *recover) {
+      *remove_node || *decommission || *recover || *reload) {
     verb = http::verb::post;
     path = *flush       ? "/flush"
            : *compact   ? "/compact"
@@ -337,6 +374,7 @@ int main(int argc, char** argv) {
            : *remove_node  ? "/remove-node?host=" + url_encoded(host_id)
            : *decommission ? "/decommission"
            : *recover      ? "/recover?loss=accepted"
+           : *reload       ? "/reload-certificates"
                            : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
   }
   try {
@@ -370,6 +408,8 @@ int main(int argc, char** argv) {
                   {"disk_bytes", "memtable_bytes", "cache_bytes", "row_cache_bytes",
                    "estimated_keys", "pending_compaction_bytes"});
       fmt::print("\nhints pending: {}\n", body.at("hints_pending").dump());
+    } else if (*reload) {
+      for (const auto& line : body.at("certificates")) fmt::print("{}\n", line.get<std::string>());
     } else if (*recover) {
       for (const auto& store : body.at("may_have_lost")) {
         fmt::print("store {}: acknowledged writes of {} physical partitions may be lost\n",

@@ -33,6 +33,12 @@ func configuration() *gocql.ClusterConfig {
 	config.Timeout = 20 * time.Second
 	config.ConnectTimeout = 10 * time.Second
 	config.Consistency = gocql.Quorum
+	if user := os.Getenv("TETRAD_TEST_USER"); user != "" {
+		config.Authenticator = gocql.PasswordAuthenticator{Username: user, Password: os.Getenv("TETRAD_TEST_PASSWORD")}
+	}
+	if authority := os.Getenv("TETRAD_TEST_TLS_CA"); authority != "" {
+		config.SslOpts = &gocql.SslOptions{CaPath: authority, EnableHostVerification: true}
+	}
 	config.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
 	return config
 }

@@ -7,6 +7,7 @@ const { execSync } = require('node:child_process');
 const { test, before, after } = require('node:test');
 const { inspect, isDeepStrictEqual } = require('node:util');
 const cassandra = require('cassandra-driver');
+const security = require('./security');
 
 const { types } = cassandra;
 const hosts = (process.env.TETRAD_TEST_HOSTS || '127.0.0.1').split(',');
@@ -19,6 +20,7 @@ let client;
 async function connect(options = {}) {
   const { TokenAwarePolicy, RoundRobinPolicy } = cassandra.policies.loadBalancing;
   const opened = new cassandra.Client({
+    ...security,
     contactPoints: hosts,
     protocolOptions: { port },
     socketOptions: { readTimeout: 20000, connectTimeout: 10000 },

@@ -5,6 +5,7 @@
 const assert = require('node:assert/strict');
 const { test, before, after } = require('node:test');
 const cassandra = require('cassandra-driver');
+const security = require('./security');
 
 const { types } = cassandra;
 const hosts = (process.env.TETRAD_TEST_HOSTS || '127.0.0.1').split(',');
@@ -16,6 +17,7 @@ let client;
 
 async function connect(maxVersion) {
   const opened = new cassandra.Client({
+    ...security,
     contactPoints: hosts,
     protocolOptions: { port, maxVersion },
     socketOptions: { readTimeout: 20000, connectTimeout: 10000 },

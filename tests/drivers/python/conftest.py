@@ -5,16 +5,39 @@
 import os
 import random
 import shlex
+import ssl
 import subprocess
 import time
 
 import pytest
 from cassandra import ConsistencyLevel
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
 
 HOSTS = os.environ.get("TETRAD_TEST_HOSTS", "127.0.0.1").split(",")
 PORT = int(os.environ.get("TETRAD_TEST_PORT", "9042"))
+USER = os.environ.get("TETRAD_TEST_USER")
+TLS_CA = os.environ.get("TETRAD_TEST_TLS_CA")
+
+
+def security():
+    """Options of a cluster: who logs in, and whose word is taken for the servers."""
+    options = {}
+    if USER:
+        options["auth_provider"] = PlainTextAuthProvider(USER, os.environ["TETRAD_TEST_PASSWORD"])
+    if TLS_CA:
+        options["ssl_context"] = ssl.create_default_context(cafile=TLS_CA)
+        # The driver can be told one name for all nodes only: it is one of each node's.
+        options["ssl_options"] = {"server_hostname": "localhost"}
+    return options
+
+
+def wrapped(plain):
+    """A socket as clients use it."""
+    if not TLS_CA:
+        return plain
+    return security()["ssl_context"].wrap_socket(plain, server_hostname="localhost")
 
 
 class Connector:
@@ -28,6 +51,8 @@ class Connector:
         options.setdefault("compression", False)
         options.setdefault("control_connection_timeout", 10.0)
         options.setdefault("connect_timeout", 10)
+        for name, value in security().items():
+            options.setdefault(name, value)
         if profile is None:
             profile = ExecutionProfile(
                 load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()),

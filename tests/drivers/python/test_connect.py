@@ -6,7 +6,7 @@ import struct
 import pytest
 from cassandra import InvalidRequest
 from cassandra.cluster import NoHostAvailable
-from conftest import HOSTS, PORT, fresh_name
+from conftest import HOSTS, PORT, fresh_name, wrapped
 
 COMPRESSIONS = [False, "lz4", "snappy"]
 WAYS = [(v, c) for v in (3, 4, 5) for c in COMPRESSIONS if not (v == 5 and c == "snappy")]
@@ -91,7 +91,7 @@ def read_exactly(sock, count):
 
 def exchange(frame):
     """One frame on a connection of its own: (version byte, opcode, body) of the answer."""
-    with socket.create_connection((HOSTS[0], PORT), timeout=5) as sock:
+    with wrapped(socket.create_connection((HOSTS[0], PORT), timeout=5)) as sock:
         sock.sendall(frame)
         version = read_exactly(sock, 1)[0]
         if version & 0x7F < 3:

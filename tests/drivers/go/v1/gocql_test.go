@@ -25,6 +25,12 @@ func cluster(version int, compressor gocql.Compressor) *gocql.ClusterConfig {
 	}
 	config.ProtoVersion, config.Compressor = version, compressor
 	config.Timeout, config.ConnectTimeout = 20*time.Second, 10*time.Second
+	if user := os.Getenv("TETRAD_TEST_USER"); user != "" {
+		config.Authenticator = gocql.PasswordAuthenticator{Username: user, Password: os.Getenv("TETRAD_TEST_PASSWORD")}
+	}
+	if authority := os.Getenv("TETRAD_TEST_TLS_CA"); authority != "" {
+		config.SslOpts = &gocql.SslOptions{CaPath: authority, EnableHostVerification: true}
+	}
 	config.PoolConfig.HostSelectionPolicy = gocql.TokenAwareHostPolicy(gocql.RoundRobinHostPolicy())
 	return config
 }

@@ -40,11 +40,18 @@ import com.datastax.oss.driver.api.core.servererrors.SyntaxError;
 import com.datastax.oss.driver.api.core.type.DataTypes;
 import com.datastax.oss.driver.api.core.type.codec.TypeCodecs;
 import com.datastax.oss.driver.api.core.type.reflect.GenericType;
+import java.io.IOException;
+import java.io.InputStream;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDate;
@@ -61,6 +68,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -93,7 +102,26 @@ class DriverTest {
   static CqlSessionBuilder builder(List<String> hosts, ProgrammaticDriverConfigLoaderBuilder settings) {
     CqlSessionBuilder builder = CqlSession.builder().withConfigLoader(settings.build());
     for (String host : hosts) builder.addContactPoint(new InetSocketAddress(host, PORT));
+    String user = System.getenv("TETRAD_TEST_USER"), authority = System.getenv("TETRAD_TEST_TLS_CA");
+    if (user != null) builder.withAuthCredentials(user, System.getenv("TETRAD_TEST_PASSWORD"));
+    if (authority != null) builder.withSslContext(trusting(authority));
     return builder;
+  }
+
+  /** Takes servers that this authority, a certificate in PEM form, has signed. */
+  private static SSLContext trusting(String authority) {
+    try (InputStream file = Files.newInputStream(Path.of(authority))) {
+      KeyStore known = KeyStore.getInstance(KeyStore.getDefaultType());
+      known.load(null, null);
+      known.setCertificateEntry("authority", CertificateFactory.getInstance("X.509").generateCertificate(file));
+      TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+      trust.init(known);
+      SSLContext context = SSLContext.getInstance("TLS");
+      context.init(null, trust.getTrustManagers(), null);
+      return context;
+    } catch (IOException | GeneralSecurityException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   private static void until(String what, int seconds, BooleanSupplier condition) throws InterruptedException {

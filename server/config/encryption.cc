@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/config/encryption.h"
+
+namespace tetrad::server {
+
+void append_encryption_options(std::vector<OptionEntry>& table) {
+  const auto add = [&](const char* name, OptionEntry::Target target, const char* sentence) {
+    table.push_back({name, target, 0, 0, {}, sentence});
+  };
+  add("client_encryption_enabled", &Options::client_encryption_enabled,
+      "Clients speak TLS (1.3 or 1.2) on the native port.");
+  add("client_encryption_optional", &Options::client_encryption_optional,
+      "Clients may also go without TLS on the same port: until all of them are configured for it.");
+  add("client_encryption_certificate_file", &Options::client_encryption_certificate_file,
+      "The node's certificate for clients in PEM form, then those between it and its authority. "
+      "Read again when it changes, as the other two files.");
+  add("client_encryption_key_file", &Options::client_encryption_key_file,
+      "The key of that certificate in PEM form, without a passphrase.");
+  add("client_encryption_ca_file", &Options::client_encryption_ca_file,
+      "Certificates in PEM form of the authorities that sign the certificates of clients; empty: "
+      "clients are not asked for one.");
+  add("client_encryption_require_client_auth", &Options::client_encryption_require_client_auth,
+      "Clients must show a certificate that an authority of client_encryption_ca_file has signed.");
+}
+
+}  // namespace tetrad::server

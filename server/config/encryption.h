@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of TLS, near the names of Cassandra's client_encryption_options and
+// server_encryption_options.
+#pragma once
+
+#include <vector>
+
+#include "server/config/options.h"
+
+namespace tetrad::server {
+
+/// Lines of the table of options.
+void append_encryption_options(std::vector<OptionEntry>& table);
+
+}  // namespace tetrad::server

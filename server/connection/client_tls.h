@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// How clients speak TLS to a node, and what bounds those that never come to an end with it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/reactor.h"
+#include "base/tls_context.h"
+
+namespace tetrad::server {
+
+/// Of all shards.
+struct ClientTlsRules {
+  std::shared_ptr<base::TlsCredentials> credentials;
+  bool optional = false;  // plain clients are served on the same port
+};
+
+/// Of a shard at a time. Beyond it the oldest that its client keeps waiting is closed.
+inline constexpr size_t kHandshakesMax = 512;
+
+/// Lines about clients that do what they should not, five a second.
+struct Notices {
+  std::optional<base::MonotonicUs> since_us;
+  int said = 0;  // since then
+  uint64_t unsaid = 0;
+};
+
+}  // namespace tetrad::server

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a connection does that speaks TLS, or may. Bytes of the wire are read into a room of the
+// shard, so that who is silent holds none; steps of the handshake, which sign and verify, run off
+// the loop, of each connection one at a time.
+#include <boost/asio/buffer.hpp>
+
+#include "server/connection/connection.h"
+
+namespace tetrad::server {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr size_t kWireRoomBytes = 32u << 10;
+constexpr int64_t kNoticeAgainUs = 1'000'000;
+constexpr int kNoticesMax = 5;
+constexpr size_t kPlainKept = 256u << 10;
+constexpr std::string_view kPlainRefused =
+    "This port takes TLS only; connect with TLS (SSL) turned on in the client";
+
+}  // namespace
+
+void Connection::notice(std::string_view what) {
+  Notices& notices = context_.notices;
+  const base::MonotonicUs now_us = context_.reactor.now_us();
+  if (!notices.since_us || now_us >= *notices.since_us + kNoticeAgainUs) {
+    notices.since_us = now_us;
+    notices.said = 0;
+  }
+  if (++notices.said > kNoticesMax) {
+    ++notices.unsaid;
+    return;
+  }
+  context_.logger.info("client={} port={} unsaid_before={}: {}", client_.client_address,
+                       client_.client_port, notices.unsaid, what);
+  notices.unsaid = 0;
+}
+
+void Connection::await_wire() {
+  if (shaking_) return;  // its end reads on
+  reading_ = true;
+  socket_.async_wait(asio::ip::tcp::socket::wait_read,
+                     [self = shared_from_this()](const boost::system::error_code& error) {
+                       self->reading_ = false;
+                       if (self->phase_ == Phase::kClosed) return;
+                       if (error) return self->close();
+                       if (self->phase_ == Phase::kLingering) return self->drop_input();
+                       self->caught([&] { self->take_wire(); });
+                     });
+}
+
+void Connection::take_wire() {
+  Bytes& room = context_.wire_room;
+  room.resize(kWireRoomBytes);
+  boost::system::error_code error;
+  const size_t size = socket_.read_some(asio::buffer(room), error);
+  if (error == asio::error::would_block || error == asio::error::try_again) return read();
+  if (error) return close();
+  context_.metrics.bytes_in.add(size);
+  const BytesView wire = BytesView(room).substr(0, size);
+  if (link_ == Link::kUndecided) decide(wire);
+  if (!is_open()) return;
+  if (link_ == Link::kPlain) {
+    decoder_.feed(wire);
+    take_requests();
+    read();
+    return;
+  }
+  tls_->feed(wire);
+  if (link_ == Link::kTls) return take_decrypted();
+  shaking_ = true;
+  context_.tasks.spawn(shake_hands(shared_from_this()));
+}
+
+/// Of a request the first byte is the protocol's version, which is far below that of TLS.
+void Connection::decide(BytesView first) {
+  if (first.front() == base::kTlsHandshakeByte) {
+    begin_tls();
+  } else {
+    link_ = Link::kPlain;
+    if (!context_.tls->optional) refuse_plain(first);
+  }
+}
+
+/// In the words of the native protocol: a driver shows them.
+void Connection::refuse_plain(BytesView first) {
+  notice("refused, it speaks without TLS");
+  context_.metrics.tls_failed.add();
+  cql::ReplyHead head;
+  head.version =
+      std::clamp<int>(first[0] & 0x7F, cql::kProtocolVersionMin, cql::kProtocolVersionMax);
+  if (first.size() >= 4) head.stream = base::load_big_endian<int16_t>(first.data() + 2);
+  cql::append_error(encoder_.out(), head, Error(ErrorCode::kProtocol, std::string(kPlainRefused)));
+  schedule_flush();
+  close_after_flush();
+}
+
+void Connection::begin_tls() {
+  auto& others = context_.handshakes;
+  if (others.size() >= kHandshakesMax) {
+    const auto oldest =
+        std::ranges::find_if(others, [](const auto& other) { return !other.second->shaking_; });
+    if (oldest == others.end()) {
+      notice("closed, too many TLS handshakes are under way");
+      return close();
+    }
+    const auto idle = oldest->second->shared_from_this();
+    idle->notice("closed in its TLS handshake, too many are under way");
+    idle->close();
+  }
+  auto session =
+      base::TlsSession::make(context_.tls->credentials->current(), base::TlsSession::Role::kServer);
+  if (!session) return broke(session.error().message.c_str());
+  tls_ = std::move(*session);
+  link_ = Link::kHandshake;
+  context_.metrics.tls_begun.add();
+  handshake_ = ++context_.handshakes_begun;
+  others.emplace(handshake_, this);
+}
+
+void Connection::end_handshake() {
+  if (handshake_ != 0) context_.handshakes.erase(std::exchange(handshake_, 0));
+}
+
+Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
+  ConnectionContext& context = self->context_;
+  Result<bool> is_over = false;
+  base::TlsSession& session = *self->tls_;
+  const std::function<void()> work = [&] { is_over = session.handshake(); };
+  try {
+    co_await context.processor.off_loop().run(context.handshake_lane, work);
+  } catch (const std::exception& thrown) {
+    is_over = fail(ErrorCode::kServerError, "{}", thrown.what());
+  }
+  self->shaking_ = false;
+  if (self->phase_ != Phase::kClosed) self->caught([&] { self->handshake_stepped(is_over); });
+}
+
+void Connection::handshake_stepped(const Result<bool>& is_over) {
+  schedule_flush();  // what the step has to say, of an error too
+  if (!is_over) {
+    end_handshake();
+    context_.metrics.tls_failed.add();
+    notice("TLS handshake failed: " + is_over.error().message);
+    return close_after_flush();
+  }
+  if (!is_open()) return;
+  if (!*is_over) return read();
+  end_handshake();
+  link_ = Link::kTls;
+  context_.metrics.tls_open.add();
+  take_decrypted();
+}
+
+/// All that has come: what a turn reads of the wire is bounded.
+void Connection::take_decrypted() {
+  while (true) {
+    const auto room = decoder_.writable();
+    const auto got = tls_->read(room.data(), room.size());
+    if (!got) {
+      notice("closed, " + got.error().message);
+      schedule_flush();
+      return close_after_flush();
+    }
+    if (*got == 0) break;
+    decoder_.commit(*got);
+  }
+  if (tls_->has_ended()) return close();
+  take_requests();
+  read();
+}
+
+/// What the encoder holds, and what TLS itself has to say, to wire_. False: it cannot.
+bool Connection::encrypt_turn() {
+  if (!encoder_.empty()) {
+    encoder_.finish_turn(plain_);
+    if (!tls_->write(plain_)) return false;
+    plain_.clear();
+    if (plain_.capacity() > kPlainKept) Bytes().swap(plain_);
+  }
+  wire_.clear();
+  std::swap(wire_, tls_->out());
+  return true;
+}
+
+/// After the last answer: the client knows that none was cut off.
+void Connection::say_end() {
+  tls_->end();
+  boost::system::error_code ignored;
+  socket_.write_some(asio::buffer(tls_->out()), ignored);
+  tls_->out().clear();
+}
+
+}  // namespace tetrad::server

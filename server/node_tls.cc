@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/node_tls.h"
+
+#include "base/guarded.h"
+
+namespace tetrad::server {
+namespace {
+
+constexpr int64_t kLookAgainUs = 10'000'000;
+constexpr int64_t kWarnBefore_s = 30 * 86'400;
+/// Of the pool: files are read on a thread of their own.
+constexpr uint32_t kFilesLane = 0x43455254;
+
+/// Of the options that begin with `prefix`; a certificate and its key are needed.
+Result<base::TlsFiles> files_of(const char* prefix, const std::string& certificate,
+                                const std::string& key, const std::string& authority,
+                                bool needs_authority) {
+  const auto missing = [&](const char* name) {
+    return fail(ErrorCode::kConfig, "{}_{}: a file is needed to encrypt", prefix, name);
+  };
+  if (certificate.empty()) return missing("certificate_file");
+  if (key.empty()) return missing("key_file");
+  if (needs_authority && authority.empty()) return missing("ca_file");
+  return base::TlsFiles{certificate, key, authority};
+}
+
+Result<std::shared_ptr<base::TlsCredentials>> open_files(const char* prefix, base::TlsFiles files,
+                                                         base::TlsPeer peer) {
+  auto opened = base::TlsCredentials::open(std::move(files), peer);
+  if (!opened) return fail(ErrorCode::kConfig, "{}: {}", prefix, opened.error().message);
+  return opened;
+}
+
+Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& options) {
+  constexpr const char* kPrefix = "client_encryption";
+  if (!options.client_encryption_enabled) {
+    if (options.client_encryption_optional || options.client_encryption_require_client_auth)
+      return fail(ErrorCode::kConfig,
+                  "client_encryption_{}: without effect while client_encryption_enabled is false",
+                  options.client_encryption_optional ? "optional" : "require_client_auth");
+    return nullptr;
+  }
+  const bool demands = options.client_encryption_require_client_auth;
+  TETRAD_TRY(auto files, files_of(kPrefix, options.client_encryption_certificate_file,
+                                  options.client_encryption_key_file,
+                                  options.client_encryption_ca_file, demands));
+  const auto peer = demands                    ? base::TlsPeer::kRequired
+                    : !files.authority.empty() ? base::TlsPeer::kIfGiven
+                                               : base::TlsPeer::kUnasked;
+  auto rules = std::make_shared<ClientTlsRules>();
+  TETRAD_TRY(rules->credentials, open_files(kPrefix, std::move(files), peer));
+  rules->optional = options.client_encryption_optional;
+  return std::shared_ptr<const ClientTlsRules>(std::move(rules));
+}
+
+}  // namespace
+
+Result<NodeTls> open_node_tls(const Options& options) {
+  NodeTls out;
+  TETRAD_TRY(out.clients, open_client_tls(options));
+  return out;
+}
+
+CertificateWatch::CertificateWatch(const NodeTls& tls, base::Reactor& reactor, base::IoPool& pool,
+                                   Logger logger)
+    : reactor_(reactor), pool_(pool), logger_(std::move(logger)) {
+  if (tls.clients != nullptr) watched_.push_back({"clients", tls.clients->credentials, ""});
+}
+
+CertificateWatch::~CertificateWatch() = default;
+
+void CertificateWatch::start() {
+  for (const Watched& watched : watched_) look_at_dates(watched);
+  if (!watched_.empty()) look_later();
+}
+
+void CertificateWatch::look_later() {
+  reactor_.call_at(reactor_.now_us() + kLookAgainUs, [this, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    look([](bool, const std::vector<std::string>&) {});
+    look_later();
+  });
+}
+
+void CertificateWatch::reload_now(Done done) { look(std::move(done)); }
+
+void CertificateWatch::look(Done done) {
+  auto results = std::make_shared<std::vector<Result<bool>>>();
+  std::vector<std::shared_ptr<base::TlsCredentials>> all;
+  for (const Watched& watched : watched_) all.push_back(watched.credentials);
+  pool_.run(
+      reactor_, base::IoDuty::kParse, kFilesLane,
+      [all = std::move(all), results] {
+        for (const auto& credentials : all)
+          results->push_back(
+              base::guarded("reading certificates", [&] { return credentials->reload(); }));
+      },
+      [this, results, done = std::move(done), alive = std::weak_ptr<char>(alive_)] {
+        if (!alive.expired()) looked(*results, done);
+      });
+}
+
+void CertificateWatch::looked(const std::vector<Result<bool>>& results, const Done& done) {
+  std::vector<std::string> lines;
+  bool is_well = true;
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    Watched& watched = watched_[i];
+    const auto& result = results[i];
+    if (!result) {
+      is_well = false;
+      lines.push_back(fmt::format("{}: {}; the certificate from before goes on to hold",
+                                  watched.whose, result.error().message));
+      if (watched.last_error != result.error().message)
+        logger_.error("certificates do not read, those from before hold of={} error={}",
+                      watched.whose, result.error().message);
+      watched.last_error = result.error().message;
+      continue;
+    }
+    watched.last_error.clear();
+    const auto now = watched.credentials->current();
+    lines.push_back(fmt::format("{}: {} (subject {})", watched.whose,
+                                *result ? "read anew" : "unchanged", now->subject()));
+    if (!*result) continue;
+    logger_.info("certificates read anew of={} subject=\"{}\" expires_s={}", watched.whose,
+                 now->subject(), now->not_after_s());
+    look_at_dates(watched);
+  }
+  done(is_well, std::move(lines));
+}
+
+void CertificateWatch::look_at_dates(const Watched& watched) const {
+  const auto current = watched.credentials->current();
+  const int64_t now_s = reactor_.wall_time_us() / 1'000'000;
+  const int64_t left_s = current->not_after_s() - now_s;
+  const std::string& path = watched.credentials->files().certificate;
+  if (current->not_before_s() > now_s)
+    logger_.error("the certificate is not valid yet of={} file={}", watched.whose, path);
+  else if (left_s <= 0)
+    logger_.error("the certificate has expired, peers refuse it of={} file={}", watched.whose,
+                  path);
+  else if (left_s < kWarnBefore_s)
+    logger_.warn("the certificate expires soon of={} file={} days_left={}", watched.whose, path,
+                 left_s / 86'400);
+}
+
+void CertificateWatch::register_metrics(base::MetricsRegistry& metrics) {
+  for (const Watched& watched : watched_)
+    metrics.add_gauge("tetrad_server_certificate_expiry_seconds",
+                      "When the certificate expires, since the epoch.",
+                      fmt::format("of=\"{}\"", watched.whose), [credentials = watched.credentials] {
+                        return static_cast<double>(credentials->current()->not_after_s());
+                      });
+}
+
+}  // namespace tetrad::server

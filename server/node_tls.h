@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node encrypts, by its options, and the certificates it does so with, which are read again
+// when their files change.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/io_pool.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/tls_context.h"
+#include "server/config/options.h"
+#include "server/connection/client_tls.h"
+
+namespace tetrad::server {
+
+/// Null: not encrypted.
+struct NodeTls {
+  std::shared_ptr<const ClientTlsRules> clients;
+};
+
+/// Reads all files that the options name. Errors: kConfig, with the option that is missing or too
+/// much, or the file and what is wrong with it.
+Result<NodeTls> open_node_tls(const Options& options);
+
+/// Looks at the files again, every ten seconds and when asked. Belongs to one shard.
+class CertificateWatch {
+ public:
+  /// What each of the files has come to, a line each; false: one of them does not read.
+  using Done = std::function<void(bool is_well, std::vector<std::string> lines)>;
+
+  /// All outlive it.
+  CertificateWatch(const NodeTls& tls, base::Reactor& reactor, base::IoPool& pool, Logger logger);
+  ~CertificateWatch();
+  void start();
+  void reload_now(Done done);
+  void register_metrics(base::MetricsRegistry& metrics);
+
+ private:
+  struct Watched {
+    std::string whose;  // "clients", "nodes"
+    std::shared_ptr<base::TlsCredentials> credentials;
+    std::string last_error;  // logged once
+  };
+  void look_later();
+  void look(Done done);
+  void looked(const std::vector<Result<bool>>& results, const Done& done);
+  /// Warns when the certificate is about to expire.
+  void look_at_dates(const Watched& watched) const;
+
+  base::Reactor& reactor_;
+  base::IoPool& pool_;
+  const Logger logger_;
+  std::vector<Watched> watched_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+};
+
+}  // namespace tetrad::server

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+# TLS between clients and a node, and what goes wrong with it.
+import os
+import socket
+import ssl
+import time
+
+import pytest
+from cassandra.cluster import Cluster, NoHostAvailable
+from node import Node, certificates, ended_with, tetractl, wait_until
+
+
+@pytest.fixture(scope="module")
+def top(tmp_path_factory):
+    return tmp_path_factory.mktemp("tls")
+
+
+@pytest.fixture(scope="module")
+def ours(top):
+    return certificates(top / "ours", "127.0.37.41,localhost", "127.0.37.42,localhost", "--client", "alice", "--client", "bob")
+
+
+@pytest.fixture(scope="module")
+def theirs(top):
+    return certificates(top / "theirs", "127.0.37.41,localhost", "--client", "alice")
+
+
+def server_options(folder, name="127.0.37.41", ca=False):
+    options = ["--client-encryption-enabled", "--client-encryption-certificate-file", folder / (name + ".pem"),
+               "--client-encryption-key-file", folder / (name + "-key.pem")]
+    return options + (["--client-encryption-ca-file", folder / "ca.pem"] if ca else [])
+
+
+@pytest.fixture
+def start(top):
+    nodes = []
+
+    def run(*options, address="127.0.37.41"):
+        nodes.append(Node(top, address, *options))
+        return nodes[-1]
+
+    yield run
+    for node in nodes:
+        node.stop()
+
+
+def trusting(folder, client=None, version=None):
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    if client:
+        context.load_cert_chain(folder / (client + ".pem"), folder / (client + "-key.pem"))
+    if version:
+        context.maximum_version = version
+    return context
+
+
+def answer_of(address, context=None, protocol_version=5):
+    """The release version, by the driver; without a context it speaks no TLS."""
+    options = {"ssl_context": context, "ssl_options": {"server_hostname": address}} if context else {}
+    cluster = Cluster([address], protocol_version=protocol_version, connect_timeout=10, **options)
+    try:
+        return cluster.connect().execute("SELECT release_version FROM system.local").one()[0]
+    finally:
+        cluster.shutdown()
+
+
+def refusal_of(address, context=None):
+    with pytest.raises(NoHostAvailable) as refused:
+        answer_of(address, context)
+    return str(refused.value)
+
+
+def serial_of(address, context):
+    with socket.create_connection((address, 9042), timeout=10) as plain:
+        with context.wrap_socket(plain, server_hostname=address) as tls:
+            return tls.getpeercert()["serialNumber"]
+
+
+def test_files_that_are_wrong_are_named_at_the_start(top, ours, theirs):
+    certificate, key = ours / "127.0.37.41.pem", ours / "127.0.37.41-key.pem"
+    on = "--client-encryption-enabled"
+    give = lambda certificate, key: [on, "--client-encryption-certificate-file", certificate, "--client-encryption-key-file", key]
+    assert "client_encryption_certificate_file: a file is needed" in ended_with(top, on)
+    assert "client_encryption_key_file: a file is needed" in ended_with(top, on, "--client-encryption-certificate-file", certificate)
+    assert "cannot read %s/nothing: No such file" % top in ended_with(top, *give(top / "nothing", key))
+    assert "%s holds no certificate" % key in ended_with(top, *give(key, key))
+    other = theirs / "127.0.37.41-key.pem"
+    assert "the key in %s is not that of the certificate in %s" % (other, certificate) in ended_with(top, *give(certificate, other))
+    demand = "--client-encryption-require-client-auth"
+    assert "client_encryption_ca_file: a file is needed" in ended_with(top, *give(certificate, key), demand)
+    assert "without effect while client_encryption_enabled is false" in ended_with(top, demand)
+
+
+def test_drivers_are_served_in_both_versions_of_tls(start, ours):
+    node = start(*server_options(ours))
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        for protocol in (3, 4, 5):
+            assert answer_of(node.address, trusting(ours, version=version), protocol) == "5.0.0"
+    assert node.metric("tetrad_server_tls_handshakes_done_total") >= 6
+    old = trusting(ours, version=ssl.TLSVersion.TLSv1_1)
+    old.minimum_version = ssl.TLSVersion.TLSv1
+    old.set_ciphers("DEFAULT:@SECLEVEL=0")
+    refusal_of(node.address, old)
+    node.expect_log("client=127.", "the peer speaks neither TLS 1.2 nor 1.3")
+
+
+def test_large_requests_and_answers_pass(start, ours):
+    node = start(*server_options(ours))
+    cluster = Cluster([node.address], ssl_context=trusting(ours), ssl_options={"server_hostname": node.address})
+    session = cluster.connect()
+    session.execute("CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+    session.execute("CREATE TABLE k.t (id int PRIMARY KEY, b blob)")
+    values = {number: os.urandom(700_000) for number in range(8)}
+    insert = session.prepare("INSERT INTO k.t (id, b) VALUES (?, ?)")
+    for pending in [session.execute_async(insert, item) for item in values.items()]:
+        pending.result()
+    assert {row.id: row.b for row in session.execute("SELECT * FROM k.t")} == values
+    cluster.shutdown()
+
+
+def test_who_speaks_the_wrong_way_is_told_and_logged(start, ours, theirs):
+    node = start(*server_options(ours))
+    assert "This port takes TLS only" in refusal_of(node.address)
+    node.expect_log("client=127.", "refused, it speaks without TLS")
+    assert "CERTIFICATE_VERIFY_FAILED" in refusal_of(node.address, trusting(theirs))
+    node.expect_log("client=127.", "TLS handshake failed: the peer refuses our certificate: its authority is unknown there")
+    plain = start(address="127.0.37.42")
+    assert "WRONG_VERSION_NUMBER" in refusal_of(plain.address, trusting(ours))
+    plain.expect_log("client=127.", "refused, it speaks TLS, which this port does not (client_encryption_enabled)")
+
+
+def test_plain_and_tls_on_one_port(start, ours):
+    node = start(*server_options(ours), "--client-encryption-optional")
+    for protocol in (3, 5):
+        assert answer_of(node.address, None, protocol) == "5.0.0"
+        assert answer_of(node.address, trusting(ours), protocol) == "5.0.0"
+
+
+def test_certificates_of_clients(start, ours, theirs):
+    node = start(*server_options(ours, ca=True), "--client-encryption-require-client-auth")
+    assert answer_of(node.address, trusting(ours, "alice")) == "5.0.0"
+    refusal_of(node.address, trusting(ours))
+    node.expect_log("TLS handshake failed: the peer has no certificate, which is demanded here")
+    stranger = trusting(ours)
+    stranger.load_cert_chain(theirs / "alice.pem", theirs / "alice-key.pem")
+    refusal_of(node.address, stranger)
+    node.expect_log("the certificate of the peer is refused: unable to get local issuer certificate", "CN=alice", "Tetrad authority")
+
+
+def test_certificates_are_read_again(top, start):
+    folder = certificates(top / "renewed", "127.0.37.41")
+    node = start(*server_options(folder))
+    context = trusting(folder)
+    first = serial_of(node.address, context)
+    with socket.create_connection((node.address, 9042)) as plain, context.wrap_socket(plain, server_hostname=node.address) as kept:
+        assert "unchanged" in tetractl("-h", node.address, "reload-certificates")
+        certificates(folder, "127.0.37.41", "--renew")
+        assert "clients: read anew (subject CN=127.0.37.41)" in tetractl("-h", node.address, "reload-certificates")
+        second = serial_of(node.address, context)
+        assert second != first
+        (folder / "127.0.37.41.pem").write_text("nothing\n")
+        assert "holds no certificate" in tetractl("-h", node.address, "reload-certificates", fails=True)
+        node.expect_log("certificates do not read, those from before hold")
+        assert serial_of(node.address, context) == second
+        certificates(folder, "127.0.37.41", "--renew")
+        # By itself.
+        wait_until("a new certificate", lambda: serial_of(node.address, context) not in (first, second))
+        kept.sendall(bytes.fromhex("050000000500000000"))  # OPTIONS
+        assert kept.recv(9)[4] == 6  # SUPPORTED
+    assert node.metric("tetrad_server_certificate_expiry_seconds") > time.time() + 800 * 86400
+
+
+def client_hello(context, address):
+    """The first bytes that a TLS client sends."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(incoming, outgoing, server_hostname=address)
+    with pytest.raises(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
+
+
+def test_those_who_never_finish_the_handshake_cost_little(start, ours):
+    node = start(*server_options(ours))
+    context = trusting(ours)
+    assert answer_of(node.address, context) == "5.0.0"
+    hello = client_hello(context, node.address)
+    before = node.resident_mb()
+    silent = []
+    for number in range(1500):
+        one = socket.create_connection((node.address, 9042))
+        silent.append(one)
+        if number % 3 == 1:
+            one.sendall(hello[: len(hello) // 2])
+        elif number % 3 == 2:
+            one.sendall(hello)
+    wait_until("their handshakes", lambda: node.metric("tetrad_server_tls_handshakes_begun_total") >= 1000)
+    assert answer_of(node.address, context) == "5.0.0"
+    assert node.resident_mb() - before < 100
+    # Of those that have begun at most 512 are kept.
+    assert node.metric("tetrad_server_connections_open") <= 500 + 512
+    node.expect_log("closed in its TLS handshake, too many are under way")
+    wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)
+    for one in silent:
+        one.close()
+
+
+def test_what_only_looks_like_tls_is_refused(start, ours):
+    node = start(*server_options(ours))
+    context = trusting(ours)
+    hello = client_hello(context, node.address)
+    for number in range(300):
+        with socket.create_connection((node.address, 9042), timeout=10) as one:
+            bad = bytearray(hello)
+            if number % 3 == 0:
+                bad = bytearray(b"\x16") + os.urandom(500)
+            elif number % 3 == 1:
+                bad[1 + number % (len(bad) - 1)] ^= 1 + number % 255
+            else:
+                bad = bad[: 6 + number % (len(bad) - 6)] + os.urandom(100)
+            try:
+                one.sendall(bad)
+                one.shutdown(socket.SHUT_WR)
+                while one.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+    assert answer_of(node.address, context) == "5.0.0"
+    assert node.process.poll() is None
+    wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)

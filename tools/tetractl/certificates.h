@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A private authority for a cluster, and certificates that it signs: for nodes and for clients.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace tetrad::tools {
+
+struct CertificateOrder {
+  std::string directory;           // made if absent, for its owner only
+  std::vector<std::string> nodes;  // each its addresses and names, with commas between
+  std::vector<std::string> users;  // names of clients
+  uint64_t days = 825;             // that certificates hold; the authority's holds ten years
+  bool renew = false;              // make those anew that are there
+};
+
+/// Makes `ca.pem` and `ca-key.pem` unless they are there, and for each node and client NAME.pem and
+/// NAME-key.pem; of a node NAME is its first address. Nobody but the owner may read keys. Returns
+/// the files that were made. Errors: kConfig, and then nothing was made of what is asked for
+/// wrongly; kIo.
+Result<std::vector<std::string>> make_certificates(const CertificateOrder& order);
+
+}  // namespace tetrad::tools
