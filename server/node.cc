@@ -45,6 +45,8 @@
 namespace tetrad::server {
 namespace {
 
+/// Of the pool.
+constexpr uint32_t kInternodeHandshakeLane = 0x544C4E4F;
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
 constexpr uint64_t kRoomPartMost = 20;               // of a disk, that inserts leave free
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
@@ -68,16 +70,21 @@ Result<void> check_listen_address(const Options& options) {
                 "name one of this machine",
                 options.listen_address);
   }
-  if (!address.is_loopback() && !options.insecure_listen) {
-    return fail(ErrorCode::kConfig,
-                "listen_address: {} is not on loopback and nodes trust whoever reaches their port"
-                "{}; say --insecure-listen if that is meant",
-                options.listen_address,
-                has_authentication(options)
-                    ? ""
-                    : ", and no client has to log in: anybody may read and write everything");
-  }
-  return {};
+  if (address.is_loopback() || options.insecure_listen) return {};
+  std::string why;
+  const auto add = [&](bool holds, std::string_view what) {
+    if (holds) why += fmt::format("{}{}", why.empty() ? "" : ", ", what);
+  };
+  add(options.internode_encryption != "all",
+      "nodes trust whoever reaches their port (internode_encryption)");
+  add(!has_authentication(options), "no client has to log in (authenticator)");
+  add(!options.client_encryption_enabled || options.client_encryption_optional,
+      "what clients send can be read on the way (client_encryption_enabled)");
+  if (why.empty()) return {};
+  return fail(
+      ErrorCode::kConfig,
+      "listen_address: {} is not on loopback and {}; say --insecure-listen if that is meant",
+      options.listen_address, why);
 }
 
 /// Where all of the admin port is answered.
@@ -483,10 +490,18 @@ Result<void> NodeImpl::open_transports() {
     options.shard_count = static_cast<uint32_t>(shards_.size());
     options.queue_bytes_max = memory_.peer_queue;
     options.accepted_connections_max = descriptors_.peers;
-    options.hand_over = [this](uint32_t to, int socket) {
+    options.hand_over = [this](uint32_t to, replication::Accepted accepted) {
       Shard& other = *shards_[to];
       other.reactor.post_from_any_thread(
-          [transport = other.transport.get(), socket] { transport->adopt(socket); });
+          [transport = other.transport.get(), accepted = std::move(accepted)]() mutable {
+            transport->adopt(std::move(accepted));
+          });
+    };
+    options.encryption = tls_.internode;
+    options.credentials = tls_.nodes;
+    options.off_loop = [this, &reactor = shard->reactor](base::Callback work, base::Callback done) {
+      pool_.run(reactor, base::IoDuty::kParse, kInternodeHandshakeLane, std::move(work),
+                std::move(done));
     };
     auto transport = replication::TcpTransport::open(shard->reactor.context(), shard->reactor,
                                                      std::move(options), logger_.named("rpc"));

@@ -58,6 +58,15 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
 Result<NodeTls> open_node_tls(const Options& options) {
   NodeTls out;
   TETRAD_TRY(out.clients, open_client_tls(options));
+  if (options.internode_encryption == "none") return out;
+  constexpr const char* kPrefix = "internode_encryption";
+  TETRAD_TRY(auto files, files_of(kPrefix, options.internode_encryption_certificate_file,
+                                  options.internode_encryption_key_file,
+                                  options.internode_encryption_ca_file, true));
+  TETRAD_TRY(out.nodes, open_files(kPrefix, std::move(files), base::TlsPeer::kServerRequired));
+  out.internode = options.internode_encryption == "all"
+                      ? replication::InternodeEncryption::kAll
+                      : replication::InternodeEncryption::kOptional;
   return out;
 }
 
@@ -65,6 +74,7 @@ CertificateWatch::CertificateWatch(const NodeTls& tls, base::Reactor& reactor, b
                                    Logger logger)
     : reactor_(reactor), pool_(pool), logger_(std::move(logger)) {
   if (tls.clients != nullptr) watched_.push_back({"clients", tls.clients->credentials, ""});
+  if (tls.nodes != nullptr) watched_.push_back({"nodes", tls.nodes, ""});
 }
 
 CertificateWatch::~CertificateWatch() = default;

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/tls_context.h"
+#include "replication/rpc/tls_arrival.h"
 #include "server/config/options.h"
 #include "server/connection/client_tls.h"
 
@@ -20,6 +21,8 @@ namespace tetrad::server {
 /// Null: not encrypted.
 struct NodeTls {
   std::shared_ptr<const ClientTlsRules> clients;
+  replication::InternodeEncryption internode = replication::InternodeEncryption::kNone;
+  std::shared_ptr<base::TlsCredentials> nodes;
 };
 
 /// Reads all files that the options name. Errors: kConfig, with the option that is missing or too

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages on a byte stream (TCP). A connection carries messages one way, from who made it to who
+// Messages on a byte stream (TCP, or TLS over it). A connection carries messages one way, from who made it to who
 // accepted it.
 //
 //   stream := preface, frame*

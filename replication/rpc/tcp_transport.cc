@@ -3,8 +3,10 @@
 // was closed first, so the transport can be destroyed at any moment.
 #include "replication/rpc/tcp_transport.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <map>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -20,6 +22,7 @@
 
 #include "base/assert.h"
 #include "replication/rpc/frame.h"
+#include "replication/rpc/outgoing.h"
 #include "replication/rpc/verbs.h"
 
 namespace tetrad::replication {
@@ -30,248 +33,29 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr int64_t kBackoffFirstUs = 50'000;
-constexpr int64_t kBackoffLastUs = 500'000;
-constexpr int64_t kConnectAgainUs = 200'000;
-constexpr int kUserTimeoutMs = 10'000;
 constexpr size_t kReadBytes = 128 * 1024;
 /// Where the first message of a stream has its verb (frame.h, envelope.h).
 constexpr size_t kFirstVerbAt = kStreamPreface.size() + kFrameHeaderBytes + 2;
 constexpr int64_t kLookAgainUs = 10'000;
 constexpr int kLooksMax = 500;
-
-/// "address:port" or "name:port" in its parts, an IPv6 address without its brackets.
-Result<std::pair<std::string, uint16_t>> split_endpoint(const Endpoint& text) {
-  const size_t colon = text.rfind(':');
-  uint16_t port = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, status] =
-      std::from_chars(text.data() + (colon == std::string::npos ? 0 : colon + 1), end, port);
-  if (colon == std::string::npos || colon == 0 || status != std::errc() || stop != end)
-    return fail(ErrorCode::kConfig, "'{}' is not an address and a port", text);
-  std::string address = text.substr(0, colon);
-  if (address.size() >= 2 && address.front() == '[' && address.back() == ']')
-    address = address.substr(1, address.size() - 2);
-  return std::pair(std::move(address), port);
-}
-
-void set_socket_options(tcp::socket& socket) {
-  error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  const int timeout_ms = kUserTimeoutMs;
-  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,
-               sizeof(timeout_ms));
-}
-
-/// The connection to one peer, over which this node only sends.
-struct Outgoing : std::enable_shared_from_this<Outgoing> {
-  enum class State : uint8_t { kIdle, kConnecting, kConnected };
-
-  Outgoing(asio::io_context& i, base::Reactor& r, Endpoint e, const TcpTransportOptions& o,
-           std::shared_ptr<size_t> f, Logger l)
-      : io(i),
-        reactor(r),
-        endpoint(std::move(e)),
-        options(o),
-        failing_peers(std::move(f)),
-        logger(std::move(l)) {}
-
-  asio::io_context& io;
-  base::Reactor& reactor;
-  const Endpoint endpoint;
-  const TcpTransportOptions options;
-  const std::shared_ptr<size_t> failing_peers;  // of the transport: how many are not connected
-  const Logger logger;
-  std::optional<tcp::socket> socket;
-  std::optional<tcp::resolver> resolver;
-  State state = State::kIdle;
-  Bytes queued;   // frames that wait
-  Bytes writing;  // frames the socket is being given
-  bool write_under_way = false;
-  bool closed = false;
-  uint64_t connection = 0;  // counts connections: handlers of an earlier one do nothing
-  int64_t backoff_us = kBackoffFirstUs;
-  base::MonotonicUs not_before_us = 0, connecting_since_us = 0;
-  bool failing = false;                        // since the last connection
-  bool early = false, last_was_early = false;  // attempts that did not wait for the pause's end
-  base::Reactor::TimerId connect_timer = 0;
-  char discard[64];
-
-  void flush() {
-    if (closed || queued.empty()) return;
-    if (state == State::kIdle) {
-      if (reactor.now_us() < not_before_us) {
-        queued.clear();
-        return;
-      }
-      connect();
-    } else if (state == State::kConnected && !write_under_way) {
-      write();
-    }
-  }
-
-  /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
-  void try_now() {
-    if (!failing || early || last_was_early) return;
-    const base::MonotonicUs now_us = reactor.now_us();
-    if (state == State::kIdle && now_us < not_before_us) {
-      early = true;
-      not_before_us = now_us;
-    } else if (state == State::kConnecting && now_us > connecting_since_us + kConnectAgainUs) {
-      early = true;  // what it waits for may have been lost on the way
-      drop_socket();
-      connect();
-    }
-  }
-
-  void connect() {
-    const auto target = split_endpoint(endpoint);
-    if (!target) {
-      failed(target.error().message);
-      return;
-    }
-    TETRAD_ASSERT(state != State::kConnected && connect_timer == 0);
-    state = State::kConnecting;
-    connecting_since_us = reactor.now_us();
-    const uint64_t mine = ++connection;
-    connect_timer = reactor.call_at(reactor.now_us() + options.connect_timeout_us,
-                                    [self = shared_from_this(), mine] {
-                                      self->connect_timer = 0;
-                                      if (self->is_connecting(mine))
-                                        self->failed("no connection in time");
-                                    });
-    error_code error;
-    const auto address = asio::ip::make_address(target->first, error);
-    if (!error) {
-      connect_to(tcp::endpoint(address, target->second), mine);
-      return;
-    }
-    // A name, as seeds may have. Asio looks it up on a thread of its own.
-    resolver.emplace(io);
-    resolver->async_resolve(
-        target->first, std::to_string(target->second),
-        [self = shared_from_this(), mine](const error_code& failure,
-                                          const tcp::resolver::results_type& found) {
-          if (!self->is_connecting(mine)) return;
-          if (failure || found.empty())
-            self->failed(failure.message());
-          else
-            self->connect_to(found.begin()->endpoint(), mine);
-        });
-  }
-
-  bool is_connecting(uint64_t mine) const {
-    return !closed && connection == mine && state == State::kConnecting;
-  }
-
-  void connect_to(const tcp::endpoint& target, uint64_t mine) {
-    socket.emplace(io);
-    socket->async_connect(target, [self = shared_from_this(), mine](const error_code& error) {
-      if (!self->is_connecting(mine)) return;
-      self->cancel_timer();
-      if (error) {
-        self->failed(error.message());
-        return;
-      }
-      self->state = State::kConnected;
-      self->backoff_us = kBackoffFirstUs;
-      self->set_failing(false);
-      self->early = self->last_was_early = false;
-      set_socket_options(*self->socket);
-      self->queued.insert(0, kStreamPreface);
-      self->watch_for_end();
-      self->write();
-    });
-  }
-
-  void write() {
-    TETRAD_ASSERT(state == State::kConnected && !write_under_way);
-    writing.clear();
-    std::swap(writing, queued);
-    write_under_way = true;
-    const uint64_t mine = connection;
-    asio::async_write(*socket, asio::buffer(writing),
-                      [self = shared_from_this(), mine](const error_code& error, size_t) {
-                        if (self->closed || self->connection != mine) return;
-                        self->write_under_way = false;
-                        if (error) {
-                          self->failed(error.message());
-                          return;
-                        }
-                        if (!self->queued.empty()) {
-                          self->write();
-                        } else if (self->writing.capacity() > (size_t{1} << 20)) {
-                          Bytes().swap(self->writing);
-                        }
-                      });
-  }
-
-  /// The peer never sends here: a read ends when the connection does.
-  void watch_for_end() {
-    const uint64_t mine = connection;
-    socket->async_read_some(asio::buffer(discard),
-                            [self = shared_from_this(), mine](const error_code& error, size_t) {
-                              if (self->closed || self->connection != mine) return;
-                              if (error)
-                                self->failed(error.message());
-                              else
-                                self->watch_for_end();
-                            });
-  }
-
-  void failed(const std::string& why) {
-    logger.debug("connection lost peer={} reason={}", endpoint, why);
-    drop_socket();
-    state = State::kIdle;
-    set_failing(true);
-    last_was_early = std::exchange(early, false);
-    write_under_way = false;
-    queued.clear();
-    not_before_us = reactor.now_us() + backoff_us;
-    backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
-  }
-
-  void set_failing(bool now) {
-    if (failing == now) return;
-    failing = now;
-    TETRAD_ASSERT(now || *failing_peers > 0);
-    now ? ++*failing_peers : --*failing_peers;
-  }
-
-  void cancel_timer() {
-    if (connect_timer != 0) reactor.cancel(std::exchange(connect_timer, 0));
-  }
-
-  void drop_socket() {
-    cancel_timer();
-    ++connection;
-    // A write still under way refers to `writing`: it ends with an error once the socket is closed,
-    // and the buffer stays until then because the handler holds this object.
-    if (resolver) resolver->cancel();
-    if (socket) {
-      error_code ignored;
-      socket->close(ignored);
-    }
-  }
-
-  void close() {
-    closed = true;
-    drop_socket();
-  }
-};
+constexpr size_t kArrivalsMax = 128;  // in their TLS handshake
 
 struct Shared;
 
 /// A connection somebody made to us: only read.
 struct Incoming : std::enable_shared_from_this<Incoming> {
-  Incoming(tcp::socket s, std::shared_ptr<Shared> o) : socket(std::move(s)), owner(std::move(o)) {}
+  Incoming(tcp::socket s, std::shared_ptr<Shared> o, std::unique_ptr<base::TlsSession> t)
+      : socket(std::move(s)), session(std::move(t)), owner(std::move(o)) {}
   tcp::socket socket;
+  std::unique_ptr<base::TlsSession> session;  // null: without TLS
   std::shared_ptr<Shared> owner;
   FrameReader reader;
   Bytes buffer;
 
   void read();
+  /// False: it has ended.
+  bool take(BytesView wire);
+  bool deliver(BytesView bytes);
   void end(const std::string& why);
 };
 
@@ -292,22 +76,42 @@ void Incoming::read() {
                              self->end("");
                              return;
                            }
-                           self->reader.feed(BytesView(self->buffer).substr(0, size));
-                           while (true) {
-                             auto message = self->reader.next();
-                             if (!message) {
-                               self->end(message.error().message);
-                               return;
-                             }
-                             if (!*message) break;
-                             if (self->owner->handler) {
-                               const auto handler = self->owner->handler;
-                               handler(std::move(**message));
-                             }
-                             if (self->owner->closed) return;
-                           }
-                           self->read();
+                           if (self->take(BytesView(self->buffer).substr(0, size))) self->read();
                          });
+}
+
+bool Incoming::take(BytesView wire) {
+  if (session == nullptr) return deliver(wire);
+  session->feed(wire);
+  // What was read has been fed: its room serves again.
+  while (true) {
+    const auto size = session->read(buffer.data(), buffer.size());
+    if (!size || (*size == 0 && session->has_ended())) {
+      end(size ? "" : size.error().message);
+      return false;
+    }
+    if (*size == 0) return true;
+    if (!deliver(BytesView(buffer).substr(0, *size))) return false;
+  }
+}
+
+bool Incoming::deliver(BytesView bytes) {
+  reader.feed(bytes);
+  while (true) {
+    auto message = reader.next();
+    if (!message) {
+      end(bytes.front() == base::kTlsHandshakeByte && session == nullptr
+              ? "it speaks TLS, which this node does not (internode_encryption)"
+              : message.error().message);
+      return false;
+    }
+    if (!*message) return true;
+    if (owner->handler) {
+      const auto handler = owner->handler;
+      handler(std::move(**message));
+    }
+    if (owner->closed) return false;
+  }
 }
 
 void Incoming::end(const std::string& why) {
@@ -342,6 +146,7 @@ class TcpTransportImpl final : public TcpTransport {
       for (const auto& outgoing : lanes)
         if (outgoing) outgoing->close();
     for (const auto& arriving : arriving_) arriving->socket.close(ignored);
+    for (const auto& [number, arrival] : arrivals_) arrival->close();
     for (const auto& incoming : shared_->incoming) incoming->socket.close(ignored);
     shared_->incoming.clear();
   }
@@ -368,24 +173,25 @@ class TcpTransportImpl final : public TcpTransport {
 
   uint16_t port() const override { return port_; }
 
-  void adopt(int native) override {
+  void adopt(Accepted accepted) override {
     sockaddr_storage address{};
     socklen_t size = sizeof(address);
-    ::getsockname(native, reinterpret_cast<sockaddr*>(&address), &size);
+    ::getsockname(accepted.socket, reinterpret_cast<sockaddr*>(&address), &size);
     tcp::socket socket(io_);
     error_code error;
-    socket.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), native, error);
+    socket.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), accepted.socket, error);
     if (error)
-      ::close(native);
+      ::close(accepted.socket);
     else
-      take(std::move(socket));
+      take(std::move(socket), std::move(accepted.session), std::move(accepted.first));
   }
 
   bool send(const Endpoint& to, Bytes message, Lane lane) override {
     if (message.size() > kMessageBytesMax) return false;
     auto& outgoing = peers_[to][static_cast<size_t>(lane)];
     if (!outgoing)
-      outgoing = std::make_shared<Outgoing>(io_, reactor_, to, options_, failing_peers_, logger_);
+      outgoing =
+          std::make_shared<Outgoing>(io_, reactor_, to, lane, options_, failing_peers_, logger_);
     // One that is too long for the limit goes alone.
     if (!outgoing->queued.empty() &&
         outgoing->queued.size() + message.size() > options_.queue_bytes_max)
@@ -440,7 +246,9 @@ class TcpTransportImpl final : public TcpTransport {
         });
         return;
       }
-      if (options_.shard_count == 1)
+      if (options_.credentials != nullptr)
+        await_tls(std::move(socket));
+      else if (options_.shard_count == 1)
         take(std::move(socket));
       else if (arriving_.size() < options_.accepted_connections_max)
         place(std::make_shared<Arriving>(Arriving{std::move(socket)}));
@@ -474,24 +282,71 @@ class TcpTransportImpl final : public TcpTransport {
             });
             return;
           }
-          const auto verb = static_cast<Verb>(first[kFirstVerbAt]);
-          uint32_t shard = 0;
-          if (lane_of(verb, false) != Lane::kControl) shard = next_shard_++ % options_.shard_count;
-          if (shard == 0) {
-            take(std::move(arriving->socket));
-          } else {
-            error_code ignored;
-            options_.hand_over(shard, arriving->socket.release(ignored));
-          }
+          give(Arrived{std::move(arriving->socket), nullptr, {}},
+               static_cast<Verb>(first[kFirstVerbAt]));
         });
   }
 
-  void take(tcp::socket socket) {
+  /// To the shard that its first message is for.
+  void give(Arrived arrived, Verb first) {
+    uint32_t shard = 0;
+    if (lane_of(first, false) != Lane::kControl) shard = next_shard_++ % options_.shard_count;
+    if (shard == 0)
+      return take(std::move(arrived.socket), std::move(arrived.session), std::move(arrived.first));
+    error_code ignored;
+    options_.hand_over(shard, Accepted{arrived.socket.release(ignored), std::move(arrived.session),
+                                       std::move(arrived.first)});
+  }
+
+  /// Until it has shown a certificate of the cluster, and has sent the beginning of a message.
+  void await_tls(tcp::socket socket) {
+    if (arrivals_.size() >= kArrivalsMax) {
+      const auto oldest = std::find_if(arrivals_.begin(), arrivals_.end(),
+                                       [](const auto& one) { return !one.second->is_stepping(); });
+      if (oldest == arrivals_.end()) return;
+      oldest->second->close();
+      arrivals_.erase(oldest);
+      refused("too many others", "TLS handshakes that do not end");
+    }
+    error_code ignored;
+    const std::string from = socket.remote_endpoint(ignored).address().to_string();
+    TlsArrival::Terms terms;
+    terms.context = options_.credentials->current();
+    terms.encryption = options_.encryption;
+    terms.off_loop = options_.off_loop;
+    terms.bytes_wanted = kFirstVerbAt + 1;
+    const uint64_t number = next_arrival_++;
+    const auto arrival = std::make_shared<TlsArrival>(
+        std::move(socket), reactor_, std::move(terms),
+        [this, number, from, shared = shared_](Result<Arrived> arrived) {
+          if (shared->closed) return;
+          arrivals_.erase(number);
+          if (!arrived) return refused(from, arrived.error().message);
+          const auto verb = static_cast<Verb>(arrived->first[kFirstVerbAt]);
+          give(std::move(*arrived), verb);
+        });
+    arrivals_.emplace(number, arrival);
+    arrival->start();
+  }
+
+  /// Anybody can make us write this line: five a second.
+  void refused(const std::string& from, const std::string& why) {
+    const base::MonotonicUs now_us = reactor_.now_us();
+    if (!refused_us_ || now_us >= *refused_us_ + 1'000'000) {
+      refused_us_ = now_us;
+      refused_said_ = 0;
+    }
+    if (++refused_said_ > 5) return;
+    logger_.warn("internode connection refused from={} reason={}", from, why);
+  }
+
+  void take(tcp::socket socket, std::unique_ptr<base::TlsSession> session = nullptr,
+            const Bytes& first = {}) {
     if (shared_->incoming.size() >= options_.accepted_connections_max) return;
     set_socket_options(socket);
-    auto incoming = std::make_shared<Incoming>(std::move(socket), shared_);
+    auto incoming = std::make_shared<Incoming>(std::move(socket), shared_, std::move(session));
     shared_->incoming.insert(incoming);
-    incoming->read();
+    if (first.empty() || incoming->deliver(first)) incoming->read();
   }
 
   asio::io_context& io_;
@@ -504,6 +359,10 @@ class TcpTransportImpl final : public TcpTransport {
   uint32_t next_shard_ = 0;
   std::unordered_map<Endpoint, std::array<std::shared_ptr<Outgoing>, kLanes>> peers_;
   std::unordered_set<std::shared_ptr<Arriving>> arriving_;
+  std::map<uint64_t, std::shared_ptr<TlsArrival>> arrivals_;  // oldest first
+  uint64_t next_arrival_ = 0;
+  std::optional<base::MonotonicUs> refused_us_;
+  int refused_said_ = 0;  // since then
   const std::shared_ptr<size_t> failing_peers_ = std::make_shared<size_t>(0);
   std::vector<Outgoing*> dirty_;
   bool flush_asked_ = false;

@@ -2,7 +2,8 @@
 // The real Transport: one TCP connection per peer, direction and lane over Asio. All messages of a
 // turn leave in one write; all complete frames that have arrived are read in one turn. A connection
 // that breaks is made anew when there is something to send, after a pause that doubles from 50 ms
-// to half a second; at once when the peer was heard. What is sent in a pause is lost.
+// to half a second; at once when the peer was heard. What is sent in a pause is lost. With TLS, who
+// connects and who accepts both show a certificate of the cluster (tls_arrival.h, outgoing.h).
 #pragma once
 
 #include <functional>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/reactor.h"
 #include "base/result.h"
+#include "replication/rpc/tls_arrival.h"
 #include "replication/rpc/transport.h"
 
 namespace boost::asio {
@@ -18,6 +20,13 @@ class io_context;
 }
 
 namespace tetrad::replication {
+
+/// A connection that another node has made, and what came over it already.
+struct Accepted {
+  int socket = -1;
+  std::unique_ptr<base::TlsSession> session;  // null: it speaks without TLS
+  Bytes first;                                // decrypted
+};
 
 struct TcpTransportOptions {
   std::string listen_address = "127.0.0.1";
@@ -28,11 +37,14 @@ struct TcpTransportOptions {
   /// transport adopts the socket on its own thread. Those of the control lane stay here, whose
   /// messages they carry, whatever another shard is busy with.
   uint32_t shard_count = 1;
-  std::function<void(uint32_t shard, int socket)> hand_over;
+  std::function<void(uint32_t shard, Accepted)> hand_over;
   /// Per peer and lane; what comes on top is dropped.
   uint64_t queue_bytes_max = uint64_t{64} << 20;
   uint32_t accepted_connections_max = 1024;
   int64_t connect_timeout_us = 2'000'000;
+  InternodeEncryption encryption = InternodeEncryption::kNone;
+  std::shared_ptr<base::TlsCredentials> credentials;  // null: without encryption
+  OffLoop off_loop;                                   // for handshakes; empty: on the loop
 };
 
 class TcpTransport : public Transport {
@@ -44,7 +56,7 @@ class TcpTransport : public Transport {
                                                     TcpTransportOptions options, Logger logger);
   virtual uint16_t port() const = 0;
   /// Reads from a connection that another shard's transport has accepted, and owns its socket.
-  virtual void adopt(int socket) = 0;
+  virtual void adopt(Accepted accepted) = 0;
 };
 
 }  // namespace tetrad::replication

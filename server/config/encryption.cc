@@ -21,6 +21,22 @@ void append_encryption_options(std::vector<OptionEntry>& table) {
       "clients are not asked for one.");
   add("client_encryption_require_client_auth", &Options::client_encryption_require_client_auth,
       "Clients must show a certificate that an authority of client_encryption_ca_file has signed.");
+  table.push_back(
+      {"internode_encryption",
+       &Options::internode_encryption,
+       0,
+       0,
+       {"none", "optional", "all"},
+       "all: nodes speak TLS with each other, and take only nodes with a certificate that the "
+       "authority of the cluster has signed; optional: they try TLS first and take both, for the "
+       "time in which a running cluster changes over."});
+  add("internode_encryption_certificate_file", &Options::internode_encryption_certificate_file,
+      "The node's certificate for other nodes in PEM form, good for servers and clients.");
+  add("internode_encryption_key_file", &Options::internode_encryption_key_file,
+      "The key of that certificate in PEM form, without a passphrase.");
+  add("internode_encryption_ca_file", &Options::internode_encryption_ca_file,
+      "The certificate in PEM form of the authority that signs those of the cluster's nodes, and "
+      "of nobody else's servers.");
 }
 
 }  // namespace tetrad::server

@@ -91,9 +91,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "Allow a listen_address or admin_address off loopback although nodes trust each other's "
-       "ports, "
-       "nothing is encrypted, and without authenticator anybody may read and write everything."},
+       "Allow a listen_address off loopback although nodes trust whoever reaches their port, or "
+       "clients need not log in or encrypt, and an admin_address although facts are told to all."},
       {"authenticator",
        &Options::authenticator,
        0,

@@ -38,6 +38,9 @@ struct Options {
   bool client_encryption_require_client_auth = false;
   std::string client_encryption_certificate_file, client_encryption_key_file;
   std::string client_encryption_ca_file;
+  std::string internode_encryption = "none";
+  std::string internode_encryption_certificate_file, internode_encryption_key_file;
+  std::string internode_encryption_ca_file;
 
   uint64_t commit_log_sync_period_ms = 100;
   uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;

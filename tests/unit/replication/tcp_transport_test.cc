@@ -12,40 +12,9 @@
 
 #include "base/random.h"
 #include "replication/rpc/envelope.h"
-#include "tests/support/manual_reactor.h"
+#include "tests/unit/replication/transport_loop.h"
 
 namespace tetrad::replication {
-
-namespace {
-
-/// Runs sockets and reactor until the condition holds, for ten seconds at most.
-struct Loop {
-  boost::asio::io_context io{1};
-  tests::ManualReactor reactor;
-
-  template <class Condition>
-  bool run_until(Condition condition) {
-    for (int i = 0; i < 10'000; ++i) {
-      io.restart();
-      io.poll();
-      reactor.run_until_idle();
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      reactor.advance_us(1000);
-    }
-    return condition();
-  }
-  std::unique_ptr<TcpTransport> open(TcpTransportOptions options = {}) {
-    if (options.listen_port == 7000) options.listen_port = 0;
-    auto transport = TcpTransport::open(io, reactor, options, Logger());
-    if (!transport) throw std::runtime_error(transport.error().message);
-    return std::move(*transport);
-  }
-};
-
-Endpoint at(const TcpTransport& transport) { return make_endpoint("127.0.0.1", transport.port()); }
-
-}  // namespace
 
 TEST_CASE("messages arrive whole and in order over TCP") {
   Loop loop;
@@ -189,7 +158,7 @@ TEST_CASE("connections of the control lane stay with the first shard") {
   auto second = loop.open(own);
   TcpTransportOptions options;
   options.shard_count = 2;
-  options.hand_over = [&](uint32_t, int socket) { second->adopt(socket); };
+  options.hand_over = [&](uint32_t, Accepted accepted) { second->adopt(std::move(accepted)); };
   auto first = loop.open(options);
   int at_first = 0, at_second = 0;
   first->set_receive_handler([&](const Bytes&) { ++at_first; });
@@ -248,9 +217,9 @@ TEST_CASE("connections are given to the shards in turn") {
   auto second = loop.open(own);  // another shard's, here in the same thread
   TcpTransportOptions options;
   options.shard_count = 2;
-  options.hand_over = [&](uint32_t shard, int socket) {
+  options.hand_over = [&](uint32_t shard, Accepted accepted) {
     CHECK(shard == 1);
-    second->adopt(socket);
+    second->adopt(std::move(accepted));
   };
   auto first = loop.open(options);
   int at_first = 0, at_second = 0;

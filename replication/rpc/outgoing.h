@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One lane to one peer, of a TcpTransport: makes the connection, with TLS where nodes are to speak
+// it, sends what is queued, and waits before it tries again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "base/log.h"
+#include "replication/rpc/tcp_transport.h"
+
+namespace tetrad::replication {
+
+inline constexpr int64_t kBackoffFirstUs = 50'000;
+
+/// Of any connection between nodes.
+void set_socket_options(boost::asio::ip::tcp::socket& socket);
+
+/// The connection to one peer, over which this node only sends.
+struct Outgoing : std::enable_shared_from_this<Outgoing> {
+  enum class State : uint8_t { kIdle, kConnecting, kConnected };
+
+  Outgoing(boost::asio::io_context& i, base::Reactor& r, Endpoint e, Lane l_,
+           const TcpTransportOptions& o, std::shared_ptr<size_t> f, Logger l)
+      : io(i),
+        reactor(r),
+        endpoint(std::move(e)),
+        lane(l_),
+        options(o),
+        failing_peers(std::move(f)),
+        logger(std::move(l)) {}
+
+  boost::asio::io_context& io;
+  base::Reactor& reactor;
+  const Endpoint endpoint;
+  const Lane lane;
+  const TcpTransportOptions options;
+  const std::shared_ptr<size_t> failing_peers;  // of the transport: how many are not connected
+  const Logger logger;
+  std::optional<boost::asio::ip::tcp::socket> socket;
+  std::optional<boost::asio::ip::tcp::resolver> resolver;
+  State state = State::kIdle;
+  Bytes queued;   // frames that wait
+  Bytes writing;  // frames the socket is being given
+  std::unique_ptr<base::TlsSession> session;
+  Bytes wire;                // of `writing` what is encrypted and under way
+  size_t encrypted = 0;      // of `writing`
+  bool without_tls = false;  // where both are taken: the next attempt
+  bool write_under_way = false;
+  bool closed = false;
+  uint64_t connection = 0;  // counts connections: handlers of an earlier one do nothing
+  int64_t backoff_us = kBackoffFirstUs;
+  base::MonotonicUs not_before_us = 0, connecting_since_us = 0;
+  bool failing = false;                        // since the last connection
+  bool early = false, last_was_early = false;  // attempts that did not wait for the pause's end
+  base::Reactor::TimerId connect_timer = 0;
+  base::MonotonicUs connected_us = 0;
+  std::string said;  // why it fails, and when that was logged
+  base::MonotonicUs said_us = 0;
+  char received[256];
+  void flush();
+  /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
+  void try_now();
+  void connect();
+  bool is_connecting(uint64_t mine) const;
+  void connect_to(const boost::asio::ip::tcp::endpoint& target, uint64_t mine);
+  void connected();
+  void begin_tls(uint64_t mine);
+  void shake_hands(uint64_t mine);
+  void write();
+  /// With TLS a piece of it: a large one would hold up the loop.
+  void write_more();
+  void written();
+  /// The peer never sends here but to refuse: a read ends when the connection does.
+  void watch_for_end();
+  bool may_go_on(BytesView got);
+  /// `refused`: the two disagree about encryption, which somebody has to mend.
+  void failed(const std::string& why, bool refused = false);
+  /// Of one lane: the others fail alike.
+  void say(const std::string& why);
+  void set_failing(bool now);
+  void cancel_timer();
+  void drop_socket();
+  void close();
+};
+
+}  // namespace tetrad::replication
