@@ -94,10 +94,12 @@ Result<std::string> admin_address_of(const Options& options) {
     return listen.is_loopback() ? options.listen_address : std::string("127.0.0.1");
   TETRAD_TRY(const auto address, address_option("admin_address", options.admin_address));
   if (!address.is_loopback() && !options.insecure_listen) {
-    return fail(ErrorCode::kConfig,
-                "admin_address: {} is not on loopback: whoever reaches it may ask everything, and "
-                "the token of orders travels in clear; say --insecure-listen if that is meant",
-                options.admin_address);
+    return fail(
+        ErrorCode::kConfig,
+        "admin_address: {} is not on loopback: whoever reaches it may ask everything{}; say "
+        "--insecure-listen if that is meant",
+        options.admin_address,
+        options.admin_encryption_enabled ? "" : ", and the token of orders travels in clear");
   }
   return options.admin_address;
 }
@@ -608,7 +610,7 @@ Result<void> NodeImpl::open_admin() {
                    [this](const HttpRequest& request, HttpServer::Respond respond) {
                      admin_->handle(request, std::move(respond));
                    },
-                   logger_.named("admin")));
+                   logger_.named("admin"), tls_.admin));
     http_.push_back(std::move(server));
     return {};
   };

@@ -58,6 +58,11 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
 Result<NodeTls> open_node_tls(const Options& options) {
   NodeTls out;
   TETRAD_TRY(out.clients, open_client_tls(options));
+  if (options.admin_encryption_enabled) {
+    TETRAD_TRY(auto own, files_of("client_encryption", options.client_encryption_certificate_file,
+                                  options.client_encryption_key_file, "", false));
+    TETRAD_TRY(out.admin, open_files("client_encryption", std::move(own), base::TlsPeer::kUnasked));
+  }
   if (options.internode_encryption == "none") return out;
   constexpr const char* kPrefix = "internode_encryption";
   TETRAD_TRY(auto files, files_of(kPrefix, options.internode_encryption_certificate_file,
@@ -74,6 +79,7 @@ CertificateWatch::CertificateWatch(const NodeTls& tls, base::Reactor& reactor, b
                                    Logger logger)
     : reactor_(reactor), pool_(pool), logger_(std::move(logger)) {
   if (tls.clients != nullptr) watched_.push_back({"clients", tls.clients->credentials, ""});
+  if (tls.admin != nullptr) watched_.push_back({"the admin port", tls.admin, ""});
   if (tls.nodes != nullptr) watched_.push_back({"nodes", tls.nodes, ""});
 }
 

@@ -23,6 +23,7 @@ struct NodeTls {
   std::shared_ptr<const ClientTlsRules> clients;
   replication::InternodeEncryption internode = replication::InternodeEncryption::kNone;
   std::shared_ptr<base::TlsCredentials> nodes;
+  std::shared_ptr<base::TlsCredentials> admin;
 };
 
 /// Reads all files that the options name. Errors: kConfig, with the option that is missing or too

@@ -9,7 +9,10 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
 #include <nlohmann/json.hpp>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
 namespace tetrad::server {
 namespace {
@@ -31,42 +34,70 @@ int status_of_bad_request(const beast::error_code& error) {
   return error.category() == make_error_code(http::error::bad_method).category() ? 400 : 0;
 }
 
-class Server;
+/// A context of Asio's over ours.
+asio::ssl::context asio_context_of(const base::TlsContext& context) {
+  SSL_CTX_up_ref(context.native());
+  return asio::ssl::context(context.native());
+}
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Server;
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+/// As its server sees it.
+class AnyConnection {
  public:
-  Connection(tcp::socket socket, std::shared_ptr<Server> server)
-      : stream_(std::move(socket)), server_(std::move(server)) {}
-  ~Connection();
-  void read();
-  void close();
+  virtual ~AnyConnection() = default;
+  virtual void close() = 0;
   /// A handler has it and will answer.
   bool is_handled() const { return is_handled_; }
   std::chrono::steady_clock::time_point since() const { return since_; }
 
+ protected:
+  bool is_handled_ = false;
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+template <class Stream>
+class Connection final : public AnyConnection,
+                         public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  Connection(Stream stream, std::shared_ptr<Server> server)
+      : stream_(std::move(stream)), server_(std::move(server)) {}
+  ~Connection() override;
+  /// With TLS the handshake first.
+  void begin();
+  void close() override;
+
  private:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+  void read();
+  void shake_hands();
+  void refuse_plain();
   void answer();
   /// 11: HTTP/1.1.
   void send(HttpResponse made, unsigned version, bool keep, bool head_only);
   template <class Message>
   void write(Message& message, bool keep);
+  auto self() { return this->shared_from_this(); }
+  beast::tcp_stream& tcp() { return beast::get_lowest_layer(stream_); }
 
-  beast::tcp_stream stream_;
+  Stream stream_;
   std::shared_ptr<Server> server_;
   beast::flat_buffer buffer_{kRequestBytesMax};
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
   http::response<http::empty_body> head_;  // of an answer to HEAD
-  bool is_handled_ = false;
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
 class Server : public std::enable_shared_from_this<Server> {
  public:
-  Server(asio::io_context& io, bool outside_of_it, HttpServer::Handler handler, Logger logger)
+  Server(asio::io_context& io, bool outside_of_it, std::shared_ptr<base::TlsCredentials> tls,
+         HttpServer::Handler handler, Logger logger)
       : acceptor(io),
         again(io),
         outside(outside_of_it),
+        tls_(std::move(tls)),
         handler_(std::move(handler)),
         logger_(std::move(logger)) {}
   void accept() {
@@ -80,15 +111,12 @@ class Server : public std::enable_shared_from_this<Server> {
             });
             return;
           }
-          if (self->open_.size() < kConnectionsMax || self->make_room()) {
-            const auto connection = std::make_shared<Connection>(std::move(socket), self);
-            self->open_.insert(connection.get());
-            connection->read();
-          }
+          if (self->open_.size() < kConnectionsMax || self->make_room())
+            self->take(std::move(socket));
           self->accept();
         });
   }
-  void forget(Connection* connection) { open_.erase(connection); }
+  void forget(AnyConnection* connection) { open_.erase(connection); }
   /// The last catch: no request ends the process.
   void handle(const HttpRequest& request, HttpServer::Respond respond) {
     if (!handler_) return;
@@ -111,10 +139,22 @@ class Server : public std::enable_shared_from_this<Server> {
   const bool outside;
 
  private:
+  void take(tcp::socket socket) {
+    if (tls_ == nullptr) return take_stream(PlainStream(std::move(socket)));
+    auto context = asio_context_of(*tls_->current());
+    take_stream(TlsStream(std::move(socket), context));
+  }
+  template <class Stream>
+  void take_stream(Stream stream) {
+    const auto connection =
+        std::make_shared<Connection<Stream>>(std::move(stream), shared_from_this());
+    open_.insert(connection.get());
+    connection->begin();
+  }
   /// Closes the connection that has waited longest for a request or for its answer to be read.
   bool make_room() {
-    Connection* oldest = nullptr;
-    for (Connection* const connection : open_) {
+    AnyConnection* oldest = nullptr;
+    for (AnyConnection* const connection : open_) {
       if (connection->is_handled()) continue;
       if (oldest == nullptr || connection->since() < oldest->since()) oldest = connection;
     }
@@ -123,26 +163,70 @@ class Server : public std::enable_shared_from_this<Server> {
     return true;
   }
 
-  std::set<Connection*> open_;
+  const std::shared_ptr<base::TlsCredentials> tls_;  // null: plain
+  std::set<AnyConnection*> open_;
   HttpServer::Handler handler_;
   const Logger logger_;
 };
 
-Connection::~Connection() { server_->forget(this); }
-
-/// What it waits for ends with an error, and with that its life.
-void Connection::close() {
+template <class Stream>
+Connection<Stream>::~Connection() {
   server_->forget(this);
-  stream_.close();
 }
 
-void Connection::read() {
+/// What it waits for ends with an error, and with that its life.
+template <class Stream>
+void Connection<Stream>::close() {
+  server_->forget(this);
+  tcp().close();
+}
+
+template <class Stream>
+void Connection<Stream>::begin() {
+  if constexpr (kTls)
+    shake_hands();
+  else
+    read();
+}
+
+template <class Stream>
+void Connection<Stream>::shake_hands() {
+  if constexpr (kTls) {
+    tcp().expires_after(kRequestTime);
+    stream_.async_handshake(asio::ssl::stream_base::server,
+                            [self = self()](const beast::error_code& error) {
+                              if (!error) return self->read();
+                              const auto code = static_cast<unsigned long>(error.value());
+                              if (ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST) self->refuse_plain();
+                            });
+  }
+}
+
+/// Who asks without TLS is told so without it.
+template <class Stream>
+void Connection<Stream>::refuse_plain() {
+  const HttpResponse made = http_error(
+      400, "this port takes HTTPS only: give tetractl --ca-file (admin_encryption_enabled)");
+  response_.version(11);
+  response_.result(http::status::bad_request);
+  response_.set(http::field::content_type, made.content_type);
+  response_.keep_alive(false);
+  response_.body() = made.body;
+  response_.prepare_payload();
+  http::async_write(tcp(), response_, [self = self()](const beast::error_code&, size_t) {
+    beast::error_code ignored;
+    self->tcp().socket().shutdown(tcp::socket::shutdown_send, ignored);
+  });
+}
+
+template <class Stream>
+void Connection<Stream>::read() {
   parser_.emplace();
   parser_->body_limit(kRequestBytesMax);
   since_ = std::chrono::steady_clock::now();
-  stream_.expires_after(kRequestTime);
+  tcp().expires_after(kRequestTime);
   http::async_read(stream_, buffer_, *parser_,
-                   [self = shared_from_this()](const beast::error_code& error, size_t) {
+                   [self = self()](const beast::error_code& error, size_t) {
                      if (!error) return self->answer();
                      const int status = status_of_bad_request(error);
                      if (status != 0) {
@@ -152,7 +236,8 @@ void Connection::read() {
                    });
 }
 
-void Connection::answer() {
+template <class Stream>
+void Connection<Stream>::answer() {
   const auto& request = parser_->get();
   const bool keep = request.keep_alive(), head_only = request.method() == http::verb::head;
   const unsigned version = request.version();
@@ -164,17 +249,18 @@ void Connection::answer() {
   parsed->origin = header("Origin");
   parsed->token = header(kTokenHeader);
   parsed->outside = server_->outside;
-  stream_.expires_never();  // a compaction may take its time
+  tcp().expires_never();  // a compaction may take its time
   is_handled_ = true;
   // Who answers may keep `respond` for longer than the connection, and the loop, live.
-  const auto waiting = std::make_shared<std::shared_ptr<Connection>>(shared_from_this());
+  const auto waiting = std::make_shared<std::shared_ptr<Connection>>(self());
   server_->handle(*parsed, [waiting, keep, version, head_only](HttpResponse made) {
     const auto self = std::exchange(*waiting, nullptr);
     if (self != nullptr) self->send(std::move(made), version, keep, head_only);
   });
 }
 
-void Connection::send(HttpResponse made, unsigned version, bool keep, bool head_only) {
+template <class Stream>
+void Connection<Stream>::send(HttpResponse made, unsigned version, bool keep, bool head_only) {
   const auto fill = [&](auto& message) {
     message = {};
     message.version(version);
@@ -183,7 +269,7 @@ void Connection::send(HttpResponse made, unsigned version, bool keep, bool head_
     message.set(http::field::cache_control, "no-store");
     message.keep_alive(keep);
   };
-  stream_.expires_after(kRequestTime);
+  tcp().expires_after(kRequestTime);
   since_ = std::chrono::steady_clock::now();
   is_handled_ = false;
   if (head_only) {
@@ -197,13 +283,18 @@ void Connection::send(HttpResponse made, unsigned version, bool keep, bool head_
   write(response_, keep);
 }
 
+template <class Stream>
 template <class Message>
-void Connection::write(Message& message, bool keep) {
+void Connection<Stream>::write(Message& message, bool keep) {
   http::async_write(stream_, message,
-                    [self = shared_from_this(), keep](const beast::error_code& error, size_t) {
+                    [self = self(), keep](const beast::error_code& error, size_t) {
                       if (!error && keep) return self->read();
                       beast::error_code ignored;
-                      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+                      if constexpr (kTls) {
+                        if (!error)
+                          return self->stream_.async_shutdown([self](const beast::error_code&) {});
+                      }
+                      self->tcp().socket().shutdown(tcp::socket::shutdown_send, ignored);
                     });
 }
 
@@ -227,8 +318,10 @@ HttpResponse http_error(int status, const std::string& message) {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
                                                      const std::string& address, uint16_t port,
-                                                     bool outside, Handler handler, Logger logger) {
-  auto server = std::make_shared<Server>(io, outside, std::move(handler), std::move(logger));
+                                                     bool outside, Handler handler, Logger logger,
+                                                     std::shared_ptr<base::TlsCredentials> tls) {
+  auto server =
+      std::make_shared<Server>(io, outside, std::move(tls), std::move(handler), std::move(logger));
   boost::system::error_code error;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);

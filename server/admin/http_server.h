@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admin port: a small HTTP server (Boost.Beast) for tetractl, /health and Prometheus. On the
+// The admin port: a small HTTP or HTTPS server (Boost.Beast) for tetractl, /health and Prometheus. On the
 // shard's loop; a handler answers now or later. Bounded: 64 connections, of which the one that has
 // been idle longest makes room for a new one; 64 KiB a request, 10 s for it. A request that HTTP
 // does not allow is answered with 400, and the connection closed.
@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "base/tls_context.h"
 #include "server/admin/http_request.h"
 
 namespace tetrad::server {
@@ -33,11 +34,12 @@ class HttpServer {
   /// An exception that leaves it is logged and answered with 500.
   using Handler = std::function<void(const HttpRequest&, Respond)>;
 
-  /// `outside`: requests carry it. Errors: kConfig with the address and the reason. `io` and what
+  /// `outside`: requests carry it. `tls`: null, it speaks plain HTTP. Errors: kConfig with the address and the reason. `io` and what
   /// the handler uses outlive it.
   static Result<std::unique_ptr<HttpServer>> open(boost::asio::io_context& io,
                                                   const std::string& address, uint16_t port,
-                                                  bool outside, Handler handler, Logger logger);
+                                                  bool outside, Handler handler, Logger logger,
+                                                  std::shared_ptr<base::TlsCredentials> tls = {});
   virtual ~HttpServer() = default;
   virtual void stop() = 0;
 };

@@ -21,6 +21,9 @@ void append_encryption_options(std::vector<OptionEntry>& table) {
       "clients are not asked for one.");
   add("client_encryption_require_client_auth", &Options::client_encryption_require_client_auth,
       "Clients must show a certificate that an authority of client_encryption_ca_file has signed.");
+  add("admin_encryption_enabled", &Options::admin_encryption_enabled,
+      "The admin port speaks HTTPS, with the certificate of client_encryption_certificate_file; "
+      "tetractl is then given --ca-file.");
   table.push_back(
       {"internode_encryption",
        &Options::internode_encryption,

@@ -37,6 +37,8 @@ def wait_until(what, condition, seconds=30):
 class Node:
     """A process of tetrad."""
 
+    context = None  # of the admin port: for HTTPS
+
     def __init__(self, top, address, *options, serves=True):
         self.address, self.folder = address, Path(tempfile.mkdtemp(dir=top))
         self.log_path = self.folder / "log.txt"
@@ -68,7 +70,10 @@ class Node:
         )
 
     def ask(self, path):
-        with direct.open("http://%s:9180%s" % (self.address, path), timeout=5) as answer:
+        opener = direct if self.context is None else urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self.context))
+        scheme = "http" if self.context is None else "https"
+        with opener.open("%s://%s:9180%s" % (scheme, self.address, path), timeout=5) as answer:
             return answer.read().decode()
 
     def metric(self, name):

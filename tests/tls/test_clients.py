@@ -226,3 +226,22 @@ def test_what_only_looks_like_tls_is_refused(start, ours):
     assert answer_of(node.address, context) == "5.0.0"
     assert node.process.poll() is None
     wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)
+
+
+def test_the_admin_port_speaks_https_when_told_to(start, ours, theirs, monkeypatch):
+    monkeypatch.setattr(Node, "context", ssl.create_default_context(cafile=ours / "ca.pem"))
+    node = start(*server_options(ours), "--admin-encryption-enabled")
+    ask = ["-h", node.address]
+    assert "serving" in tetractl(*ask, "--ca-file", ours / "ca.pem", "status")
+    assert "level: warn" in tetractl(*ask, "--ca-file", ours / "ca.pem", "log-level", "warn")
+    assert "this port takes HTTPS only" in tetractl(*ask, "status", fails=True)
+    assert "certificate verify failed" in tetractl(*ask, "--ca-file", theirs / "ca.pem", "status", fails=True)
+    assert "cannot read" in tetractl(*ask, "--ca-file", ours / "nothing", "status", fails=True)
+    plain = start(address="127.0.37.42")
+    assert "does not answer" in tetractl("-h", plain.address, "--ca-file", ours / "ca.pem", "status", fails=True)
+    # Who begins and does not go on keeps nobody out.
+    silent = [socket.create_connection((node.address, 9180)) for _ in range(100)]
+    assert "serving" in tetractl(*ask, "--ca-file", ours / "ca.pem", "status")
+    for one in silent:
+        one.close()
+    assert "tetrad_build_info" in node.ask("/metrics")

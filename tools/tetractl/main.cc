@@ -9,8 +9,10 @@
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +31,7 @@ struct Target {
   std::string host = "127.0.0.1";
   uint16_t port = 9180;
   std::string token_file;  // empty: the one that a node of this machine names
+  std::string ca_file;     // empty: without TLS
 };
 
 struct Answer {
@@ -46,16 +49,10 @@ std::string url_encoded(const std::string& text) {
   return out;
 }
 
-/// One request, with a token when it is an order. Throws boost::system::system_error when the node
-/// does not answer. `node`: who answered.
-Answer ask_once(const Target& target, http::verb verb, const std::string& path,
-                const std::string& token, asio::ip::tcp::endpoint& node) {
-  asio::io_context io;
-  beast::tcp_stream stream(io);
-  stream.expires_after(std::chrono::minutes(10));
-  asio::ip::tcp::resolver resolver(io);
-  stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
-  node = stream.socket().remote_endpoint();
+/// Over a stream that is connected to `node`.
+template <class Stream>
+Answer exchange(Stream& stream, http::verb verb, const std::string& path, const std::string& token,
+                const asio::ip::tcp::endpoint& node) {
   const std::string address = node.address().to_string();
   http::request<http::empty_body> request(verb, path, 11);
   request.set(http::field::host, node.address().is_v6() ? "[" + address + "]" : address);
@@ -67,6 +64,38 @@ Answer ask_once(const Target& target, http::verb verb, const std::string& path,
   parser.body_limit(256u << 20);
   http::read(stream, buffer, parser);
   return {parser.get().result_int(), parser.get().body()};
+}
+
+/// One request, with a token when it is an order. Throws boost::system::system_error when the node
+/// does not answer, or is not who it should be. `node`: who answered.
+Answer ask_once(const Target& target, http::verb verb, const std::string& path,
+                const std::string& token, asio::ip::tcp::endpoint& node) {
+  asio::io_context io;
+  asio::ip::tcp::resolver resolver(io);
+  const auto connect = [&](beast::tcp_stream& stream) {
+    stream.expires_after(std::chrono::minutes(10));
+    stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
+    node = stream.socket().remote_endpoint();
+  };
+  if (target.ca_file.empty()) {
+    beast::tcp_stream stream(io);
+    connect(stream);
+    return exchange(stream, verb, path, token, node);
+  }
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  boost::system::error_code error;
+  context.load_verify_file(target.ca_file, error);
+  if (error) {
+    fmt::print(stderr, "tetractl: cannot read certificates from {}: {}\n", target.ca_file,
+               error.message());
+    std::exit(2);
+  }
+  beast::ssl_stream<beast::tcp_stream> stream(io, context);
+  stream.set_verify_mode(asio::ssl::verify_peer);
+  stream.set_verify_callback(asio::ssl::host_name_verification(target.host));
+  connect(beast::get_lowest_layer(stream));
+  stream.handshake(asio::ssl::stream_base::client);
+  return exchange(stream, verb, path, token, node);
 }
 
 Answer refused(const std::string& why) { return {401, json({{"error", why}}).dump()}; }
@@ -209,7 +238,7 @@ std::optional<std::string> first_word(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "-h" || word == "--host" || word == "-p" || word == "--port" ||
-        word == "--token-file") {
+        word == "--token-file" || word == "--ca-file") {
       ++i;
     } else if (!word.starts_with("-")) {
       return word;
@@ -256,6 +285,9 @@ int main(int argc, char** argv) {
   app.add_option("--token-file", target.token_file,
                  "The node's admin_token, for orders; of a node of this machine it is found")
       ->envname("TETRAD_TOKEN_FILE");
+  app.add_option("--ca-file", target.ca_file,
+                 "PEM file of who signs nodes' certificates; the admin port then speaks HTTPS")
+      ->envname("TETRAD_CA_FILE");
   app.add_flag("--json", as_json, "Print JSON");
   app.set_version_flag("--version", std::string("tetractl ") + TETRAD_VERSION);
   app.fallthrough();
