@@ -31,9 +31,26 @@ Result<std::shared_ptr<base::TlsCredentials>> open_files(const char* prefix, bas
   return opened;
 }
 
+Result<CertificateIdentity> identity_of(const Options& options) {
+  if (options.client_certificate_identity == "none") return CertificateIdentity::kNone;
+  const auto missing = [](const char* what) {
+    return fail(ErrorCode::kConfig, "client_certificate_identity: without effect without {}", what);
+  };
+  if (options.client_encryption_ca_file.empty()) return missing("client_encryption_ca_file");
+  if (options.authenticator != "PasswordAuthenticator")
+    return missing("authenticator PasswordAuthenticator");
+  return options.client_certificate_identity == "common_name"
+             ? CertificateIdentity::kCommonName
+             : CertificateIdentity::kAlternativeName;
+}
+
 Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& options) {
   constexpr const char* kPrefix = "client_encryption";
   if (!options.client_encryption_enabled) {
+    if (options.client_certificate_identity != "none")
+      return fail(ErrorCode::kConfig,
+                  "client_certificate_identity: without effect while client_encryption_enabled is "
+                  "false");
     if (options.client_encryption_optional || options.client_encryption_require_client_auth)
       return fail(ErrorCode::kConfig,
                   "client_encryption_{}: without effect while client_encryption_enabled is false",
@@ -50,6 +67,7 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
   auto rules = std::make_shared<ClientTlsRules>();
   TETRAD_TRY(rules->credentials, open_files(kPrefix, std::move(files), peer));
   rules->optional = options.client_encryption_optional;
+  TETRAD_TRY(rules->identity, identity_of(options));
   return std::shared_ptr<const ClientTlsRules>(std::move(rules));
 }
 

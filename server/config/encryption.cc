@@ -21,6 +21,15 @@ void append_encryption_options(std::vector<OptionEntry>& table) {
       "clients are not asked for one.");
   add("client_encryption_require_client_auth", &Options::client_encryption_require_client_auth,
       "Clients must show a certificate that an authority of client_encryption_ca_file has signed.");
+  table.push_back(
+      {"client_certificate_identity",
+       &Options::client_certificate_identity,
+       0,
+       0,
+       {"none", "common_name", "alternative_name"},
+       "A client whose certificate has the name of a role that may log in is that role, without a "
+       "password: the subject's common name, or one of its alternative names (URI, e-mail, DNS). "
+       "Others log in."});
   add("admin_encryption_enabled", &Options::admin_encryption_enabled,
       "The admin port speaks HTTPS, with the certificate of client_encryption_certificate_file; "
       "tetractl is then given --ca-file.");

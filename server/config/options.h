@@ -38,6 +38,7 @@ struct Options {
   bool client_encryption_require_client_auth = false;
   std::string client_encryption_certificate_file, client_encryption_key_file;
   std::string client_encryption_ca_file;
+  std::string client_certificate_identity = "none";
   bool admin_encryption_enabled = false;
   std::string internode_encryption = "none";
   std::string internode_encryption_certificate_file, internode_encryption_key_file;

@@ -11,10 +11,14 @@
 
 namespace tetrad::server {
 
+/// What of a client's certificate may be the role that it is: then it need not log in.
+enum class CertificateIdentity : uint8_t { kNone, kCommonName, kAlternativeName };
+
 /// Of all shards.
 struct ClientTlsRules {
   std::shared_ptr<base::TlsCredentials> credentials;
   bool optional = false;  // plain clients are served on the same port
+  CertificateIdentity identity = CertificateIdentity::kNone;
 };
 
 /// Of a shard at a time. Beyond it the oldest that its client keeps waiting is closed.

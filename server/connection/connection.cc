@@ -279,7 +279,9 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   }
   version_ = envelope.version();
   client_.must_log_in = context_.logins != nullptr;
-  if (client_.must_log_in) {  // the time for STARTUP goes on
+  if (client_.must_log_in) client_.user = certified_role();
+  const bool must_ask = client_.must_log_in && client_.user.empty();
+  if (must_ask) {  // the time for STARTUP goes on
     cql::append_authenticate(encoder_.out(), head_of(envelope), kPasswordAuthenticator);
   } else {
     cql::append_ready(encoder_.out(), head_of(envelope));
@@ -287,7 +289,7 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   encoder_.start(version_, request.compression);
   decoder_.start(version_, request.compression);
   phase_ = Phase::kLogin;
-  if (!client_.must_log_in) become_ready();
+  if (!must_ask) become_ready();
   schedule_flush();
 }
 

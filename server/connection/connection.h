@@ -128,6 +128,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void end_handshake();
   void take_decrypted();
   bool encrypt_turn();
+  /// The role that its certificate names; empty: none that may log in.
+  std::string certified_role() const;
   void say_end();
   void notice(std::string_view what);
   void take_requests();

@@ -171,6 +171,23 @@ void Connection::take_decrypted() {
   read();
 }
 
+std::string Connection::certified_role() const {
+  if (tls_ == nullptr || context_.tls->identity == CertificateIdentity::kNone) return "";
+  const cql::SchemaPtr schema = context_.processor.schema();
+  if (schema == nullptr) return "";
+  const auto may_be = [&](const std::string& name) {
+    const cql::Role* const role = name.empty() ? nullptr : schema->roles()->find(name);
+    return role != nullptr && role->can_login;
+  };
+  const base::TlsSession::PeerNames names = tls_->peer_names();
+  if (context_.tls->identity == CertificateIdentity::kCommonName)
+    return may_be(names.common_name) ? names.common_name : "";
+  for (const auto* list : {&names.uris, &names.emails, &names.dns})
+    for (const std::string& name : *list)
+      if (may_be(name)) return name;
+  return "";
+}
+
 /// What the encoder holds, and what TLS itself has to say, to wire_. False: it cannot.
 bool Connection::encrypt_turn() {
   if (!encoder_.empty()) {

@@ -6,6 +6,8 @@ import ssl
 import time
 
 import pytest
+from cassandra import Unauthorized
+from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable
 from node import Node, certificates, ended_with, tetractl, wait_until
 
@@ -245,3 +247,50 @@ def test_the_admin_port_speaks_https_when_told_to(start, ours, theirs, monkeypat
     for one in silent:
         one.close()
     assert "tetrad_build_info" in node.ask("/metrics")
+
+
+def test_a_certificate_may_be_a_login(start, ours, monkeypatch):
+    monkeypatch.setenv("TETRAD_SUPERUSER_PASSWORD", "made")
+    node = start(*server_options(ours, ca=True), "--authenticator", "PasswordAuthenticator", "--init-superuser", "root",
+                 "--client-certificate-identity", "common_name")
+
+    def session(client=None, password=None):
+        cluster = Cluster([node.address], ssl_context=trusting(ours, client), ssl_options={"server_hostname": node.address},
+                          auth_provider=PlainTextAuthProvider(*password) if password else None)
+        clusters.append(cluster)
+        return cluster.connect()
+
+    def root():
+        try:
+            return session(password=("root", "made"))
+        except NoHostAvailable:
+            return None
+
+    clusters = []
+    try:
+        admin = wait_until("the superuser", root)
+        admin.execute("CREATE ROLE alice WITH LOGIN = true")
+        admin.execute("CREATE ROLE bob WITH LOGIN = false")
+        # Alice has no password at all.
+        alice = session("alice")
+        assert [row.role for row in alice.execute("LIST ROLES")] == ["alice"]
+        with pytest.raises(Unauthorized, match="User alice does not have sufficient privileges"):
+            alice.execute("CREATE ROLE eve")
+        # Bob may not log in, and who shows no certificate needs a password.
+        for client in ("bob", None):
+            with pytest.raises(NoHostAvailable, match="requires authentication|AuthenticationFailed"):
+                session(client)
+        assert "root" in {row.role for row in session("bob", ("root", "made")).execute("LIST ROLES")}
+        admin.execute("ALTER ROLE alice WITH LOGIN = false")
+        with pytest.raises(Unauthorized, match="alice is not permitted to log in"):
+            alice.execute("LIST ROLES")
+    finally:
+        for cluster in clusters:
+            cluster.shutdown()
+
+
+def test_identities_that_cannot_work_are_refused_at_the_start(top, ours):
+    identity = ["--client-certificate-identity", "common_name"]
+    assert "while client_encryption_enabled is false" in ended_with(top, *identity)
+    assert "without client_encryption_ca_file" in ended_with(top, *server_options(ours), *identity)
+    assert "without authenticator" in ended_with(top, *server_options(ours, ca=True), *identity)
