@@ -25,6 +25,8 @@ using storage::ReadEnd;
 using storage::ReadResult;
 
 constexpr uint32_t kChunkRows = 5000;
+/// What is asked for at least where there are tests beside an index; grows from chunk to chunk.
+constexpr int64_t kIndexRowsFirst = 32, kIndexRowsGrowth = 8;
 constexpr uint64_t kChunkBytes = 4u << 20;
 constexpr uint64_t kLastRowBytes = 64u << 10;  // by which a chunk may pass its limit, mostly
 constexpr uint64_t kChunkGrowth = 16;
@@ -150,6 +152,7 @@ Task<Result<StatementResult>> SelectRun::run() {
   }
   while (!done_) {
     if (partitions_.is_range) {
+      ask_for_more();
       auto chunk = co_await read_one(range_command());
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
       if (learn_from(*chunk)) continue;
@@ -194,11 +197,18 @@ Result<void> SelectRun::check_time() const {
 }
 
 uint32_t SelectRun::rows_wanted() const {
-  if (statement_.is_aggregate_ || filters_active_) return kChunkRows;
+  if (statement_.is_aggregate_ || (filters_active_ && !index_bounds_)) return kChunkRows;
   int64_t wanted = kChunkRows;
   if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
   if (rows_left_ >= 0) wanted = std::min(wanted, rows_left_);
+  // Most of what an index names passes; where not, or while it is not heeded, more is asked for.
+  if (filters_active_) wanted = std::min<int64_t>(std::max(wanted, index_rows_), kChunkRows);
   return static_cast<uint32_t>(std::clamp<int64_t>(wanted, 1, UINT32_MAX - 1));
+}
+
+void SelectRun::ask_for_more() {
+  index_rows_ = index_rows_ == 0 ? kIndexRowsFirst
+                                 : std::min<int64_t>(kIndexRowsGrowth * index_rows_, kChunkRows);
 }
 
 ReadCommand SelectRun::base_command() const {
@@ -354,6 +364,7 @@ Task<Result<void>> SelectRun::run_partitions() {
   const auto& all = partitions_.partitions;
   if (after_ || all.size() - next_partition_ == 1 || statement_.table_->is_virtual ||
       reads_serially()) {
+    ask_for_more();
     ReadCommand command = partition_command(all[next_partition_]);
     set_resume(command);
     if (const auto end = read_here(command)) {

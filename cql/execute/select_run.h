@@ -79,6 +79,7 @@ class SelectRun : protected SelectProgress {
 
   /// How many more rows the next read needs; more than the page when rows may be dropped.
   uint32_t rows_wanted() const;
+  void ask_for_more();
 
   ReadCommand base_command() const;
   ReadCommand range_command() const;
@@ -277,6 +278,7 @@ class SelectRun : protected SelectProgress {
   BoundClustering clustering_;
   std::vector<BoundFilter> filters_;
   std::optional<storage::IndexBounds> index_bounds_;
+  int64_t index_rows_ = 0;
   bool filters_active_ = false;
   base::Deadline deadline_;
   bool nothing_ = false, exhausted_ = false, sorts_ = false;

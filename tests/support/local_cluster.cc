@@ -148,6 +148,7 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
   deadline = options.deadline;
   level = options.level;
   by_index = command.by_index;
+  row_limit = command.row_limit;
   ++reads;
   command.live_only = true;
   const uint64_t bytes_max = command.bytes_max;

@@ -80,6 +80,7 @@ class LocalCoordinator final : public replication::Coordinator {
   int decisions = 1;
   ConsistencyLevel level{};                      // of the last read()
   std::optional<storage::IndexBounds> by_index;  // of the last read() or read_here()
+  uint32_t row_limit = 0;                        // of the last read()
   /// May change what a read() answers.
   std::function<void(storage::ReadResult&)> on_read;
   /// Every other one falls through after the sink has got something: the statement must not notice.

@@ -127,3 +127,20 @@ TEST_CASE_METHOD(Fixture, "a number of an index is not used twice, and reads bac
   text.replace(text.find("\"legacy\""), 8, "\"newer!\"");
   CHECK_FALSE(cql::read_table_text(text, nullptr));
 }
+
+TEST_CASE_METHOD(Fixture, "a SELECT by an index asks for about the rows it needs") {
+  run("CREATE TABLE many (k int PRIMARY KEY, v int)");
+  run("CREATE INDEX ON many (v)");
+  for (int k = 0; k < 600; ++k)
+    run(fmt::format("INSERT INTO many (k, v) VALUES ({}, {})", k, k % 2));
+  coordinator->reads = 0;
+  CHECK(rows("SELECT v FROM many WHERE v = 1 LIMIT 2") == "1\n1");
+  CHECK(coordinator->reads == 1);
+  CHECK(coordinator->row_limit == 32);
+  // No store heeds the index here: reads grow until there is enough.
+  CHECK(rows("SELECT count(*) FROM many WHERE v = 1") == "300");
+  CHECK(pages("SELECT v FROM many WHERE v = 1", 100).size() > 300);
+  coordinator->reads = 0;
+  CHECK(rows("SELECT v FROM many WHERE v = 7 LIMIT 2").empty());
+  CHECK(coordinator->reads == 3);
+}
