@@ -30,6 +30,8 @@ struct ShardServing {
   std::shared_ptr<const ClientTlsRules> tls = {};  // null: clients speak none
 };
 
+/// One thread of the process with all that is its own: loop, store, connections. Made and ended by
+/// Node; between that, used on its thread only.
 struct Shard {
   Shard(uint32_t number_of_it, AsioReactor& its_reactor)
       : number(number_of_it), reactor(its_reactor), random(os_random) {}
