@@ -357,6 +357,8 @@ int main(int argc, char** argv) {
       "reload-certificates", "Reads the node's certificates and keys again; it also looks itself");
   auto* recover = app.add_subcommand(
       "recover", "After a power cut: what the node's stores can never fetch is given up");
+  auto* drop_batches = app.add_subcommand(
+      "drop-batches", "Drops the logged batches that do not decode, and that /health tells of");
   bool accept_loss = false;
   recover
       ->add_flag("--accept-loss", accept_loss,
@@ -395,7 +397,7 @@ int main(int argc, char** argv) {
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
-      *remove_node || *decommission || *recover || *reload) {
+      *remove_node || *decommission || *recover || *reload || *drop_batches) {
     verb = http::verb::post;
     path = *flush       ? "/flush"
            : *compact   ? "/compact"
@@ -407,6 +409,7 @@ int main(int argc, char** argv) {
            : *decommission ? "/decommission"
            : *recover      ? "/recover?loss=accepted"
            : *reload       ? "/reload-certificates"
+           : *drop_batches ? "/drop-batches"
                            : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
   }
   try {
