@@ -122,8 +122,8 @@ class TableClaims final : public storage::ClaimMaker {
 storage::ClaimMakerPtr claim_maker_of(const replication::MetaState& state,
                                       const replication::TableInfo& table) {
   const auto text = state.schema_objects.find(table_key(table.keyspace, table.name));
-  // Most tables have no index: their texts are not read.
-  if (text == state.schema_objects.end() || text->second.find("index") == std::string::npos)
+  // Most tables never had an index: their texts, which do not say this, are not read.
+  if (text == state.schema_objects.end() || text->second.find("next_index_id") == std::string::npos)
     return nullptr;
   const auto schema = read_table_text(text->second, types_of(state, table.keyspace, kTypesDeepMax));
   if (!schema || (*schema)->next_index_id <= 1) return nullptr;
