@@ -92,6 +92,25 @@ def test_files_that_are_wrong_are_named_at_the_start(top, ours, theirs):
     assert "without effect while client_encryption_enabled is false" in ended_with(top, demand)
 
 
+def test_certificates_are_made_once_and_belong_to_their_owner(top):
+    folder = top / "made"
+    words = ["certificates", folder, "10.0.0.1,db1.example.com", "--client", "alice"]
+    assert tetractl(*words).count("made ") == 6
+    assert {path.name for path in folder.iterdir()} == {
+        "ca.pem", "ca-key.pem", "10.0.0.1.pem", "10.0.0.1-key.pem", "alice.pem", "alice-key.pem"}
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    again = tetractl(*words, "10.0.0.2")
+    assert again.count("kept ") == 2 and again.count("made ") == 2
+    assert all((folder / name).read_bytes() == text for name, text in before.items())
+    for wrong in ("not an address", "10.0.0.3,", "10.0.0.300", "../x", "ca"):
+        tetractl("certificates", folder, wrong, fails=True)
+    tetractl("certificates", folder, "--client", "a/b", fails=True)
+    (folder / "ca-key.pem").write_text("nothing\n")
+    assert "are no certificate and its key" in tetractl("certificates", folder, "10.0.0.4", fails=True)
+    assert not (folder / "10.0.0.4.pem").exists()
+
+
 def test_drivers_are_served_in_both_versions_of_tls(start, ours):
     node = start(*server_options(ours))
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):

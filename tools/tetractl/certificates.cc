@@ -211,7 +211,8 @@ Result<Pair> authority_in(const std::string& directory, std::vector<std::string>
 
 }  // namespace
 
-Result<std::vector<std::string>> make_certificates(const CertificateOrder& order) {
+Result<CertificateFiles> make_certificates(const CertificateOrder& order) {
+  CertificateFiles out;
   struct Wanted {
     Content content;
     std::string certificate, key;
@@ -222,8 +223,10 @@ Result<std::vector<std::string>> make_certificates(const CertificateOrder& order
     if (!names.insert(name).second)
       return fail(ErrorCode::kConfig, "'{}' is named twice, or is the authority's name", name);
     const std::string path = order.directory + "/" + name;
-    if (!order.renew && std::filesystem::exists(path + ".pem"))
-      return fail(ErrorCode::kConfig, "{}.pem is there already; --renew makes it anew", path);
+    if (!order.renew && std::filesystem::exists(path + ".pem")) {
+      out.kept.push_back(path + ".pem");
+      return {};
+    }
     wanted.push_back({std::move(content), path + ".pem", path + "-key.pem"});
     return {};
   };
@@ -238,14 +241,13 @@ Result<std::vector<std::string>> make_certificates(const CertificateOrder& order
   if (::mkdir(order.directory.c_str(), 0700) != 0 && errno != EEXIST)
     return fail(ErrorCode::kIo, "cannot make the folder {}: {}", order.directory,
                 std::strerror(errno));
-  std::vector<std::string> made;
-  TETRAD_TRY(const auto authority, authority_in(order.directory, made));
+  TETRAD_TRY(const auto authority, authority_in(order.directory, out.made));
   for (const Wanted& one : wanted) {
     TETRAD_TRY(const auto pair, make_pair(one.content, &authority));
     TETRAD_TRY_VOID(write_pair(pair, one.certificate, one.key));
-    made.insert(made.end(), {one.certificate, one.key});
+    out.made.insert(out.made.end(), {one.certificate, one.key});
   }
-  return made;
+  return out;
 }
 
 }  // namespace tetrad::tools

@@ -18,10 +18,16 @@ struct CertificateOrder {
   bool renew = false;              // make those anew that are there
 };
 
+/// Paths of files.
+struct CertificateFiles {
+  std::vector<std::string> made;
+  std::vector<std::string> kept;  // certificates that were there
+};
+
 /// Makes `ca.pem` and `ca-key.pem` unless they are there, and for each node and client NAME.pem and
-/// NAME-key.pem; of a node NAME is its first address. Nobody but the owner may read keys. Returns
-/// the files that were made. Errors: kConfig, and then nothing was made of what is asked for
+/// NAME-key.pem; of a node NAME is its first address. Nobody but the owner may read keys. What is
+/// there is kept unless `renew`. Errors: kConfig, and then nothing was made of what is asked for
 /// wrongly; kIo.
-Result<std::vector<std::string>> make_certificates(const CertificateOrder& order);
+Result<CertificateFiles> make_certificates(const CertificateOrder& order);
 
 }  // namespace tetrad::tools

@@ -255,10 +255,12 @@ int make_certificates(const tetrad::tools::CertificateOrder& order, bool as_json
     return 1;
   }
   if (as_json) {
-    fmt::print("{}\n", json({{"made", *made}}).dump(2));
+    fmt::print("{}\n", json({{"made", made->made}, {"kept", made->kept}}).dump(2));
     return 0;
   }
-  for (const std::string& path : *made) fmt::print("made {}\n", path);
+  for (const std::string& path : made->kept)
+    fmt::print("kept {}, which was there (--renew makes it anew)\n", path);
+  for (const std::string& path : made->made) fmt::print("made {}\n", path);
   fmt::print("Keep {}/ca-key.pem where no node is: whoever has it makes nodes.\n", order.directory);
   return 0;
 }
