@@ -33,6 +33,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(claims_not_kept),        TETRAD_MUTANT_ROW(claim_gone_unwatched),
     TETRAD_MUTANT_ROW(claim_expires_by_clock), TETRAD_MUTANT_ROW(claim_gone_early),
     TETRAD_MUTANT_ROW(disproved_not_named),    TETRAD_MUTANT_ROW(index_from_one),
+    TETRAD_MUTANT_ROW(index_rows_from_one),    TETRAD_MUTANT_ROW(index_pages_by_value),
     TETRAD_MUTANT_ROW(unbuilt_answers),
 };
 #undef TETRAD_MUTANT_ROW
