@@ -21,8 +21,6 @@ using storage::Cell;
 using storage::CellKind;
 using Operation = ColumnOperation;
 
-constexpr size_t kElementBytesMax = 65'535;
-
 /// The guardrails on values. What Cassandra counts for a cell beside key and value: timestamp, TTL
 /// and expiry.
 Result<void> check_values(const Operation& operation, std::span<const Cell> cells,
@@ -204,12 +202,6 @@ BytesView CellMaker::field_path(size_t index) {
 
 Result<void> CellMaker::add_element(const DataType& type, uint32_t id, BytesView element,
                                     std::vector<Cell>& cells) {
-  if (element.size() > kElementBytesMax) {
-    return fail(ErrorCode::kInvalid,
-                "Set value is too long. Set values are limited to {} bytes but {} bytes value "
-                "provided",
-                kElementBytesMax, element.size());
-  }
   TETRAD_TRY(const BytesView path, key_path(*type.element(), element));
   // The original bytes stand beside the path where that would not give them back.
   const bool lossy = can_be_lossy(*type.element()) && is_lossy(*type.element(), element);
@@ -219,12 +211,6 @@ Result<void> CellMaker::add_element(const DataType& type, uint32_t id, BytesView
 
 Result<void> CellMaker::add_entry(const DataType& type, uint32_t id, BytesView key, BytesView value,
                                   std::vector<Cell>& cells) {
-  if (key.size() > kElementBytesMax) {
-    return fail(ErrorCode::kInvalid,
-                "Map key is too long. Map keys are limited to {} bytes but {} bytes keys "
-                "provided",
-                kElementBytesMax, key.size());
-  }
   TETRAD_TRY(const BytesView path, key_path(*type.key(), key));
   if (has_entry_mark(*type.key())) {
     value = context_.arena.adopt(encode_map_entry(*type.key(), key, value));

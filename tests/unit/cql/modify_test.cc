@@ -156,6 +156,20 @@ TEST_CASE_METHOD(Fixture, "sets, maps and user types change by element") {
   CHECK(error("UPDATE t SET m[null] = 1 WHERE k = 1") == "Invalid null map key");
 }
 
+TEST_CASE_METHOD(Fixture, "elements of sets and keys of maps may be above 64 KiB") {
+  const std::string shorter(65'536, 'a'), longer = std::string(200'000, 'a');
+  run({"CREATE TABLE t (k int PRIMARY KEY, s set<text>, m map<text, int>)"});
+  run({fmt::format("INSERT INTO t (k, s, m) VALUES (1, {{'{0}', '{1}'}}, {{'{0}': 1, '{1}': 2}})",
+                   longer, shorter),
+       fmt::format("UPDATE t SET s = s + {{'{0}b'}}, m['{0}b'] = 3 WHERE k = 1", longer)});
+  CHECK(rows("SELECT collection_count(s), collection_count(m) FROM t") == "3 | 3");
+  CHECK(rows("SELECT s FROM t") == fmt::format("{{'{0}', '{1}', '{1}b'}}", shorter, longer));
+  run({fmt::format("DELETE m['{}'] FROM t WHERE k = 1", longer),
+       fmt::format("UPDATE t SET s = s - {{'{}'}} WHERE k = 1", shorter)});
+  CHECK(rows("SELECT s FROM t") == fmt::format("{{'{0}', '{0}b'}}", longer));
+  CHECK(rows("SELECT m FROM t") == fmt::format("{{'{}': 2, '{}b': 3}}", shorter, longer));
+}
+
 TEST_CASE_METHOD(Fixture, "deletes of every width") {
   run({"CREATE TABLE t (k int, a int, b int, v int, s int static, PRIMARY KEY (k, a, b))"});
   const auto fill = [&] {
