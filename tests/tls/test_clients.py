@@ -213,12 +213,12 @@ def test_those_who_never_finish_the_handshake_cost_little(start, ours):
             one.sendall(hello[: len(hello) // 2])
         elif number % 3 == 2:
             one.sendall(hello)
-    wait_until("their handshakes", lambda: node.metric("tetrad_server_tls_handshakes_begun_total") >= 1000)
+    wait_until("their handshakes", lambda: node.metric("tetrad_server_tls_handshakes_begun_total") > 512)
     assert answer_of(node.address, context) == "5.0.0"
     assert node.resident_mb() - before < 100
     # Of those that have begun at most 512 are kept.
-    assert node.metric("tetrad_server_connections_open") <= 500 + 512
-    node.expect_log("closed in its TLS handshake, too many are under way")
+    wait_until("the bound", lambda: node.metric("tetrad_server_connections_open") <= 500 + 512)
+    node.expect_log("too many", "under way")
     wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)
     for one in silent:
         one.close()
