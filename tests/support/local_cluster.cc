@@ -149,6 +149,7 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
   level = options.level;
   by_index = command.by_index;
   row_limit = command.row_limit;
+  command.by_index.reset();  // the store has built none: all rows are read, as by any coordinator
   ++reads;
   command.live_only = true;
   const uint64_t bytes_max = command.bytes_max;
@@ -168,6 +169,7 @@ std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(
     storage::RowSink& sink) {
   deadline = options.deadline;
   by_index = command.by_index;
+  if (command.by_index) return std::nullopt;
   command.live_only = true;
   auto end = store_.read_here(command, sink);
   if (++reads_here % 2 == 0) return std::nullopt;
