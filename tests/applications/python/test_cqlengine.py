@@ -9,6 +9,7 @@ import uuid
 os.environ["CQLENG_ALLOW_SCHEMA_MANAGEMENT"] = "1"
 
 import pytest
+from cassandra import ConsistencyLevel
 from cassandra.cqlengine import columns, connection, functions, management
 from cassandra.cqlengine.models import Model
 from cassandra.cqlengine.query import BatchQuery, BatchType, ContextQuery, LWTException
@@ -54,7 +55,7 @@ class Lease(Model):
 
 @pytest.fixture(scope="module", autouse=True)
 def tables():
-    connection.setup(HOSTS, "system", retry_connect=True)
+    connection.setup(HOSTS, "system", consistency=ConsistencyLevel.LOCAL_QUORUM, retry_connect=True)
     management.drop_keyspace(KEYSPACE)
     management.create_keyspace_simple(KEYSPACE, 3)
     for model in (Person, Event, Visits, Lease):

@@ -2,6 +2,8 @@
 package tetrad.applications;
 
 import com.datastax.oss.driver.api.core.CqlSession;
+import com.datastax.oss.driver.api.core.config.DefaultDriverOption;
+import com.datastax.oss.driver.api.core.config.DriverConfigLoader;
 import java.net.InetSocketAddress;
 
 /** The cluster that the suite runs against: TETRAD_HOST, or 127.0.0.1. */
@@ -18,7 +20,7 @@ final class Cluster {
     return host() + ":9042";
   }
 
-  /** A session whose keyspace is there, and empty when it was not. */
+  /** A session that reads what was written, of a keyspace that is empty. */
   static CqlSession session(String keyspace) {
     try (CqlSession first = connect(null)) {
       first.execute("DROP KEYSPACE IF EXISTS " + keyspace);
@@ -33,6 +35,10 @@ final class Cluster {
   private static CqlSession connect(String keyspace) {
     var builder =
         CqlSession.builder()
+            .withConfigLoader(
+                DriverConfigLoader.programmaticBuilder()
+                    .withString(DefaultDriverOption.REQUEST_CONSISTENCY, "LOCAL_QUORUM")
+                    .build())
             .addContactPoint(new InetSocketAddress(host(), 9042))
             .withLocalDatacenter(DATA_CENTER);
     return (keyspace == null ? builder : builder.withKeyspace(keyspace)).build();
