@@ -416,7 +416,7 @@ def prepared_statements(_):
 
 @case
 def paging(_):
-    """a page of 2^31-1 rows; paging states that are forged, spoiled or another statement's"""
+    """a page of 2^31-1 rows; paging states that are forged, spoiled or another statement's or table's"""
     text = "SELECT c FROM ovl.wide WHERE k = 2"
     with Client() as client:
         answer = client.done(text, page_size=2**31 - 1)
@@ -425,7 +425,15 @@ def paging(_):
         expect(struct.unpack_from(">i", answer.body, 4)[0] & 2 == 2, "no more pages")
         state = answer.body[16:16 + struct.unpack_from(">i", answer.body, 12)[0]]
         client.done(text, page_size=10, paging_state=state)
-        expect_error(client.query("SELECT c FROM ovl.wide WHERE k = 1", page_size=10, paging_state=state), PROTOCOL, INVALID)
+        # Statements of rows of the table go on from that place, wherever they begin and end; no others do.
+        rows = "SELECT c FROM ovl.wide"
+        for other in (f"{rows} WHERE k = 1", f"{text} ORDER BY c DESC", f"{text} AND c > 1000000", f"{text} AND c IN (1, 50)",
+                      f"{rows} WHERE k IN (1, 2, 3)", f"{text} LIMIT 3", rows, f"{rows} WHERE c = 50 ALLOW FILTERING",
+                      f"{rows} PER PARTITION LIMIT 2", f"{rows} WHERE token(k) >= token(2)"):
+            client.done(other, page_size=10, paging_state=state)
+        for other in ("SELECT count(*) FROM ovl.wide WHERE k = 2", "SELECT DISTINCT k FROM ovl.wide", "SELECT v FROM ovl.t",
+                      "SELECT k, c FROM ovl.wide GROUP BY k", f"{rows} WHERE token(k) > 9223372036854775806"):
+            expect_error(client.query(other, page_size=10, paging_state=state), PROTOCOL, INVALID)
         source = random.Random(3)
         for _ in range(300):
             forged = bytearray(state)
