@@ -173,6 +173,7 @@ struct DataMutants {
   bool lwt_ahead_over_floor = false;    // rule 18: a ballot ahead of time is above all floors
   bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
+  bool lwt_refused_by_some = false;     // rule 27: what one has refused counts as accepted by none
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
   // Counters.

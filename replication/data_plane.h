@@ -11,6 +11,7 @@
 #include "replication/hints/hint_store.h"
 #include "replication/node.h"
 #include "replication/paxos/paxos_service.h"
+#include "replication/paxos/turn_keeper.h"
 #include "replication/repair/comparison.h"
 #include "replication/repair/purge_runner.h"
 #include "replication/repair/repair_runner.h"
@@ -79,6 +80,7 @@ class DataPlane {
   const std::vector<storage::Store*> stores_;
   ReplicaService replicas_;
   PaxosService paxos_;
+  TurnKeeper turns_;
   HintStore hints_;
   CoordinatorImpl coordinator_;
   HintDispatcher dispatcher_;

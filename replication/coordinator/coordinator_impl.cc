@@ -53,6 +53,9 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
   counter("conditional_contentions",
           "Ballots of conditional statements and SERIAL reads that lost against later ones.",
           conditional_contentions);
+  counter("conditional_turns",
+          "Turns that were waited for because others coordinate statements of the partition, too.",
+          conditional_turns);
   counter("conditional_retries", "Conditional statements and SERIAL reads begun anew.",
           conditional_retries);
   counter("conditional_completed", "Conditional statements of others that were found half done.",
@@ -70,8 +73,8 @@ void CoordinatorMetrics::register_in(base::MetricsRegistry& registry,
 
 CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, RpcNode& rpc,
                                  MetaService& meta, ReplicaService& replicas, PaxosService& paxos,
-                                 BallotSource ballots, HintStore& hints, HybridClock& clock,
-                                 CoordinatorOptions options, Logger logger)
+                                 TurnKeeper& turns, BallotSource ballots, HintStore& hints,
+                                 HybridClock& clock, CoordinatorOptions options, Logger logger)
     : reactor_(reactor),
       random_(random),
       rpc_(rpc),
@@ -84,6 +87,7 @@ CoordinatorImpl::CoordinatorImpl(base::Reactor& reactor, base::Random& random, R
       options_(options),
       logger_(std::move(logger)),
       line_(reactor),
+      turns_(reactor, rpc, turns),
       counters_(reactor, rpc, clock, replicas, *this, random.next()) {}
 
 CoordinatorImpl::~CoordinatorImpl() = default;

@@ -12,6 +12,7 @@
 #include "base/task_group.h"
 #include "replication/coordinator/conditional_line.h"
 #include "replication/coordinator/coordinator.h"
+#include "replication/coordinator/turns.h"
 #include "replication/coordinator/write_tally.h"
 #include "replication/counters/counter_leader.h"
 #include "replication/hints/hint_store.h"
@@ -34,6 +35,8 @@ struct CoordinatorOptions {
   /// How long a read waits for all answers before it asks one more replica.
   int64_t speculative_retry_us = 30'000;
   uint64_t mutation_bytes_max = 16u << 20;
+  /// Off: coordinators of one partition duel, as they do when nobody gives turns.
+  bool takes_turns = true;
   HorizonSlack horizon;
 };
 
@@ -45,7 +48,7 @@ struct CoordinatorMetrics {
   /// Of conditional statements and SERIAL reads.
   base::LatencyHistogram conditional_wait;
   base::Counter conditional_contentions, conditional_retries, conditional_completed,
-      conditional_alone, conditional_unknown;
+      conditional_alone, conditional_unknown, conditional_turns;
   base::Counter logged_batches, logged_restored;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
@@ -54,8 +57,9 @@ class CoordinatorImpl final : public Coordinator {
  public:
   /// All references outlive it.
   CoordinatorImpl(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
-                  ReplicaService& replicas, PaxosService& paxos, BallotSource ballots,
-                  HintStore& hints, HybridClock& clock, CoordinatorOptions options, Logger logger);
+                  ReplicaService& replicas, PaxosService& paxos, TurnKeeper& turns,
+                  BallotSource ballots, HintStore& hints, HybridClock& clock,
+                  CoordinatorOptions options, Logger logger);
   ~CoordinatorImpl() override;
 
   Task<Result<void>> write(std::vector<storage::Mutation> mutations, WriteOptions options) override;
@@ -248,6 +252,7 @@ class CoordinatorImpl final : public Coordinator {
   int64_t last_timestamp_us_ = 0;
   std::map<StoreAddress, base::MonotonicUs> behind_until_us_;
   ConditionalLine line_;
+  Turns turns_;
   CounterLeader counters_;
   std::shared_ptr<char> alive_ =
       std::make_shared<char>();  // callbacks that outlive this object do nothing

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int64_t kSettleUs = 1'000'000;
 constexpr int64_t kNewMapUs = 5'000;
+/// How long the last votes are waited for where nothing is won but certainty.
+constexpr int64_t kVotesUs = 20'000;
 
 bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) {
   return std::find(set.begin(), set.end(), replica) != set.end();
@@ -62,6 +64,13 @@ void CoordinatorImpl::PaxosRun::Round::on_refusal(const StoreAddress& from,
   if (in_the_way.present()) last_made_us = std::max(last_made_us, in_the_way.made_us());
   tally.on_no(from);
   look();
+}
+
+void CoordinatorImpl::PaxosRun::Round::on_vote(bool accepted) {
+  TETRAD_ASSERT(without_vote != 0);
+  --without_vote;
+  yes += accepted ? 1 : 0;
+  if (yes != 0 || without_vote == 0) voted.setter().set(true);
 }
 
 void CoordinatorImpl::PaxosRun::Round::look() {
@@ -172,6 +181,7 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
     return std::max(1, write_quorum(count) - fewer);
   };
   const auto round = std::make_shared<Round>(plan, accepts);
+  round->without_vote = plan->live.size();
   const ProposeRequest request{plan->epoch,      command.incarnation,   command.schema_version,
                                command.position, command.partition_key, std::move(proposal)};
   const Bytes encoded = encode_propose(request);
@@ -181,7 +191,9 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
     round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
   for (const StoreAddress& replica : plan->live) {
     const auto take = [alive, round, replica](Result<PaxosVote> vote) {
-      if (alive.expired() || round->ended) return;
+      if (alive.expired()) return;
+      if (vote) round->on_vote(vote->yes);
+      if (round->ended) return;
       if (!vote) return round->on_error(replica, vote.error());
       if (!vote->yes) return round->on_refusal(replica, vote->last);
       round->tally.on_yes(replica);
@@ -199,6 +211,14 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   }
   const bool ended = co_await round->done;
   (void)ended;
+  // Whoever has not accepted it need not look for it, nor tell the client that it may be applied.
+  if (!round->succeeded() && round->last.present() && round->yes == 0 && round->without_vote != 0) {
+    const auto voted = round->voted.setter();
+    const auto timer = self.reactor_.call_at(
+        std::min(until.at_us, self.reactor_.now_us() + kVotesUs), [voted] { voted.set(false); });
+    const bool all = co_await round->voted;
+    if (all) self.reactor_.cancel(timer);
+  }
   if (TETRAD_MUTANT(lwt_accept_other_epoch) && !round->succeeded() && round->stale_epoch &&
       !is_out_of_time()) {
     co_await base::sleep_for(self.reactor_, kNewMapUs);

@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kAttemptMinUs = 400'000;
 constexpr int64_t kBackoffMinUs = 1'000, kBackoffMaxUs = 100'000;
 constexpr int64_t kPauseUs = 5'000;
+constexpr int64_t kTurnWaitUs = 250'000;
 
 }  // namespace
 
@@ -44,12 +45,11 @@ bool CoordinatorImpl::PaxosRun::is_out_of_time() const {
 Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
   command.live_only = false;
   command.bytes_max = storage::ReadCommand::kNoBytesMax;
-  Bytes key;
   base::ByteWriter(key).u32(command.incarnation.value);
   key += command.partition_key;
   const base::MonotonicUs came_us = self.reactor_.now_us();
   Result<ConditionalLine::Place> place = co_await self.line_.enter(
-      std::move(key), base::Deadline{std::min(contention_deadline.at_us, deadline.at_us)});
+      key, base::Deadline{std::min(contention_deadline.at_us, deadline.at_us)});
   self.metrics_.conditional_wait.record(self.reactor_.now_us() - came_us);
   if (!place && place.error().code == ErrorCode::kTimedOut) {
     required = promises_needed();
@@ -58,11 +58,40 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
   if (!place) co_return std::unexpected(std::move(place.error()));
   while (true) {
     if (is_out_of_time()) co_return std::unexpected(ended(timed_out()));
+    // Not while something of it may be decided: after several others nobody could tell any more.
+    if (is_certain() && !turn && !goes_without && self.options_.takes_turns &&
+        self.turns_.is_contended(key)) {
+      co_await take_turn();
+      continue;
+    }
     Result<Step> step = co_await attempt();
     if (!step) co_return std::unexpected(std::move(step.error()));
     if (*step == Step::kDone) co_return Result<void>();
     self.metrics_.conditional_retries.add();
   }
+}
+
+Task<void> CoordinatorImpl::PaxosRun::take_turn() {
+  goes_without = true;
+  const auto planned = make_plan(false);
+  if (!planned || is_alone(**planned)) co_return;
+  const auto is_live = [&](const StoreAddress& member) {
+    return std::ranges::find((*planned)->live, member) != (*planned)->live.end();
+  };
+  const auto& members = (*planned)->sets.old_set;
+  const auto first = std::ranges::find_if(members, is_live);
+  if (first == members.end()) co_return;
+  const base::MonotonicUs now_us = self.reactor_.now_us();
+  const int64_t left_us = std::min(contention_deadline.at_us, deadline.at_us) - now_us;
+  const base::Deadline until{now_us + std::clamp(left_us / 2, int64_t{0}, kTurnWaitUs)};
+  std::optional<StoreAddress> keeper = *first;
+  if (self.replicas_.is_local(*keeper)) keeper.reset();
+  note("Waiting for the turn of the partition");
+  self.metrics_.conditional_turns.add();
+  Result<Turns::Turn> taken = co_await self.turns_.ask(key, keeper, until);
+  if (!taken) co_return;
+  turn = std::move(*taken);
+  make_after(turn.last_made_us());
 }
 
 Result<Ballot> CoordinatorImpl::PaxosRun::next_ballot() {
@@ -107,6 +136,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
   const auto minted = next_ballot();
   if (!minted) co_return std::unexpected(ended(minted.error()));
   const Ballot ballot = *minted;
+  turn.note_ballot(ballot.made_us());
   const int64_t time_us = TETRAD_MUTANT(lwt_now_of_ballot) ? ballot.us : ballot.made_us();
   command.now_s = time_us / 1'000'000;
   note(fmt::format("Asking {} replicas for their promise", plan->live.size()));
@@ -416,6 +446,9 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose
   const std::shared_ptr<Round> round = co_await accept(plan, proposal);
   if (!round->succeeded()) {
     if (!is_empty) accepted = round->tally.short_of().acks();
+    const bool is_gone =
+        round->is_refused_by_all() || (TETRAD_MUTANT(lwt_refused_by_some) && round->yes == 0);
+    if (is_gone && !is_empty && !proposed.empty()) proposed.pop_back();
     co_return after_failure(*round);
   }
   proposed.clear();  // what is decided now has a later ballot than they
@@ -442,6 +475,7 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
     }
     if (contentions != std::numeric_limits<uint16_t>::max()) ++contentions;
     self.metrics_.conditional_contentions.add();
+    self.turns_.note_contention(key);
     ++backoffs;
     return Step::kAgain;
   }
@@ -458,7 +492,9 @@ Task<void> CoordinatorImpl::PaxosRun::pause() {
   if (std::exchange(at_once, false)) co_return;
   int64_t pause_us = kPauseUs;
   if (backoffs != 0) {
-    const int64_t most_us = std::min(kBackoffMaxUs, kBackoffMinUs << std::min(backoffs, 7u));
+    // Whose turn it is meets only those who do not know yet that they have to wait for theirs.
+    const unsigned doublings = turn ? 0 : std::min(backoffs, 7u);
+    const int64_t most_us = std::min(kBackoffMaxUs, kBackoffMinUs << doublings);
     pause_us = 1 + static_cast<int64_t>(self.random_.below(static_cast<uint64_t>(most_us)));
   }
   co_await base::sleep_for(self.reactor_, pause_us);

@@ -56,6 +56,9 @@ struct CoordinatorImpl::PaxosRun {
   };
 
   Task<Result<Step>> attempt();
+  /// Waits for a turn of the partition, if it is contended. It goes on without one when nobody gives
+  /// it in time.
+  Task<void> take_turn();
   /// Whether the only vote is that of a store of this shard, and none of the statement's own
   /// proposals is open.
   bool is_alone(const Plan& plan) const;
@@ -113,6 +116,9 @@ struct CoordinatorImpl::PaxosRun {
     if (trace != nullptr) trace->add(std::move(text));
   }
 
+  Bytes key = {};  // of the partition: its incarnation and partition key
+  Turns::Turn turn = {};
+  bool goes_without = false;                     // no turn was to be had in time
   std::vector<storage::Proposal> proposed = {};  // values that may yet be decided
   int64_t made_after_us = 0;                     // the next ballot is made later
   std::optional<int64_t> above_us = {};          // its time is later; this need not be a time
@@ -138,9 +144,17 @@ struct CoordinatorImpl::PaxosRun::Round {
   void look();
   bool succeeded() const { return tally.succeeded(); }
 
+  /// Of accepts: a member has answered.
+  void on_vote(bool yes);
+
   const PlanPtr plan;
   SetsTally tally;
   storage::Ballot last;  // of refusals
+  /// Of accepts: who were asked and have not answered, or not with a vote; who said yes.
+  size_t without_vote = 0, yes = 0;
+  base::OneShot<bool> voted;  // all have answered, or one has said yes
+  /// Nobody has accepted it, nor will.
+  bool is_refused_by_all() const { return without_vote == 0 && yes == 0; }
   int64_t last_made_us = storage::kNoTimestamp;
   bool timed_out = false, stale_epoch = false, stale_schema = false, again = false;
   std::optional<Error> error;  // of the last of `failed`

@@ -46,8 +46,10 @@ enum class Verb : uint8_t {
   kRepairRange = 75,
   kHint = 76,
   kTruncate = 77,
-  kChanges = 78,       // a page of a store's change log
-  kPaxosSettled = 79,  // one-way: a commit is on W of all sets
+  kChanges = 78,         // a page of a store's change log
+  kPaxosSettled = 79,    // one-way: a commit is on W of all sets
+  kPaxosTurn = 80,       // to a store: whose turn a contended partition is
+  kPaxosTurnEnded = 81,  // one-way, to a store: a turn is given back
 };
 
 /// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.

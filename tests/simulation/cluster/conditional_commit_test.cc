@@ -6,52 +6,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "replication/coordinator/conditional.h"
+#include "tests/simulation/support/conditional_row.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 
 namespace {
-
-/// Writes the row whatever it is.
-class WriteRow final : public replication::ConditionalStatement {
- public:
-  WriteRow(TableIncarnation incarnation, std::string key)
-      : incarnation_(incarnation), key_(std::move(key)) {}
-  storage::ReadCommand read_command() const override {
-    const storage::Mutation row = row_of(incarnation_, key_);
-    storage::ReadCommand command;
-    command.incarnation = incarnation_;
-    command.partition_key = row.partition_key;
-    command.position = row.position;
-    command.rows = {""};
-    return command;
-  }
-  Task<Result<std::optional<storage::Mutation>>> decide(
-      const storage::ReadResult&, replication::ConditionalMoment moment) override {
-    storage::Mutation row = row_of(incarnation_, key_);
-    storage::RowRecord record;
-    record.liveness.timestamp_us = moment.timestamp_us;
-    row.rows.front().record.clear();
-    storage::encode_row_record(record, row.rows.front().record);
-    co_return std::optional<storage::Mutation>(std::move(row));
-  }
-
- private:
-  const TableIncarnation incarnation_;
-  const std::string key_;
-};
-
-Task<void> write(SimNode* node, TableIncarnation incarnation, std::string key,
-                 std::optional<Result<bool>>* answer, int64_t contention_us = 2'000'000) {
-  WriteRow statement(incarnation, std::move(key));
-  replication::ConditionalOptions options;
-  options.deadline = {node->reactor().now_us() + 2'000'000};
-  options.contention_deadline = {node->reactor().now_us() + contention_us};
-  auto applied = co_await node->data().coordinator().write_if(statement, options);
-  answer->emplace(std::move(applied));
-}
 
 Task<void> propose(SimNode* node, replication::MetaCommandBody body) {
   const base::Deadline deadline{node->reactor().now_us() + 2'000'000};
@@ -92,7 +53,7 @@ TEST_CASE("a commit to a member that is behind counts") {
   REQUIRE(cluster[1].is_behind());
   cluster.network().hold(replication::Verb::kPaxosCommit, cluster[2].endpoint());
   std::optional<Result<bool>> answer;
-  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  cluster[0].spawn(write_conditional(&cluster[0], three.incarnation, "key", &answer));
   REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 3'000'000));
   CHECK(cluster[1].is_behind());
   CHECK(cluster.network().held() == 1);
@@ -106,7 +67,7 @@ TEST_CASE("a member that knows a later epoch gets a hint of what was committed w
   SimCluster& cluster = three.cluster;
   cluster.network().hold(replication::Verb::kPaxosCommit, cluster[2].endpoint());
   std::optional<Result<bool>> answer;
-  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  cluster[0].spawn(write_conditional(&cluster[0], three.incarnation, "key", &answer));
   REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 1'000'000));
   REQUIRE((answer->has_value() && **answer));
   REQUIRE(cluster.network().held() == 1);
@@ -133,8 +94,8 @@ TEST_CASE("who waits in line is told of the quorum, when the time of contention 
   for (const size_t other : {1u, 2u})
     cluster.network().cut(cluster[0].endpoint(), cluster[other].endpoint());
   std::optional<Result<bool>> first, second;
-  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &first));
-  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &second, 300'000));
+  cluster[0].spawn(write_conditional(&cluster[0], three.incarnation, "key", &first));
+  cluster[0].spawn(write_conditional(&cluster[0], three.incarnation, "key", &second, 300'000));
   cluster.world().run_for(299'000);
   CHECK(!second);
   cluster.world().run_for(2'000);
@@ -157,7 +118,7 @@ TEST_CASE("members that fail are named to the client") {
     addresses.insert(cluster[other].options().address);
   }
   std::optional<Result<bool>> answer;
-  cluster[0].spawn(write(&cluster[0], three.incarnation, "key", &answer));
+  cluster[0].spawn(write_conditional(&cluster[0], three.incarnation, "key", &answer));
   REQUIRE(cluster.world().run_until([&] { return answer.has_value(); }, 3'000'000));
   REQUIRE(!*answer);
   INFO(answer->error().message);

@@ -218,6 +218,7 @@ void purge_often(SimNode& node) {
 ConditionalCluster::ConditionalCluster(uint64_t seed)
     : profile_{.grows = seed % 4 == 0,
                .moves = seed % 4 == 2,
+               .turns = seed % 3 == 2,  // others duel
                .pauses = seed % 2 == 0,
                .power_cuts = seed % 5 < 3 && seed % 5 != 0,
                .periodic = seed % 5 == 2,
@@ -245,6 +246,7 @@ SimNode& ConditionalCluster::add_node() {
   const auto shards = static_cast<uint32_t>(profile_.shards);
   SimNode& node = cluster_.add(shards, shards);
   if (profile_.power_cuts && !profile_.periodic) node.sync = storage::CommitLogSync::kGroup;
+  node.data_options.coordinator.takes_turns = profile_.turns;
   node.data_options.recent_fetch.write_us = kOperationUs + 200'000;
   node.data_options.recent_fetch.longest_us = kOperationUs + 200'000;
   node.data_options.recent_fetch.page_timeout_us = 500'000;  // messages are lost

@@ -38,6 +38,7 @@ class ConditionalCluster {
   struct Profile {
     bool grows = false;       // one node at first, others join under load
     bool moves = false;       // members of tablets are exchanged, taken in and left out
+    bool turns = false;       // coordinators of one partition take turns
     bool pauses = false;      // clients, when a coordinator ended: what it began stays as it is
     bool power_cuts = false;  // with the sync mode "group"
     bool periodic = false;    // or "periodic"
