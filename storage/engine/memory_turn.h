@@ -18,6 +18,7 @@ struct WaitingWrite {
   std::optional<Mutation> committed;  // that an import brings
   bool puts_registers = false;        // else they are joined
   bool synced = false;                // `done` runs when it is
+  base::Callback written;             // null: nobody asks
   WritePass pass;
   Store::ApplyCallback done;
 };
