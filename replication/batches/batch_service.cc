@@ -64,6 +64,9 @@ Result<void> BatchService::open() {
     silent_until_us_ = reactor_.now_us() + options_.replay_timeout_us;
   if (opened && store_.count() != 0)
     logger_.info("logged batches of the last life are held count={}", store_.count());
+  if (opened && store_.apart_count() != 0)
+    logger_.error("logged batches that do not decode are set apart, and not replayed here count={}",
+                  store_.apart_count());
   return opened;
 }
 
@@ -157,7 +160,7 @@ void BatchService::look() {
 
 Task<void> BatchService::replay(BatchStore::Due due) {
   Result<bool> done = co_await replay_parts(due);
-  if (!done)
+  if (!done && store_.version_of(due.id))
     logger_.error("a logged batch does not read id={} error={}", due.id.to_string(),
                   done.error().message);
   if (done && *done) {
@@ -188,13 +191,20 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   };
   store_.read(due.id, std::move(take));
   Result<std::optional<Bytes>> encoded = co_await read;
-  if (!encoded) co_return std::unexpected<Error>(encoded.error());
+  if (!encoded) {
+    // What the log cannot give does not come back by asking again.
+    if (encoded.error().code == ErrorCode::kCorruption) set_apart(due.id, {}, encoded.error());
+    co_return std::unexpected<Error>(encoded.error());
+  }
   if (!*encoded) {  // removed meanwhile
     store_.remove(due.id);
     co_return true;
   }
   Result<BatchEntry> entry = decode_batch_entry(**encoded);
-  if (!entry) co_return std::unexpected<Error>(entry.error());
+  if (!entry) {
+    set_apart(due.id, std::move(**encoded), entry.error());
+    co_return std::unexpected<Error>(entry.error());
+  }
   const BatchHead head = entry->head;
   if (meta_.snapshot()->applied < head.applied) co_return false;  // knows its tables too little
   {
@@ -233,6 +243,16 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   if (shared_with != head.other && !shared_with.value.is_nil())
     rpc_.one_way(shared_with, 0, Verb::kBatchLogRemove, encode_batch_id(due.id));
   co_return true;
+}
+
+/// It would be tried for ever, and hold the purge horizon of the cluster down.
+void BatchService::set_apart(const Uuid& id, Bytes found, const Error& why) {
+  const auto head = decode_batch_head(found);
+  logger_.error(
+      "a logged batch is set apart: it is replayed by its other holder, if that one can read it "
+      "id={} other={} bytes={} error={}",
+      id.to_string(), head ? head->other.to_string() : "unknown", found.size(), why.message);
+  store_.set_apart(id, std::move(found));
 }
 
 Task<BatchService::Shared> BatchService::give_to(HostId host, BatchHead head,
@@ -319,6 +339,9 @@ void BatchService::register_in(base::MetricsRegistry& registry) const {
                metrics_.replays_failed);
   registry.add_gauge("tetrad_replication_batches_held", "Logged batches that wait here.", "",
                      [this] { return static_cast<double>(store_.count()); });
+  registry.add_gauge("tetrad_replication_batches_apart",
+                     "Logged batches that do not decode, and are set apart.", "",
+                     [this] { return static_cast<double>(store_.apart_count()); });
   registry.add_gauge("tetrad_replication_batches_oldest_seconds",
                      "Age of the oldest logged batch that waits here.", "",
                      [this] { return static_cast<double>(oldest_age_us()) / 1e6; });

@@ -59,6 +59,12 @@ class BatchService {
   void register_in(base::MetricsRegistry& registry) const;
 
   size_t count() const { return store_.count(); }
+  /// Entries that do not decode. They wait for nothing but an operator's word.
+  size_t apart_count() const { return store_.apart_count(); }
+  /// See BatchStore::drop_apart().
+  void drop_apart(std::move_only_function<void(Result<size_t>)> done) {
+    store_.drop_apart(std::move(done));
+  }
   /// Of the oldest entry; 0: there is none.
   int64_t oldest_age_us() const;
   const BatchMetrics& metrics() const { return metrics_; }
@@ -79,8 +85,9 @@ class BatchService {
   base::MonotonicUs due_us(uint8_t rank) const;
   void look();
   Task<void> replay(BatchStore::Due due);
-  /// True: all its parts are on W. Errors: of reading.
+  /// True: all its parts are on W. Errors: of reading; kCorruption: it was set apart.
   Task<Result<bool>> replay_parts(BatchStore::Due due);
+  void set_apart(const Uuid& id, Bytes found, const Error& why);
   Task<bool> write_part(storage::Mutation part, int64_t created_us);
   /// So that another node has the entry when the first part is written.
   enum class Shared { kYes, kNo, kIsDone };

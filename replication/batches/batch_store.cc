@@ -11,14 +11,21 @@ namespace {
 
 constexpr BytesView kPrefix = "bat/";
 constexpr BytesView kLowKey = "bal/";
+constexpr BytesView kApartPrefix = "bax/";
 constexpr uint8_t kFormat = 1;
 constexpr size_t kPage = 64;
 constexpr size_t kRemovedMax = 1'000'000;
 
-Bytes key_of(uint64_t sequence) {
-  Bytes key(kPrefix);
+Bytes key_of(uint64_t sequence, BytesView prefix = kPrefix) {
+  Bytes key(prefix);
   base::ByteWriter(key).u64(sequence);
   return key;
+}
+
+Result<uint64_t> sequence_of(BytesView key, BytesView prefix) {
+  if (key.size() != prefix.size() + sizeof(uint64_t))
+    return fail(ErrorCode::kCorruption, "a batch's key of {} bytes", key.size());
+  return base::load_big_endian<uint64_t>(key.data() + prefix.size());
 }
 
 Result<uint64_t> decode_low(const Bytes& value) {
@@ -39,17 +46,64 @@ Result<void> BatchStore::open(const std::function<base::MonotonicUs(uint8_t rank
   ++end.back();
   while (true) {
     TETRAD_TRY(const auto page, log_.scan(from, end, kPage));
-    if (page.empty()) return {};
+    if (page.empty()) return open_apart();
     for (const auto& [key, value] : page) {
-      if (key.size() != kPrefix.size() + sizeof(uint64_t))
-        return fail(ErrorCode::kCorruption, "a batch's key of {} bytes", key.size());
-      const auto sequence = base::load_big_endian<uint64_t>(key.data() + kPrefix.size());
-      TETRAD_TRY(const BatchHead head, decode_batch_head(value));
-      index(head, sequence, value.size(), due_us(head.rank));
+      TETRAD_TRY(const uint64_t sequence, sequence_of(key, kPrefix));
       next_sequence_ = sequence + 1;
+      const auto head = decode_batch_head(value);
+      if (!head) {
+        keep_apart(sequence, value);
+        continue;
+      }
+      index(*head, sequence, value.size(), due_us(head->rank));
     }
     from = page.back().first + '\0';
   }
+}
+
+/// Without their values: they may be of any number.
+Result<void> BatchStore::open_apart() {
+  Bytes from(kApartPrefix), end(kApartPrefix);
+  ++end.back();
+  while (true) {
+    TETRAD_TRY(const auto page, log_.scan(from, end, kPage));
+    if (page.empty()) return {};
+    for (const auto& [key, value] : page) {
+      TETRAD_TRY(const uint64_t sequence, sequence_of(key, kApartPrefix));
+      apart_.insert(sequence);
+      next_sequence_ = std::max(next_sequence_, sequence + 1);
+    }
+    from = page.back().first + '\0';
+  }
+}
+
+void BatchStore::keep_apart(uint64_t sequence, Bytes found) {
+  apart_.insert(sequence);
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({key_of(sequence), std::nullopt});
+  batch.push_back({key_of(sequence, kApartPrefix), std::move(found)});
+  // A power cut brings it back to where it was, and it is set apart again.
+  log_.write(std::move(batch), true, [](Result<void>) {});
+}
+
+void BatchStore::set_apart(const Uuid& id, Bytes found) {
+  if (!entries_.contains(id)) return;
+  keep_apart(forget(id).sequence, std::move(found));
+}
+
+void BatchStore::drop_apart(std::move_only_function<void(Result<size_t>)> done) {
+  std::vector<storage::LocalLog::Operation> batch;
+  for (const uint64_t sequence : apart_)
+    batch.push_back({key_of(sequence, kApartPrefix), std::nullopt});
+  if (batch.empty()) return done(0);
+  log_.write(
+      std::move(batch), true,
+      [this, alive = alive_, dropped = apart_, done = std::move(done)](Result<void> r) mutable {
+        if (!r) return done(std::unexpected(std::move(r.error())));
+        if (*alive)
+          for (const uint64_t sequence : dropped) apart_.erase(sequence);
+        done(dropped.size());
+      });
 }
 
 void BatchStore::index(const BatchHead& head, uint64_t sequence, uint64_t bytes,

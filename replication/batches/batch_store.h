@@ -6,6 +6,9 @@
 //   value := entry (batch_entry.h)
 //   key   := "bal/"                     where entries begin: what is before it, is erased
 //   value := u8 format (1), u64 sequence
+//   key   := "bax/" u64 sequence        an entry that does not decode, set apart as it was
+//   value := what was found
+// What is set apart is not replayed, and holds no purge horizon; its other holder may have it whole.
 // Ids are indexed in memory, so that nothing is searched for and no erased key is walked over.
 #pragma once
 
@@ -45,7 +48,8 @@ class BatchStore {
   BatchStore(const BatchStore&) = delete;
   BatchStore& operator=(const BatchStore&) = delete;
 
-  /// Finds what the log holds; it is due at `due_us(rank)`. Errors: kIo, kCorruption.
+  /// Finds what the log holds; it is due at `due_us(rank)`. Entries that do not decode are set
+  /// apart. Errors: kIo, kCorruption.
   Result<void> open(const std::function<base::MonotonicUs(uint8_t rank)>& due_us);
 
   /// `done` when it is on the disk. Replaces an earlier version; has no effect for one that is not
@@ -69,6 +73,12 @@ class BatchStore {
   /// Unset: it is not held.
   std::optional<uint32_t> version_of(const Uuid& id) const;
 
+  /// It does not decode: from now on it is not held, but kept as it is.
+  void set_apart(const Uuid& id, Bytes found);
+  size_t apart_count() const { return apart_.size(); }
+  /// Erases what was set apart. `done`: of how many, when it is on the disk. Errors: of the log.
+  void drop_apart(std::move_only_function<void(Result<size_t>)> done);
+
   /// It has held something, in this life or before.
   bool was_used() const { return next_sequence_ > 1; }
   size_t count() const { return entries_.size(); }
@@ -90,6 +100,8 @@ class BatchStore {
     base::MonotonicUs due_us = 0;
   };
   void index(const BatchHead& head, uint64_t sequence, uint64_t bytes, base::MonotonicUs due_us);
+  Result<void> open_apart();
+  void keep_apart(uint64_t sequence, Bytes found);
   void forget_old_removals();
   void take_back(const Uuid& id, uint32_t version, uint32_t version_before, uint64_t bytes_before);
   /// Out of memory alone; it is held.
@@ -106,6 +118,7 @@ class BatchStore {
   std::multimap<base::MonotonicUs, int64_t> under_way_us_;               // until when, and created
   std::unordered_map<Uuid, base::MonotonicUs, base::UuidHash> removed_;  // until when it is known
   std::set<std::pair<base::MonotonicUs, Uuid>> removed_until_us_;
+  std::set<uint64_t> apart_;  // sequences of what was set apart
   uint64_t next_sequence_ = 1, low_ = 0, bytes_ = 0;
   bool is_syncing_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

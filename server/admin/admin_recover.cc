@@ -149,6 +149,17 @@ void AdminService::order_recover(const HttpRequest& request, Respond respond) {
   }
 }
 
+/// What does not decode is of no use to the node; an operator may have wanted to look at it.
+void AdminService::order_drop_batches(const HttpRequest&, Respond respond) {
+  parts_.node.batches().drop_apart([this,
+                                    respond = std::move(respond)](Result<size_t> dropped) mutable {
+    if (!dropped) return respond(http_error(500, dropped.error().message));
+    if (*dropped != 0)
+      parts_.logger.warn("by the operator's word logged batches are dropped count={}", *dropped);
+    respond(json_response({{"dropped", *dropped}}));
+  });
+}
+
 template <class Stores>
 void AdminService::accept_loss(const Stores& stores, Respond respond) {
   size_t behind = 0, lost = 0;

@@ -73,6 +73,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kOrder, "POST", "/decommission", &Self::order_decommission},
       {Access::kOrder, "POST", "/setting", &Self::order_setting, {"name", "value"}},
       {Access::kOrder, "POST", "/recover", &Self::order_recover, {"loss"}},
+      {Access::kOrder, "POST", "/drop-batches", &Self::order_drop_batches},
   };
   return table;
 }
@@ -135,6 +136,11 @@ void AdminService::answer_health(const HttpRequest&, Respond respond) {
   if (oldest_s >= kBatchOld_s)
     body += fmt::format("{} logged batches wait for their replicas, the oldest for {} s\n",
                         parts_.node.batches().count(), oldest_s);
+  if (const size_t apart = parts_.node.batches().apart_count(); apart != 0)
+    body += fmt::format(
+        "{} logged batches do not decode and are set apart, see the log and tetractl "
+        "drop-batches\n",
+        apart);
   respond({text.starts_with("serving") ? 200 : 503, "text/plain", std::move(body)});
 }
 

@@ -97,6 +97,7 @@ class AdminService {
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
   void order_recover(const HttpRequest& request, Respond respond);
+  void order_drop_batches(const HttpRequest& request, Respond respond);
   /// Gives it up unless it can still be fetched.
   template <class Stores>
   void accept_loss(const Stores& stores, Respond respond);

@@ -289,6 +289,8 @@ int main(int argc, char** argv) {
     command->add_flag("--no-wait", no_wait, "Begin it and return");
   auto* recover = app.add_subcommand(
       "recover", "After a power cut: what the node's stores can never fetch is given up");
+  auto* drop_batches = app.add_subcommand(
+      "drop-batches", "Drops the logged batches that do not decode, and that /health tells of");
   bool accept_loss = false;
   recover
       ->add_flag("--accept-loss", accept_loss,
@@ -326,7 +328,7 @@ int main(int argc, char** argv) {
   if (*describe) path = "/describe-cluster";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
-      *remove_node || *decommission || *recover) {
+      *remove_node || *decommission || *recover || *drop_batches) {
     verb = http::verb::post;
     path = *flush       ? "/flush"
            : *compact   ? "/compact"
@@ -337,6 +339,7 @@ int main(int argc, char** argv) {
            : *remove_node  ? "/remove-node?host=" + url_encoded(host_id)
            : *decommission ? "/decommission"
            : *recover      ? "/recover?loss=accepted"
+           : *drop_batches ? "/drop-batches"
                            : "/setting?name=" + url_encoded(name) + "&value=" + url_encoded(value);
   }
   try {

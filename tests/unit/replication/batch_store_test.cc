@@ -138,6 +138,61 @@ TEST_CASE("a later version takes the place of an earlier one, never the other wa
   CHECK(batches.store->version_of(id_of(1)) == 2u);
 }
 
+TEST_CASE("what does not decode is set apart, holds no horizon, and is kept until it is dropped") {
+  Batches batches;
+  REQUIRE(batches.add(head_of(1, 50)));
+  REQUIRE(batches.add(head_of(2, 40)));
+  batches.store->set_apart(id_of(2), "what was found");
+  batches.store->set_apart(id_of(7), "never held");
+  batches.reactor.run_until_idle();
+  const auto check = [&](size_t apart) {
+    CHECK(batches.store->count() == 1);
+    CHECK(batches.store->oldest_us() == 50);
+    CHECK(batches.store->apart_count() == apart);
+    CHECK(batches.store->due(1'000'000, 10).size() == 1);
+  };
+  check(1);
+  batches.open();
+  check(1);
+  // The head of another one has rotted.
+  REQUIRE(batches.add(head_of(3, 30)));
+  const auto pages = batches.log->scan("bat/", "bat0", 10);
+  REQUIRE(pages);
+  REQUIRE(pages->size() == 2);
+  std::vector<storage::LocalLog::Operation> rot;
+  rot.push_back({pages->back().first, Bytes("\x07nonsense")});
+  batches.log->write(std::move(rot), true, [](Result<void>) {});
+  batches.reactor.run_until_idle();
+  batches.open();
+  batches.reactor.run_until_idle();
+  check(2);
+  const auto kept = batches.log->scan("bax/", "bax0", 10);
+  REQUIRE(kept);
+  REQUIRE(kept->size() == 2);
+  CHECK((*kept)[0].second == "what was found");
+  CHECK((*kept)[1].second == "\x07nonsense");
+  REQUIRE(batches.add(head_of(4, 60)));  // of a sequence of its own
+  batches.store->remove(id_of(4));
+  batches.store->sync_removed();
+  batches.reactor.run_until_idle();
+  check(2);
+
+  std::optional<size_t> dropped;
+  const auto drop = [&] {
+    batches.store->drop_apart([&](Result<size_t> result) {
+      if (result) dropped = *result;
+    });
+    batches.reactor.run_until_idle();
+  };
+  drop();
+  CHECK(dropped == 2u);
+  check(0);
+  drop();
+  CHECK(dropped == 0u);
+  batches.open();
+  check(0);
+}
+
 TEST_CASE("the number of entries is bounded") {
   Batches batches;
   batches.options.count_max = 2;
