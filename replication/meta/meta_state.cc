@@ -93,21 +93,43 @@ Result<std::shared_ptr<const TableInfo>> read_table(uint8_t format, ByteReader& 
   return std::shared_ptr<const TableInfo>(std::move(table));
 }
 
-void count_members(const TableInfo& table, partitioner::StoreLoad& load, int64_t each) {
-  for (const partitioner::Tablet& tablet : table.tablets.tablets()) {
-    for (const StoreAddress& member : tablet.replicas) {
-      const auto entry = load.try_emplace(member, 0).first;
-      TETRAD_ASSERT(each > 0 || entry->second > 0);
-      entry->second += static_cast<uint64_t>(each);
-      if (entry->second == 0) load.erase(entry);
-    }
+void count_members(const partitioner::Tablet& tablet, partitioner::StoreLoad& load, int64_t each) {
+  for (const StoreAddress& member : tablet.replicas) {
+    const auto entry = load.try_emplace(member, 0).first;
+    TETRAD_ASSERT(each > 0 || entry->second > 0);
+    entry->second += static_cast<uint64_t>(each);
+    if (entry->second == 0) load.erase(entry);
   }
 }
 
-void count_table(const TableInfo& table, MetaState& state, int64_t each) {
-  count_members(table, state.load, each);
-  TETRAD_ASSERT(each > 0 || !table.throughput.is_limited() || state.limited_tables > 0);
-  if (table.throughput.is_limited()) state.limited_tables += static_cast<uint64_t>(each);
+/// `before` no longer counts, `after` does; null: there is none. Most tablets are in both: those
+/// are compared and left as they are counted.
+void count_change(const TableInfo* before, const TableInfo* after, MetaState& state) {
+  static const std::vector<partitioner::Tablet> kNone;
+  const auto& old_ones = before == nullptr ? kNone : before->tablets.tablets();
+  const auto& new_ones = after == nullptr ? kNone : after->tablets.tablets();
+  auto old_one = old_ones.begin();
+  auto new_one = new_ones.begin();
+  while (old_one != old_ones.end() || new_one != new_ones.end()) {
+    const bool has_both = old_one != old_ones.end() && new_one != new_ones.end();
+    if (has_both && old_one->range.end == new_one->range.end) {
+      if (old_one->replicas != new_one->replicas) {
+        count_members(*new_one, state.load, 1);
+        count_members(*old_one, state.load, -1);
+      }
+      ++old_one;
+      ++new_one;
+    } else if (new_one == new_ones.end() || (has_both && old_one->range.end < new_one->range.end)) {
+      count_members(*old_one++, state.load, -1);
+    } else {
+      count_members(*new_one++, state.load, 1);
+    }
+  }
+  const auto is_limited = [](const TableInfo* table) {
+    return table != nullptr && table->throughput.is_limited() ? uint64_t{1} : 0;
+  };
+  TETRAD_ASSERT(state.limited_tables >= is_limited(before));
+  state.limited_tables += is_limited(after) - is_limited(before);
 }
 
 void write_outcomes(const MetaState& state, ByteWriter& out) {
@@ -157,7 +179,7 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
   for (uint64_t i = 0; i < tables; ++i) {
     TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(format, in));
     by_incarnation[table->incarnation] = table;
-    count_table(*table, state, 1);
+    count_change(nullptr, table.get(), state);
     by_id[table->id] = table;
   }
   state.by_incarnation = base::SharedMap(std::move(by_incarnation));
@@ -181,18 +203,19 @@ void MetaState::find_format() {
 }
 
 void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
-  erase_table(table->id);
-  count_table(*table, *this, 1);
+  const TableId id = table->id;
+  const auto known = tables.find(id);
+  count_change(known == tables.end() ? nullptr : known->second.get(), table.get(), *this);
+  if (known != tables.end()) by_incarnation.erase(known->second->incarnation);
   TETRAD_ASSERT(!by_incarnation.contains(table->incarnation));
   by_incarnation.put(table->incarnation, table);
-  const TableId id = table->id;
   tables.put(id, std::move(table));
 }
 
 void MetaState::erase_table(TableId id) {
   const auto known = tables.find(id);
   if (known == tables.end()) return;
-  count_table(*known->second, *this, -1);
+  count_change(known->second.get(), nullptr, *this);
   by_incarnation.erase(known->second->incarnation);
   tables.erase(id);
 }
