@@ -283,6 +283,10 @@ int main(int argc, char** argv) {
       "remove-node",
       "Takes a dead node out: its replicas are rebuilt on others, its id is retired");
   remove_node->add_option("host_id", host_id, "Its host id, see status")->required();
+  auto* rebalance = app.add_subcommand(
+      "rebalance", "What the cluster moves, by itself, so that its nodes hold equal parts");
+  bool plan = false;
+  rebalance->add_flag("--plan", plan, "Print the moves that are still to be made")->required();
   auto* decommission = app.add_subcommand(
       "decommission", "The node gives its replicas to others, leaves the cluster and stops");
   for (auto* command : {remove_node, decommission})
@@ -298,7 +302,8 @@ int main(int argc, char** argv) {
   setting
       ->add_option(
           "name", name,
-          "max_physical_partition_mb, max_logical_partition_mb or physical_partition_ru_per_s")
+          "max_physical_partition_mb, max_logical_partition_mb, physical_partition_ru_per_s or "
+          "balance_start_percent")
       ->required();
   setting->add_option("value", value, "Its value")->required();
   for (auto* command : app.get_subcommands({}))
@@ -324,6 +329,7 @@ int main(int argc, char** argv) {
   if (*partitions)
     path = "/partitions?keyspace=" + url_encoded(keyspace) + "&table=" + url_encoded(table);
   if (*describe) path = "/describe-cluster";
+  if (*rebalance) path = "/rebalance";
   if (*stats) path = "/tablestats";
   if (*flush || *compact || *split || *log_level || *setting || *repair || *verify ||
       *remove_node || *decommission || *recover) {
@@ -362,6 +368,9 @@ int main(int argc, char** argv) {
     } else if (*partitions) {
       print_table(body, {"keyspace", "table", "id", "range_start", "range_end", "size_bytes",
                          "state", "replicas"});
+    } else if (*rebalance) {
+      print_table(body.at("moves"), {"keyspace", "table", "id", "bytes", "from", "to", "reason"});
+      fmt::print("{} moves, {} bytes\n", body.at("moves").size(), body.at("bytes").dump());
     } else if (*stats) {
       print_table(body.at("tables"),
                   {"keyspace", "table", "partitions", "partitions_here", "bytes_here"});
