@@ -39,6 +39,8 @@ enum class Folding : uint8_t {
   kInParts,  // side by side: the parts can be joined, to the same bytes
 };
 
+/// One aggregate for one list of argument types, native or of users. Immutable; prepared statements
+/// of any shard share it.
 struct AggregateFunction {
   std::string name;
   std::vector<TypePtr> argument_types;

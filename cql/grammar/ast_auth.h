@@ -18,6 +18,8 @@ struct RoleName {
   Position position;
 };
 
+/// What stands behind WITH of CREATE ROLE and ALTER ROLE; an option that was not written has no
+/// value.
 struct RoleOptions {
   std::optional<std::string> password;
   std::optional<std::string> hashed_password;
@@ -31,7 +33,8 @@ struct RoleOptions {
   std::optional<std::vector<std::string>> cidrs;
 };
 
-struct CreateRole {  // and CREATE USER, which sets login
+/// CREATE ROLE, or CREATE USER, which sets the option login.
+struct CreateRole {
   Position position;
   RoleName name;
   bool if_not_exists = false;
@@ -39,7 +42,8 @@ struct CreateRole {  // and CREATE USER, which sets login
   RoleOptions options;
 };
 
-struct AlterRole {  // and ALTER USER
+/// ALTER ROLE or ALTER USER.
+struct AlterRole {
   Position position;
   RoleName name;
   bool if_exists = false;
@@ -47,30 +51,36 @@ struct AlterRole {  // and ALTER USER
   RoleOptions options;
 };
 
-struct DropRole {  // and DROP USER
+/// DROP ROLE or DROP USER.
+struct DropRole {
   Position position;
   RoleName name;
   bool if_exists = false;
   bool is_user_statement = false;
 };
 
-struct ListRoles {  // and LIST USERS
+/// LIST ROLES or LIST USERS.
+struct ListRoles {
   Position position;
   std::optional<RoleName> of;
   bool recursive = true;
   bool is_user_statement = false;
 };
 
+/// GRANT role TO grantee.
 struct GrantRole {
   Position position;
   RoleName role, grantee;
 };
 
+/// REVOKE role FROM revokee.
 struct RevokeRole {
   Position position;
   RoleName role, revokee;
 };
 
+/// The permissions that Cassandra 5.0 knows; which of them fit a resource is checked when the
+/// statement is prepared.
 enum class Permission : uint8_t {
   kCreate,
   kAlter,
@@ -86,6 +96,7 @@ enum class Permission : uint8_t {
 
 /// What a permission is about.
 struct Resource {
+  /// Which of the members of Resource are set stands behind each.
   enum class Kind : uint8_t {
     kAllKeyspaces,
     kKeyspace,   // keyspace
@@ -109,6 +120,7 @@ struct Resource {
   std::string mbean;
 };
 
+/// GRANT permissions ON resource TO grantee.
 struct GrantPermissions {
   Position position;
   bool all = false;  // ALL [PERMISSIONS]; then `permissions` is empty
@@ -117,6 +129,7 @@ struct GrantPermissions {
   RoleName grantee;
 };
 
+/// REVOKE permissions ON resource FROM revokee.
 struct RevokePermissions {
   Position position;
   bool all = false;
@@ -125,6 +138,7 @@ struct RevokePermissions {
   RoleName revokee;
 };
 
+/// LIST permissions [ON resource] [OF role] [NORECURSIVE].
 struct ListPermissions {
   Position position;
   bool all = false;
@@ -134,6 +148,7 @@ struct ListPermissions {
   bool recursive = true;
 };
 
+/// ADD IDENTITY 'identity' TO ROLE 'role': who may log in by a certificate.
 struct AddIdentity {
   Position position;
   std::string identity;
@@ -141,13 +156,16 @@ struct AddIdentity {
   bool if_not_exists = false;
 };
 
+/// DROP IDENTITY 'identity'.
 struct DropIdentity {
   Position position;
   std::string identity;
   bool if_exists = false;
 };
 
+/// DESCRIBE, which Cassandra 4.0 and later answer on the server, as rows of text.
 struct Describe {
+  /// What is described, and which of the members of Describe name it.
   enum class Target : uint8_t {
     kCluster,
     kSchema,  // also FULL SCHEMA

@@ -17,6 +17,7 @@ struct Attributes {
   std::optional<Term> timeout;  // as ScyllaDB has it
 };
 
+/// INSERT INTO table (columns) VALUES (values).
 struct Insert {
   Position position;
   QualifiedName table;
@@ -26,6 +27,7 @@ struct Insert {
   Attributes attributes;
 };
 
+/// INSERT INTO table JSON value.
 struct InsertJson {
   Position position;
   QualifiedName table;
@@ -37,6 +39,8 @@ struct InsertJson {
 
 /// One item of UPDATE … SET.
 struct Assignment {
+  /// Which operator was written; which of them the column's type allows is checked when the
+  /// statement is prepared.
   enum class Kind : uint8_t {
     kSet,       // column = value
     kAdd,       // column = column + value, column += value
@@ -62,6 +66,7 @@ struct Condition {
   std::vector<Term> values;  // as in Relation
 };
 
+/// UPDATE table SET … WHERE … [IF …].
 struct Update {
   Position position;
   QualifiedName table;
@@ -79,6 +84,7 @@ struct Deletion {
   std::optional<Identifier> field;
 };
 
+/// DELETE … FROM table WHERE … [IF …].
 struct Delete {
   Position position;
   QualifiedName table;
@@ -91,7 +97,9 @@ struct Delete {
 
 using Modification = std::variant<Insert, InsertJson, Update, Delete>;
 
+/// BEGIN [UNLOGGED | COUNTER] BATCH … APPLY BATCH.
 struct Batch {
+  /// BEGIN BATCH is logged.
   enum class Type : uint8_t { kLogged, kUnlogged, kCounter };
   Position position;
   Type type = Type::kLogged;
@@ -99,11 +107,13 @@ struct Batch {
   std::vector<Modification> statements;  // may be empty
 };
 
+/// TRUNCATE [TABLE] table.
 struct Truncate {
   Position position;
   QualifiedName table;
 };
 
+/// USE keyspace.
 struct Use {
   Position position;
   Identifier keyspace;

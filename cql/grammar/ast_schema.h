@@ -27,6 +27,7 @@ struct Property {
 };
 using Properties = std::vector<Property>;
 
+/// CREATE KEYSPACE name WITH properties.
 struct CreateKeyspace {
   Position position;
   Identifier name;
@@ -34,6 +35,7 @@ struct CreateKeyspace {
   Properties properties;
 };
 
+/// ALTER KEYSPACE name WITH properties; what is not written stays.
 struct AlterKeyspace {
   Position position;
   Identifier name;
@@ -41,6 +43,7 @@ struct AlterKeyspace {
   Properties properties;
 };
 
+/// DROP KEYSPACE name.
 struct DropKeyspace {
   Position position;
   Identifier name;
@@ -55,6 +58,8 @@ struct ColumnMask {
   Position position;
 };
 
+/// A column of CREATE TABLE or ALTER TABLE … ADD. Whether it is part of the key stands in
+/// PrimaryKey.
 struct ColumnDefinition {
   Identifier name;
   CqlType type;
@@ -70,6 +75,7 @@ struct PrimaryKey {
   Position position;
 };
 
+/// One item of CLUSTERING ORDER BY.
 struct ClusteringOrder {
   Identifier column;
   bool descending = false;
@@ -82,6 +88,7 @@ struct TableOptions {
   Properties properties;  // also id = …
 };
 
+/// CREATE TABLE name (columns, PRIMARY KEY (…)) WITH options.
 struct CreateTable {
   Position position;
   QualifiedName name;
@@ -91,31 +98,38 @@ struct CreateTable {
   TableOptions options;
 };
 
+/// ALTER TABLE … ADD.
 struct AddColumns {
   bool if_not_exists = false;
   std::vector<ColumnDefinition> columns;
 };
+/// ALTER TABLE … DROP.
 struct DropColumns {
   bool if_exists = false;
   std::vector<Identifier> columns;
   std::optional<Term> timestamp;  // an integer, USING TIMESTAMP
 };
+/// ALTER TABLE … RENAME old TO new AND …: pairs of the old and the new name.
 struct RenameColumns {
   bool if_exists = false;
   std::vector<std::pair<Identifier, Identifier>> renames;
 };
+/// ALTER TABLE … ALTER column TYPE type, which Cassandra parses and then refuses.
 struct AlterColumnType {
   bool if_exists = false;
   Identifier column;
   CqlType type;
 };
+/// ALTER TABLE … ALTER column MASKED WITH …, or DROP MASKED.
 struct MaskColumn {
   bool if_exists = false;
   Identifier column;
   std::optional<ColumnMask> mask;  // none: DROP MASKED
 };
+/// ALTER TABLE … DROP COMPACT STORAGE.
 struct DropCompactStorage {};
 
+/// ALTER TABLE name and one action; TableOptions are WITH.
 struct AlterTable {
   Position position;
   QualifiedName name;
@@ -125,17 +139,20 @@ struct AlterTable {
       action;
 };
 
+/// DROP TABLE name.
 struct DropTable {
   Position position;
   QualifiedName name;
   bool if_exists = false;
 };
 
+/// A field of a user type.
 struct FieldDefinition {
   Identifier name;
   CqlType type;
 };
 
+/// CREATE TYPE name (fields).
 struct CreateType {
   Position position;
   QualifiedName name;
@@ -143,19 +160,23 @@ struct CreateType {
   std::vector<FieldDefinition> fields;
 };
 
+/// ALTER TYPE … ADD field type.
 struct AddField {
   bool if_not_exists = false;
   FieldDefinition field;
 };
+/// ALTER TYPE … RENAME old TO new AND …: pairs of the old and the new name.
 struct RenameFields {
   bool if_exists = false;
   std::vector<std::pair<Identifier, Identifier>> renames;
 };
+/// ALTER TYPE … ALTER field TYPE type, which Cassandra parses and then refuses.
 struct AlterFieldType {
   bool if_exists = false;
   FieldDefinition field;
 };
 
+/// ALTER TYPE name and one action.
 struct AlterType {
   Position position;
   QualifiedName name;
@@ -163,18 +184,22 @@ struct AlterType {
   std::variant<AddField, RenameFields, AlterFieldType> action;
 };
 
+/// DROP TYPE name.
 struct DropType {
   Position position;
   QualifiedName name;
   bool if_exists = false;
 };
 
+/// What an index is on: a column, or a part of a collection.
 struct IndexTarget {
+  /// column, KEYS(column), VALUES(column), ENTRIES(column) or FULL(column).
   enum class Kind : uint8_t { kSimple, kKeys, kValues, kEntries, kFull };
   Kind kind = Kind::kSimple;
   Identifier column;
 };
 
+/// CREATE [CUSTOM] INDEX [name] ON table (targets) [USING class] [WITH properties].
 struct CreateIndex {
   Position position;
   bool custom = false;
@@ -188,12 +213,14 @@ struct CreateIndex {
   Properties properties;
 };
 
+/// DROP INDEX name.
 struct DropIndex {
   Position position;
   QualifiedName name;
   bool if_exists = false;
 };
 
+/// CREATE MATERIALIZED VIEW name AS SELECT … PRIMARY KEY (…).
 struct CreateView {
   Position position;
   QualifiedName name;
@@ -205,6 +232,7 @@ struct CreateView {
   TableOptions options;
 };
 
+/// ALTER MATERIALIZED VIEW name WITH options.
 struct AlterView {
   Position position;
   QualifiedName name;
@@ -212,17 +240,21 @@ struct AlterView {
   TableOptions options;
 };
 
+/// DROP MATERIALIZED VIEW name.
 struct DropView {
   Position position;
   QualifiedName name;
   bool if_exists = false;
 };
 
+/// A parameter of a function, as its body calls it.
 struct FunctionParameter {
   Identifier name;
   CqlType type;
 };
 
+/// CREATE FUNCTION. The body is a text here; the script engine compiles it when the statement is
+/// prepared.
 struct CreateFunction {
   Position position;
   FunctionName name;
@@ -235,6 +267,7 @@ struct CreateFunction {
   std::string body;
 };
 
+/// CREATE AGGREGATE. Its functions are of the same keyspace.
 struct CreateAggregate {
   Position position;
   FunctionName name;
@@ -247,6 +280,7 @@ struct CreateAggregate {
   std::optional<Term> initial_condition;
 };
 
+/// DROP FUNCTION name [(types)].
 struct DropFunction {
   Position position;
   FunctionName name;
@@ -254,6 +288,7 @@ struct DropFunction {
   std::optional<std::vector<CqlType>> parameters;  // none written: must be the only one of its name
 };
 
+/// DROP AGGREGATE name [(types)].
 struct DropAggregate {
   Position position;
   FunctionName name;
@@ -261,6 +296,7 @@ struct DropAggregate {
   std::optional<std::vector<CqlType>> parameters;
 };
 
+/// CREATE TRIGGER, which is parsed for its error's sake: there are no triggers.
 struct CreateTrigger {
   Position position;
   Identifier name;
@@ -269,6 +305,7 @@ struct CreateTrigger {
   bool if_not_exists = false;
 };
 
+/// DROP TRIGGER name ON table.
 struct DropTrigger {
   Position position;
   Identifier name;

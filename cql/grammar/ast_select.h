@@ -14,60 +14,76 @@ namespace tetrad::cql::ast {
 
 struct Selector;
 
+/// The value of a column.
 struct ColumnSelector {
   Identifier name;
 };
-struct TermSelector {  // a literal or a bind marker
+/// A literal or a bind marker.
+struct TermSelector {
   Term term;
 };
-struct CountRowsSelector {};  // count(*) or count(1)
-struct WriteTimeSelector {    // WRITETIME(x), MAXWRITETIME(x), TTL(x)
+/// count(*) or count(1).
+struct CountRowsSelector {};
+/// WRITETIME(x), MAXWRITETIME(x) or TTL(x): not the value, but what is stored with it.
+struct WriteTimeSelector {
+  /// Which of the three functions.
   enum class Kind : uint8_t { kWriteTime, kMaxWriteTime, kTtl };
   Kind kind;
   Box<Selector> target;  // a column, or an element, a slice or a field of a column
 };
+/// f(a, b), a scalar function or an aggregate.
 struct FunctionSelector {
   Box<FunctionName> name;
   std::vector<Selector> arguments;
 };
-struct CastSelector {  // CAST(x AS type); the type is native
+/// CAST(x AS type); the type is native.
+struct CastSelector {
   Box<Selector> argument;
   Box<CqlType> type;
 };
-struct FieldSelector {  // x.field
+/// x.field of a user type.
+struct FieldSelector {
   Box<Selector> source;
   Identifier field;
 };
-struct ElementSelector {  // x[key]
+/// x[key] of a map, a set or a vector.
+struct ElementSelector {
   Box<Selector> source;
   Term key;
 };
-struct SliceSelector {  // x[lower..upper], each end may miss
+/// x[lower..upper]; each end may be absent.
+struct SliceSelector {
   Box<Selector> source;
   std::optional<Term> lower, upper;
 };
-struct TupleSelector {  // (a, b); of one item: parentheses around an expression or a tuple of one
+/// (a, b); of one item: parentheses around an expression or a tuple of one.
+struct TupleSelector {
   std::vector<Selector> items;
 };
-struct ListSelector {  // [a, b]
+/// [a, b]: a list or a vector.
+struct ListSelector {
   std::vector<Selector> items;
 };
-struct SetSelector {  // {a, b}; without items: an empty set or map
+/// {a, b}; without items: an empty set or map.
+struct SetSelector {
   std::vector<Selector> items;
 };
-struct MapSelector {  // {a: b}: a map, or a user type when every key is a ColumnSelector naming a
-                      // field
+/// {a: b}: a map, or a user type when every key is a ColumnSelector that names a field.
+struct MapSelector {
   std::vector<std::pair<Selector, Selector>> entries;
 };
-struct TypeHintSelector {  // (type) x
+/// (type) x: x is of that type; no conversion.
+struct TypeHintSelector {
   Box<CqlType> type;
   Box<Selector> argument;
 };
+/// left op right, grouped by precedence.
 struct ArithmeticSelector {
   ArithmeticOperator op;
   Box<Selector> left, right;
 };
-struct NegationSelector {  // -x
+/// -x.
+struct NegationSelector {
   Box<Selector> argument;
 };
 
@@ -77,6 +93,7 @@ using SelectorVariant =
                  TupleSelector, ListSelector, SetSelector, MapSelector, TypeHintSelector,
                  ArithmeticSelector, NegationSelector>;
 
+/// One expression of a select list or of GROUP BY, with the place where it begins.
 struct Selector {
   SelectorVariant node;
   Position position;
@@ -93,6 +110,7 @@ struct SelectItem {
   std::optional<Identifier> alias;
 };
 
+/// The operator of a relation or a condition.
 enum class RelationOperator : uint8_t {
   kEqual,
   kNotEqual,
@@ -116,6 +134,7 @@ std::string_view relation_operator_name(RelationOperator op);
 
 /// One condition of WHERE.
 struct Relation {
+  /// What stands on the left of the operator.
   enum class Target : uint8_t {
     kColumn,       // columns[0]
     kElement,      // columns[0] [element]
@@ -137,12 +156,14 @@ struct Relation {
   Position position;
 };
 
+/// One item of ORDER BY.
 struct Ordering {
   Identifier column;
   bool descending = false;
   std::optional<Term> ann_of;  // ORDER BY column ANN OF term
 };
 
+/// SELECT, without what only its rows and the schema can say.
 struct Select {
   Position position;
   bool json = false;

@@ -13,6 +13,7 @@ namespace tetrad::cql::ast {
 
 /// A constant. The text is checked for its shape only, never for its range.
 struct Literal {
+  /// How the constant was written, which decides the types that it may stand for.
   enum class Kind : uint8_t {
     kNull,      // "null"
     kString,    // the characters meant: quotes off, '' undoubled, or what stands between $$ and $$
@@ -35,40 +36,49 @@ struct BindMarker {
 
 struct Term;
 
-struct ListTerm {  // [a, b]: a list or a vector
+/// [a, b]: a list or a vector.
+struct ListTerm {
   std::vector<Term> items;
 };
-struct SetTerm {  // {a, b}; without items: an empty set or an empty map
+/// {a, b}; without items: an empty set or an empty map.
+struct SetTerm {
   std::vector<Term> items;
 };
-struct MapTerm {  // {a: b}, at least one entry
+/// {a: b}, at least one entry.
+struct MapTerm {
   std::vector<std::pair<Term, Term>> entries;
 };
-struct UdtTerm {  // {field: b}, at least one field
+/// {field: b}, at least one field.
+struct UdtTerm {
   std::vector<std::pair<Identifier, Term>> fields;
 };
-struct TupleTerm {  // (a, b); of one item: a tuple of one or parentheses, as the receiver's type
-                    // says
+/// (a, b); of one item: a tuple of one or parentheses, as the receiver's type says.
+struct TupleTerm {
   std::vector<Term> items;
 };
-struct FunctionTerm {      // f(a, b); CAST(a AS int) is written as system.cast_as_int(a)
+/// f(a, b); CAST(a AS int) is written as system.cast_as_int(a).
+struct FunctionTerm {
   Box<FunctionName> name;  // boxed, as the type below, to keep terms small
   std::vector<Term> arguments;
 };
-struct TypeCastTerm {  // (int) a
+/// (int) a: a is of that type; no conversion.
+struct TypeCastTerm {
   Box<CqlType> type;
   Box<Term> argument;
 };
 
+/// The operators between two terms or two selectors.
 enum class ArithmeticOperator : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kModulo };
 /// '+', '-', '*', '/' or '%'.
 char arithmetic_symbol(ArithmeticOperator op);
 
+/// left op right, grouped by precedence.
 struct ArithmeticTerm {
   ArithmeticOperator op;
   Box<Term> left, right;
 };
-struct NegationTerm {  // - f(x); a sign before a number belongs to the literal
+/// - f(x); a sign before a number belongs to the literal.
+struct NegationTerm {
   Box<Term> argument;
 };
 
@@ -76,6 +86,8 @@ using TermVariant =
     std::variant<Literal, BindMarker, ListTerm, SetTerm, MapTerm, UdtTerm, TupleTerm, FunctionTerm,
                  TypeCastTerm, ArithmeticTerm, NegationTerm>;
 
+/// A term and the place where it begins. Its depth is at most ParseLimits::depth_max, so that
+/// functions may recurse over it.
 struct Term {
   TermVariant node;
   Position position;

@@ -63,6 +63,7 @@ struct FunctionName {
 
 /// A type as written. frozen<…> is no node of its own: it sets `frozen` on what it encloses.
 struct CqlType {
+  /// Which of the members of CqlType are set stands behind each.
   enum class Kind : uint8_t {
     kNative,  // native, which names one
     kList,    // parameters[0]

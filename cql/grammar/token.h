@@ -8,6 +8,7 @@
 
 namespace tetrad::cql {
 
+/// What a token is, before any word has a meaning.
 enum class TokenKind : uint8_t {
   kEnd,         // after the last one
   kError,       // what cannot be read; the lexer keeps why

@@ -24,6 +24,7 @@ namespace tetrad::cql::client {
 
 // Requests. Each function appends one whole envelope.
 
+/// What the envelope of a request says beside its message.
 struct RequestHead {
   int version = kProtocolVersionMax;
   int16_t stream = 0;
@@ -45,6 +46,7 @@ struct Parameters {
   std::optional<uint32_t> now_in_seconds = {};    // v5
 };
 
+/// One statement of a BATCH to be written: a text, or the id of a prepared one.
 struct BatchStatement {
   bool prepared = false;
   BytesView text_or_id;
@@ -72,11 +74,13 @@ Bytes plain_token(std::string_view user, std::string_view password);
 
 // Responses. Views point into the envelope's body.
 
+/// A column of a result or a marker, as the server describes it.
 struct Column {
   std::string keyspace, table, name;
   TypePtr type;
 };
 
+/// The metadata of a result or of markers; views point into the body of the response.
 struct Metadata {
   bool no_metadata = false;
   int32_t column_count = 0;
@@ -99,24 +103,32 @@ class CellReader {
   BytesView rest_;
 };
 
+/// ERROR: the number on the wire, and what Tetrad's own code makes of it.
 struct ErrorReply {
   uint32_t wire_code = 0;
   Error error;  // kServerError for an unknown number
 };
+/// READY: the connection may be used.
 struct ReadyReply {};
+/// AUTHENTICATE: the server wants AUTH_RESPONSE next.
 struct AuthenticateReply {
   BytesView authenticator;
 };
+/// AUTH_CHALLENGE: one more step of the SASL exchange.
 struct AuthChallengeReply {
   std::optional<BytesView> token;
 };
+/// AUTH_SUCCESS: the connection may be used.
 struct AuthSuccessReply {
   std::optional<BytesView> token;
 };
+/// SUPPORTED, the answer to OPTIONS.
 struct SupportedReply {
   std::map<std::string, std::vector<std::string>> options;
 };
+/// RESULT of kind Void: done, nothing to show.
 struct VoidReply {};
+/// RESULT of kind Rows: one page. `cells` points into the body; all_cells() cuts it up.
 struct RowsReply {
   Metadata metadata;
   int32_t row_count = 0;
@@ -124,21 +136,26 @@ struct RowsReply {
   /// Row by row.
   std::vector<std::optional<BytesView>> all_cells() const;
 };
+/// RESULT of kind Set_keyspace, the answer to USE.
 struct SetKeyspaceReply {
   BytesView keyspace;
 };
+/// RESULT of kind Prepared, the answer to PREPARE.
 struct PreparedReply {
   BytesView id;
   BytesView result_metadata_id;  // v5
   Metadata markers, result;
 };
+/// RESULT of kind Schema_change, the answer to a statement that changes the schema.
 struct SchemaChangeReply {
   SchemaChange change;
 };
+/// EVENT about a node of the cluster.
 struct NodeEvent {
   std::string type, change;  // TOPOLOGY_CHANGE or STATUS_CHANGE; NEW_NODE, UP, ...
   Inet node;
 };
+/// EVENT about the schema, sent to whoever registered for it.
 struct SchemaEvent {
   SchemaChange change;
 };
@@ -147,6 +164,8 @@ using Reply = std::variant<ErrorReply, ReadyReply, AuthenticateReply, AuthChalle
                            AuthSuccessReply, SupportedReply, VoidReply, RowsReply, SetKeyspaceReply,
                            PreparedReply, SchemaChangeReply, NodeEvent, SchemaEvent>;
 
+/// A decoded response with what its envelope carries beside the message. Its views live as long as
+/// the body.
 struct Response {
   Reply reply;
   std::optional<Uuid> tracing_id;

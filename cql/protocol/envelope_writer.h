@@ -8,6 +8,8 @@
 
 namespace tetrad::cql {
 
+/// Writes one envelope at the end of `out`, which outlives it; nobody else appends between the
+/// constructor and finish().
 class EnvelopeWriter {
  public:
   EnvelopeWriter(Bytes& out, const ReplyHead& head, Opcode opcode);

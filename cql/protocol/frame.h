@@ -21,6 +21,7 @@ inline constexpr size_t kEnvelopeHeaderBytes = 9;
 inline constexpr uint8_t kResponseBit = 0x80;
 inline constexpr int16_t kEventStream = -1;
 
+/// The messages of native protocol v3 to v5, by their numbers on the wire.
 enum class Opcode : uint8_t {
   kError = 0x00,
   kStartup = 0x01,
@@ -54,8 +55,10 @@ inline constexpr uint8_t kWarnings = 0x08;       // v4+, responses
 inline constexpr uint8_t kUseBeta = 0x10;
 }  // namespace envelope_flag
 
+/// What STARTUP asked for. Snappy exists in v3 and v4 only.
 enum class Compression : uint8_t { kNone, kLz4, kSnappy };
 
+/// The nine bytes before each body, decoded but not yet checked against what the connection allows.
 struct EnvelopeHeader {
   uint8_t version = 0;  // without the response bit
   bool response = false;

@@ -16,6 +16,7 @@
 
 namespace tetrad::cql {
 
+/// What one connection may make the decoder hold.
 struct FrameLimits {
   /// Larger bodies are skipped and refused. The declared uncompressed length counts as well.
   uint32_t body_bytes_max = 16u << 20;
@@ -28,6 +29,7 @@ struct FrameLimits {
 
 /// What next() found. The pin of an envelope is dropped on the thread of its decoder.
 struct Incoming {
+  /// What the caller has to do next.
   enum class Kind : uint8_t {
     kNeedMore,  // nothing whole is left: read on
     kEnvelope,  // `envelope`
@@ -41,8 +43,11 @@ struct Incoming {
   bool version_refused = false;
 };
 
+/// The receiving half of one connection; belongs to it and to its thread. Envelopes pin the buffer
+/// that they point into, so they may outlive the decoder. After kFatal it stays fatal.
 class FrameDecoder {
  public:
+  /// Whose bytes are read: a server takes requests, a client takes responses.
   enum class Role : uint8_t { kServer, kClient };
 
   explicit FrameDecoder(Role role, FrameLimits limits = {});
@@ -74,6 +79,7 @@ class FrameDecoder {
   void release_idle();
 
  private:
+  /// One read buffer, shared with the envelopes that point into it.
   struct Buffer {
     std::shared_ptr<char[]> bytes;
     size_t capacity = 0;

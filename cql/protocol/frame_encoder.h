@@ -8,6 +8,8 @@
 
 namespace tetrad::cql {
 
+/// The sending half of one connection; belongs to it and to its thread. Invariant: out() holds
+/// whole envelopes whenever finish_turn() or start() is called.
 class FrameEncoder {
  public:
   /// Where whole envelopes are appended, one after another.

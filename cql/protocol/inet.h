@@ -12,6 +12,8 @@
 
 namespace tetrad::cql {
 
+/// An address and a port as values; octets beyond `size` are zero, so that equality is that of the
+/// members.
 struct Inet {
   std::array<uint8_t, 16> octets{};
   uint8_t size = 4;  // 4 or 16

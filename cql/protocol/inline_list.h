@@ -12,6 +12,8 @@
 
 namespace tetrad::cql {
 
+/// The list. Invariant: the items are in inline_items_ as long as heap_ is null, afterwards all of
+/// them are on the heap.
 template <class T, size_t N>
 class InlineList {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);

@@ -18,6 +18,8 @@ inline constexpr int64_t kNoRowLimit = -1;
 
 using StatementHash = std::array<uint8_t, 16>;
 
+/// What a page hands to the next one. Whoever decodes one has checked that a node of the cluster has
+/// written it; that it belongs to the statement is for the reader to compare.
 struct PagingState {
   /// Of the statement, its bound values and the schema it was read with: whatever must not change
   /// between pages.

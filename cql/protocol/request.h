@@ -18,6 +18,7 @@ namespace tetrad::cql {
 
 /// A value bound to a marker: [value] of the protocol.
 struct WireValue {
+  /// Null and unset differ since v4: unset leaves a column as it is.
   enum class Kind : uint8_t { kNull, kUnset, kBytes };
 
   Kind kind = Kind::kNull;
@@ -51,6 +52,7 @@ struct QueryParameters {
   std::optional<uint32_t> now_in_seconds;  // v5
 };
 
+/// STARTUP: the first request of a connection, after OPTIONS at most.
 struct StartupRequest {
   std::vector<std::pair<BytesView, BytesView>> options;  // as sent, in order
   BytesView cql_version;
@@ -60,27 +62,35 @@ struct StartupRequest {
   std::optional<BytesView> option(std::string_view key) const;
 };
 
+/// OPTIONS: what the server supports is asked for.
 struct OptionsRequest {};
 
+/// QUERY: a statement to parse and run at once.
 struct QueryRequest {
   BytesView text;
   QueryParameters parameters;
 };
 
+/// PREPARE: a statement to parse and keep.
 struct PrepareRequest {
   BytesView text;
   std::optional<BytesView> keyspace;  // v5
 };
 
+/// EXECUTE: a statement that PREPARE gave an id.
 struct ExecuteRequest {
   BytesView id;
   std::optional<BytesView> result_metadata_id;  // v5
   QueryParameters parameters;
 };
 
+/// The kind of a batch, by its number on the wire.
 enum class BatchType : uint8_t { kLogged = 0, kUnlogged = 1, kCounter = 2 };
 
+/// BATCH: statements that change rows, with one consistency level and at most one timestamp for
+/// all.
 struct BatchRequest {
+  /// One statement: a text or an id, and its part of the values.
   struct Statement {
     bool prepared = false;
     BytesView text_or_id;
@@ -103,6 +113,7 @@ struct RegisterRequest {
   bool schema_change = false;
 };
 
+/// AUTH_RESPONSE: the client's step of the SASL exchange.
 struct AuthResponseRequest {
   std::optional<BytesView> token;
 };
@@ -111,6 +122,7 @@ using RequestMessage =
     std::variant<OptionsRequest, StartupRequest, QueryRequest, PrepareRequest, ExecuteRequest,
                  BatchRequest, RegisterRequest, AuthResponseRequest>;
 
+/// A decoded request with what its envelope carries beside the message.
 struct Request {
   RequestMessage message;
   PayloadEntries custom_payload;  // v4+

@@ -50,6 +50,7 @@ void append_void(Bytes& out, const ReplyHead& head);
 void append_set_keyspace(Bytes& out, const ReplyHead& head, std::string_view keyspace);
 void append_schema_change(Bytes& out, const ReplyHead& head, const SchemaChange& change);
 
+/// What the answer to PREPARE says. The views are needed during the call only.
 struct PreparedReply {
   BytesView id;                                     // 16 bytes
   std::span<const WireColumn> markers;              // in order
@@ -129,6 +130,7 @@ class RowsWriter {
 
 // EVENT envelopes; they go to stream -1.
 enum class TopologyChange : uint8_t { kNewNode, kRemovedNode, kMovedNode };
+/// What happened to a node that stays in the cluster.
 enum class StatusChange : uint8_t { kUp, kDown };
 void append_topology_event(Bytes& out, int version, TopologyChange change, const Inet& node);
 void append_status_event(Bytes& out, int version, StatusChange change, const Inet& node);

@@ -10,7 +10,9 @@
 
 namespace tetrad::cql {
 
+/// One change of one object of the schema. A plain value.
 struct SchemaChange {
+  /// What happened to the target.
   enum class Kind : uint8_t { kCreated, kUpdated, kDropped };
   /// Views and indexes are reported as tables.
   enum class Target : uint8_t { kKeyspace, kTable, kType, kFunction, kAggregate };

@@ -27,6 +27,8 @@ uint32_t crc24(BytesView bytes);
 /// CRC-32 of zlib over FA 2D 55 CA and then `bytes`.
 uint32_t segment_crc32(BytesView bytes);
 
+/// A decoded header whose CRC was right. Both lengths are at most kSegmentPayloadBytesMax, being 17
+/// bits.
 struct SegmentHeader {
   uint32_t payload_bytes = 0;       // on the wire
   uint32_t uncompressed_bytes = 0;  // 0: the payload is not compressed

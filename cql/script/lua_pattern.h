@@ -16,7 +16,9 @@ class PatternMatcher {
   static constexpr size_t kNone = static_cast<size_t>(-1);
   static constexpr size_t kCapturesMax = 32;
 
+  /// What a parenthesis has matched: a part of the subject.
   struct Capture {
+    /// A capture that is not closed yet, one of a text, or `()`, which captures a place.
     enum class Kind : uint8_t { kOpen, kClosed, kPosition };
     Kind kind = Kind::kOpen;
     size_t start = 0, length = 0;

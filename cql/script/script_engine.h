@@ -16,6 +16,7 @@
 
 namespace tetrad::cql {
 
+/// What a call may use; beyond it the call fails, the engine goes on.
 struct ScriptLimits {
   uint64_t steps_max = 1'000'000;         // of one call: instructions and the library's work
   uint64_t memory_bytes_max = 16u << 20;  // of one call
@@ -33,6 +34,9 @@ struct Script {
   std::string key() const;
 };
 
+/// A Lua state with the scripts compiled so far. Belongs to a shard and its thread; calls do not
+/// nest. functions_ and by_use_ hold the same keys. A state that holds too much after a call is
+/// closed, and made anew at the next one.
 class ScriptEngine {
  public:
   explicit ScriptEngine(ScriptLimits limits);
@@ -50,6 +54,7 @@ class ScriptEngine {
   static Result<void> check(const Script& script);
 
  private:
+  /// A compiled script: its place in Lua's registry and in the list of use.
   struct Compiled {
     int reference = 0;
     std::list<std::string>::iterator used;

@@ -17,6 +17,8 @@
 
 namespace tetrad::cql {
 
+/// The kinds of CQL types. DataType::is_native() and is_collection() rely on the order; no format
+/// has the numbers.
 enum class TypeKind : uint8_t {
   kAscii,
   kBigint,
@@ -62,6 +64,8 @@ using TypePtr = std::shared_ptr<const DataType>;
 /// bind markers, literals).
 enum class Assignability : uint8_t { kNotAssignable, kWeak, kExact };
 
+/// A CQL type. Immutable and shared by shards; made by native_type() and the make_ functions only,
+/// so that every instance has the components that its kind needs.
 class DataType {
  public:
   class Access;  // the make_ functions

@@ -23,7 +23,10 @@ inline constexpr size_t kJsonNumberMax = 1000;
 /// one.
 inline constexpr size_t kJsonValuesMax = 262'144;
 
+/// A parsed JSON value, a tree of values. Its depth and the number of its items are bounded by the
+/// parser.
 struct JsonValue {
+  /// What a JSON value is; numbers with a point or an exponent are kFloat.
   enum class Kind : uint8_t { kNull, kBoolean, kInteger, kFloat, kString, kArray, kObject };
   Kind kind = Kind::kNull;
   bool boolean = false;

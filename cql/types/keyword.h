@@ -64,6 +64,7 @@ namespace tetrad::cql {
   X(With, "with", R) X(Writetime, "writetime", S)
 // clang-format on
 
+/// The words of CQL's grammar, in the order of the list above.
 enum class Keyword : uint8_t {
 #define TETRAD_CQL_KEYWORD(name, text, use) k##name,
   TETRAD_CQL_KEYWORDS(TETRAD_CQL_KEYWORD)

@@ -13,6 +13,7 @@
 
 namespace tetrad::cql {
 
+/// How a constant was written, which decides the types that it may stand for.
 enum class LiteralKind : uint8_t { kString, kInteger, kUuid, kFloat, kBoolean, kHex, kDuration };
 
 /// As messages name it: "STRING", "INTEGER", …

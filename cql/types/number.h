@@ -19,6 +19,7 @@ namespace tetrad::cql {
 
 inline constexpr size_t kNumberBytesMax = 16 * 1024;
 
+/// The operations on varint and decimal.
 enum class ArithmeticOp : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kRemainder };
 
 // varint
