@@ -208,7 +208,10 @@ Uuid next_time_uuid(const FunctionEnvironment& environment) {
                               (noise & 0xffff'ffff'ffffULL) | 0x0100'0000'0000ULL);
 }
 
-void add_time_functions(FunctionTable& table) {
+namespace {
+
+// What time it is, and ids of their own: never the same twice, so none of them is pure.
+void add_moments(FunctionTable& table) {
   const FunctionBody now = [](const FunctionEnvironment& environment,
                               FunctionArguments) -> Result<OptionalBytes> {
     return make_uuid(next_time_uuid(environment));
@@ -234,6 +237,11 @@ void add_time_functions(FunctionTable& table) {
                       FunctionArguments) -> Result<OptionalBytes> {
                      return make_time((environment.now_ms % kMsPerDay) * kNanosPerMs);
                    }));
+}
+
+// The least and the greatest timeuuid of a millisecond, in Cassandra's order of timeuuids: the
+// octets behind the time are compared as signed bytes.
+void add_bounds(FunctionTable& table) {
   for (const bool max : {false, true}) {
     const ScalarFunction function = pure_function(
         {timestamp_type()}, timeuuid_type(),
@@ -251,6 +259,10 @@ void add_time_functions(FunctionTable& table) {
       table.add({"mintimeuuid", "min_timeuuid"}, function);
     }
   }
+}
+
+// From one type of time to another. The order of times is kept, so they may stand in GROUP BY.
+void add_conversions(FunctionTable& table) {
   const auto identity = [](int64_t ms) { return make_bigint(ms); };
   table.add({"todate", "to_date"},
             monotonic_function({timeuuid_type()}, date_type(), of_ms(ms_of_timeuuid, date_of_ms)));
@@ -271,6 +283,10 @@ void add_time_functions(FunctionTable& table) {
             monotonic_function({timestamp_type()}, bigint_type(), of_ms(read_bigint, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},
             monotonic_function({date_type()}, bigint_type(), of_ms(ms_of_date, +identity)));
+}
+
+// timestamp ± duration and date ± duration; the duration may be no finer than the type.
+void add_arithmetic(FunctionTable& table) {
   for (const int sign : {1, -1}) {
     table.add({sign > 0 ? "_timestamp_add" : "_timestamp_sub"},
               pure_function({timestamp_type(), duration_type()}, timestamp_type(),
@@ -304,6 +320,15 @@ void add_time_functions(FunctionTable& table) {
                               return date_of_ms(result);
                             }));
   }
+}
+
+}  // namespace
+
+void add_time_functions(FunctionTable& table) {
+  add_moments(table);
+  add_bounds(table);
+  add_conversions(table);
+  add_arithmetic(table);
   add_floor(table);
 }
 

@@ -113,24 +113,8 @@ Token Lexer::next() {
       if (d == '/') return read_line_comment();
       if (d == '*') return read_block_comment();
       return take(TokenKind::kSlash, 1);
-    case '-': {
-      if (d == '-') return read_line_comment();
-      if (d == '=') return take(TokenKind::kMinusEqual, 2);
-      if (is_digit(d)) return read_number(true);
-      if (const size_t iso = iso_duration_bytes(offset_ + 1); iso != 0) {
-        return take(TokenKind::kDuration, iso + 1);
-      }
-      size_t end = offset_ + 1;
-      while (is_word(at(end))) ++end;
-      const auto keyword = find_keyword(text_.substr(offset_ + 1, end - offset_ - 1));
-      if (keyword == Keyword::kNan || keyword == Keyword::kInfinity) {
-        Token token = take(TokenKind::kKeyword, end - offset_);
-        token.keyword =
-            *keyword == Keyword::kNan ? Keyword::kNegativeNan : Keyword::kNegativeInfinity;
-        return token;
-      }
-      return take(TokenKind::kMinus, 1);
-    }
+    case '-':
+      return read_minus();
     case '\'':
       return read_string();
     case '"':
@@ -140,6 +124,27 @@ Token Lexer::next() {
     default:
       return fail_character(offset_);
   }
+}
+
+// A sign belongs to the number, the duration or the word behind it, as in Cassandra's lexer: `a -1`
+// is two tokens, and the parser makes a difference of them.
+Token Lexer::read_minus() {
+  const char next = at(offset_ + 1);
+  if (next == '-') return read_line_comment();
+  if (next == '=') return take(TokenKind::kMinusEqual, 2);
+  if (is_digit(next)) return read_number(true);
+  if (const size_t iso = iso_duration_bytes(offset_ + 1); iso != 0) {
+    return take(TokenKind::kDuration, iso + 1);
+  }
+  size_t end = offset_ + 1;
+  while (is_word(at(end))) ++end;
+  const auto keyword = find_keyword(text_.substr(offset_ + 1, end - offset_ - 1));
+  if (keyword == Keyword::kNan || keyword == Keyword::kInfinity) {
+    Token token = take(TokenKind::kKeyword, end - offset_);
+    token.keyword = *keyword == Keyword::kNan ? Keyword::kNegativeNan : Keyword::kNegativeInfinity;
+    return token;
+  }
+  return take(TokenKind::kMinus, 1);
 }
 
 Token Lexer::read_hidden() {

@@ -30,6 +30,7 @@ class Lexer {
   Token fail_character(size_t offset);
   std::string character_at(size_t offset) const;
 
+  Token read_minus();
   Token read_hidden();
   Token read_line_comment();
   Token read_block_comment();

@@ -363,26 +363,31 @@ ast::AddIdentity Parser::add_identity() {
 std::string Parser::identity() { return is(TokenKind::kString) ? string_literal() : name().text; }
 
 ast::Describe Parser::describe() {
-  using Target = ast::Describe::Target;
   ast::Describe result;
   result.position = start_;
   const size_t from = index_;
   advance();
-  const Keyword keyword = peek().keyword;
-  // One of several objects of a kind, ks.name or name.
-  const auto object = [&](Target target) {
-    advance();
-    result.target = target;
-    ast::QualifiedName object_name = qualified_name("table");
-    result.keyspace = std::move(object_name.keyspace);
-    result.name = std::move(object_name.name);
-  };
+  described_object(result, from);
+  if (accept(Keyword::kWith)) {
+    expect(Keyword::kInternals);
+    result.with_internals = true;
+  }
+  return result;
+}
+
+// What stands behind the word DESCRIBE, which is the token at `from`.
+void Parser::described_object(ast::Describe& result, size_t from) {
+  using Target = ast::Describe::Target;
   const auto list_of = [&](Target target) {
     advance();
     result.target = target;
   };
+  const auto object = [&](Target target) {
+    advance();
+    named_object(result, target);
+  };
   // The words of lists and kinds stand for themselves, so a keyspace `tables` needs quotes here.
-  switch (keyword) {
+  switch (peek().keyword) {
     case Keyword::kCluster:
       list_of(Target::kCluster);
       break;
@@ -454,16 +459,16 @@ ast::Describe Parser::describe() {
         break;
       }
       if (index_ > from + 1) --index_;  // the name just looked at
-      result.target = Target::kGeneric;
-      ast::QualifiedName object_name = qualified_name("table");
-      result.keyspace = std::move(object_name.keyspace);
-      result.name = std::move(object_name.name);
+      named_object(result, Target::kGeneric);
   }
-  if (accept(Keyword::kWith)) {
-    expect(Keyword::kInternals);
-    result.with_internals = true;
-  }
-  return result;
+}
+
+// One of several objects of a kind: keyspace.name or name.
+void Parser::named_object(ast::Describe& result, ast::Describe::Target target) {
+  result.target = target;
+  ast::QualifiedName object_name = qualified_name("table");
+  result.keyspace = std::move(object_name.keyspace);
+  result.name = std::move(object_name.name);
 }
 
 }  // namespace tetrad::cql

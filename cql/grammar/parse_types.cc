@@ -54,76 +54,7 @@ ast::CqlType Parser::type() {
       return {};
     }
   }
-  const auto unmarked = [&] {
-    Level level(*this);
-    ast::CqlType result;
-    result.position = here();
-    if (is(TokenKind::kString)) {
-      result.kind = Kind::kCustom;
-      result.class_name = string_literal();
-      return result;
-    }
-    if (is_any({Keyword::kList, Keyword::kSet, Keyword::kVector, Keyword::kMap, Keyword::kTuple}) &&
-        is(TokenKind::kLess, 1)) {
-      const Keyword keyword = peek().keyword;
-      advance();
-      advance();
-      result.parameters.push_back(type());
-      switch (keyword) {
-        case Keyword::kList:
-          result.kind = Kind::kList;
-          break;
-        case Keyword::kSet:
-          result.kind = Kind::kSet;
-          break;
-        case Keyword::kMap:
-          result.kind = Kind::kMap;
-          expect(TokenKind::kComma);
-          result.parameters.push_back(type());
-          break;
-        case Keyword::kTuple:
-          result.kind = Kind::kTuple;
-          while (accept(TokenKind::kComma)) {
-            result.parameters.push_back(type());
-            check_count(result.parameters.size());
-          }
-          break;
-        default: {
-          result.kind = Kind::kVector;
-          expect(TokenKind::kComma);
-          const std::string_view digits = raw(peek());
-          if (expect(TokenKind::kInteger)) {
-            const auto [end, error] =
-                std::from_chars(digits.data(), digits.data() + digits.size(), result.dimension);
-            if (error != std::errc()) {  // in Cassandra's own words
-              fail(fmt::format(
-                  "Failed parsing statement: [{}] reason: NumberFormatException For input string: "
-                  "\"{}\"",
-                  text_.substr(0, 1000), digits.substr(0, 1000)));
-            }
-          }
-        }
-      }
-      expect(TokenKind::kGreater);
-      return result;
-    }
-    if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
-      const size_t at = index_;
-      if (!follows_type(peek(1))) {
-        fail_no_viable(at + 1, at);
-      } else {
-        peek(2);  // as far as Cassandra looks here: error texts show it
-      }
-      return native_type();
-    }
-    if (is(Keyword::kSet)) {
-      advance();
-      expect(TokenKind::kLess);
-      return result;
-    }
-    return user_type();
-  };
-  ast::CqlType result = unmarked();
+  ast::CqlType result = unmarked_type();
   if (marks == 0) return result;
   if (result.kind == Kind::kNative || result.kind == Kind::kCustom) {
     fail(fmt::format(
@@ -133,6 +64,87 @@ ast::CqlType Parser::type() {
   result.frozen = true;
   for (; marks > 0; --marks) expect(TokenKind::kGreater);
   return result;
+}
+
+// A type without frozen<> around it.
+ast::CqlType Parser::unmarked_type() {
+  using Kind = ast::CqlType::Kind;
+  Level level(*this);
+  ast::CqlType result;
+  result.position = here();
+  if (is(TokenKind::kString)) {
+    result.kind = Kind::kCustom;
+    result.class_name = string_literal();
+    return result;
+  }
+  if (is_any({Keyword::kList, Keyword::kSet, Keyword::kVector, Keyword::kMap, Keyword::kTuple}) &&
+      is(TokenKind::kLess, 1)) {
+    return collection_type(std::move(result));
+  }
+  if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
+    const size_t at = index_;
+    if (!follows_type(peek(1))) {
+      fail_no_viable(at + 1, at);
+    } else {
+      peek(2);  // as far as Cassandra looks here: error texts show it
+    }
+    return native_type();
+  }
+  if (is(Keyword::kSet)) {
+    advance();
+    expect(TokenKind::kLess);
+    return result;
+  }
+  return user_type();
+}
+
+// list<…>, set<…>, map<…>, tuple<…> or vector<…>, from its keyword on. `result` has the position.
+ast::CqlType Parser::collection_type(ast::CqlType result) {
+  using Kind = ast::CqlType::Kind;
+  const Keyword keyword = peek().keyword;
+  advance();
+  advance();
+  result.parameters.push_back(type());
+  switch (keyword) {
+    case Keyword::kList:
+      result.kind = Kind::kList;
+      break;
+    case Keyword::kSet:
+      result.kind = Kind::kSet;
+      break;
+    case Keyword::kMap:
+      result.kind = Kind::kMap;
+      expect(TokenKind::kComma);
+      result.parameters.push_back(type());
+      break;
+    case Keyword::kTuple:
+      result.kind = Kind::kTuple;
+      while (accept(TokenKind::kComma)) {
+        result.parameters.push_back(type());
+        check_count(result.parameters.size());
+      }
+      break;
+    default:
+      result.kind = Kind::kVector;
+      expect(TokenKind::kComma);
+      result.dimension = vector_dimension();
+  }
+  expect(TokenKind::kGreater);
+  return result;
+}
+
+int32_t Parser::vector_dimension() {
+  int32_t dimension = 0;
+  const std::string_view digits = raw(peek());
+  if (!expect(TokenKind::kInteger)) return dimension;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), dimension);
+  if (error != std::errc()) {  // in Cassandra's own words
+    fail(fmt::format(
+        "Failed parsing statement: [{}] reason: NumberFormatException For input string: \"{}\"",
+        text_.substr(0, 1000), digits.substr(0, 1000)));
+  }
+  return dimension;
 }
 
 ast::CqlType Parser::native_type() {

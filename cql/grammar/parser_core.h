@@ -21,6 +21,9 @@
 
 namespace tetrad::cql {
 
+/// Reads one text with one whole_ function, then ends: made, used and dropped by the functions of
+/// parser.h. Holds a view of the text. Invariants: index_ is below tokens_.size(), whose last token
+/// is kEnd or kError; error_ is set exactly if failed_; after a failure nothing is accepted.
 class Parser {
  public:
   Parser(std::string_view text, const ParseLimits& limits);
@@ -122,6 +125,9 @@ class Parser {
 
   // -- types (parse_types.cc)
   ast::CqlType type();
+  ast::CqlType unmarked_type();
+  ast::CqlType collection_type(ast::CqlType result);
+  int32_t vector_dimension();
   ast::CqlType native_type();
   ast::CqlType user_type();
   std::vector<ast::CqlType> types_in_parentheses();
@@ -253,6 +259,8 @@ class Parser {
   ast::AddIdentity add_identity();
   std::string identity();
   ast::Describe describe();
+  void described_object(ast::Describe& result, size_t from);
+  void named_object(ast::Describe& result, ast::Describe::Target target);
 
   std::string_view text_;
   const ParseLimits limits_;

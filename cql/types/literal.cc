@@ -243,21 +243,10 @@ Result<Bytes> literal_to_bytes(LiteralKind kind, std::string_view text, const Da
   return from_string(type, text, now_ms);
 }
 
-Result<Bytes> from_string(const DataType& type, std::string_view text,
-                          std::optional<int64_t> now_ms) {
-  const TypeKind kind = type.kind();
-  if (text.empty()) {
-    if (kind == TypeKind::kBoolean) return make_boolean(false);
-    if (kind != TypeKind::kDate && kind != TypeKind::kTime) return Bytes();
-  }
+namespace {
+
+Result<Bytes> number_from_string(TypeKind kind, std::string_view text) {
   switch (kind) {
-    case TypeKind::kText:
-      return Bytes(text);
-    case TypeKind::kAscii:
-      if (is_valid_ascii(text)) return Bytes(text);
-      return fail(ErrorCode::kInvalid,
-                  "Invalid ASCII character in string literal: "
-                  "java.nio.charset.UnmappableCharacterException: Input length = 1");
     case TypeKind::kTinyint:
       if (const auto value = to_integer<int8_t>(text)) return make_tinyint(*value);
       return unable("byte", text);
@@ -281,17 +270,14 @@ Result<Bytes> from_string(const DataType& type, std::string_view text,
     case TypeKind::kDouble:
       if (const auto value = to_float<double>(text)) return make_double(*value);
       return unable("double", text);
-    case TypeKind::kBoolean:
-      if (equals_ignoring_case(text, "true")) return make_boolean(true);
-      if (equals_ignoring_case(text, "false")) return make_boolean(false);
-      return unable("boolean", text);
-    case TypeKind::kUuid:
-      if (const auto uuid = Uuid::parse(text)) return make_uuid(*uuid);
-      return unable("UUID", text);
-    case TypeKind::kTimeuuid:
-      return timeuuid_bytes(text);
-    case TypeKind::kInet:
-      return parse_inet(text);
+    default:
+      std::unreachable();
+  }
+}
+
+Result<Bytes> time_from_string(TypeKind kind, std::string_view text,
+                               std::optional<int64_t> now_ms) {
+  switch (kind) {
     case TypeKind::kTimestamp: {
       TETRAD_TRY(const int64_t ms, parse_timestamp(text, now_ms));
       return make_timestamp(ms);
@@ -308,6 +294,54 @@ Result<Bytes> from_string(const DataType& type, std::string_view text,
       TETRAD_TRY(const Duration duration, parse_duration(text));
       return make_duration(duration);
     }
+    default:
+      std::unreachable();
+  }
+}
+
+}  // namespace
+
+Result<Bytes> from_string(const DataType& type, std::string_view text,
+                          std::optional<int64_t> now_ms) {
+  const TypeKind kind = type.kind();
+  if (text.empty()) {
+    if (kind == TypeKind::kBoolean) return make_boolean(false);
+    if (kind != TypeKind::kDate && kind != TypeKind::kTime) return Bytes();
+  }
+  switch (kind) {
+    case TypeKind::kText:
+      return Bytes(text);
+    case TypeKind::kAscii:
+      if (is_valid_ascii(text)) return Bytes(text);
+      return fail(ErrorCode::kInvalid,
+                  "Invalid ASCII character in string literal: "
+                  "java.nio.charset.UnmappableCharacterException: Input length = 1");
+    case TypeKind::kTinyint:
+    case TypeKind::kSmallint:
+    case TypeKind::kInt:
+    case TypeKind::kBigint:
+    case TypeKind::kCounter:
+    case TypeKind::kVarint:
+    case TypeKind::kDecimal:
+    case TypeKind::kFloat:
+    case TypeKind::kDouble:
+      return number_from_string(kind, text);
+    case TypeKind::kBoolean:
+      if (equals_ignoring_case(text, "true")) return make_boolean(true);
+      if (equals_ignoring_case(text, "false")) return make_boolean(false);
+      return unable("boolean", text);
+    case TypeKind::kUuid:
+      if (const auto uuid = Uuid::parse(text)) return make_uuid(*uuid);
+      return unable("UUID", text);
+    case TypeKind::kTimeuuid:
+      return timeuuid_bytes(text);
+    case TypeKind::kInet:
+      return parse_inet(text);
+    case TypeKind::kTimestamp:
+    case TypeKind::kDate:
+    case TypeKind::kTime:
+    case TypeKind::kDuration:
+      return time_from_string(kind, text, now_ms);
     case TypeKind::kEmpty:
       return fail(ErrorCode::kInvalid, "'{}' is not empty", text);
     case TypeKind::kTuple:

@@ -464,22 +464,9 @@ Result<void> validate_fields(const DataType& type, BytesView bytes) {
   });
 }
 
-}  // namespace
-
-Result<void> validate(const DataType& type, BytesView bytes) {
-  const size_t size = bytes.size();
-  switch (type.kind()) {
-    case TypeKind::kText:
-      if (is_valid_utf8(bytes)) return {};
-      return fail(kBad, "String didn't validate.");
-    case TypeKind::kBlob:
-    case TypeKind::kVarint:
-      return {};
-    case TypeKind::kCustom: {
-      if (!is_composite_class(type.custom_class())) return {};
-      TETRAD_TRY(const CompositeClass composite, parse_composite_class(type.custom_class()));
-      return validate_composite(composite, bytes);
-    }
+// Of the types whose values are known by their size.
+Result<void> validate_size(TypeKind kind, size_t size) {
+  switch (kind) {
     case TypeKind::kInt:
       if (size == 4 || size == 0) return {};
       return fail(kBad, "Expected 4 or 0 byte int ({})", size);
@@ -487,24 +474,9 @@ Result<void> validate(const DataType& type, BytesView bytes) {
     case TypeKind::kCounter:
       if (size == 8 || size == 0) return {};
       return fail(kBad, "Expected 8 or 0 byte long ({})", size);
-    case TypeKind::kUuid:
-    case TypeKind::kTimeuuid:
-      if (size != 16 && size != 0) return fail(kBad, "UUID should be 16 or 0 bytes ({})", size);
-      if (type.kind() == TypeKind::kTimeuuid && size == 16 && (bytes[6] & 0xf0) != 0x10)
-        // Cassandra prints the first digit of the value, not the version.
-        return fail(kBad, "Invalid version for TimeUUID type: {:#x}",
-                    static_cast<uint8_t>(bytes[0]) >> 4);
-      return {};
     case TypeKind::kTimestamp:
       if (size == 8 || size == 0) return {};
       return fail(kBad, "Expected 8 or 0 byte long for date ({})", size);
-    case TypeKind::kAscii:
-      if (is_valid_ascii(bytes)) return {};
-      for (const char c : bytes) {
-        if (c & 0x80)
-          return fail(kBad, "Invalid byte for ascii: {}", static_cast<int>(static_cast<int8_t>(c)));
-      }
-      return {};
     case TypeKind::kBoolean:
       if (size == 1 || size == 0) return {};
       return fail(kBad, "Expected 1 or 0 byte value ({})", size);
@@ -529,14 +501,73 @@ Result<void> validate(const DataType& type, BytesView bytes) {
     case TypeKind::kDecimal:
       if (size == 0 || size >= 4) return {};
       return fail(kBad, "Expected 0 or at least 4 bytes ({})", size);
+    default:
+      std::unreachable();
+  }
+}
+
+Result<void> validate_uuid(TypeKind kind, BytesView bytes) {
+  const size_t size = bytes.size();
+  if (size != 16 && size != 0) return fail(kBad, "UUID should be 16 or 0 bytes ({})", size);
+  if (kind == TypeKind::kTimeuuid && size == 16 && (bytes[6] & 0xf0) != 0x10) {
+    // Cassandra prints the first digit of the value, not the version.
+    return fail(kBad, "Invalid version for TimeUUID type: {:#x}",
+                static_cast<uint8_t>(bytes[0]) >> 4);
+  }
+  return {};
+}
+
+Result<void> validate_ascii(BytesView bytes) {
+  if (is_valid_ascii(bytes)) return {};
+  const auto bad = std::ranges::find_if(bytes, [](char c) { return (c & 0x80) != 0; });
+  return fail(kBad, "Invalid byte for ascii: {}", static_cast<int>(static_cast<int8_t>(*bad)));
+}
+
+Result<void> validate_inet(BytesView bytes) {
+  const size_t size = bytes.size();
+  if (size == 0 || size == 4 || size == 16) return {};
+  return fail(kBad, "Expected 4 or 16 byte inetaddress; got {}", base::to_hex(bytes.substr(0, 64)));
+}
+
+}  // namespace
+
+Result<void> validate(const DataType& type, BytesView bytes) {
+  switch (type.kind()) {
+    case TypeKind::kText:
+      if (is_valid_utf8(bytes)) return {};
+      return fail(kBad, "String didn't validate.");
+    case TypeKind::kBlob:
+    case TypeKind::kVarint:
+      return {};
+    case TypeKind::kCustom: {
+      if (!is_composite_class(type.custom_class())) return {};
+      TETRAD_TRY(const CompositeClass composite, parse_composite_class(type.custom_class()));
+      return validate_composite(composite, bytes);
+    }
+    case TypeKind::kUuid:
+    case TypeKind::kTimeuuid:
+      return validate_uuid(type.kind(), bytes);
+    case TypeKind::kAscii:
+      return validate_ascii(bytes);
     case TypeKind::kInet:
-      if (size == 0 || size == 4 || size == 16) return {};
-      return fail(kBad, "Expected 4 or 16 byte inetaddress; got {}",
-                  base::to_hex(bytes.substr(0, 64)));
+      return validate_inet(bytes);
+    case TypeKind::kInt:
+    case TypeKind::kBigint:
+    case TypeKind::kCounter:
+    case TypeKind::kTimestamp:
+    case TypeKind::kBoolean:
+    case TypeKind::kDouble:
+    case TypeKind::kFloat:
+    case TypeKind::kDate:
+    case TypeKind::kTime:
+    case TypeKind::kSmallint:
+    case TypeKind::kTinyint:
+    case TypeKind::kDecimal:
+      return validate_size(type.kind(), bytes.size());
     case TypeKind::kDuration:
       return validate_duration(bytes);
     case TypeKind::kEmpty:
-      if (size == 0) return {};
+      if (bytes.empty()) return {};
       return fail(kBad, "EmptyType only accept empty values");
     case TypeKind::kList:
     case TypeKind::kSet:
