@@ -17,6 +17,7 @@ class CellMaker {
   CellMaker(EvalContext& context, const WriteMoment& moment, int32_t ttl_s, ListCellIds& ids)
       : context_(context), moment_(moment), ttl_s_(ttl_s), ids_(ids) {}
 
+  /// The row that the cells are of, and what its lists hold now; views, needed during one call.
   struct Place {
     BytesView partition_key, clustering_key;
     const ListContents* lists;

@@ -15,6 +15,7 @@
 
 namespace tetrad::cql {
 
+/// Where a page of a change feed ended: the position inside of its paging state.
 struct FeedPosition {
   int64_t since_us = 0;  // of the first page: the statement's may be now()
   Bytes after;           // ChangesPage::next; "" before the first page

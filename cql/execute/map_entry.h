@@ -16,6 +16,7 @@
 
 namespace tetrad::cql {
 
+/// An entry of a map as its cell's value holds it; views into that value.
 struct MapEntry {
   BytesView value;
   OptionalView key;  // the original bytes, where the path does not give them

@@ -16,6 +16,8 @@
 
 namespace tetrad::cql {
 
+/// One shard's way to do long work on other threads. Belongs to the shard's thread, which waits for
+/// the work as a task.
 class OffLoop {
  public:
   /// `pool` outlives it; null: all is done on the loop, at once. `evaluation_lane`: the shard's

@@ -19,6 +19,7 @@ namespace tetrad::cql {
 /// ago goes.
 class PreparedTexts {
  public:
+  /// What it takes to prepare the statement again.
   struct Entry {
     std::string keyspace, text;
     MetadataId announced{};  // of the result metadata, as PREPARE told it
@@ -30,6 +31,7 @@ class PreparedTexts {
   std::optional<Entry> find(BytesView id);
 
  private:
+  /// An entry in the list by use.
   struct Kept {
     Bytes id;
     Entry entry;

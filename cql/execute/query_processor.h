@@ -31,6 +31,7 @@
 
 namespace tetrad::cql {
 
+/// What a shard's processor may hold, and where it does long work.
 struct QueryProcessorOptions {
   QuerySettings settings;
   size_t prepared_statements_max = 10'000;
@@ -55,7 +56,9 @@ struct QueryProcessorOptions {
   uint64_t request_bytes_max = 1u << 30;
 };
 
+/// Counters of one shard, changed by its thread only.
 struct QueryMetrics {
+  /// Of one kind of request.
   struct Verb {
     base::LatencyHistogram latency;
     base::Counter errors;
@@ -67,6 +70,9 @@ struct QueryMetrics {
   base::Counter charged;  // of answered requests, in parts of a request unit
 };
 
+/// Answers the requests of one shard's connections. Belongs to the shard and its thread; keeps its
+/// prepared statements and the newest schema snapshot. A statement runs against the snapshot that
+/// it was prepared or checked with.
 class QueryProcessor {
  public:
   /// All references outlive it. Subscribes to the metadata and keeps the newest schema snapshot.
@@ -94,6 +100,7 @@ class QueryProcessor {
   uint64_t worked_ns() const { return worked_ns_; }
 
  private:
+  /// A prepared statement. It is checked again when the schema's version is above checked_at.
   struct Prepared {
     Bytes id;
     std::string keyspace, text;

@@ -41,6 +41,8 @@ class RowMaterializer {
   /// Nothing of the row before is left in these.
   void clear(const std::vector<int32_t>& slots);
 
+  /// One element of a collection or user type, before the value is put together; views into the
+  /// row.
   struct Part {
     BytesView path, value;
     CellTimes times;

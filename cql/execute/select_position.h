@@ -14,6 +14,7 @@
 
 namespace tetrad::cql {
 
+/// Where a page of a SELECT ended: the position inside of its paging state.
 struct SelectPosition {
   storage::ReadPosition after;
   int64_t rows_left = -1;            // of LIMIT

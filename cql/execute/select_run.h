@@ -260,6 +260,8 @@ class SelectRun : protected SelectProgress {
   uint64_t further_partitions(uint64_t partitions) const;
   /// Adds the page to the request's charge, and the warning of ALLOW FILTERING.
   void charge();
+  /// A row of ORDER BY over several partitions, until all are there: what it is sorted by, and its
+  /// answer.
   struct SortedRow {
     Bytes key, cells;
   };

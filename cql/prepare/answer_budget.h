@@ -58,6 +58,7 @@ class AnswerBudget {
 
  private:
   friend class AnswerRoom;
+  /// A read that waits for room, in the order of arrival.
   struct Waiting {
     AnswerRoom* room;
     uint64_t bytes;

@@ -24,6 +24,8 @@ struct Receiver {
   static Receiver of(const ColumnSchema& column) { return {column.name, column.type, &column}; }
 };
 
+/// Collects what each bind marker of a statement is for while the statement is prepared. Every
+/// marker is recorded once.
 class BindMarkers {
  public:
   explicit BindMarkers(size_t count) : specs_(count), columns_(count, nullptr) {}

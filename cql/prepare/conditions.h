@@ -15,6 +15,7 @@ namespace tetrad::cql {
 
 /// A condition on a column, on an element of a list or map, or on a field of a user type.
 struct ColumnCondition {
+  /// What of the column is compared.
   enum class Part : uint8_t { kWhole, kElement, kField };
   Part part = Part::kWhole;
   ast::RelationOperator op = ast::RelationOperator::kEqual;
@@ -28,6 +29,7 @@ struct ColumnCondition {
 
 /// All of IF of one statement.
 struct Conditions {
+  /// Which form of IF was written.
   enum class Kind : uint8_t { kNone, kNotExists, kExists, kColumns };
   Kind kind = Kind::kNone;
   std::vector<ColumnCondition> columns;  // of kColumns, as they were written

@@ -39,6 +39,7 @@ struct CellTimes {
 
 /// A row as a SELECT sees it: one slot for each column that the statement reads.
 struct RowView {
+  /// One element of a column of many cells, for WRITETIME and TTL; views into the row.
   struct Element {
     BytesView key;  // element of a set, key of a map, u16 index of a field; of a list: its path
     CellTimes times;
@@ -59,6 +60,8 @@ struct EvalContext {
   std::span<const OptionalBytes> aggregates = {};
 };
 
+/// Something with a value: a constant, a marker, a column, a call. Immutable, so that shards share
+/// it; all that changes is in the EvalContext.
 class Expression {
  public:
   explicit Expression(TypePtr type) : type_(std::move(type)) {}
@@ -107,6 +110,7 @@ ExpressionPtr make_aggregate_reference(TypePtr type, size_t index);
 /// Gives the value of `inner` another type of the same bytes.
 ExpressionPtr make_retyped(TypePtr type, ExpressionPtr inner);
 
+/// Which of the three functions.
 enum class TimesKind : uint8_t { kWriteTime, kMaxWriteTime, kTtl };
 /// WRITETIME, MAXWRITETIME or TTL of the column in `slot`, or of one of its elements, fields or a
 /// slice of its elements. `column` is the column's type.

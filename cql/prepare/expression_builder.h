@@ -20,6 +20,7 @@ namespace tetrad::cql {
 
 /// A term or selector in one shape; points into the tree.
 struct RawExpression {
+  /// What a node of the tree is, and what its children mean.
   enum class Kind : uint8_t {
     kColumn,
     kLiteral,
@@ -88,6 +89,8 @@ struct SelectedKey {
 /// A type by the name of its Java class. Errors: kSyntax, there is no such class.
 Result<TypePtr> type_of_class(const ast::CqlType& type);
 
+/// Makes expressions of the terms and selectors of one statement, and collects its slots, markers
+/// and aggregates. Lives as long as the statement is being prepared.
 class ExpressionBuilder {
  public:
   /// All outlive it. `table` is the table of the statement.

@@ -21,10 +21,13 @@ struct Threshold {
   bool is_on() const { return warn != 0 || fail != 0; }
 };
 
+/// Names that give a warning, are ignored, or are refused.
 struct NameLimits {
   std::vector<std::string> warned, ignored, disallowed;
 };
 
+/// What an operator allows statements to do, by the names of Cassandra's guardrails. Part of the
+/// settings, which are replaced as a whole.
 struct Guardrails {
   Threshold keyspaces, tables, columns_per_table, fields_per_udt, vector_dimensions;
   Threshold secondary_indexes_per_table;

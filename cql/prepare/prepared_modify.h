@@ -18,6 +18,7 @@ namespace tetrad::cql {
 
 /// What is done to one column, or to a part of it.
 struct ColumnOperation {
+  /// What an assignment does to its column.
   enum class Kind : uint8_t {
     kSet,            // a column of one cell
     kSetWhole,       // a collection or user type of many cells is replaced
@@ -66,6 +67,7 @@ struct WriteMoment {
   int64_t dated_s = 0;
   int64_t clock_skew_s = 0;
   std::vector<std::string>* warnings = nullptr;
+  /// A TTL and the second at which it ends.
   struct Expiry {
     int32_t ttl_s;
     int64_t expiry_s;
@@ -96,10 +98,12 @@ class ListCellIds {
 /// The live elements of lists that a statement must know before it writes; of a column of one cell
 /// its value, as an element without a path.
 struct ListContents {
+  /// A live element of a list with its path, or the value of a column of one cell without one.
   struct Element {
     Bytes path, value;
     int64_t timestamp_us = 0;
   };
+  /// What one column of one row holds.
   struct Entry {
     Bytes partition_key, clustering_key;  // clustering key "" with is_static: a static column
     bool is_static = false;
@@ -117,8 +121,11 @@ struct BoundTarget {
   BoundClustering clustering;  // of an INSERT one exact row, or nothing said when it has none
 };
 
+/// An INSERT, UPDATE or DELETE, checked against one schema snapshot. Immutable, so that executions
+/// share it; what was bound is in the execution's own values.
 class ModifyStatement final : public Statement {
  public:
+  /// Which statement it is.
   enum class Kind : uint8_t { kInsert, kUpdate, kDelete };
 
   bool is_current(const SchemaSnapshot& schema) const override;
@@ -249,6 +256,7 @@ class BatchCheck {
   bool has_timestamps_ = false, has_several_tables_ = false;
 };
 
+/// A BATCH of statements that are checked each for itself. Immutable.
 class BatchStatement final : public Statement {
  public:
   bool is_current(const SchemaSnapshot& schema) const override;

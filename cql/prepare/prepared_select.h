@@ -35,6 +35,8 @@ struct RowLayout {
   static RowLayout make(TablePtr table, std::vector<const ColumnSchema*> slots, bool wants_times);
 };
 
+/// A SELECT, checked against one schema snapshot. Immutable, so that executions share it; SelectRun
+/// is one execution.
 class SelectStatement final : public Statement {
  public:
   bool is_current(const SchemaSnapshot& schema) const override;

@@ -127,6 +127,7 @@ struct ExecuteContext {
   WorkMeter work = {};
 };
 
+/// One page of rows, encoded.
 struct RowsResult {
   ResultMetadataPtr metadata;
   uint32_t row_count = 0;
@@ -134,6 +135,7 @@ struct RowsResult {
                 // them out
   std::optional<Bytes> next_position;  // there are more pages
 };
+/// The answer to USE: the connection's keyspace from now on.
 struct SetKeyspaceResult {
   std::string keyspace;
 };
@@ -218,6 +220,7 @@ class Statement {
 };
 using StatementPtr = std::shared_ptr<const Statement>;
 
+/// What a statement is prepared with. Lives as long as that takes.
 struct PrepareContext {
   SchemaPtr schema;
   std::string keyspace;  // in effect: of USE or of the request

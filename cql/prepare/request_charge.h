@@ -36,6 +36,7 @@ struct ReadWork {
   uint64_t further_partitions = 0;  // physical ones beyond the first
 };
 
+/// Adds up what one request costs, in parts of a request unit.
 class RequestCharge {
  public:
   void add_read(const ReadWork& work, ConsistencyLevel level);

@@ -16,6 +16,7 @@
 
 namespace tetrad::cql {
 
+/// What a schema statement is planned with; one moment of schema and metadata.
 struct PlanInput {
   const SchemaSnapshot& schema;
   const replication::MetaState& meta;
@@ -27,6 +28,8 @@ struct PlanInput {
   std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
 };
 
+/// What a schema statement comes to: a change to propose to the metadata group, and the answer once
+/// it is applied.
 struct SchemaPlan {
   replication::SchemaChange change;
   std::optional<SchemaChange> answer;  // unset: the statement answers Void
