@@ -23,6 +23,7 @@
 
 namespace tetrad::replication {
 
+/// The options of all that a data plane is made of.
 struct DataPlaneOptions {
   CoordinatorOptions coordinator;
   HintOptions hints;
@@ -41,6 +42,8 @@ struct DataPlaneOptions {
   BatchService* batches = nullptr;
 };
 
+/// What moves rows on one shard: coordinator, replica service, hints, repair, purge, throughput.
+/// Belongs to the shard and its thread; a member is declared after what it uses.
 class DataPlane {
  public:
   /// `rpc`, `meta`, `fences`, `cleanup`, `changes`, `behind` and `paxos_keys` are the shard's own,

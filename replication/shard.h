@@ -11,6 +11,7 @@
 
 namespace tetrad::replication {
 
+/// How a shard other than the first is reached from the others, and reaches them.
 struct ShardOptions {
   uint32_t shard = 1;
   /// To another shard of this node, in this shard's turn.
@@ -19,6 +20,8 @@ struct ShardOptions {
   std::function<void()> ready;
 };
 
+/// What shards other than the first have of replication below the data plane: messages, metadata,
+/// tablets. Belongs to the shard and its thread.
 class ReplicationShard {
  public:
   /// `main` is asked for what all shards share; its hub stays in use. Everything in `environment`

@@ -25,6 +25,7 @@ inline void cut_text(std::string& text, size_t size) {
 class Trace {
  public:
   static constexpr size_t kEventsMax = 500, kActivityBytesMax = 1'000;
+  /// One line of a trace.
   struct Event {
     int64_t at_us;  // wall clock
     std::string activity;

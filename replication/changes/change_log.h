@@ -32,6 +32,7 @@
 
 namespace tetrad::replication {
 
+/// How long entries stay, and how they are swept.
 struct ChangeLogOptions {
   /// So long entries stay. They go in parts of about 18 minutes.
   int64_t retention_us = int64_t{24} * 3600 * 1'000'000;
@@ -60,6 +61,8 @@ class SequenceTrail {
   ChangeSequence given_by(base::MonotonicUs at_us) const;
 
  private:
+  /// Entries up to `last` were made before a moment: what was written until then has been
+  /// acknowledged, or never will be.
   struct Step {
     base::MonotonicUs begun_us, newest_us;
     ChangeSequence last;
@@ -69,8 +72,12 @@ class SequenceTrail {
   std::deque<Step> steps_;
 };
 
+/// The change logs of one shard's stores. Belongs to the shard and its thread. A mutation of a
+/// table with a log is applied only after note() has entered it, so the log has whatever the store
+/// has.
 class ChangeLogs {
  public:
+  /// Counters of one shard, changed by its thread only.
   struct Metrics {
     base::Counter entries, erased;
   };

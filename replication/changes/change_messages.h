@@ -29,6 +29,7 @@ using ChangeSequence = uint64_t;
 /// Sequences are times, and times are signed elsewhere.
 inline constexpr ChangeSequence kChangeSequenceMax = uint64_t{1} << 62;
 
+/// A change and its place in one store's log. Sequences rise, with gaps.
 struct LoggedChange {
   ChangeSequence sequence = 0;
   Change change;
@@ -55,6 +56,7 @@ Bytes encode_changes_request(const ChangesRequest& request);
 /// Errors: kCorruption.
 Result<ChangesRequest> decode_changes_request(BytesView body);
 
+/// A page of one store's log.
 struct ChangesAnswer {
   std::vector<LoggedChange> changes;  // by sequence
   bool exhausted = true;

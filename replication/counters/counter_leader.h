@@ -29,11 +29,14 @@
 
 namespace tetrad::replication {
 
+/// Counters of one shard, changed by its thread only.
 struct CounterMetrics {
   base::Counter increments, groups, unknown;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
+/// Adds to the counters of one shard's stores. Belongs to the shard and its thread. Of one
+/// partition of a store one group is under way at a time; what comes meanwhile waits in its queue.
 class CounterLeader {
  public:
   using Done = std::move_only_function<void(Result<CounterAnswer>)>;
@@ -56,12 +59,14 @@ class CounterLeader {
 
  private:
   using Key = std::tuple<uint32_t, TableIncarnation, Bytes>;  // store, table, partition key
+  /// One increment that waits for its group, with whom to answer.
   struct Waiter {
     CounterRequest request;
     base::Deadline deadline;
     Done done;
     size_t bytes = 0;
   };
+  /// What waits for one partition; is_busy while a group of it is under way.
   struct Queue {
     std::deque<Waiter> waiters;
     bool is_busy = false;

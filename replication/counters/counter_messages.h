@@ -26,12 +26,14 @@
 
 namespace tetrad::replication {
 
+/// What is added to one counter.
 struct CounterDelta {
   uint32_t column_id = 0;
   int64_t delta = 0;  // sums wrap around, as Cassandra's
   friend bool operator==(const CounterDelta&, const CounterDelta&) = default;
 };
 
+/// The increments of one row.
 struct CounterRow {
   Bytes clustering_key;
   Bytes key_cell;  // the value of column 0, where the clustering key is lossy; "" otherwise
@@ -52,12 +54,14 @@ struct CounterIncrement {
   friend bool operator==(const CounterIncrement&, const CounterIncrement&) = default;
 };
 
+/// kCounterApply: increments for the leader of a partition.
 struct CounterRequest {
   SetEpoch epoch;
   ConsistencyLevel level = ConsistencyLevel::kOne;
   CounterIncrement increment;
 };
 
+/// What became of a CounterRequest.
 struct CounterAnswer {
   bool is_applied = false;  // false: nobody knows
   int acks = 0, required = 1;

@@ -18,6 +18,7 @@
 
 namespace tetrad::replication {
 
+/// How fast hints are replayed.
 struct HintDispatchOptions {
   int64_t look_every_us = 500'000;
   size_t page_hints = 64;  // sent at once
@@ -26,6 +27,8 @@ struct HintDispatchOptions {
   HorizonSlack horizon;
 };
 
+/// Replays the hints of one shard. Belongs to the shard and its thread; one replay at a time for
+/// each replica.
 class HintDispatcher {
  public:
   /// All outlive it.
@@ -39,6 +42,7 @@ class HintDispatcher {
  private:
   /// What became of a hint.
   enum class Outcome : uint8_t { kKept, kReplayed, kDropped };
+  /// A page that is under way: how many answers are missing, and what became of each hint.
   struct Sending {
     explicit Sending(size_t hints) : left(hints), outcomes(hints, Outcome::kKept) {}
     size_t left, replayed = 0;
@@ -46,6 +50,7 @@ class HintDispatcher {
     bool timed_out = false;
     base::OneShot<bool> done;
   };
+  /// How fast one replica is sent to: less after a failure, more again after success.
   struct Pace {
     explicit Pace(size_t hints) : page_hints(hints) {}
     size_t page_hints;

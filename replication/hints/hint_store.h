@@ -28,6 +28,8 @@
 
 namespace tetrad::replication {
 
+/// How much is kept, and for how long; what comes on top is refused or dropped, and repair mends
+/// it.
 struct HintOptions {
   uint64_t bytes_per_replica_max = 256u << 20;
   uint64_t bytes_max = uint64_t{4} << 30;  // of all replicas
@@ -35,6 +37,7 @@ struct HintOptions {
   uint32_t shard = 0;  // whose hints these are
 };
 
+/// Counters of one shard, changed by its thread only.
 struct HintMetrics {
   base::Counter stored, replayed, dropped, refused;
 };
@@ -42,6 +45,7 @@ struct HintMetrics {
 /// Belongs to one shard.
 class HintStore {
  public:
+  /// One hint as it is read back for the replay.
   struct Hint {
     int64_t created_us = 0;
     Bytes encoded;  // the mutation
@@ -88,6 +92,7 @@ class HintStore {
   HintMetrics& metrics() { return metrics_; }
 
  private:
+  /// The hints for one replica, by position; positions rise and are not used twice.
   struct Queue {
     uint64_t low = 0, cursor = 0, head = 0;  // low <= cursor <= head
     uint64_t on_disk = 0;                    // positions before it can be read

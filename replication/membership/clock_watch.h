@@ -44,6 +44,7 @@ struct ClockView {
   bool strict = false;           // whoever was off must come closer
 };
 
+/// Whether this node's clock may be relied on.
 struct ClockVerdict {
   bool is_good = false;
   /// How far the reference wall clock is ahead of this node's; unset: unknown.
@@ -89,6 +90,7 @@ class ClockWatch {
   int64_t told_own_us() const { return is_first_ ? 0 : clock_.own_us(reactor_); }
 
  private:
+  /// What the last heartbeat of another node said of its clocks, as differences.
   struct Peer {
     int64_t wall_us, own_us, error_us;  // ahead of what this machine counts
     base::MonotonicUs at_us;

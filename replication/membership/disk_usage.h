@@ -35,6 +35,7 @@ DiskUsage disk_usage_numbered(uint8_t number);
 /// The nodes that are stuffed or full. Empty almost always.
 using FillingDisks = std::map<HostId, DiskUsage>;
 
+/// A measurement of the disk with the node's data.
 struct DiskSpace {
   uint64_t used_bytes = 0;    // by the node's own data
   uint64_t usable_bytes = 0;  // by whoever comes
@@ -64,6 +65,7 @@ DiskUsage disk_usage_of(uint64_t percent, const DiskUsageLimits& limits);
 /// For the log, of a node that is stuffed or full.
 std::string disk_usage_text(uint64_t percent, const DiskUsageLimits& limits);
 
+/// From when on a disk counts as filling or full, and how often it is measured.
 struct DiskUsageOptions {
   DiskUsageLimits limits;
   uint64_t room_bytes = 0;  // below it a disk has no room: what is in memory must find its place

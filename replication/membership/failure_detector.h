@@ -11,6 +11,8 @@
 
 namespace tetrad::replication {
 
+/// Suspicion of one other node: how unlikely its silence is, from the gaps between its last
+/// heartbeats. Pure: time is handed in.
 class FailureDetector {
  public:
   /// `expected_us`: the interval at which heartbeats are sent.

@@ -32,6 +32,7 @@
 
 namespace tetrad::replication {
 
+/// Who this node is, from its local log or made anew.
 struct NodeIdentity {
   HostId host;
   Uuid cluster_id;      // nil: none yet
@@ -49,6 +50,7 @@ Task<Result<void>> note_decommission(storage::LocalLog& log, bool leaves);
 /// Errors: kIo, kCorruption.
 Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random);
 
+/// What a node knows of its cluster before it is a member.
 struct FormationOptions {
   NodeInfo self;
   std::vector<Endpoint> seeds;
@@ -64,6 +66,8 @@ struct FormationOptions {
   std::function<void()> removed;
 };
 
+/// Makes the node a member of a cluster: founds one, joins one, or comes back to its own. Belongs
+/// to the first shard's thread; its task ends when the node is a member.
 class Formation {
  public:
   /// Everything handed in outlives it.
@@ -116,6 +120,7 @@ class Formation {
   const Logger logger_;
   const uint64_t token_seed_;
   std::set<Endpoint> own_seeds_;  // seeds that turned out to be this node, by name perhaps
+  /// Until when a seed is not asked, and when that was last logged.
   struct LeftAlone {
     base::MonotonicUs until_us = 0, said_us = 0;
   };

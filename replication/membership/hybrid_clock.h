@@ -26,6 +26,9 @@ enum class ClockStanding : uint8_t {
   kQuarantine,  // they are not
 };
 
+/// The node's clock for timestamps: its own time, or the highest that it has observed in messages
+/// if that is higher. One per node; any thread may ask and observe. now_us() never falls by an
+/// observation.
 class HybridClock {
  public:
   explicit HybridClock(int64_t skew_max_us = kClockSkewMaxUs) : skew_max_us_(skew_max_us) {}

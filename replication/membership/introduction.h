@@ -23,6 +23,7 @@ namespace tetrad::replication {
 /// Of a host, in the cluster of the node that says so.
 enum class Standing : uint8_t { kUnknown = 0, kMember = 1, kRemoved = 2 };
 
+/// What a node says of itself to a seed that asks, and of what the asking node is to it.
 struct Introduction {
   HostId host;
   Uuid cluster_id;
@@ -48,6 +49,7 @@ struct SeedAnswer {
 
 /// What a node without a cluster does after it has asked all of its seeds at once.
 struct FormationStep {
+  /// What to do next: wait and ask again, found a cluster, or ask members to be taken in.
   enum class Kind : uint8_t { kWait, kFound, kJoin };
   Kind kind = Kind::kWait;
   std::vector<Endpoint> members;  // kJoin: whom to ask, in the order of the list

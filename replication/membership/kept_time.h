@@ -17,6 +17,8 @@ namespace tetrad::replication {
 
 inline constexpr int64_t kKeepTimeUs = 1'000'000;
 
+/// What a node writes down of its clock now and then, so that its time does not fall over a
+/// restart.
 struct KeptTime {
   int64_t time_us = 0;  // of the node, since 1970
   int64_t boot_us = 0;  // Reactor::boot_time_us() then

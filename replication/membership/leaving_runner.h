@@ -12,12 +12,15 @@
 
 namespace tetrad::replication {
 
+/// How often nodes on their way out are looked at, and when one that is away is replaced.
 struct LeavingOptions {
   int64_t period_us = 500'000;
   /// 0: nodes are never replaced by themselves.
   int64_t replace_after_us = int64_t{3600} * 1'000'000;
 };
 
+/// Brings nodes out of the cluster once they hold nothing any more, and begins to replace those
+/// that stay away. Runs on every node's first shard, acts where the metadata group's leader is.
 class LeavingRunner {
  public:
   /// `is_drained`: whether a node that leaves holds no logged batches any more.

@@ -36,6 +36,7 @@
 
 namespace tetrad::replication {
 
+/// How heartbeats are sent and judged, and what this life of the node says of itself.
 struct MembershipOptions {
   int64_t heartbeat_us = 200'000;
   double phi_down = 8;  // about 18 heartbeats missed
@@ -59,6 +60,8 @@ struct BatchWord {
   bool is_drained = false;  // it takes none any more, and has none
 };
 
+/// Sends heartbeats and knows which nodes live. Belongs to the first shard's thread; the other
+/// shards learn of changes by MetaService::subscribe().
 class Membership {
  public:
   /// On this shard, after `host` came up, was started anew, or went down, and when
@@ -130,6 +133,7 @@ class Membership {
   const StoreTroubles& store_troubles() const { return store_troubles_; }
 
  private:
+  /// What is known of another node from its heartbeats.
   struct Host {
     explicit Host(int64_t expected_us) : detector(expected_us) {}
     FailureDetector detector;

@@ -26,6 +26,7 @@ struct MachineStart {
   uint64_t device = 0;  // that the data is on: another after it was mounted anew elsewhere
 };
 
+/// What a life of the node writes down when it begins.
 struct NodeLife {
   uint64_t start_number = 0;  // rises by one
   bool after_cut = false;     // it, or one before that did not end well either
@@ -36,6 +37,7 @@ struct NodeLife {
   static Result<NodeLife> decode(BytesView encoded);
 };
 
+/// How the node's last life ended, as far as can be said.
 enum class LastEnd : uint8_t {
   kUnknown,  // there was none, or its program kept no account
   kClean,    // all stores closed
@@ -51,6 +53,7 @@ LastEnd end_of(const std::optional<NodeLife>& last, std::optional<uint64_t> clea
 /// The life that begins on `now`, after `last`.
 NodeLife next_life(const std::optional<NodeLife>& last, LastEnd end, const MachineStart& now);
 
+/// What the local log holds of former lives.
 struct LivesKept {
   std::optional<NodeLife> last;
   std::optional<uint64_t> clean_mark;

@@ -29,6 +29,7 @@ struct PutNode {
   uint64_t token_seed = 0;
 };
 
+/// A node joins fully, leaves, or is removed.
 struct SetNodeState {
   HostId host;
   NodeState state = NodeState::kNormal;
@@ -55,6 +56,8 @@ struct ChangeTabletStage {
   bool give_up = false;  // with kNormal, out of kWriteBoth or kStream: the old set stays
 };
 
+/// The single logical partition of a tablet has reached its size limit, so that inserts are
+/// refused, or has room again.
 struct SetTabletFull {
   TableIncarnation incarnation;
   TabletId tablet;
@@ -71,6 +74,7 @@ struct SetTabletRepaired {
   int64_t repaired_us = 0;
 };
 
+/// A setting of the whole cluster, or none any more.
 struct SetSetting {
   std::string name;
   std::optional<std::string> value;
@@ -81,6 +85,7 @@ struct ForgetRetired {
   std::vector<TableIncarnation> incarnations;
 };
 
+/// One entry of the metadata group's log. Applied by every node, in the log's order.
 struct MetaCommand {
   Uuid id;
   HostId origin;  // who waits for it
@@ -104,6 +109,7 @@ Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known =
 void encode_node_info(const NodeInfo& node, ClusterFormat format, base::ByteWriter& out);
 Result<NodeInfo> decode_node_info(ClusterFormat format, base::ByteReader& in);
 
+/// The state after a command, and what its proposer is answered.
 struct MetaApplied {
   MetaSnapshot state;
   Result<void> outcome;

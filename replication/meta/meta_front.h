@@ -37,6 +37,7 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
   struct Mailbox {
     MetaFront* front = nullptr;
   };
+  /// One front: the shard it is on, and how to reach it.
   struct Entry {
     base::Reactor* reactor;
     std::weak_ptr<Mailbox> mailbox;

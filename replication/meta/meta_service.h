@@ -15,6 +15,8 @@
 
 namespace tetrad::replication {
 
+/// The cluster's metadata as one shard sees it: snapshots of what is applied, and proposals. Each
+/// shard has its own and uses it on its thread.
 class MetaService {
  public:
   virtual ~MetaService() = default;

@@ -21,6 +21,7 @@
 
 namespace tetrad::replication {
 
+/// How the metadata group keeps time, and what happens when it cannot go on.
 struct MetaServiceOptions {
   int64_t tick_us = 100'000;  // of the group
   uint64_t snapshot_every = 1000;
@@ -30,6 +31,8 @@ struct MetaServiceOptions {
   std::function<void(const Error&)> fatal;   // the process must end
 };
 
+/// The metadata of the first shard, with the Raft group itself. Belongs to the first shard's
+/// thread; other shards have a MetaFront.
 class MetaServiceImpl final : public MetaService {
  public:
   /// Everything handed in outlives it.
@@ -86,6 +89,7 @@ class MetaServiceImpl final : public MetaService {
   uint64_t tablet_bytes(TabletId tablet) const override;
 
  private:
+  /// What became of a proposal, and at which index it was applied.
   struct Answer {
     MetaIndex index;
     Result<void> outcome;

@@ -19,8 +19,10 @@
 
 namespace tetrad::replication {
 
+/// Where a node is on its way through the cluster, by its number in images and commands.
 enum class NodeState : uint8_t { kJoining = 0, kNormal = 1, kLeaving = 2, kRemoved = 3 };
 
+/// A node as the whole cluster knows it.
 struct NodeInfo {
   HostId host;
   std::string address;  // IPv4 or IPv6 text; clients and nodes use the same one
@@ -59,6 +61,8 @@ struct TableInfo {
   partitioner::TabletMap tablets;
 };
 
+/// All metadata at one index of the log. Immutable once it is published; shards share it as a
+/// snapshot.
 struct MetaState {
   Uuid cluster_id;
   std::string cluster_name;
@@ -112,6 +116,7 @@ using MetaSnapshot = std::shared_ptr<const MetaState>;
 /// A DDL statement as the metadata group sees it: applied only while the schema version is still
 /// `expected`.
 struct SchemaChange {
+  /// A table that CREATE TABLE asks for.
   struct NewTable {
     TableId id;
     std::string keyspace, name;
@@ -120,6 +125,7 @@ struct SchemaChange {
     bool change_log = false;
     Throughput throughput = {};
   };
+  /// What ALTER TABLE changes of a table beside its schema.
   struct AlteredTable {
     TableId id;
     std::string keyspace, name;

@@ -70,6 +70,7 @@ struct RaftConfiguration {
 
 /// One step: a server becomes a learner, a learner a voter, a voter a learner, or a member leaves.
 struct RaftMembershipChange {
+  /// What a change of members does; one server at a time.
   enum class Kind : uint8_t { kAddLearner, kPromote, kDemote, kRemove };
   Kind kind;
   RaftServerId server;

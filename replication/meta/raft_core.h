@@ -33,6 +33,7 @@
 
 namespace tetrad::replication {
 
+/// What a server of a group is made with. The flags are off in tests only.
 struct RaftOptions {
   RaftServerId self;
   Uuid cluster_id;
@@ -81,6 +82,8 @@ struct RaftStored {
   static RaftStored joining() { return {}; }
 };
 
+/// What a server is in its term (Raft §5.1); a pre-candidate asks whether a campaign would succeed,
+/// and leaves its term as it is.
 enum class RaftRole : uint8_t { kFollower, kPreCandidate, kCandidate, kLeader };
 
 /// One atomic, synced write. In this order: `snapshot` (install the image that came with its
@@ -112,6 +115,7 @@ struct RaftReadState {
   RaftIndex index = 0;
 };
 
+/// What the server is from now on, for whoever watches.
 struct RaftRoleChange {
   RaftRole role = RaftRole::kFollower;
   RaftTerm term = 0;
@@ -119,6 +123,8 @@ struct RaftRoleChange {
   friend bool operator==(const RaftRoleChange&, const RaftRoleChange&) = default;
 };
 
+/// What the driver must do next, in the order of the members. Messages may leave at once: what
+/// rests on a write is held back by the core until persisted().
 struct RaftActions {
   std::optional<RaftRoleChange> role_change;  // when any of its fields differs from the last one
   std::optional<RaftPersist> persist;
@@ -214,17 +220,21 @@ class RaftCore {
   std::vector<RaftPeerStatus> peers() const;
 
  private:
+  /// Why votes are asked for.
   enum class Campaign { kPreVote, kElection, kTransfer };
+  /// A write that the driver has been given and has not reported as done.
   struct OutstandingPersist {
     uint64_t sequence;
     RaftTerm term;
     std::optional<RaftServerId> vote;
     RaftIndex last_index;  // lowered when entries are cut off while it is under way
   };
+  /// A message that may go only once a write is on disk.
   struct HeldMessage {
     uint64_t sequence;
     RaftMessage message;
   };
+  /// A read that waits for a majority to confirm the leader (Raft §6.4).
   struct PendingRead {
     uint64_t context;
     RaftServerId from;

@@ -25,6 +25,7 @@
 
 namespace tetrad::replication {
 
+/// How the driver of a group keeps time and takes images.
 struct RaftDriverOptions {
   Uuid cluster_id;
   uint64_t seed = 0;
@@ -46,6 +47,8 @@ struct RaftDriverHooks {
   std::function<void(const Error&)> fatal;
 };
 
+/// Runs a RaftCore over the local log and messages between nodes. Belongs to the first shard's
+/// thread.
 class RaftDriver {
  public:
   /// What the local log holds of the group; unset: nothing. Errors: kCorruption, kIo.
@@ -87,6 +90,7 @@ class RaftDriver {
   void sync_applied(std::function<void()> done);
 
  private:
+  /// Held while the driver lives; callbacks look whether it does.
   struct Alive {};
   void on_message(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void tick();

@@ -61,6 +61,7 @@ class RaftLog {
   static size_t size_of(const RaftEntry& entry) { return entry.data.size() + 32; }
 
  private:
+  /// A configuration and the entry that brought it.
   struct ConfigurationAt {
     RaftIndex index;
     RaftConfiguration configuration;

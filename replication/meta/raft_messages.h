@@ -26,12 +26,14 @@ inline constexpr uint64_t kRaftNumberMax = uint64_t{1} << 62;
 /// At most this many entries in one message.
 inline constexpr size_t kRaftMessageEntriesMax = 65536;
 
+/// What an entry is, by its number on disk and on the wire.
 enum class RaftEntryKind : uint8_t {
   kNoop = 0,           // what a leader opens its term with; data is empty
   kCommand = 1,        // data is the state machine's
   kConfiguration = 2,  // data is an encoded RaftConfiguration
 };
 
+/// One entry of the log. Two entries with one index and one term are the same (Raft §5.3).
 struct RaftEntry {
   RaftTerm term = 0;
   RaftIndex index = 0;
@@ -64,6 +66,7 @@ struct RaftPreVoteRequest {
   RaftTerm last_term = 0;
   friend bool operator==(const RaftPreVoteRequest&, const RaftPreVoteRequest&) = default;
 };
+/// Whether a campaign for that term would get this server's vote.
 struct RaftPreVoteReply {
   RaftTerm campaign_term = 0;
   bool granted = false;
@@ -77,6 +80,7 @@ struct RaftVoteRequest {
   bool transfer = false;
   friend bool operator==(const RaftVoteRequest&, const RaftVoteRequest&) = default;
 };
+/// Whether the vote was given; sent once it is on disk.
 struct RaftVoteReply {
   bool granted = false;
   friend bool operator==(const RaftVoteReply&, const RaftVoteReply&) = default;
@@ -106,6 +110,7 @@ struct RaftHeartbeat {
   uint64_t read_round = 0;
   friend bool operator==(const RaftHeartbeat&, const RaftHeartbeat&) = default;
 };
+/// The round of reads that the follower has confirmed.
 struct RaftHeartbeatReply {
   uint64_t read_round = 0;
   friend bool operator==(const RaftHeartbeatReply&, const RaftHeartbeatReply&) = default;
@@ -119,10 +124,12 @@ struct RaftInstallSnapshot {
 struct RaftTimeoutNow {
   friend bool operator==(const RaftTimeoutNow&, const RaftTimeoutNow&) = default;
 };
+/// A follower asks the leader from which index on a read is up to date.
 struct RaftReadRequest {
   uint64_t context = 0;
   friend bool operator==(const RaftReadRequest&, const RaftReadRequest&) = default;
 };
+/// The index, if the leader has been confirmed.
 struct RaftReadReply {
   uint64_t context = 0;
   bool confirmed = false;

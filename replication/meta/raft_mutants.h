@@ -10,6 +10,7 @@
 
 namespace tetrad::replication {
 
+/// Mistakes that tests turn on, one at a time, to see that the simulation finds them.
 enum class RaftMutant : size_t {
   kCommitEarlierTerm,          // commits an earlier term's entry by counting copies (figure 8)
   kNoNoop,                     // opens a term with nothing

@@ -13,6 +13,7 @@ namespace tetrad::replication {
 /// kProbe: where the logs agree is not known; one append at a time. kReplicate: appends follow each
 /// other without waiting, within a window. kSnapshot: an image is on its way, nothing else is sent.
 struct RaftProgress {
+  /// One append at a time until the logs meet, then a stream of them, or an image first.
   enum class State : uint8_t { kProbe, kReplicate, kSnapshot };
 
   State state = State::kProbe;

@@ -11,6 +11,7 @@
 
 namespace tetrad::replication {
 
+/// A node as the policy sees it: it may become a voter of the metadata group, or is one.
 struct VoterCandidate {
   HostId host;
   std::string rack;       // with its data centre

@@ -43,6 +43,8 @@ class RangeSet {
   std::map<TableIncarnation, std::vector<RingRange>> ranges_;  // ascending
 };
 
+/// Which of a shard's stores may lack writes that they have acknowledged. Belongs to the shard and
+/// its thread; kept in the local log, so that a restart does not forget it.
 class BehindStores {
  public:
   /// `losses` by store number, of this life's start; shorter: the others lost nothing. Only stores
@@ -88,6 +90,7 @@ class BehindStores {
   /// Sequences of the store's change logs begin above it: readers may have got some that are lost.
   uint64_t sequence_floor(uint32_t store) const;
 
+  /// From when on a store may have lost writes.
   struct Since {
     std::optional<int64_t> time_us;
     base::MonotonicUs heard_us = 0;  // when this life found out
@@ -110,6 +113,7 @@ class BehindStores {
   }
 
  private:
+  /// One store that is behind: since when, and which ranges are complete again.
   struct Behind {
     Since since;
     RangeSet done;

@@ -20,6 +20,8 @@
 
 namespace tetrad::replication {
 
+/// The writes of one store that are under way, by the epoch of their tablet. Belongs to the store's
+/// shard and its thread.
 class Fence {
  public:
   using Then = std::move_only_function<void(bool drained)>;

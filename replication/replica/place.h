@@ -9,6 +9,8 @@ namespace tetrad::replication {
 /// What a node's map says to a request that names an epoch.
 enum class MapStanding { kCurrent, kAhead, kStaleSchema, kStaleEpoch };
 
+/// Where a position lies in one version of the tablet map. The pointers live as long as the
+/// snapshot that was asked.
 struct Place {
   MapStanding standing;
   /// In the map that was asked, if it has the table.

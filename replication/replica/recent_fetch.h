@@ -29,6 +29,7 @@
 
 namespace tetrad::replication {
 
+/// How much is fetched at once, and how long other members are waited for.
 struct RecentFetchOptions {
   /// So long a write goes on at most by the settings of the nodes: the fetch begins that much after
   /// the store has come back.
@@ -45,10 +46,13 @@ struct RecentFetchOptions {
   bool acknowledges_synced = false;
 };
 
+/// Counters of one shard, changed by its thread only.
 struct RecentFetchMetrics {
   base::Counter rows, tablets, failed, whole;
 };
 
+/// Brings stores that are behind up to date, from the other members of their tablets. Belongs to
+/// the shard and its thread; one task for each such store.
 class RecentFetch {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
@@ -64,6 +68,7 @@ class RecentFetch {
   /// Does without members that stay away from now on.
   void accept_loss() { loss_accepted_ = true; }
 
+  /// How far the fetch of one store is.
   struct Progress {
     uint32_t store = 0;
     size_t tablets_left = 0, tablets = 0;
@@ -85,6 +90,7 @@ class RecentFetch {
     std::set<StoreAddress> asked, complete, behind;
   };
   using Targets = std::vector<Target>;
+  /// Whether enough other members have given all they have.
   enum class Verdict { kWaits, kComplete, kWithLoss };
 
   /// What complete members have given need not be asked for again.

@@ -29,6 +29,7 @@ struct RecentTablet {
   RingRange range;
 };
 
+/// kRecent: asks for a page of what was written to a store since a moment.
 struct RecentRequest {
   std::optional<int64_t> since_us;
   bool everything = false;
@@ -40,6 +41,7 @@ struct RecentRequest {
   uint64_t bytes_max = 0;
 };
 
+/// The page.
 struct RecentAnswer {
   bool exhausted = true;
   MetaIndex applied;

@@ -20,6 +20,7 @@
 
 namespace tetrad::replication {
 
+/// Answers kRecent for the stores of one shard. Belongs to the shard and its thread.
 class RecentSource {
  public:
   /// `stores` by number; null: another shard's. `longest_us`: the longest that any write may go on.

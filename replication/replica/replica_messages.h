@@ -29,6 +29,7 @@ namespace tetrad::replication {
 /// and these are within two of each other. What is further ahead of a good clock is a client's.
 inline constexpr int64_t kMarkBoundsMax = 3;
 
+/// kMutate and kMutateMerged: rows to apply to a store.
 struct MutateRequest {
   SetEpoch epoch;
   /// The stamp a coordinator gave (rule 28): the replica answers with what it knows that is not
@@ -52,6 +53,7 @@ Result<MutateRequest> decode_mutate(BytesView body);
 Bytes encode_mutate_answer(std::optional<int64_t> mark_us);
 Result<std::optional<int64_t>> decode_mutate_answer(BytesView body);
 
+/// kRead and kReadDigest: rows to read from a store.
 struct ReadRequest {
   SetEpoch epoch;
   storage::ReadCommand command;
@@ -60,6 +62,7 @@ Bytes encode_read(SetEpoch epoch, const storage::ReadCommand& command);
 /// `read_fold`: see storage::decode_read_command().
 Result<ReadRequest> decode_read(BytesView body, storage::FoldReader read_fold = nullptr);
 
+/// The answer to kReadDigest.
 struct DigestReply {
   base::Hash128 digest;
   bool settled = false;

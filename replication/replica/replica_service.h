@@ -27,10 +27,13 @@
 
 namespace tetrad::replication {
 
+/// Counters of one shard, changed by its thread only.
 struct ReplicaMetrics {
   base::Counter mutations, reads, digests, refused_stale, refused_times, waited_for_metadata;
 };
 
+/// What this node does as a replica when a coordinator asks: checks epoch and schema, then applies
+/// or reads. Belongs to a shard and its thread.
 class ReplicaService {
  public:
   using ApplyCallback = storage::Store::ApplyCallback;
@@ -128,6 +131,7 @@ class ReplicaService {
   Logger logger_;
   ReplicaMetrics metrics_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
+  /// A request that needs metadata newer than this node has applied.
   struct Waiting {
     base::MonotonicUs deadline_us;
     base::Callback retry;

@@ -14,6 +14,8 @@
 
 namespace tetrad::replication {
 
+/// Watches the stores of one shard, and reports what other nodes must know of each. Belongs to the
+/// shard and its thread.
 class StoreTeller {
  public:
   using Tell = std::function<void(uint32_t store, StoreFacts facts)>;

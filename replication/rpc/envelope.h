@@ -22,8 +22,10 @@ namespace tetrad::replication {
 
 inline constexpr uint8_t kEnvelopeVersion = 1;
 
+/// What a message is, by its number on the wire.
 enum class MessageKind : uint8_t { kRequest = 0, kOneWay = 1, kReply = 2, kErrorReply = 3 };
 
+/// What stands before the body of every message between nodes.
 struct Envelope {
   MessageKind kind = MessageKind::kOneWay;
   Verb verb = Verb::kEcho;
@@ -40,6 +42,7 @@ struct Envelope {
 /// Appends the envelope; the body follows.
 void encode_envelope(const Envelope& envelope, Bytes& out);
 
+/// An envelope, and where the body begins in the same bytes.
 struct DecodedEnvelope {
   Envelope envelope;
   size_t body_offset = 0;

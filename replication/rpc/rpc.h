@@ -24,6 +24,7 @@
 
 namespace tetrad::replication {
 
+/// Who asks, for which store, and until when an answer is wanted.
 struct RpcContext {
   HostId from;
   Endpoint from_endpoint;
@@ -31,6 +32,7 @@ struct RpcContext {
   base::Deadline deadline;
 };
 
+/// Where this shard is, and how much may wait for other nodes.
 struct RpcOptions {
   Endpoint self_endpoint;
   uint32_t shard = 0, shard_count = 1;
@@ -41,6 +43,7 @@ struct RpcOptions {
   std::function<void(uint32_t shard, ShardMessage message)> forward;
 };
 
+/// Counters of one shard, changed by its thread only.
 struct RpcMetrics {
   base::Counter sent, dropped, received, timed_out, refused_overload, refused_foreign,
       refused_wanted, refused_malformed;

@@ -14,6 +14,8 @@
 
 namespace tetrad::replication {
 
+/// A call from one shard of a node to another, without encoding. One shard owns it at a time:
+/// handed over, answered there, handed back.
 class ShardCall {
  public:
   ShardCall(Verb verb, uint32_t store, base::Deadline deadline)

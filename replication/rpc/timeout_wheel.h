@@ -62,6 +62,7 @@ class TimeoutWheel {
   }
 
  private:
+  /// A call and the tick at which its time is up.
   struct Entry {
     uint64_t id;
     int64_t tick;

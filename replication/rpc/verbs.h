@@ -8,6 +8,8 @@
 
 namespace tetrad::replication {
 
+/// What a message asks for, by its number on the wire. Never renumber: nodes of two versions talk
+/// to each other.
 enum class Verb : uint8_t {
   // Control plane, 1 to 63: small, few, answered by shard 0 unless said otherwise.
   kRaft = 1,           // one-way: a message of the metadata group's Raft

@@ -27,12 +27,16 @@ struct ThroughputUse {
   uint64_t weight = 0;  // storage::kWeightOfUnit is one request unit
 };
 
+/// How long requests may wait for request units.
 struct ThroughputOptions {
   int64_t wait_us = 100'000;  // the longest that a request waits in line
 };
 
+/// Lets the requests of one shard in as far as their tables' throughput goes. Belongs to the shard
+/// and its thread; borrows from the holders of the buckets.
 class ThroughputGate {
  public:
+  /// Counters of one shard, changed by its thread only.
   struct Metrics {
     base::Counter refused, waited;
   };
@@ -58,6 +62,7 @@ class ThroughputGate {
  private:
   /// 0: let in. Otherwise the time after which to come again.
   using Turn = base::OneShot<int64_t>;
+  /// A request in line.
   struct Waiter {
     int64_t weight = 0;
     base::MonotonicUs until_us = 0;
@@ -84,6 +89,7 @@ class ThroughputGate {
     int64_t slice() const { return static_cast<int64_t>(slice_of(per_s)); }
   };
   using AccountPtr = std::shared_ptr<Account>;
+  /// What a request has taken so far, to be given back if it is refused after all.
   struct Taken {
     AccountPtr account;
     int64_t weight = 0;

@@ -33,6 +33,7 @@ HostId holder_of(const MetaState& state, const MetaService& meta, const TableInf
 /// The most that is lent at once.
 constexpr uint64_t slice_of(uint64_t per_s) { return per_s / 10; }
 
+/// kBorrowThroughput: what a shard has let in since it last asked, and asks for more.
 struct BorrowRequest {
   TableIncarnation table;
   TabletId tablet;
@@ -42,6 +43,7 @@ Bytes encode_borrow_request(const BorrowRequest& request);
 /// Errors: kCorruption.
 Result<BorrowRequest> decode_borrow_request(BytesView body);
 
+/// The answer: what may be let in, or when to come again.
 struct Loan {
   uint64_t granted = 0;
   int64_t retry_us = 0;
@@ -61,6 +63,7 @@ class ThroughputHolder {
   ThroughputHolder& operator=(const ThroughputHolder&) = delete;
 
  private:
+  /// A bucket, and when it was last asked for.
   struct Held {
     TokenBucket bucket;
     base::MonotonicUs used_us = 0;

@@ -8,6 +8,8 @@
 
 namespace tetrad::replication {
 
+/// Tokens that flow in at a rate, and may be owed. Pure: time is handed in. Invariant: the level is
+/// between minus kDebt_s and plus kHeld_s seconds of the rate.
 class TokenBucket {
  public:
   /// The bucket holds this many seconds of its rate.
