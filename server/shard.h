@@ -29,6 +29,8 @@ struct ShardServing {
   LoginLimits* logins = nullptr;  // outlives the shard; null: nobody has to log in
 };
 
+/// One thread of the process with all that is its own: loop, store, connections. Made and ended by
+/// Node; between that, used on its thread only.
 struct Shard {
   Shard(uint32_t number_of_it, AsioReactor& its_reactor)
       : number(number_of_it), reactor(its_reactor), random(os_random) {}

@@ -28,6 +28,7 @@ class LoginLimits {
            base::MonotonicUs now_us);
 
  private:
+  /// Failed logins, fewer as time passes, up to when they were last counted.
   struct Failures {
     double count = 0;
     base::MonotonicUs at_us = 0;

@@ -18,6 +18,8 @@ namespace tetrad::server {
 /// Of a number: the node chooses, by the memory it may use.
 inline constexpr uint64_t kAutomatic = UINT64_MAX;
 
+/// The options of one node, as defaults, file and command line give them. option_table() has the
+/// meaning and the bounds of each.
 struct Options {
   std::string data_directory = "data";
   std::string listen_address = "127.0.0.1";

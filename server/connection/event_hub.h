@@ -36,6 +36,7 @@ class EventHub {
   void schema_changed(const cql::SchemaSnapshot* before, const cql::SchemaSnapshot& now);
 
  private:
+  /// A node as clients were last told of it.
   struct Known {
     cql::Inet address;
     bool up = false;

@@ -15,6 +15,7 @@
 
 namespace tetrad::server {
 
+/// Accepts clients and gives them to the shards in turn. Belongs to the first shard's thread.
 class Listener {
  public:
   /// A shard's loop and what its connections share; both outlive the listener.

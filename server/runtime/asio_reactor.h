@@ -22,6 +22,8 @@ namespace tetrad::server {
 /// The clock of AsioReactor and of its deadlines, read now. Any thread.
 base::MonotonicUs monotonic_now_us();
 
+/// The event loop of one shard over Asio. Belongs to the thread that runs it; only
+/// post_from_any_thread() may be called from others.
 class AsioReactor final : public base::Reactor {
  public:
   AsioReactor();

@@ -8,6 +8,7 @@
 
 namespace tetrad::server {
 
+/// Measures the disk under one directory. Blocks: to be used on a thread of the pool.
 class DataDisk final : public replication::DiskGauge {
  public:
   explicit DataDisk(std::string directory) : directory_(std::move(directory)) {}

@@ -8,6 +8,7 @@
 
 namespace tetrad::server {
 
+/// How the process' file descriptors are divided.
 struct DescriptorPlan {
   uint32_t store_files = 0;  // of each store
   uint32_t peers = 0;        // connections that other nodes make, for each shard

@@ -13,6 +13,7 @@
 
 namespace tetrad::server {
 
+/// Asks the other shards' loops for a sign of life. Belongs to the first shard's thread.
 class LoopWatch {
  public:
   using Listener = std::function<void(uint32_t shard, bool hangs)>;
@@ -27,6 +28,7 @@ class LoopWatch {
   static constexpr int64_t kAskEveryUs = 1'000'000, kHangsAfterUs = 5'000'000;
 
  private:
+  /// One other shard: whether it owes an answer, and since when.
   struct Loop {
     bool is_asked = false, hangs = false;
     base::MonotonicUs asked_us = 0;

@@ -12,6 +12,7 @@
 
 namespace tetrad::server {
 
+/// Jobs by deadline, then by arrival; at most jobs_max_. Not synchronized: its owner locks.
 template <class Job>
 class ReadQueue {
  public:

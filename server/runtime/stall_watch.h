@@ -12,6 +12,8 @@
 
 namespace tetrad::server {
 
+/// Measures the turns of one shard's loop, and logs those that hold it up. Belongs to that loop's
+/// thread.
 class StallWatch final : public base::LoopWatch {
  public:
   explicit StallWatch(Logger logger) : logger_(std::move(logger)) {}
@@ -30,6 +32,7 @@ class StallWatch final : public base::LoopWatch {
  private:
   static constexpr size_t kTextMax = 200;
   static constexpr int64_t kLogPeriodUs = 1'000'000;
+  /// The statement that the loop was last heard to work on.
   struct Statement {
     base::MonotonicUs began_us = 0;
     size_t id_size = 0, text_size = 0;

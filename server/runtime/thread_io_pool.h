@@ -17,16 +17,20 @@
 
 namespace tetrad::server {
 
+/// How many threads there are of each kind, and how many reads may wait.
 struct ThreadIoPoolOptions {
   int reader_threads = 4;
   int maintenance_threads = 2;  // a compaction of hours occupies one
   size_t reads_waiting_max = 1024;
 };
 
+/// What the queue of reads holds, and has refused or let expire so far.
 struct ReadQueueFigures {
   uint64_t waiting = 0, refused = 0, late = 0;
 };
 
+/// The process' threads for what blocks. Any shard may hand in work; `done` runs on the reactor
+/// that it came with.
 class ThreadIoPool final : public base::IoPool {
  public:
   explicit ThreadIoPool(const ThreadIoPoolOptions& options);
@@ -42,6 +46,7 @@ class ThreadIoPool final : public base::IoPool {
  private:
   class Workers;
 
+  /// A read that waits for a thread.
   struct Read {
     base::Reactor* reactor;
     base::Callback work;

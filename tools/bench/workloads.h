@@ -20,11 +20,13 @@ struct Scale {
   uint64_t seed = 1;
 };
 
+/// One request: a statement and what is bound to it.
 struct Operation {
   size_t statement = 0;  // index in Workload::statements
   std::vector<Bytes> values;
 };
 
+/// A kind of load: its statements, and how its requests are made.
 struct Workload {
   std::string name, help;
   std::vector<std::string> statements;  // "{}" stands for the keyspace

@@ -8,6 +8,7 @@
 
 namespace tetrad::tools {
 
+/// The token to send to the admin port, or why there is none.
 struct Token {
   std::string text;     // empty: none
   std::string problem;  // why not
