@@ -254,6 +254,64 @@ std::unexpected<Error> CellMaker::null_inside() {
   return fail(ErrorCode::kInvalid, "null is not supported inside collections");
 }
 
+Result<void> CellMaker::add_element(const ColumnSchema& column, BytesView key,
+                                    const BoundValue& value, std::vector<Cell>& cells) {
+  if (value.has_bytes()) return add_entry(*column.type, column.id, key, value.bytes, cells);
+  TETRAD_TRY(const BytesView path, key_path(*column.type->key(), key));
+  cells.push_back(at_path(tombstone(column.id), path));
+  return {};
+}
+
+Result<void> CellMaker::add_removed_keys(const ColumnSchema& column, BytesView taken_keys,
+                                         std::vector<Cell>& cells) {
+  TETRAD_TRY(const auto keys, split_list(taken_keys));
+  for (const BytesView taken : keys) {
+    TETRAD_TRY(const BytesView path, key_path(*column.type->components()[0], taken));
+    cells.push_back(at_path(tombstone(column.id), path));
+  }
+  return {};
+}
+
+// Sorted, so that a long list and many values to discard are not compared each with each.
+Result<void> CellMaker::add_discarded(const ColumnSchema& column, BytesView taken,
+                                      const Place& place, std::vector<Cell>& cells) {
+  TETRAD_TRY(auto discarded, split_list(taken));
+  const auto before = [&type = *column.type->element()](BytesView a, BytesView b) {
+    return compare(type, a, b) < 0;
+  };
+  std::ranges::stable_sort(discarded, before);
+  for (const auto& element : list_so_far(column, place, cells)) {
+    const bool hit = std::ranges::binary_search(discarded, BytesView(element.value), before);
+    if (hit) cells.push_back(at_path(tombstone(column.id), context_.arena.copy(element.path)));
+  }
+  return {};
+}
+
+Result<bool> CellMaker::add_at_index(const Operation& operation, const BoundValue& key,
+                                     const BoundValue& value, const Place& place,
+                                     std::vector<Cell>& cells) {
+  const ColumnSchema& column = *operation.column;
+  const bool is_set = operation.kind == Operation::Kind::kSetIndex;
+  const int32_t index = read_int(key.bytes).value_or(0);
+  const auto& list = list_so_far(column, place, cells);
+  if (list.empty()) {
+    if (is_set) {
+      return fail(ErrorCode::kInvalid, "Attempted to set an element on a list which is null");
+    }
+    return fail(ErrorCode::kInvalid, "Attempted to delete an element from a list which is null");
+  }
+  if (index < 0 || static_cast<size_t>(index) >= list.size()) {
+    return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
+                list.size());
+  }
+  if (value.is_unset()) return false;
+  const BytesView path = context_.arena.copy(list[static_cast<size_t>(index)].path);
+  cells.push_back(at_path(
+      is_set && value.has_bytes() ? value_cell(column.id, value.bytes) : tombstone(column.id),
+      path));
+  return true;
+}
+
 Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& place,
                                      std::vector<Cell>& cells) {
   const ColumnSchema& column = *operation.column;
@@ -298,24 +356,12 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
     case Operation::Kind::kPrepend:
       if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
       return true;
-    case Operation::Kind::kRemoveKeys: {
-      if (!value.has_bytes()) return true;
-      TETRAD_TRY(const auto keys, split_list(value.bytes));
-      for (const BytesView taken : keys) {
-        TETRAD_TRY(const BytesView path, key_path(*column.type->components()[0], taken));
-        cells.push_back(at_path(tombstone(id), path));
-      }
+    case Operation::Kind::kRemoveKeys:
+      if (value.has_bytes()) TETRAD_TRY_VOID(add_removed_keys(column, value.bytes, cells));
       return true;
-    }
-    case Operation::Kind::kSetElement: {
-      if (value.has_bytes()) {
-        TETRAD_TRY_VOID(add_entry(*column.type, id, key.bytes, value.bytes, cells));
-      } else {
-        TETRAD_TRY(const BytesView path, key_path(*column.type->key(), key.bytes));
-        cells.push_back(at_path(tombstone(id), path));
-      }
+    case Operation::Kind::kSetElement:
+      TETRAD_TRY_VOID(add_element(column, key.bytes, value, cells));
       return true;
-    }
     case Operation::Kind::kRemoveElement: {
       TETRAD_TRY(const BytesView path, key_path(*column.type->components()[0], key.bytes));
       cells.push_back(at_path(tombstone(id), path));
@@ -325,41 +371,12 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       cells.push_back(at_path(value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id),
                               field_path(operation.field)));
       return true;
-    case Operation::Kind::kDiscard: {
-      if (!value.has_bytes()) return true;
-      TETRAD_TRY(auto discarded, split_list(value.bytes));
-      const auto before = [&type = *column.type->element()](BytesView a, BytesView b) {
-        return compare(type, a, b) < 0;
-      };
-      std::ranges::stable_sort(discarded, before);
-      for (const auto& element : list_so_far(column, place, cells)) {
-        const bool hit = std::ranges::binary_search(discarded, BytesView(element.value), before);
-        if (hit) cells.push_back(at_path(tombstone(id), context_.arena.copy(element.path)));
-      }
+    case Operation::Kind::kDiscard:
+      if (value.has_bytes()) TETRAD_TRY_VOID(add_discarded(column, value.bytes, place, cells));
       return true;
-    }
     case Operation::Kind::kSetIndex:
-    case Operation::Kind::kRemoveIndex: {
-      const bool is_set = operation.kind == Operation::Kind::kSetIndex;
-      const int32_t index = read_int(key.bytes).value_or(0);
-      const auto& list = list_so_far(column, place, cells);
-      if (list.empty()) {
-        if (is_set) {
-          return fail(ErrorCode::kInvalid, "Attempted to set an element on a list which is null");
-        }
-        return fail(ErrorCode::kInvalid,
-                    "Attempted to delete an element from a list which is null");
-      }
-      if (index < 0 || static_cast<size_t>(index) >= list.size()) {
-        return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
-                    list.size());
-      }
-      if (value.is_unset()) return false;
-      const BytesView path = context_.arena.copy(list[static_cast<size_t>(index)].path);
-      cells.push_back(
-          at_path(is_set && value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id), path));
-      return true;
-    }
+    case Operation::Kind::kRemoveIndex:
+      return add_at_index(operation, key, value, place, cells);
     default:
       TETRAD_ASSERT(false);
       return false;

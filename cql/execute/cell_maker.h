@@ -55,6 +55,19 @@ class CellMaker {
 
   Result<bool> add_unsorted(const ColumnOperation& operation, const Place& place,
                             std::vector<storage::Cell>& cells);
+  /// map[key] = value; null takes the entry out.
+  Result<void> add_element(const ColumnSchema& column, BytesView key, const BoundValue& value,
+                           std::vector<storage::Cell>& cells);
+  /// Takes keys out of a set or a map; `taken_keys` is a set.
+  Result<void> add_removed_keys(const ColumnSchema& column, BytesView taken_keys,
+                                std::vector<storage::Cell>& cells);
+  /// Takes each element out of a list that equals one of the list `taken`.
+  Result<void> add_discarded(const ColumnSchema& column, BytesView taken, const Place& place,
+                             std::vector<storage::Cell>& cells);
+  /// list[key] = value, or its removal.
+  Result<bool> add_at_index(const ColumnOperation& operation, const BoundValue& key,
+                            const BoundValue& value, const Place& place,
+                            std::vector<storage::Cell>& cells);
 
   /// A list as it was read, with what the statement has done to it so far.
   struct ListSoFar {

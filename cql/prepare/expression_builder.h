@@ -194,6 +194,18 @@ class ExpressionBuilder {
   ScalarFunctionPtr operator_of(const RawExpression& arithmetic, bool tries_durations);
   /// As fits(); in a select list a value of the very type fits, frozen or not.
   Result<bool> fits_selected(const RawExpression& raw, const TypePtr& type);
+  /// A native function that is made for the types of its arguments.
+  Result<ScalarFunctionPtr> resolve_generic(const RawExpression& call, const std::string& name,
+                                            const TypePtr& receiver);
+  Result<std::vector<TypePtr>> generic_argument_types(const RawExpression& call,
+                                                      bool wants_vectors);
+  Result<ScalarFunctionPtr> check_only_candidate(const RawExpression& call,
+                                                 const ScalarFunctionPtr& candidate,
+                                                 const Receiver& receiver);
+  /// `shown`: the name as error texts have it.
+  Result<ScalarFunctionPtr> choose_candidate(const RawExpression& call,
+                                             std::vector<ScalarFunctionPtr> candidates,
+                                             const Receiver& receiver, const std::string& shown);
   /// mask_inner or mask_outer.
   Result<ScalarFunctionPtr> resolve_mask(const RawExpression& call);
   /// Errors: kInvalid when argument `i` does not fit.

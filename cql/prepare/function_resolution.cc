@@ -253,6 +253,141 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
   return *found;
 }
 
+namespace {
+
+std::string signatures_of(const std::vector<ScalarFunctionPtr>& functions) {
+  std::string text;
+  for (const auto& function : functions) {
+    if (!text.empty()) text += ", ";
+    text += function->signature();
+  }
+  return text;
+}
+
+/// `function`, whose result is for `receiver` (of no type: for anything). Errors: kInvalid.
+Result<ScalarFunctionPtr> check_receiver(ScalarFunctionPtr function, const Receiver& receiver) {
+  if (receiver.type && !gives(*function, receiver.type)) {
+    return fail(ErrorCode::kInvalid,
+                "Type error: cannot assign result of function {} (type {}) to {} (type {})",
+                function->qualified_name(), function->return_type->cql_text(), receiver.name,
+                receiver.type->cql_text());
+  }
+  return function;
+}
+
+}  // namespace
+
+Result<std::vector<TypePtr>> ExpressionBuilder::generic_argument_types(const Raw& call,
+                                                                       bool wants_vectors) {
+  std::vector<TypePtr> types;
+  for (const Raw& child : call.children) {
+    const bool is_vector =
+        wants_vectors && child.kind == Kind::kList && child.children.size() <= kVectorDimensionMax;
+    if (is_vector && child.children.empty()) {
+      return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given 0");
+    }
+    types.push_back(is_vector
+                        ? make_vector(float_type(), static_cast<uint32_t>(child.children.size()))
+                        : type_of(child));
+  }
+  return types;
+}
+
+Result<ScalarFunctionPtr> ExpressionBuilder::resolve_generic(const Raw& call,
+                                                             const std::string& name,
+                                                             const TypePtr& receiver) {
+  const size_t count = call.children.size();
+  const auto [least, most] = generic_function_arity(name);
+  if (count < least || count > most) {
+    return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})", name,
+                generic_function_parameters(name));
+  }
+  const bool takes_text = name == "fromjson" || name == "from_json";
+  if (in_selection_ && takes_text) {
+    return fail(ErrorCode::kInvalid,
+                "{}() cannot be used in the selection clause of a SELECT statement", name);
+  }
+  const bool wants_vectors = name.starts_with("similarity_");
+  TETRAD_TRY(std::vector<TypePtr> types, generic_argument_types(call, wants_vectors));
+  if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
+  if (!types[0] && name == "mask_replace") types[0] = receiver;
+  const bool is_open =
+      wants_vectors ? std::ranges::count(types, nullptr) == std::ssize(types) : !types[0];
+  if (is_open && !takes_text) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot infer type of argument {} in call to function system.{}({}): use type "
+                "casts to disambiguate",
+                call.children[0].text(), name, generic_function_parameters(name));
+  }
+  auto made = make_generic_function(name, types, receiver);
+  if (!made) {  // the argument's text is known here only
+    constexpr std::string_view kFound = "but found argument ";
+    std::string& message = made.error().message;
+    const size_t at = message.find(kFound);
+    if (at != message.npos) message.insert(at + kFound.size(), call.children[0].text() + " ");
+  }
+  if (made) TETRAD_TRY_VOID(check_fields(call.children[0], name, (*made)->argument_types[0]));
+  for (size_t i = 1; made && !wants_vectors && i < count; ++i) {
+    TETRAD_TRY_VOID(check_argument(call, **made, i));
+  }
+  return made;
+}
+
+// The only function of its name: the errors are about it, not about a choice.
+Result<ScalarFunctionPtr> ExpressionBuilder::check_only_candidate(
+    const Raw& call, const ScalarFunctionPtr& candidate, const Receiver& receiver) {
+  const ScalarFunction& function = *candidate;
+  const size_t count = call.children.size();
+  if (function.argument_types.size() != count) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid number of arguments in call to function {}: {} required but {} provided",
+                function.qualified_name(), function.argument_types.size(), count);
+  }
+  TETRAD_TRY_VOID(check_receiver(candidate, receiver));
+  for (size_t i = 0; i < count; ++i) TETRAD_TRY_VOID(check_argument(call, function, i));
+  return candidate;
+}
+
+// Of several functions of one name: one that takes exactly these arguments, or the only one that
+// could take them.
+Result<ScalarFunctionPtr> ExpressionBuilder::choose_candidate(
+    const Raw& call, std::vector<ScalarFunctionPtr> candidates, const Receiver& receiver,
+    const std::string& shown) {
+  const std::vector<ScalarFunctionPtr> all_candidates = candidates;
+  if (receiver.type) {
+    std::vector<ScalarFunctionPtr> fitting;
+    std::ranges::copy_if(candidates, std::back_inserter(fitting),
+                         [&](const auto& function) { return gives(*function, receiver.type); });
+    candidates = std::move(fitting);
+  }
+  std::vector<ScalarFunctionPtr> matching;
+  for (const auto& function : candidates) {
+    const Assignability fit = test_arguments(call, *function);
+    if (fit == Assignability::kExact) return check_receiver(function, receiver);
+    if (fit == Assignability::kWeak) matching.push_back(function);
+  }
+  if (matching.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Invalid call to function {}, none of its type signatures match (known type "
+                "signatures: {})",
+                shown, signatures_of(all_candidates));
+  }
+  if (matching.size() > 1) {
+    return fail(ErrorCode::kInvalid,
+                "Ambiguous call to function {} (can be matched by following signatures: {}): use "
+                "type casts to disambiguate",
+                shown, signatures_of(matching));
+  }
+  return check_receiver(matching[0], receiver);
+}
+
+// Which function a call means, in this order:
+//
+//   1. The calls inside, so that the innermost unknown function is the one named.
+//   2. A native function that is made for its arguments' types (generic), unless a user-defined one
+//      takes exactly these arguments.
+//   3. mask_inner and mask_outer, which take a varying number of arguments.
+//   4. All others of the name: the only one, or the one of several that fits.
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const TypePtr& receiver,
                                                      const std::string& receiver_name) {
   const std::string name = name_of(call);
@@ -263,58 +398,13 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
                          : fail(ErrorCode::kInvalid, "Unknown function {} called", shown);
   };
   const bool may_be_native = !call.function->keyspace || call.function->keyspace->text == "system";
-  const size_t count = call.children.size();
   for (const Raw& child : call.children) TETRAD_TRY_VOID(resolve_inside(child));
   std::vector<ScalarFunctionPtr> candidates = user_candidates(call);
 
   if (may_be_native && is_generic_function(name)) {
     if (auto function = exact_user_function(call)) return function;
-    const auto [least, most] = generic_function_arity(name);
-    if (count < least || count > most) {
-      return fail(ErrorCode::kInvalid, "Invalid number of arguments for function system.{}({})",
-                  name, generic_function_parameters(name));
-    }
-    const bool takes_text = name == "fromjson" || name == "from_json";
-    if (in_selection_ && takes_text) {
-      return fail(ErrorCode::kInvalid,
-                  "{}() cannot be used in the selection clause of a SELECT statement", name);
-    }
-    std::vector<TypePtr> types;
-    const bool wants_vectors = name.starts_with("similarity_");
-    for (const Raw& child : call.children) {
-      const bool is_vector = wants_vectors && child.kind == Kind::kList &&
-                             child.children.size() <= kVectorDimensionMax;
-      if (is_vector && child.children.empty()) {
-        return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given 0");
-      }
-      types.push_back(is_vector
-                          ? make_vector(float_type(), static_cast<uint32_t>(child.children.size()))
-                          : type_of(child));
-    }
-    if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
-    if (!types[0] && name == "mask_replace") types[0] = receiver;
-    const bool is_open =
-        wants_vectors ? std::ranges::count(types, nullptr) == std::ssize(types) : !types[0];
-    if (is_open && !takes_text) {
-      return fail(ErrorCode::kInvalid,
-                  "Cannot infer type of argument {} in call to function system.{}({}): use type "
-                  "casts to disambiguate",
-                  call.children[0].text(), name, generic_function_parameters(name));
-    }
-    auto made = make_generic_function(name, types, receiver);
-    if (!made) {  // the argument's text is known here only
-      constexpr std::string_view kFound = "but found argument ";
-      std::string& message = made.error().message;
-      const size_t at = message.find(kFound);
-      if (at != message.npos) message.insert(at + kFound.size(), call.children[0].text() + " ");
-    }
-    if (made) TETRAD_TRY_VOID(check_fields(call.children[0], name, (*made)->argument_types[0]));
-    for (size_t i = 1; made && !wants_vectors && i < count; ++i) {
-      TETRAD_TRY_VOID(check_argument(call, **made, i));
-    }
-    return made;
+    return resolve_generic(call, name, receiver);
   }
-
   if (may_be_native && (name == "mask_inner" || name == "mask_outer") &&
       !exact_user_function(call)) {
     return resolve_mask(call);
@@ -334,65 +424,9 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve(const Raw& call, const Type
   }
   if (candidates.empty()) return unknown();
 
-  const auto fits_receiver = [&](const ScalarFunction& function) {
-    return !receiver || gives(function, receiver);
-  };
-  const auto check_receiver = [&](ScalarFunctionPtr function) -> Result<ScalarFunctionPtr> {
-    if (!fits_receiver(*function)) {
-      return fail(ErrorCode::kInvalid,
-                  "Type error: cannot assign result of function {} (type {}) to {} (type {})",
-                  function->qualified_name(), function->return_type->cql_text(), receiver_name,
-                  receiver->cql_text());
-    }
-    return function;
-  };
-
-  if (candidates.size() == 1) {
-    const ScalarFunction& function = *candidates[0];
-    if (function.argument_types.size() != count) {
-      return fail(ErrorCode::kInvalid,
-                  "Invalid number of arguments in call to function {}: {} required but {} provided",
-                  function.qualified_name(), function.argument_types.size(), count);
-    }
-    TETRAD_TRY_VOID(check_receiver(candidates[0]));
-    for (size_t i = 0; i < count; ++i) TETRAD_TRY_VOID(check_argument(call, function, i));
-    return candidates[0];
-  }
-
-  const std::vector<ScalarFunctionPtr> all_candidates = candidates;
-  if (receiver) {
-    std::vector<ScalarFunctionPtr> fitting;
-    std::ranges::copy_if(candidates, std::back_inserter(fitting),
-                         [&](const auto& function) { return fits_receiver(*function); });
-    candidates = std::move(fitting);
-  }
-  std::vector<ScalarFunctionPtr> matching;
-  for (const auto& function : candidates) {
-    const Assignability fit = test_arguments(call, *function);
-    if (fit == Assignability::kExact) return check_receiver(function);
-    if (fit == Assignability::kWeak) matching.push_back(function);
-  }
-  const auto list = [](const std::vector<ScalarFunctionPtr>& functions) {
-    std::string text;
-    for (const auto& function : functions) {
-      if (!text.empty()) text += ", ";
-      text += function->signature();
-    }
-    return text;
-  };
-  if (matching.empty()) {
-    return fail(ErrorCode::kInvalid,
-                "Invalid call to function {}, none of its type signatures match (known type "
-                "signatures: {})",
-                shown, list(all_candidates));
-  }
-  if (matching.size() > 1) {
-    return fail(ErrorCode::kInvalid,
-                "Ambiguous call to function {} (can be matched by following signatures: {}): use "
-                "type casts to disambiguate",
-                shown, list(matching));
-  }
-  return check_receiver(matching[0]);
+  const Receiver for_it{receiver_name, receiver, nullptr};
+  if (candidates.size() == 1) return check_only_candidate(call, candidates[0], for_it);
+  return choose_candidate(call, std::move(candidates), for_it, shown);
 }
 
 Result<std::vector<ExpressionPtr>> ExpressionBuilder::build_arguments(
