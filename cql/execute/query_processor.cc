@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A request on its way to an answer:
+//
+//   1. What it may hold in memory is charged before anything is made of it.
+//   2. Its statement: of EXECUTE by id, of QUERY and PREPARE from the text; prepared against the
+//      newest schema snapshot.
+//   3. The statement is executed with its values bound.
+//   4. A trace is stored before the answer leaves, because drivers ask for it at once.
+//   5. The answer is appended in one piece, after the last suspension: other requests append to the
+//      same buffer. An exception on the way becomes an error answer, never the end of the process.
 #include "cql/execute/query_processor.h"
 
 #include <algorithm>

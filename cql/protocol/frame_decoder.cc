@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// How next() finds an envelope:
+//
+//   1. Bare (v3, v4, and v5 before the answer to STARTUP): the header is checked first. A body that
+//      is too large or an envelope that is wrong is answered and then skipped as it arrives, never
+//      kept.
+//   2. Segments (v5): CRCs are checked before a byte is believed. A wrong one is fatal, because
+//      nobody knows where the next segment begins.
+//   3. A self-contained segment is read envelope by envelope, where it lies or where it was
+//      decompressed to.
+//   4. The parts of a large envelope are put together in large_, or counted only when it has been
+//      refused by its header.
 #include "cql/protocol/frame_decoder.h"
 
 #include <algorithm>

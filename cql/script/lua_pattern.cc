@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Backtracking over the pattern, as Lua's own matcher: match(s, p) is where the rest of the pattern
+// ends, from s in the subject and p in the pattern on.
+//
+//   1. Single characters and classes are compared in a loop; only a choice calls match() again.
+//   2. A choice ('?', '*', '+', '-' and captures) tries the rest of the pattern, and takes its own
+//      step back when that fails.
+//   3. Each step is charged before it is made, so that a pattern that goes back and forth ends with
+//      an error and not with time. The depth of the calls is bounded, as the C++ stack is.
 #include "cql/script/lua_pattern.h"
 
 #include <cctype>
