@@ -358,70 +358,76 @@ void run_ddl(const Settings& s) {
   connection.close();
 }
 
-void run_once(const Settings& s, const bench::Workload& workload) {
-  Run run(s, workload);
-  for (int i = 0; i < 11; ++i) {
-    if (base::name_of(static_cast<ConsistencyLevel>(i)) == s.level)
-      run.level = static_cast<ConsistencyLevel>(i);
-  }
+void connect_all(Run& run) {
+  const Settings& s = run.settings;
   for (const auto& host : s.hosts) {
     for (int i = 0; i < s.connections; ++i) {
       auto connection = std::make_shared<Connection>(run.io, host, s.port);
       connection->connect();
-      for (const std::string& statement : workload.statements)
+      for (const std::string& statement : run.workload.statements)
         connection->prepare(in_keyspace(statement, s));
       run.connections.push_back(std::move(connection));
     }
   }
-  const double cpu_before = cpu_seconds(s.pids);
-  const auto begun = Clock::now();
-  if (workload.count == UINT64_MAX)
-    run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
-  for (const auto& connection : run.connections) connection->begin(run);
-  asio::steady_timer pace(run.io);
-  std::function<void()> tick;
-  if (s.rate == 0) {
-    for (int i = 0; i < std::min(s.in_flight, workload.in_flight_max); ++i)
-      run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
-    for (const auto& connection : run.connections) connection->flush();
-  } else {
-    uint64_t sent = 0;
-    tick = [&, sent]() mutable {
-      const auto now = Clock::now();
-      if (now >= run.stop_at) {
-        run.due.clear();
-        if (run.in_flight == 0) {
-          for (const auto& connection : run.connections) connection->close();
-        }
-        return;
+}
+
+/// Sends requests at a fixed rate whether or not answers come, so that a slow server does not slow
+/// its own load down: latencies count from the moment at which a request was due.
+class OpenLoop {
+ public:
+  OpenLoop(Run& run, Clock::time_point begun) : run_(run), begun_(begun), timer_(run.io) {}
+
+  void tick() {
+    const auto now = Clock::now();
+    if (now >= run_.stop_at) {
+      run_.due.clear();
+      if (run_.in_flight == 0) {
+        for (const auto& connection : run_.connections) connection->close();
       }
-      const auto wanted =
-          static_cast<uint64_t>(std::chrono::duration<double>(now - begun).count() * s.rate);
-      for (; sent < wanted; ++sent) {
-        const auto due = begun + std::chrono::microseconds(static_cast<int64_t>(
-                                     static_cast<double>(sent) / s.rate * 1e6));
-        if (run.in_flight < 32'000) {
-          run.connections[sent % run.connections.size()]->send(due);
-        } else {
-          run.due.push_back(due);
-        }
+      return;
+    }
+    const double rate = run_.settings.rate;
+    const auto wanted =
+        static_cast<uint64_t>(std::chrono::duration<double>(now - begun_).count() * rate);
+    for (; sent_ < wanted; ++sent_) {
+      const auto due = begun_ + std::chrono::microseconds(
+                                    static_cast<int64_t>(static_cast<double>(sent_) / rate * 1e6));
+      if (run_.in_flight < kInFlightMax) {
+        run_.connections[sent_ % run_.connections.size()]->send(due);
+      } else {
+        run_.due.push_back(due);
       }
-      for (const auto& connection : run.connections) connection->flush();
-      pace.expires_after(std::chrono::microseconds(500));
-      pace.async_wait([&](const boost::system::error_code& error) {
-        if (!error) tick();
-      });
-    };
-    tick();
+    }
+    for (const auto& connection : run_.connections) connection->flush();
+    timer_.expires_after(std::chrono::microseconds(500));
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) tick();
+    });
   }
-  run.io.run();
-  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  const double cpu_us = (cpu_seconds(s.pids) - cpu_before) * 1e6 /
-                        static_cast<double>(std::max<uint64_t>(1, run.done));
+
+ private:
+  static constexpr uint64_t kInFlightMax = 32'000;
+  Run& run_;
+  const Clock::time_point begun_;
+  asio::steady_timer timer_;
+  uint64_t sent_ = 0;
+};
+
+/// As many requests at a time as were asked for; each answer brings the next one.
+void begin_closed_loop(Run& run, Clock::time_point begun) {
+  const int in_flight = std::min(run.settings.in_flight, run.workload.in_flight_max);
+  for (int i = 0; i < in_flight; ++i)
+    run.connections[static_cast<size_t>(i) % run.connections.size()]->send(begun);
+  for (const auto& connection : run.connections) connection->flush();
+}
+
+void print_figures(const Run& run, double seconds, double cpu_s) {
+  const Settings& s = run.settings;
+  const double cpu_us = cpu_s * 1e6 / static_cast<double>(std::max<uint64_t>(1, run.done));
   fmt::print(
       "{:<7} {:>9.0f} ops/s  p50 {:>7.2f}  p99 {:>7.2f}  p99.9 {:>7.2f}  max {:>7.1f} ms  rows/op "
       "{:>6.2f}  errors {}",
-      workload.name, static_cast<double>(run.done) / seconds,
+      run.workload.name, static_cast<double>(run.done) / seconds,
       static_cast<double>(run.latencies.percentile(0.5)) / 1e3,
       static_cast<double>(run.latencies.percentile(0.99)) / 1e3,
       static_cast<double>(run.latencies.percentile(0.999)) / 1e3,
@@ -433,6 +439,29 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   fmt::print("\n");
   if (!run.first_error.empty()) fmt::print("        first error: {}\n", run.first_error);
   std::fflush(stdout);
+}
+
+void run_once(const Settings& s, const bench::Workload& workload) {
+  Run run(s, workload);
+  for (int i = 0; i < 11; ++i) {
+    if (base::name_of(static_cast<ConsistencyLevel>(i)) == s.level)
+      run.level = static_cast<ConsistencyLevel>(i);
+  }
+  connect_all(run);
+  const double cpu_before = cpu_seconds(s.pids);
+  const auto begun = Clock::now();
+  if (workload.count == UINT64_MAX)
+    run.stop_at = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
+  for (const auto& connection : run.connections) connection->begin(run);
+  OpenLoop open_loop(run, begun);
+  if (s.rate == 0) {
+    begin_closed_loop(run, begun);
+  } else {
+    open_loop.tick();
+  }
+  run.io.run();
+  print_figures(run, std::chrono::duration<double>(Clock::now() - begun).count(),
+                cpu_seconds(s.pids) - cpu_before);
 }
 
 }  // namespace

@@ -67,15 +67,18 @@ std::vector<std::string> schema_statements() {
   return out;
 }
 
-std::vector<Workload> make_workloads(const Scale& s) {
+namespace {
+
+/// Draws the row or partition that a request is about: the same for the same number, salt and seed.
+struct Draw {
+  uint64_t seed, of;
+  uint64_t operator()(uint64_t i, uint64_t salt) const { return mixed(i, seed + salt) % of; }
+};
+
+// Rows with a key each.
+void add_rows(const Scale& s, std::vector<Workload>& out) {
   const uint64_t seed = s.seed;
-  const auto any_row = [s, seed](uint64_t i, uint64_t salt) {
-    return mixed(i, seed + salt) % s.rows;
-  };
-  const auto any_partition = [s, seed](uint64_t i, uint64_t salt) {
-    return mixed(i, seed + salt) % s.partitions;
-  };
-  std::vector<Workload> out;
+  const Draw any_row{s.seed, s.rows};
   out.push_back({"load",
                  "fill kv (--rows) and ts (--partitions of 100 rows)",
                  {insert_into("kv"), insert_into("ts")},
@@ -106,6 +109,11 @@ std::vector<Workload> make_workloads(const Scale& s) {
                      set_row(o, pk, 0, i, s);
                    }
                  }});
+}
+
+// Counters, which a leader adds up one after another.
+void add_counters(const Scale& s, std::vector<Workload>& out) {
+  const Draw any_partition{s.seed, s.partitions};
   constexpr const char* kCount = "UPDATE {}.counts SET n = n + 1 WHERE pk = ?";
   out.push_back({"counter", "add to one counter", {kCount}, [](uint64_t, Operation& o) {
                    o.values = {big(0)};
@@ -115,6 +123,11 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "add to one of many counters",
        {kCount},
        [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 8))}; }});
+}
+
+// Rows of one partition.
+void add_partitions(const Scale& s, std::vector<Workload>& out) {
+  const Draw any_partition{s.seed, s.partitions};
   out.push_back(
       {"range",
        "100 rows of a partition of ts",
@@ -137,6 +150,12 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "aggregates of a partition of ts in groups",
        {"SELECT pk, ck, count(v), max(ck) FROM {}.ts WHERE pk = ? GROUP BY pk, ck"},
        [any_partition](uint64_t i, Operation& o) { o.values = {big(any_partition(i, 7))}; }});
+}
+
+// Requests with many values: IN, collections, wide rows.
+void add_many_values(const Scale& s, std::vector<Workload>& out) {
+  const uint64_t seed = s.seed;
+  const Draw any_row{s.seed, s.rows};
   out.push_back({"in",
                  "100 rows of kv by IN on the partition key",
                  {"SELECT pk, v FROM {}.kv WHERE pk IN ?"},
@@ -169,6 +188,11 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  "read rows of 10 columns (after wwrite)",
                  {"SELECT * FROM {}.wide WHERE pk = ?"},
                  [any_row](uint64_t i, Operation& o) { o.values = {big(any_row(i, 14))}; }});
+}
+
+// Conditional statements, and reads at SERIAL.
+void add_conditional(const Scale& s, std::vector<Workload>& out) {
+  const uint64_t seed = s.seed;
   const std::string take_lease = "UPDATE {}.leases SET owner = ? WHERE pk = ? IF owner != ?";
   out.push_back({"lwtnew",
                  "insert rows with new keys if they do not exist",
@@ -191,6 +215,10 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "one of 10,000 rows (with --consistency SERIAL)",
        {"SELECT owner FROM {}.leases WHERE pk = ?"},
        [seed](uint64_t i, Operation& o) { o.values = {big(mixed(i, seed + 17) % kLeases)}; }});
+}
+
+// Whole tables.
+void add_scans(std::vector<Workload>& out) {
   out.push_back({"count",
                  "count(*) over kv, one at a time",
                  {"SELECT count(*) FROM {}.kv"},
@@ -203,6 +231,18 @@ std::vector<Workload> make_workloads(const Scale& s) {
                  [](uint64_t, Operation& o) { o.values.clear(); },
                  UINT64_MAX,
                  1});
+}
+
+}  // namespace
+
+std::vector<Workload> make_workloads(const Scale& s) {
+  std::vector<Workload> out;
+  add_rows(s, out);
+  add_counters(s, out);
+  add_partitions(s, out);
+  add_many_values(s, out);
+  add_conditional(s, out);
+  add_scans(out);
   return out;
 }
 
