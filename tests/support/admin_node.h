@@ -24,16 +24,18 @@ class AdminNode {
   /// Of the node's life that it is in.
   void serve() {
     auto& node = cluster[0];
-    service.emplace(server::AdminService::Parts{node.node(),
-                                                {{node.reactor(), node.store(0), node.data()}},
-                                                metrics,
-                                                Logger(),
-                                                [this] { return health; },
-                                                "1.2.3",
-                                                "secret",
-                                                "/data/admin_token",
-                                                "127.0.0.1",
-                                                [this] { return complaints; }});
+    service.emplace(
+        server::AdminService::Parts{node.node(),
+                                    {{node.reactor(), node.store(0), node.data()}},
+                                    metrics,
+                                    Logger(),
+                                    [this] { return health; },
+                                    "1.2.3",
+                                    "secret",
+                                    "/data/admin_token",
+                                    "127.0.0.1",
+                                    [this] { return complaints; },
+                                    [this](auto done) { done(certificates_well, certificates); }});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -50,6 +52,8 @@ class AdminNode {
   base::MetricsRegistry metrics;
   std::string health = "serving";
   std::vector<std::string> complaints;
+  bool certificates_well = true;  // what reading them again answers
+  std::vector<std::string> certificates;
   std::optional<server::AdminService> service;
 };
 

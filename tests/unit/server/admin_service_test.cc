@@ -66,6 +66,18 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(described.at("settings").at("max_logical_partition_mb") == "7");
 }
 
+TEST_CASE("admin routes: reading certificates again answers what came of it") {
+  tests::AdminNode node;
+  const auto reload = [&] { return ask(node, "POST", "/reload-certificates"); };
+  CHECK(reload().status == 409);  // without any
+  node.certificates = {"clients: node.crt", "nodes: node.crt"};
+  CHECK(reload().status == 200);
+  CHECK(nlohmann::json::parse(reload().body).at("certificates").size() == 2);
+  node.certificates_well = false;
+  CHECK(reload().status == 500);
+  CHECK(error_of(reload()) == "clients: node.crt\nnodes: node.crt");
+}
+
 TEST_CASE("admin routes: who may ask what") {
   using Access = AdminService::Access;
   tests::AdminNode node;
