@@ -101,9 +101,9 @@ Bytes encoded(const storage::RowRecord& record) {
 }
 
 /// What a write of a random kind changes.
-void make_write(base::Random& random, int64_t at_s, IndexedWrite& write) {
+void make_write(base::Random& random, int keys, int64_t at_s, IndexedWrite& write) {
   storage::Mutation& m = write.mutation;
-  write.key = static_cast<int>(random.below(kIndexKeys));
+  write.key = static_cast<int>(random.below(static_cast<uint64_t>(keys)));
   m.partition_key = index_key_text(write.key);
   m.position = partitioner::position_of(m.partition_key);
   const int row = static_cast<int>(random.below(kIndexRows));
@@ -154,18 +154,24 @@ void make_write(base::Random& random, int64_t at_s, IndexedWrite& write) {
 
 }  // namespace
 
-IndexCluster::IndexCluster(uint64_t seed)
-    : profile_{.grows = seed % 6 == 0,
-               .late = seed % 3 == 1,
-               .truncates = seed % 5 == 2,
-               .power_cuts = seed % 7 == 3,
-               .purges = seed % 2 == 0,
-               .on_rocks = seed % 10 == 5 && seed % 7 != 3,
-               .short_pages = seed % 4 >= 2},
+IndexCluster::Profile IndexCluster::profile_of(uint64_t seed, IndexScenario scenario) {
+  if (scenario == IndexScenario::kThreeMembers)
+    return {.purges = seed % 2 == 0, .keys = 1, .is_of_three = true};
+  return {.grows = seed % 6 == 0,
+          .late = seed % 3 == 1,
+          .truncates = seed % 5 == 2,
+          .power_cuts = seed % 7 == 3,
+          .purges = seed % 2 == 0,
+          .on_rocks = seed % 10 == 5 && seed % 7 != 3,
+          .short_pages = seed % 4 >= 2};
+}
+
+IndexCluster::IndexCluster(uint64_t seed, Scenario scenario)
+    : profile_(profile_of(seed, scenario)),
       random_(seed * 15'485'863 + 7),
       shards_(1 + seed / 3 % 2),
       cluster_(seed) {
-  const uint64_t nodes = profile_.grows ? 1 : 2 + seed % 4;
+  const uint64_t nodes = profile_.is_of_three ? 3 : profile_.grows ? 1 : 2 + seed % 4;
   for (uint64_t i = 0; i < nodes; ++i) add_node();
 }
 
@@ -175,6 +181,8 @@ SimNode& IndexCluster::add_node() {
   if (profile_.power_cuts) node.sync = storage::CommitLogSync::kGroup;
   node.on_rocks = profile_.on_rocks;
   if (profile_.short_pages) node.read_keys_max = 3;
+  // Else what a failed write left on one member is soon on all of them.
+  if (profile_.is_of_three) node.data_options.hints.age_max_us = 100'000;
   node.data_options.recent_fetch.write_us = kOperationUs + 200'000;
   node.data_options.recent_fetch.longest_us = kOperationUs + 200'000;
   node.data_options.recent_fetch.page_timeout_us = 500'000;
@@ -231,7 +239,8 @@ std::string IndexCluster::run() {
     if (step >= index_at && !indexed_ && random_.one_in(3)) create_indexes();
     if (random_.one_in(8)) split();
     if (step == truncate_at) truncate();
-    for (int n = 0; n < 3; ++n) random_.one_in(2) ? start_write() : start_read();
+    if (profile_.is_of_three && random_.one_in(3)) write_to_some();
+    for (int n = 0; n < 3; ++n) random_.one_in(2) ? start_write(random_ready_node()) : start_read();
     cluster_.world().run_for(static_cast<int64_t>(random_.below(150'000)));
     if (auto wrong = check_stores(false); !wrong.empty()) return "under faults: " + wrong;
   }
@@ -329,6 +338,7 @@ void IndexCluster::fault() {
       break;
     case 12:
     case 13:
+      if (profile_.is_of_three) break;
       if (cluster_.size() < (profile_.grows ? 4u : 6u) && random_.one_in(profile_.grows ? 2 : 8))
         add_node().start();
       break;
@@ -373,15 +383,29 @@ void IndexCluster::heal() {
 
 // ---- clients ----
 
-void IndexCluster::start_write() {
-  SimNode* const via = random_ready_node();
+void IndexCluster::write_to_some() {
+  const size_t absent = random_.below(3), alone = (absent + 1 + random_.below(2)) % 3;
+  for (const size_t cut_off : {absent, alone}) {
+    cluster_.isolate(cut_off);
+    start_write(cluster_[alone].is_ready() ? &cluster_[alone] : nullptr);
+    cluster_.world().run_for(20'000);
+  }
+  cluster_.network().mend_all();
+  cluster_.world().run_for(static_cast<int64_t>(random_.below(1'000'000)));  // a sweep comes by
+  for (int n = 0; n < 6; ++n) {
+    start_read();
+    cluster_.world().run_for(static_cast<int64_t>(random_.below(10'000)));
+  }
+}
+
+void IndexCluster::start_write(SimNode* via) {
   if (via == nullptr || !incarnation(*via)) return;
   IndexedWrite write;
   write.mutation.incarnation = *incarnation(*via);
   write.mutation.schema_version = {1};
   write.begun_us = cluster_.world().now_us();
   write.timestamp = ++last_timestamp_;
-  make_write(random_, now_s(*via), write);
+  make_write(random_, profile_.keys, now_s(*via), write);
   IndexedWrite& added = history_.add(std::move(write));
   via->spawn(run_write(via, &added));
 }
@@ -396,7 +420,8 @@ void IndexCluster::start_read() {
   command.now_s = now_s(*via);
   command.is_range = !random_.one_in(4);
   if (!command.is_range) {
-    command.partition_key = index_key_text(static_cast<int>(random_.below(kIndexKeys)));
+    command.partition_key =
+        index_key_text(static_cast<int>(random_.below(static_cast<uint64_t>(profile_.keys))));
     command.position = partitioner::position_of(command.partition_key);
     command.reversed = random_.one_in(3);
   }

@@ -11,9 +11,16 @@
 
 namespace tetrad::simulation {
 
+/// What a run is about. kThreeMembers: a member of three names what it disproves, and its writes are
+/// on two; few rows are changed often.
+enum class IndexScenario : uint8_t { kMixed, kThreeMembers };
+
 class IndexCluster {
  public:
-  explicit IndexCluster(uint64_t seed);
+  using Scenario = IndexScenario;
+  static constexpr const char* kScenarios[] = {"mixed", "three"};
+
+  IndexCluster(uint64_t seed, Scenario scenario);
   /// "" or what went wrong.
   std::string run();
   /// The same for the same seed.
@@ -32,8 +39,11 @@ class IndexCluster {
     bool purges = false;      // repairs and sweeps every second
     bool on_rocks = false;
     bool short_pages = false;  // stores look at a few claims a page
+    int keys = kIndexKeys;     // that are written
+    bool is_of_three = false;  // three nodes all the time
   };
 
+  static Profile profile_of(uint64_t seed, IndexScenario scenario);
   SimNode& add_node();
   std::string make_table();
   void create_indexes();
@@ -43,7 +53,9 @@ class IndexCluster {
   void heal();
   SimNode* random_ready_node();
   std::optional<TableIncarnation> incarnation(SimNode& node);
-  void start_write();
+  /// A write to two of three, one that fails and is on one of those two alone, reads of it.
+  void write_to_some();
+  void start_write(SimNode* via);
   void start_read();
   /// In each store the index answers what a filter over its own rows answers.
   std::string check_stores(bool only_named);
