@@ -174,6 +174,7 @@ struct DataMutants {
   bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
   bool lwt_refused_by_some = false;     // rule 27: what one has refused counts as accepted by none
+  bool lwt_seen_unsynced = false;       // rule 21: what another has not synced yet is told
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
   // Counters.

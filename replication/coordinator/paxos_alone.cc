@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A conditional statement or SERIAL read of a partition that has one member, a store of this shard.
 // Nobody else votes, so who has the partition's turn decides: registers, rows, the condition, and
-// one synced write of the new rows with their commit. A promise that another coordinator holds is
+// one synced write of the new rows with their commit. The next one has its turn when the write is
+// seen, and is answered when what it has seen, its own write included, is on the disk: so one sync
+// serves all that were decided during the one before. A promise that another coordinator holds is
 // no hindrance: its proposal comes later, or its ballot is lower and is refused. What may be open
 // from a time of more members, or a timestamp that is not before now, is left to the rounds of
 // votes.
+#include "base/data_mutants.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/paxos_run.h"
 
@@ -15,6 +18,8 @@ using storage::Proposal;
 using Alone = PaxosService::Alone;
 
 namespace {
+
+constexpr int64_t kSameMomentUs = 1'000;
 
 /// An answer that may come when nobody waits any more.
 template <class T>
@@ -28,6 +33,21 @@ struct Answer {
 };
 
 }  // namespace
+
+/// Nothing is written: what the turn has seen must be on the disk before it is told.
+Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::PaxosRun::end_alone(
+    PlanPtr plan, PaxosKeys::Turn seen) {
+  Answer<void> syncing;
+  if (TETRAD_MUTANT(lwt_seen_unsynced)) co_return Step::kDone;
+  seen.when_synced(syncing.setter(self.alive_));
+  seen.end();
+  place->reset();
+  const Result<void> synced = co_await syncing.shot;
+  if (synced) co_return Step::kDone;
+  Round round(plan, write_quorum);
+  round.on_error(plan->live.front(), synced.error());
+  co_return after_failure(round);
+}
 
 bool CoordinatorImpl::PaxosRun::is_alone(const Plan& plan) const {
   return plan.sets.new_set.empty() && plan.sets.old_set.size() == 1 && plan.live.size() == 1 &&
@@ -52,9 +72,12 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   const RegistersOf told{member, alone->turn.registers()};
   const Judgment judgment = judge({&told, 1}, alone->floor_us);
   if (judgment.open != nullptr) co_return std::nullopt;
-  const int64_t passed_us = std::max(alone->mark_us, last_of(told.registers, alone->floor_us).us);
-  const int64_t now_us = std::max(self.now_us(), made_after_us + 1);
-  if (passed_us >= now_us) co_return std::nullopt;
+  const Ballot last = last_of(told.registers, alone->floor_us);
+  int64_t now_us = std::max(self.now_us(), made_after_us + 1);
+  // Statements of a line may be decided within one microsecond.
+  if (last.us >= now_us && !last.is_ahead() && last.us - now_us < kSameMomentUs)
+    now_us = last.us + 1;
+  if (std::max(alone->mark_us, last.us) >= now_us) co_return std::nullopt;
   const Ballot ballot = self.ballots_.next(now_us);
   command.now_s = ballot.us / 1'000'000;
 
@@ -68,12 +91,16 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   self.metrics_.conditional_alone.add();
   if (statement == nullptr) {
     rows = std::move(merged.result);
-    co_return Step::kDone;
+    Result<std::optional<Step>> seen = co_await end_alone(plan, std::move(alone->turn));
+    co_return seen;
   }
   const ConditionalMoment moment{ballot.us, ballot.made_us()};
   auto decided = co_await statement->decide(merged.result, moment);
   if (!decided) co_return std::unexpected(std::move(decided.error()));
-  if (!*decided) co_return Step::kDone;
+  if (!*decided) {
+    Result<std::optional<Step>> seen = co_await end_alone(plan, std::move(alone->turn));
+    co_return seen;
+  }
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(fits.error());
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(timed_out());
 
@@ -83,7 +110,10 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   storage::encode_mutation(**decided, request.proposal.value);
   proposed.push_back(request.proposal);
   Answer<PaxosVote> deciding;
-  self.paxos_.decide_alone(member.store, std::move(*alone), request, deadline,
+  const auto passed_on = [its_place = std::weak_ptr<std::optional<ConditionalLine::Place>>(place)] {
+    if (const auto held = its_place.lock()) held->reset();
+  };
+  self.paxos_.decide_alone(member.store, std::move(*alone), request, deadline, passed_on,
                            deciding.setter(self.alive_));
   const Result<PaxosVote> vote = co_await deciding.shot;
   if (!vote) co_return failed_with(vote.error());

@@ -47,16 +47,11 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
   command.bytes_max = storage::ReadCommand::kNoBytesMax;
   base::ByteWriter(key).u32(command.incarnation.value);
   key += command.partition_key;
-  const base::MonotonicUs came_us = self.reactor_.now_us();
-  Result<ConditionalLine::Place> place = co_await self.line_.enter(
-      key, base::Deadline{std::min(contention_deadline.at_us, deadline.at_us)});
-  self.metrics_.conditional_wait.record(self.reactor_.now_us() - came_us);
-  if (!place && place.error().code == ErrorCode::kTimedOut) {
-    required = promises_needed();
-    co_return std::unexpected(timed_out());
-  }
-  if (!place) co_return std::unexpected(std::move(place.error()));
   while (true) {
+    if (!place->has_value()) {
+      Result<void> taken = co_await take_place();
+      TETRAD_CO_TRY_VOID(std::move(taken));
+    }
     if (is_out_of_time()) co_return std::unexpected(ended(timed_out()));
     // Not while something of it may be decided: after several others nobody could tell any more.
     if (is_certain() && !turn && !goes_without && self.options_.takes_turns &&
@@ -92,6 +87,21 @@ Task<void> CoordinatorImpl::PaxosRun::take_turn() {
   if (!taken) co_return;
   turn = std::move(*taken);
   make_after(turn.last_made_us());
+}
+
+Task<Result<void>> CoordinatorImpl::PaxosRun::take_place() {
+  const base::MonotonicUs came_us = self.reactor_.now_us();
+  const base::MonotonicUs until_us =
+      is_certain() ? std::min(contention_deadline.at_us, deadline.at_us) : deadline.at_us;
+  Result<ConditionalLine::Place> entered = co_await self.line_.enter(key, base::Deadline{until_us});
+  self.metrics_.conditional_wait.record(self.reactor_.now_us() - came_us);
+  if (!entered && entered.error().code == ErrorCode::kTimedOut) {
+    if (required == 0) required = promises_needed();
+    co_return std::unexpected(ended(timed_out()));
+  }
+  if (!entered) co_return std::unexpected(ended(std::move(entered.error())));
+  place->emplace(std::move(*entered));
+  co_return Result<void>();
 }
 
 Result<Ballot> CoordinatorImpl::PaxosRun::next_ballot() {

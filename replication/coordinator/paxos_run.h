@@ -55,6 +55,8 @@ struct CoordinatorImpl::PaxosRun {
     kGoOn,   // in this round
   };
 
+  /// Waits for the place at the head of the line.
+  Task<Result<void>> take_place();
   Task<Result<Step>> attempt();
   /// Waits for a turn of the partition, if it is contended. It goes on without one when nobody gives
   /// it in time.
@@ -64,6 +66,7 @@ struct CoordinatorImpl::PaxosRun {
   bool is_alone(const Plan& plan) const;
   /// Reads, decides and writes in one turn of the partition. Unset: votes are needed all the same.
   Task<Result<std::optional<Step>>> attempt_alone(PlanPtr plan);
+  Task<Result<std::optional<Step>>> end_alone(PlanPtr plan, PaxosKeys::Turn seen);
   /// `with_check`: enough must live.
   Result<PlanPtr> make_plan(bool with_check);
   Result<storage::Ballot> next_ballot();
@@ -118,7 +121,10 @@ struct CoordinatorImpl::PaxosRun {
 
   Bytes key = {};  // of the partition: its incarnation and partition key
   Turns::Turn turn = {};
-  bool goes_without = false;                     // no turn was to be had in time
+  bool goes_without = false;  // no turn was to be had in time
+  /// In the line of the partition; none when the next one may go on.
+  std::shared_ptr<std::optional<ConditionalLine::Place>> place =
+      std::make_shared<std::optional<ConditionalLine::Place>>();
   std::vector<storage::Proposal> proposed = {};  // values that may yet be decided
   int64_t made_after_us = 0;                     // the next ballot is made later
   std::optional<int64_t> above_us = {};          // its time is later; this need not be a time

@@ -28,7 +28,17 @@ struct PaxosKeys::Entry {
   RingPosition position;
   Bytes partition_key;
   std::optional<PaxosRegisters> held;
-  std::deque<Waiter> waiters;  // the first has the turn
+  bool is_stale = false;        // `held` is to be read anew when the turn has ended
+  std::deque<Waiter> waiters;   // the first has the turn
+  std::set<uint64_t> unsynced;  // writes, by number
+  uint64_t last_write = 0;
+  /// Who waits for the writes up to one.
+  struct SyncWaiter {
+    uint64_t through;
+    Result<void> result;
+    SyncedCallback done;
+  };
+  std::deque<SyncWaiter> sync_waiters;  // ascending
 
   PartitionName name() const { return {incarnation, position, partition_key}; }
 };
@@ -48,6 +58,52 @@ void PaxosKeys::Turn::end() {
   if (const auto keys = keys_.lock()) (*keys)->next(entry);
 }
 
+PaxosKeys::Unsynced PaxosKeys::Turn::pass_on() {
+  const uint64_t number = ++entry_->last_write;
+  entry_->unsynced.insert(number);
+  Unsynced write(keys_, entry_, number);
+  end();
+  return write;
+}
+
+void PaxosKeys::Turn::when_synced(SyncedCallback done) {
+  if (entry_->unsynced.empty()) return done({});
+  entry_->sync_waiters.push_back({entry_->last_write, {}, std::move(done)});
+}
+
+PaxosKeys::Unsynced::~Unsynced() {
+  if (entry_ != nullptr) end(fail(ErrorCode::kCancelled, "the write was given up"));
+}
+
+void PaxosKeys::Unsynced::end(const Result<void>& synced) {
+  const std::shared_ptr<Entry> entry = std::move(entry_);
+  if (const auto keys = keys_.lock()) (*keys)->end_unsynced(entry, number_, synced);
+}
+
+/// After a failure whoever comes next reads the registers anew.
+void PaxosKeys::end_unsynced(const std::shared_ptr<Entry>& entry, uint64_t number,
+                             const Result<void>& synced) {
+  entry->unsynced.erase(number);
+  if (!synced) {
+    entry->is_stale = true;
+    for (Entry::SyncWaiter& waiter : entry->sync_waiters)
+      if (waiter.through >= number) waiter.result = synced;
+  }
+  std::vector<Entry::SyncWaiter> due;
+  while (
+      !entry->sync_waiters.empty() &&
+      (entry->unsynced.empty() || *entry->unsynced.begin() > entry->sync_waiters.front().through)) {
+    due.push_back(std::move(entry->sync_waiters.front()));
+    entry->sync_waiters.pop_front();
+  }
+  erase_unused(entry);
+  for (Entry::SyncWaiter& waiter : due) waiter.done(std::move(waiter.result));
+}
+
+void PaxosKeys::erase_unused(const std::shared_ptr<Entry>& entry) {
+  if (entry->waiters.empty() && entry->unsynced.empty()) entries_.erase(entry->key);
+}
+
 PaxosKeys::Key PaxosKeys::key_of(uint32_t store, const PartitionName& partition) {
   Bytes key;
   base::ByteWriter writer(key);
@@ -64,8 +120,7 @@ void PaxosKeys::enter(uint32_t store, PartitionName partition, base::Deadline de
     return done(fail(ErrorCode::kOverloaded, "too many conditional statements wait"));
   Key key = key_of(store, partition);
   std::shared_ptr<Entry>& found = entries_[key];
-  const bool is_first = found == nullptr;
-  if (is_first) {
+  if (found == nullptr) {
     found = std::make_shared<Entry>();
     found->key = std::move(key);
     found->incarnation = partition.incarnation;
@@ -74,6 +129,7 @@ void PaxosKeys::enter(uint32_t store, PartitionName partition, base::Deadline de
   }
   ++waiting_;
   const std::shared_ptr<Entry> entry = found;
+  const bool is_first = entry->waiters.empty();
   entry->waiters.push_back({deadline, std::move(done)});
   if (is_first) return give_turn(entry);
   look_at(deadline.at_us);
@@ -95,6 +151,7 @@ void PaxosKeys::end_late() {
   std::vector<TurnCallback> late_ones;
   base::MonotonicUs next_us = std::numeric_limits<base::MonotonicUs>::max();
   for (const auto& [key, entry] : entries_) {
+    if (entry->waiters.empty()) continue;
     std::deque<Waiter> kept;
     kept.push_back(std::move(entry->waiters.front()));
     for (auto waiter = entry->waiters.begin() + 1; waiter != entry->waiters.end(); ++waiter) {
@@ -120,6 +177,7 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
     next(entry);
   };
   if (reactor_.now_us() >= entry->waiters.front().deadline.at_us) return refuse(late());
+  if (std::exchange(entry->is_stale, false)) entry->held.reset();
   if (entry->held) {
     TurnCallback done = std::move(entry->waiters.front().done);
     return done(Turn(self_, entry));
@@ -142,10 +200,7 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
 void PaxosKeys::next(const std::shared_ptr<Entry>& entry) {
   entry->waiters.pop_front();
   --waiting_;
-  if (entry->waiters.empty()) {
-    entries_.erase(entry->key);
-    return;
-  }
+  if (entry->waiters.empty()) return erase_unused(entry);
   reactor_.post([this, alive = std::weak_ptr<PaxosKeys*>(self_), entry] {
     if (!alive.expired()) give_turn(entry);
   });

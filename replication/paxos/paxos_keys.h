@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logical partitions of a shard's stores that a Paxos message is being answered for: their
-// registers, and who waits. Messages of one partition are answered one after another, each when
-// what the one before has changed is on the disk; so no answer tells of what a power cut may take.
+// registers, and who waits. Messages of one partition are looked at one after another, each when
+// what the one before has changed is in the store, though perhaps not on the disk: a sync covers
+// what was written before, so who writes itself is answered when its own write is synced, and who
+// does not waits for those that it has seen (when_synced). So no answer tells of what a power cut
+// may take, and one sync serves all that came during the one before.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "base/reactor.h"
@@ -21,6 +25,25 @@ class PaxosKeys {
   struct Entry;
 
  public:
+  /// A write that is seen and not on the disk yet; ends as failed with the object, or by end(). May
+  /// outlive the PaxosKeys.
+  class Unsynced {
+   public:
+    Unsynced(Unsynced&&) noexcept = default;
+    Unsynced& operator=(Unsynced&&) = delete;
+    ~Unsynced();
+    void end(const Result<void>& synced);
+
+   private:
+    friend class PaxosKeys;
+    Unsynced(std::weak_ptr<PaxosKeys*> keys, std::shared_ptr<Entry> entry, uint64_t number)
+        : keys_(std::move(keys)), entry_(std::move(entry)), number_(number) {}
+    std::weak_ptr<PaxosKeys*> keys_;
+    std::shared_ptr<Entry> entry_;  // null: it has ended
+    uint64_t number_;
+  };
+  using SyncedCallback = std::move_only_function<void(Result<void>)>;
+
   /// The right to answer; ends with the object. May outlive the PaxosKeys.
   class Turn {
    public:
@@ -39,6 +62,11 @@ class PaxosKeys {
     /// A write of them has failed: whoever comes next reads them anew.
     void forget();
     void end();
+    /// Ends it when what it has changed is written, and not synced yet.
+    Unsynced pass_on();
+    /// Runs `done`, perhaps at once, when everything that this turn sees is on the disk. An error:
+    /// it may not be.
+    void when_synced(SyncedCallback done);
 
    private:
     friend class PaxosKeys;
@@ -69,6 +97,9 @@ class PaxosKeys {
   };
   static Key key_of(uint32_t store, const storage::PartitionName& partition);
   void next(const std::shared_ptr<Entry>& entry);
+  void end_unsynced(const std::shared_ptr<Entry>& entry, uint64_t number,
+                    const Result<void>& synced);
+  void erase_unused(const std::shared_ptr<Entry>& entry);
   void give_turn(const std::shared_ptr<Entry>& entry);
   void look_at(base::MonotonicUs deadline_us);
   void end_late();

@@ -38,6 +38,14 @@ Result<storage::Mutation> mutation_of(const ProposeRequest& request) {
   return mutation;
 }
 
+/// Yes, or why not.
+PaxosKeys::SyncedCallback vote_when_synced(PaxosService::VoteCallback done) {
+  return [done = std::move(done)](Result<void> synced) mutable {
+    if (!synced) return done(std::unexpected(std::move(synced.error())));
+    done(PaxosVote{true, {}});
+  };
+}
+
 }  // namespace
 
 void PaxosMetrics::register_in(base::MetricsRegistry& registry, const std::string& labels) const {
@@ -265,19 +273,43 @@ void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base:
   storage::WriteGuard guard = guard_of(store, incarnation, position, deadline);
   const RegistersWrite write{turn.partition(), changed, nullptr,
                              !TETRAD_MUTANT(lwt_promise_unsynced)};
+  // Rows that are newer than the registers do no harm.
+  write_in_turn(store, write, std::move(guard), std::move(turn), nullptr,
+                [this, store, request = std::move(request), deadline, answer = std::move(answer),
+                 done = std::move(done)](Result<void> synced) mutable {
+                  if (!synced) return done(std::unexpected(std::move(synced.error())));
+                  read_rows(store, std::move(request), deadline, std::move(answer),
+                            std::move(done));
+                });
+}
+
+/// The turn is over when the write is seen: who comes next answers after it, since a sync covers
+/// what was written before. `done` runs when it is on the disk, if the write is to be.
+void PaxosService::write_in_turn(uint32_t store, const RegistersWrite& write,
+                                 storage::WriteGuard guard, PaxosKeys::Turn turn,
+                                 base::Callback passed_on, PaxosKeys::SyncedCallback done) {
+  struct Writing {
+    PaxosKeys::Turn turn;
+    std::optional<PaxosKeys::Unsynced> unsynced;
+  };
+  const auto writing = std::make_shared<Writing>(std::move(turn));
+  const std::weak_ptr<char> alive = alive_;
+  auto written = [alive, writing, passed_on = std::move(passed_on)]() mutable {
+    if (alive.expired()) return;
+    writing->unsynced.emplace(writing->turn.pass_on());
+    if (passed_on != nullptr) passed_on();
+  };
   stores_[store]->write_registers(
-      write, std::move(guard),
-      [this, alive = std::weak_ptr<char>(alive_), store, request = std::move(request), deadline,
-       answer = std::move(answer), turn = std::move(turn),
-       done = std::move(done)](Result<void> written) mutable {
+      write, std::move(guard), std::move(written),
+      [alive, writing, done = std::move(done)](Result<void> synced) mutable {
         if (alive.expired()) return;
-        if (!written) {
-          turn.forget();
-          turn.end();
-          return done(std::unexpected(std::move(written.error())));
+        if (writing->unsynced) {
+          writing->unsynced->end(synced);
+        } else {
+          if (!synced) writing->turn.forget();
+          writing->turn.end();
         }
-        turn.end();  // rows that are newer than the registers do no harm
-        read_rows(store, std::move(request), deadline, std::move(answer), std::move(done));
+        done(std::move(synced));
       });
 }
 
@@ -334,18 +366,8 @@ void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
   const RegistersWrite write{turn.partition(), changed, nullptr,
                              !TETRAD_MUTANT(lwt_accept_unsynced)};
-  stores_[store]->write_registers(write, std::move(guard),
-                                  [alive = std::weak_ptr<char>(alive_), turn = std::move(turn),
-                                   done = std::move(done)](Result<void> written) mutable {
-                                    if (alive.expired()) return;
-                                    if (!written) {
-                                      turn.forget();
-                                      turn.end();
-                                      return done(std::unexpected(std::move(written.error())));
-                                    }
-                                    turn.end();
-                                    done(PaxosVote{true, {}});
-                                  });
+  write_in_turn(store, write, std::move(guard), std::move(turn), nullptr,
+                vote_when_synced(std::move(done)));
 }
 
 void PaxosService::commit(uint32_t store, ProposeRequest request, base::Deadline deadline,
@@ -377,12 +399,12 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
   PaxosRegisters changed = turn.registers();
   const bool is_newest = replication::commit(changed, request.proposal);
   if (!is_newest && TETRAD_MUTANT(lwt_late_commit_ignored)) return done(PaxosVote{true, {}});
-  write_commit(store, request, changed, deadline, std::move(turn), std::move(done));
+  write_commit(store, request, changed, deadline, std::move(turn), nullptr, std::move(done));
 }
 
 void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
                                 const PaxosRegisters& changed, base::Deadline deadline,
-                                PaxosKeys::Turn turn, VoteCallback done) {
+                                PaxosKeys::Turn turn, base::Callback passed_on, VoteCallback done) {
   const Result<storage::Mutation> mutation = mutation_of(request);
   if (!mutation) return done(std::unexpected(mutation.error()));
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
@@ -396,18 +418,8 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
   turn.registers() = changed;
   const RegistersWrite write{turn.partition(), changed, &*mutation,
                              !TETRAD_MUTANT(lwt_commit_unsynced)};
-  stores_[store]->write_registers(write, std::move(guard),
-                                  [alive = std::weak_ptr<char>(alive_), turn = std::move(turn),
-                                   done = std::move(done)](Result<void> written) mutable {
-                                    if (alive.expired()) return;
-                                    if (!written) {
-                                      turn.forget();
-                                      turn.end();
-                                      return done(std::unexpected(std::move(written.error())));
-                                    }
-                                    turn.end();
-                                    done(PaxosVote{true, {}});
-                                  });
+  write_in_turn(store, write, std::move(guard), std::move(turn), std::move(passed_on),
+                vote_when_synced(std::move(done)));
 }
 
 void PaxosService::enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
@@ -433,7 +445,8 @@ void PaxosService::enter_alone(uint32_t store, const storage::ReadCommand& of, S
 }
 
 void PaxosService::decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
-                                base::Deadline deadline, VoteCallback done) {
+                                base::Deadline deadline, base::Callback passed_on,
+                                VoteCallback done) {
   if (auto refused =
           refusal(store, request.incarnation, request.position, request.epoch, Asks::kVote))
     return done(std::unexpected(std::move(*refused)));
@@ -445,7 +458,8 @@ void PaxosService::decide_alone(uint32_t store, Alone alone, const ProposeReques
   }
   replication::commit(changed, request.proposal);
   replication::settle(changed, request.proposal.origin);
-  write_commit(store, request, changed, deadline, std::move(alone.turn), std::move(done));
+  write_commit(store, request, changed, deadline, std::move(alone.turn), std::move(passed_on),
+               std::move(done));
 }
 
 /// Nobody waits for it, and nothing is lost if it does not happen.

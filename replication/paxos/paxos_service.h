@@ -62,9 +62,10 @@ class PaxosService {
   void enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
                    base::Deadline deadline, AloneCallback done);
   /// Accepts, commits and settles in one write. No: a later ballot is known. Errors other than
-  /// kStaleEpoch, kStaleSchema and kReplicaBehind: the write may have been done.
+  /// kStaleEpoch, kStaleSchema and kReplicaBehind: the write may have been done. `passed_on` runs
+  /// when the next one may have the turn, if this is before `done`.
   void decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
-                    base::Deadline deadline, VoteCallback done);
+                    base::Deadline deadline, base::Callback passed_on, VoteCallback done);
 
   const PaxosMetrics& metrics() const { return metrics_; }
 
@@ -97,7 +98,10 @@ class PaxosService {
                       PaxosKeys::Turn turn, VoteCallback done);
   void write_commit(uint32_t store, const ProposeRequest& request,
                     const storage::PaxosRegisters& changed, base::Deadline deadline,
-                    PaxosKeys::Turn turn, VoteCallback done);
+                    PaxosKeys::Turn turn, base::Callback passed_on, VoteCallback done);
+  void write_in_turn(uint32_t store, const storage::RegistersWrite& write,
+                     storage::WriteGuard guard, PaxosKeys::Turn turn, base::Callback passed_on,
+                     PaxosKeys::SyncedCallback done);
 
   base::Reactor& reactor_;
   RpcNode& rpc_;

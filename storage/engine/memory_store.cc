@@ -103,12 +103,14 @@ class MemoryStore final : public Store {
     queue(std::move(waiting), std::move(guard), std::move(done));
   }
 
-  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) override {
+  using Store::write_registers;
+  void write_registers(const RegistersWrite& write, WriteGuard guard, base::Callback written,
+                       ApplyCallback done) override {
     const PartitionName& partition = write.partition;
     if (!may_write(partition.incarnation, guard, done)) return;
     if (auto checked = check_registers_write(write); !checked) return done(std::move(checked));
     Bytes key = registers_key(partition);
-    if (registers_under_way_.contains(key))
+    if (registers_barred_.contains(key))
       return done(fail(ErrorCode::kOverloaded,
                        "another write of the partition's Paxos registers is under way"));
     WaitingWrite waiting;
@@ -123,6 +125,13 @@ class MemoryStore final : public Store {
     encode_registers(write.registers, waiting.mutation.registers);
     waiting.puts_registers = true;
     waiting.synced = write.synced && !TETRAD_MUTANT(registers_unsynced);
+    if (waiting.synced && written != nullptr) {
+      waiting.written = [this, key, number = last_registers_ + 1,
+                         written = std::move(written)]() mutable {
+        let_pass(key, number);
+        written();
+      };
+    }
     done = while_under_way(std::move(key), std::move(done));
     queue(std::move(waiting), std::move(guard), std::move(done));
   }
@@ -453,12 +462,23 @@ class MemoryStore final : public Store {
 
   /// Until `done` runs a write of these registers has not ended.
   ApplyCallback while_under_way(Bytes key, ApplyCallback done) {
+    const uint64_t number = ++last_registers_;
     registers_under_way_.insert(key);
-    return [this, alive = alive_, key = std::move(key),
+    registers_barred_.insert_or_assign(key, number);
+    return [this, alive = alive_, number, key = std::move(key),
             done = std::move(done)](Result<void> result) mutable {
-      if (*alive) registers_under_way_.erase(registers_under_way_.find(key));
+      if (*alive) {
+        registers_under_way_.erase(registers_under_way_.find(key));
+        let_pass(key, number);
+      }
       done(std::move(result));
     };
+  }
+  /// As far as this write is concerned the next one of the registers may come.
+  void let_pass(const Bytes& key, uint64_t number) {
+    const auto barred = registers_barred_.find(key);
+    if (barred != registers_barred_.end() && barred->second == number)
+      registers_barred_.erase(barred);
   }
 
   Result<PaxosRegisters> registers_at(BytesView key) const {
@@ -659,6 +679,7 @@ class MemoryStore final : public Store {
       waiting.pass.give_back();
       if (waiting.synced && options_.sync != CommitLogSync::kGroup) {
         when_synced(std::move(waiting.done));
+        if (waiting.written != nullptr) waiting.written();
       } else {
         waiting.done({});
       }
@@ -717,6 +738,8 @@ class MemoryStore final : public Store {
   std::vector<WaitingWrite> waiting_;
   std::vector<ApplyCallback> sync_waiting_;
   std::multiset<Bytes> registers_under_way_;
+  std::map<Bytes, uint64_t> registers_barred_;  // the write that bars the next
+  uint64_t last_registers_ = 0;
   uint64_t queued_bytes_ = 0;
   uint64_t dead_seen_ = 1;  // who knows what was written before
   SweepWatches watches_;

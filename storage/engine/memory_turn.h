@@ -22,6 +22,7 @@ struct WaitingWrite {
   bool merged = false;           // rows that others had
   bool puts_registers = false;   // else they are joined
   bool synced = false;           // `done` runs when it is
+  base::Callback written;        // null: nobody asks
   WritePass pass;
   Store::ApplyCallback done;
 };

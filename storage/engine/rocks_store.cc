@@ -34,9 +34,9 @@ RocksStore::~RocksStore() {
 }
 
 void RocksStore::write_registers(const RegistersWrite& write, WriteGuard guard,
-                                 ApplyCallback done) {
+                                 base::Callback written, ApplyCallback done) {
   if (!may_write(write.partition.incarnation, guard, done)) return;
-  turn_.add_registers(write, std::move(guard), std::move(done));
+  turn_.add_registers(write, std::move(guard), std::move(written), std::move(done));
 }
 
 // From here on nothing reads the incarnation, whatever of it is still in files: its keys go with

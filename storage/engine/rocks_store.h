@@ -97,7 +97,9 @@ class RocksStore final : public Store {
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
     add(mutation, false, std::move(guard), std::move(done));
   }
-  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) override;
+  using Store::write_registers;
+  void write_registers(const RegistersWrite& write, WriteGuard guard, base::Callback written,
+                       ApplyCallback done) override;
   void read_registers(const PartitionName& partition, base::Deadline deadline,
                       RegistersCallback done) override;
   void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,

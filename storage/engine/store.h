@@ -185,8 +185,16 @@ class Store {
   /// 21). One write at a time: while another of the partition's registers, or an import, has not
   /// ended a second one fails with kOverloaded. After any error the registers must be read again,
   /// for others may be there than the caller thinks. Registers without rows change no mark.
+  ///
+  /// `written` (may be null) runs before `done` where a write is seen by reads before it is on the
+  /// disk: it is in its place then, behind all earlier and before all later ones, and only a power
+  /// cut or the end of the disk can take it. From then on the next write may be given, which is
+  /// not on the disk before this one.
   virtual void write_registers(const RegistersWrite& write, WriteGuard guard,
-                               ApplyCallback done) = 0;
+                               base::Callback written, ApplyCallback done) = 0;
+  void write_registers(const RegistersWrite& write, WriteGuard guard, ApplyCallback done) {
+    write_registers(write, std::move(guard), nullptr, std::move(done));
+  }
   /// `done` may run inside this call. Waits until all that was given to write_registers() before
   /// has ended, and sees it: what is told is on the disk, as far as it is `synced`. Of a partition
   /// that has none: empty ones. Errors: as read().

@@ -38,7 +38,8 @@ struct WriteTurn::Batch {
   /// Registers that it writes.
   struct Registers {
     Bytes key;
-    bool synced;  // their write has not ended before it is on the disk
+    bool synced;     // their write has not ended before it is on the disk
+    bool lets_pass;  // the next one when it has been written
   };
   std::vector<Registers> registers;
   std::shared_ptr<RegistersUnderWay> registers_under_way;  // where there are some
@@ -52,12 +53,12 @@ struct WriteTurn::Batch {
     spans.push_back({std::move(done), std::move(guard), begin, writes.Count(), is_sweep});
   }
   /// Of the last span.
-  void add_registers(Bytes key, bool synced, const std::shared_ptr<RegistersUnderWay>& under_way) {
+  void add_registers(Registers added, const std::shared_ptr<RegistersUnderWay>& under_way) {
     TETRAD_ASSERT(!spans.empty() && spans.back().registers == Span::kNone);
-    under_way->begin(key);
+    under_way->begin(added.key);
     registers_under_way = under_way;
     spans.back().registers = static_cast<uint32_t>(registers.size());
-    registers.push_back({std::move(key), synced});
+    registers.push_back(std::move(added));
   }
   void end_registers(Span& span) {
     const uint32_t place = std::exchange(span.registers, Span::kNone);

@@ -214,13 +214,15 @@ void WriteTurn::sync(Store::ApplyCallback done) {
 }
 
 // Asked for when the batch has been written: only a sync that begins after that covers it.
-Store::ApplyCallback WriteTurn::when_synced(Store::ApplyCallback done) {
-  return [this, alive = alive_, done = std::move(done)](const Result<void>& written) mutable {
+Store::ApplyCallback WriteTurn::when_synced(Store::ApplyCallback done, base::Callback written) {
+  return [this, alive = alive_, done = std::move(done),
+          written = std::move(written)](const Result<void>& result) mutable {
     if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
     // A group's batch is synced when it has been written.
-    if (!written || options_.sync == CommitLogSync::kGroup) return done(written);
+    if (!result || options_.sync == CommitLogSync::kGroup) return done(result);
     if (refusal_) return done(std::unexpected(*refusal_));
     wait_for_sync(std::move(done));
+    if (written != nullptr) written();
   };
 }
 
@@ -234,10 +236,11 @@ void WriteTurn::wait_for_sync(Store::ApplyCallback done) {
 void WriteTurn::wait_for_registers(Batch& batch) {
   for (Span& span : batch.spans) {
     if (span.registers == Span::kNone || !batch.registers[span.registers].synced) continue;
+    Batch::Registers& registers = batch.registers[std::exchange(span.registers, Span::kNone)];
+    if (registers.lets_pass) registers_->let_pass(registers.key);
     wait_for_sync(
-        [under_way = registers_,
-         key = std::move(batch.registers[std::exchange(span.registers, Span::kNone)].key)](
-            const Result<void>&) { under_way->end(key); });
+        [under_way = registers_, passed = registers.lets_pass,
+         key = std::move(registers.key)](const Result<void>&) { under_way->end(key, passed); });
   }
 }
 

@@ -292,18 +292,19 @@ void WriteTurn::erase_own(const std::vector<Bytes>& keys) {
   begin_turn();
 }
 
-void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,
+void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard, base::Callback written,
                               Store::ApplyCallback done) {
   if (!takes(done)) return;
   if (auto checked = check_registers_write(write); !checked) return done(std::move(checked));
   Bytes key = registers_key(write.partition);
-  if (writes_registers(key))
+  if (registers_->bars(key))
     return done(fail(ErrorCode::kOverloaded,
                      "another write of the partition's Paxos registers is under way"));
   Bytes value;
   encode_registers(write.registers, value);
   const bool synced = write.synced && !TETRAD_MUTANT(registers_unsynced);
-  if (synced) done = when_synced(std::move(done));
+  const bool lets_pass = synced && written != nullptr;
+  if (synced) done = when_synced(std::move(done), std::move(written));
   if (write.rows != nullptr) {
     const auto facts = look_at(*write.rows);
     if (!facts) return done(std::unexpected(facts.error()));
@@ -315,12 +316,13 @@ void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard,
     } else {
       const uint32_t begin = current_->writes.Count();
       add_rows(*write.rows, table, true, *facts);
-      put_registers({std::move(key), value, synced}, begin, std::move(guard), std::move(done));
+      put_registers({std::move(key), value, synced, lets_pass}, begin, std::move(guard),
+                    std::move(done));
       return;
     }
   }
-  put_registers({std::move(key), value, synced}, current_->writes.Count(), std::move(guard),
-                std::move(done));
+  put_registers({std::move(key), value, synced, lets_pass}, current_->writes.Count(),
+                std::move(guard), std::move(done));
 }
 
 // Registers are put: their one writer has read them before (rule 21), so there is nothing to join.
@@ -333,7 +335,7 @@ void WriteTurn::put_registers(RegistersEntry entry, uint32_t begin, WriteGuard g
   // For when_written(); not the bucket's: what has read its rows may keep them.
   current_->last_number = next_number_++;
   current_->add_span(std::move(done), std::move(guard), begin, false);
-  current_->add_registers(std::move(entry.key), entry.synced, registers_);
+  current_->add_registers({std::move(entry.key), entry.synced, entry.lets_pass}, registers_);
   begin_turn();
 }
 
@@ -357,7 +359,7 @@ void WriteTurn::import_registers(const Mutation& mutation, WriteGuard guard,
   current_->writes.Merge(slice_of(key), slice_of(mutation.registers));
   ++figures_.merges;
   current_->add_span(when_synced(std::move(done)), std::move(guard), begin, false);
-  current_->add_registers(std::move(key), true, registers_);
+  current_->add_registers({std::move(key), true, false}, registers_);
   begin_turn();
 }
 

@@ -47,15 +47,33 @@ Bytes schema_version_key(TableIncarnation incarnation);
 class RegistersUnderWay {
  public:
   bool has(const Bytes& key) const { return counts_.contains(key); }
-  void begin(const Bytes& key) { ++counts_[key]; }
-  void end(const Bytes& key) {
+  /// The next write would come too early.
+  bool bars(const Bytes& key) const {
+    const auto found = counts_.find(key);
+    return found != counts_.end() && found->second.barring != 0;
+  }
+  void begin(const Bytes& key) { ++counts_[key].barring; }
+  /// It is in its place, and bars nobody any more.
+  void let_pass(const Bytes& key) {
+    Counts& counts = counts_.at(key);
+    TETRAD_ASSERT(counts.barring != 0);
+    --counts.barring;
+    ++counts.passed;
+  }
+  void end(const Bytes& key, bool passed = false) {
     const auto found = counts_.find(key);
     TETRAD_ASSERT(found != counts_.end());
-    if (--found->second == 0) counts_.erase(found);
+    uint32_t& count = passed ? found->second.passed : found->second.barring;
+    TETRAD_ASSERT(count != 0);
+    --count;
+    if (found->second.barring == 0 && found->second.passed == 0) counts_.erase(found);
   }
 
  private:
-  std::unordered_map<Bytes, uint32_t> counts_;
+  struct Counts {
+    uint32_t barring = 0, passed = 0;
+  };
+  std::unordered_map<Bytes, Counts> counts_;
 };
 
 /// Owned by the store, on its thread; the commit thread sees a Job and no more. Always: mutations are
@@ -80,7 +98,8 @@ class WriteTurn {
   /// `may_put`: rule 14 may be used. The guard allows it now.
   void add(const Mutation& mutation, bool may_put, WriteGuard guard, Store::ApplyCallback done);
   /// The guard allows it now.
-  void add_registers(const RegistersWrite& write, WriteGuard guard, Store::ApplyCallback done);
+  void add_registers(const RegistersWrite& write, WriteGuard guard, base::Callback written,
+                     Store::ApplyCallback done);
   /// A write of the registers at this key, or an import, has not ended yet, synced if it is to be.
   bool writes_registers(const Bytes& key) const { return registers_->has(key); }
   /// Everything written so far has a lower number.
@@ -199,14 +218,16 @@ class WriteTurn {
     Bytes key;
     BytesView value;
     bool synced;
+    bool lets_pass;  // the next one when it has been written
   };
   /// Ends a span that began with the record `begin`.
   void put_registers(RegistersEntry entry, uint32_t begin, WriteGuard guard,
                      Store::ApplyCallback done);
   /// As add(), of a mutation with registers.
   void import_registers(const Mutation& mutation, WriteGuard guard, Store::ApplyCallback done);
-  /// Runs when what it is the callback of is on the disk.
-  Store::ApplyCallback when_synced(Store::ApplyCallback done);
+  /// Runs when what it is the callback of is on the disk; `written`, unless it is null, when that
+  /// is seen by reads, if this is earlier.
+  Store::ApplyCallback when_synced(Store::ApplyCallback done, base::Callback written = nullptr);
   /// What is written is on the disk with the next sync.
   void wait_for_sync(Store::ApplyCallback done);
   /// The batch has been written: its synced registers are under way until they are on the disk.

@@ -45,6 +45,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(lwt_commit_unsynced),     TETRAD_MUTANT_ROW(lwt_rows_too_early),
     TETRAD_MUTANT_ROW(lwt_followed_forgotten),  TETRAD_MUTANT_ROW(behind_reads),
     TETRAD_MUTANT_ROW(lwt_late_commit_ignored), TETRAD_MUTANT_ROW(lwt_refused_by_some),
+    TETRAD_MUTANT_ROW(lwt_seen_unsynced),
 };
 #undef TETRAD_MUTANT_ROW
 

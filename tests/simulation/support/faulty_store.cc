@@ -4,8 +4,8 @@
 namespace tetrad::simulation {
 
 void FaultyStore::write_registers(const storage::RegistersWrite& write, storage::WriteGuard guard,
-                                  ApplyCallback done) {
-  this->write(write_later(write), std::move(guard), std::move(done));
+                                  base::Callback written, ApplyCallback done) {
+  this->write(write_later(write, std::move(written)), std::move(guard), std::move(done));
 }
 
 void FaultyStore::read_registers(const storage::PartitionName& partition, base::Deadline deadline,
@@ -45,15 +45,16 @@ FaultyStore::Write FaultyStore::apply_later(const storage::Mutation& mutation, b
   };
 }
 
-FaultyStore::Write FaultyStore::write_later(const storage::RegistersWrite& write) {
+FaultyStore::Write FaultyStore::write_later(const storage::RegistersWrite& write,
+                                            base::Callback written) {
   std::optional<storage::Mutation> rows;
   if (write.rows != nullptr) rows = *write.rows;
   return [this, name = write.partition, key = Bytes(write.partition.partition_key),
-          registers = write.registers, rows = std::move(rows),
-          synced = write.synced](storage::WriteGuard guard, ApplyCallback done) mutable {
+          registers = write.registers, rows = std::move(rows), synced = write.synced,
+          written = std::move(written)](storage::WriteGuard guard, ApplyCallback done) mutable {
     name.partition_key = key;
     inner_->write_registers({name, registers, rows ? &*rows : nullptr, synced}, std::move(guard),
-                            std::move(done));
+                            std::move(written), std::move(done));
   };
 }
 

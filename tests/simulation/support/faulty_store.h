@@ -33,8 +33,9 @@ class FaultyStore final : public storage::Store {
                     ApplyCallback done) override {
     write(apply_later(mutation, true), std::move(guard), std::move(done));
   }
+  using storage::Store::write_registers;
   void write_registers(const storage::RegistersWrite& write, storage::WriteGuard guard,
-                       ApplyCallback done) override;
+                       base::Callback written, ApplyCallback done) override;
   void read_registers(const storage::PartitionName& partition, base::Deadline deadline,
                       RegistersCallback done) override;
   void list_registers(TableIncarnation incarnation, const RingRange& range, Bytes after,
@@ -212,7 +213,7 @@ class FaultyStore final : public storage::Store {
   }
 
   Write apply_later(const storage::Mutation& mutation, bool merged);
-  Write write_later(const storage::RegistersWrite& write);
+  Write write_later(const storage::RegistersWrite& write, base::Callback written);
 
   void write(Write write, storage::WriteGuard guard, ApplyCallback done);
   void hand_over(Parked& parked);

@@ -64,6 +64,68 @@ TEST_CASE("who waits for a turn is answered at its deadline, whatever who has it
   CHECK(fourth->turn);
 }
 
+TEST_CASE(
+    "a turn that is passed on leaves its registers, and who waits for the disk waits for it") {
+  KeysRig rig;
+  const auto first = rig.enter(100'000), second = rig.enter(100'000);
+  REQUIRE(first->turn);
+  storage::PaxosRegisters changed;
+  changed.promised = {5, {}, 1, 0};
+  first->turn->registers() = changed;
+  PaxosKeys::Unsynced one = first->turn->pass_on();
+  rig.reactor.run_until_idle();
+  REQUIRE(second->turn);
+  CHECK(second->turn->registers() == changed);
+  std::vector<std::string> told;
+  const auto tell = [&](const char* who) {
+    return [&told, who](const Result<void>& synced) {
+      told.push_back(std::string(who) + (synced ? "" : " failed"));
+    };
+  };
+  second->turn->when_synced(tell("second"));
+  changed.promised.us = 6;
+  second->turn->registers() = changed;
+  PaxosKeys::Unsynced two = second->turn->pass_on();
+  const auto third = rig.enter(100'000);
+  REQUIRE(third->turn);
+  third->turn->when_synced(tell("third"));
+  CHECK(third->turn->registers() == changed);
+  third->turn->end();
+  CHECK(told.empty());
+  one.end({});
+  CHECK(told == std::vector<std::string>{"second"});
+  CHECK(rig.enter(100'000)->turn->registers() == changed);  // nobody has to read them
+  two.end({});
+  CHECK(told == std::vector<std::string>{"second", "third"});
+  const auto last = rig.enter(100'000);
+  REQUIRE(last->turn);
+  CHECK(last->turn->registers().empty());  // nobody has written them here
+  last->turn->when_synced(tell("last"));
+  CHECK(told.back() == "last");
+}
+
+TEST_CASE("after a write that failed registers are read anew, and who has seen it is told") {
+  KeysRig rig;
+  const auto first = rig.enter(100'000), second = rig.enter(100'000);
+  storage::PaxosRegisters changed;
+  changed.promised = {5, {}, 1, 0};
+  first->turn->registers() = changed;
+  std::optional<PaxosKeys::Unsynced> one = first->turn->pass_on();
+  rig.reactor.run_until_idle();
+  REQUIRE(second->turn);
+  std::optional<Result<void>> told;
+  second->turn->when_synced([&](Result<void> synced) { told = std::move(synced); });
+  one.reset();  // as where the store is closed
+  REQUIRE(told.has_value());
+  CHECK_FALSE(told->has_value());
+  CHECK(second->turn->registers() == changed);  // its turn goes on with what it has
+  const auto third = rig.enter(100'000);
+  second->turn->end();
+  rig.reactor.run_until_idle();
+  REQUIRE(third->turn);
+  CHECK(third->turn->registers().empty());
+}
+
 TEST_CASE("a disk that hangs uses up the room for waiting no longer than until the deadlines") {
   KeysRig rig;
   const auto first = rig.enter(100'000);

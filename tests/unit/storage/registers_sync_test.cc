@@ -83,6 +83,61 @@ TEST_CASE("registers are told when they are on the disk, and those of a turn sha
   CHECK(*known == promised(6));
 }
 
+TEST_CASE(
+    "the next write of registers may come when the one before is seen, and is synced after it") {
+  for (const auto& factory : {memory_factory(), rocks_factory()}) {
+    StoreRig rig(factory);
+    rig.pool.hold();  // the disk does not sync
+    Answer first, second, early;
+    bool seen = false;
+    const Mutation rows = row_mutation(1, "p", "a", inserted(5, "v"), true);
+    PaxosRegisters commit = promised(5);
+    commit.committed = Proposal{commit.promised, commit.promised, {}, "v"};
+    rig.store->write_registers(
+        {partition(1), commit, &rows}, {}, [&] { seen = true; }, first.take());
+    CHECK(!seen);
+    rig.store->write_registers({partition(1), promised(6)}, {}, early.take());
+    CHECK(early.is(ErrorCode::kOverloaded));
+    rig.reactor.run_until_idle();
+    CHECK(seen);
+    CHECK(!first.result);
+    CHECK(rig.read_keys(range_read()) == "p/a");
+    rig.store->write_registers({partition(1), promised(7)}, {}, second.take());
+    CHECK(!second.result);
+    Answer third;
+    rig.store->write_registers({partition(1), promised(8)}, {}, third.take());
+    CHECK(third.is(ErrorCode::kOverloaded));  // the second bars it: it does not say when it is seen
+    std::optional<Result<PaxosRegisters>> known;
+    rig.store->read_registers(partition(1), base::kNoDeadline,
+                              [&](auto r) { known = std::move(r); });
+    rig.reactor.run_until_idle();
+    CHECK(!second.result);
+    CHECK(!known);
+    rig.pool.release();
+    REQUIRE(rig.comes([&] { return second.result && known; }));
+    CHECK(first.is_ok());
+    CHECK(second.is_ok());
+    CHECK(*known == promised(7));
+    Answer last;
+    rig.store->write_registers({partition(1), promised(9)}, {}, last.take());
+    REQUIRE(rig.comes([&] { return last.result.has_value(); }));
+    CHECK(last.is_ok());
+  }
+}
+
+TEST_CASE("where a write is seen when it is synced nobody is told earlier") {
+  StoreOptions options = small_options();
+  options.sync = CommitLogSync::kGroup;
+  StoreRig rig(rocks_factory(options));
+  Answer answer;
+  bool seen = false;
+  rig.store->write_registers(
+      {partition(1), promised(5)}, {}, [&] { seen = true; }, answer.take());
+  REQUIRE(rig.comes([&] { return answer.result.has_value(); }));
+  CHECK(answer.is_ok());
+  CHECK(!seen);
+}
+
 TEST_CASE("a promise that is told before it is synced is found out") {
   base::data_mutants.registers_unsynced = true;
   StoreRig rig(rocks_factory());
