@@ -319,6 +319,9 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
                      });
     }
     if (TETRAD_MUTANT(lwt_applied_at_decision)) co_return Result<void>();
+    // The commits are ahead of what the next one in the line sends; where they are not, it brings
+    // what is decided to W itself.
+    if (is_decided) place->reset();
     const bool ended = co_await round->done;
     (void)ended;
     if (round->succeeded()) co_return Result<void>();

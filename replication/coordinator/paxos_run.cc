@@ -266,6 +266,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complet
 
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_own(
     PlanPtr plan, Proposal proposal) {
+  is_decided = true;
   Result<void> done = co_await commit(std::move(plan), std::move(proposal), commit_level, {});
   if (!done) co_return std::unexpected(commit_error(done.error()));
   applied = true;

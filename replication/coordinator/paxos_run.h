@@ -133,6 +133,7 @@ struct CoordinatorImpl::PaxosRun {
   uint32_t backoffs = 0;
   bool sent = false;
   bool at_once = false;            // nothing is in the way of the next ballot
+  bool is_decided = false;         // only the commit is left
   int received = 0, required = 0;  // of the last round that failed; 0: there was none
   std::vector<StoreAddress> failed_replicas = {};  // of that round: who answered with an error
   int accepted = 0;  // the statement's own proposal, by so many at least
