@@ -19,6 +19,7 @@
 #include "server/admin/admin_service.h"
 #include "server/admin/admin_token.h"
 #include "server/admin/http_server.h"
+#include "server/audit/audit_log.h"
 #include "server/auth/first_superuser.h"
 #include "server/auth/login_limits.h"
 #include "server/config/guardrails.h"
@@ -215,6 +216,7 @@ class NodeImpl final : public Node {
   DataDisk disk_;
   LoginLimits logins_;
   NodeTls tls_;
+  std::unique_ptr<AuditLog> audit_;  // null: nothing is recorded
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
@@ -366,6 +368,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
                                       std::min(memory_.prepared, kPreparedBytesLeast));
   }
   out.work_pool = &pool_;
+  out.audit = audit_.get();
   return out;
 }
 
@@ -634,6 +637,7 @@ Result<void> NodeImpl::open() {
   std::signal(SIGPIPE, SIG_IGN);
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
+  TETRAD_TRY(audit_, open_audit_log(options_, logger_));
   TETRAD_TRY(const auto machine, machine_start(options_.data_directory));
   TETRAD_TRY(
       log_, storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_, 0,
@@ -789,6 +793,13 @@ void NodeImpl::register_process_metrics() {
   };
   metrics_.add_gauge("tetrad_build_info", "1; the label is the version.",
                      fmt::format("version=\"{}\"", kProgramVersion), [] { return 1.0; });
+  if (audit_ != nullptr) {
+    metrics_.add_counter("tetrad_audit_records_total", "Records of the audit log.", "",
+                         [this] { return static_cast<double>(audit_->recorded()); });
+    metrics_.add_counter("tetrad_audit_refused_total",
+                         "Requests refused because the audit log took no record.", "",
+                         [this] { return static_cast<double>(audit_->refused()); });
+  }
   metrics_.add_counter("process_cpu_seconds_total", "CPU time of the process.", "",
                        [] { return read_process_facts().cpu_seconds; });
   gauge("process_start_time_seconds", "When the process was started, since the epoch.",
@@ -814,6 +825,10 @@ std::string NodeImpl::health() const {
 /// Runs on the first shard, whose schema this is.
 std::vector<std::string> NodeImpl::complaints() const {
   std::vector<std::string> lines;
+  if (audit_ != nullptr && !audit_->failure().empty()) {
+    lines.push_back(fmt::format("the audit log cannot be written, statements are refused: {}",
+                                audit_->failure()));
+  }
   const cql::QueryProcessor* const processor = shards_.front()->processor.get();
   if (processor == nullptr || processor->schema() == nullptr) return lines;
   for (const auto& [key, object] : processor->schema()->unreadable())

@@ -107,6 +107,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
       std::make_unique<ConnectionContext>(reactor, *processor, *events, serving.limits,
                                           serving.program_version, logger.named("connection"));
   connections->logins = serving.logins;
+  connections->audit = serving.query.audit;
   connections->tls = serving.tls;
   connections->handshake_lane = kHandshakeLane + number;
   register_metrics(metrics);

@@ -5,8 +5,9 @@
 //   2. Its statement: of EXECUTE by id, of QUERY and PREPARE from the text; prepared against the
 //      newest schema snapshot.
 //   3. The statement is executed with its values bound.
-//   4. A trace is stored before the answer leaves, because drivers ask for it at once.
-//   5. The answer is appended in one piece, after the last suspension: other requests append to the
+//   4. It is recorded for the audit log; where that takes no record, it did not begin.
+//   5. A trace is stored before the answer leaves, because drivers ask for it at once.
+//   6. The answer is appended in one piece, after the last suspension: other requests append to the
 //      same buffer. An exception on the way becomes an error answer, never the end of the process.
 #include "cql/execute/query_processor.h"
 
@@ -417,6 +418,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
         fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
   auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
+  notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
   if (is_large(request.text))
     TETRAD_CO_TRY_VOID(
@@ -438,6 +440,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const Prepar
         fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
   auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
+  notes.audit->add(*statement, request.text);
   if (notes.trace != nullptr) notes.trace->add("Statement prepared");
   notes.warnings = statement->warnings();
   Answer answer;
@@ -484,6 +487,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_execute(const Execut
   }
   const StatementPtr statement = entry->statement;
   watch(request.id, entry->text);
+  notes.audit->add(*statement, entry->text);
   if (notes.trace != nullptr) notes.trace->add("Executing a prepared statement");
   const MetadataId announced = entry->announced_metadata;
   const PagedStatement paged{request.id, {}};
@@ -529,10 +533,12 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
         TETRAD_CO_TRY(prepared, std::move(again));
       }
       entry.statement = prepared->statement;
+      notes.audit->add(*entry.statement, prepared->text);
     } else {
       work.charge(kParseNsPerByte * part.text_or_id.size());
       auto statement = co_await prepare(part.text_or_id, keyspace);
       TETRAD_CO_TRY(entry.statement, std::move(statement));
+      notes.audit->add(*entry.statement, part.text_or_id);
     }
     const auto values = request.values_of(part);
     if (values.size() != entry.statement->bind_variables().size()) {
@@ -563,6 +569,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer(const Envelope& enve
                                                             const Request& request,
                                                             ClientState& client, Notes& notes) {
   if (schema_ == nullptr) co_return fail(ErrorCode::kBootstrapping, "this node has no schema yet");
+  TETRAD_CO_TRY_VOID(notes.audit->check());
   if (const uint64_t bytes = held_bytes_of(request, envelope.body.size()); bytes != 0)
     TETRAD_CO_TRY_VOID(notes.held->set(bytes));
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
@@ -627,6 +634,8 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   const base::MonotonicUs started_us = reactor_.now_us();
   Held held(*this);
   notes.held = &held;
+  RequestAudit audit(options_.audit, client, reactor_, random_);
+  notes.audit = &audit;
   const auto note = [&](const std::exception& error) {
     logger_.error("request failed inside error={} statement={}", error.what(), shown(request));
   };
@@ -651,13 +660,14 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
                : envelope.opcode() == Opcode::kPrepare ? metrics_.prepare
                                                        : metrics_.batch;
   verb.latency.record(reactor_.now_us() - started_us);
+  audit.finish(request, result ? nullptr : &result.error(), started_us);
   if (notes.trace != nullptr) {
     try {
       if (result) {
         if (const auto* rows = std::get_if<RowsResult>(&result->result))
           notes.trace->add(fmt::format("Returning {} rows", rows->row_count));
       } else {
-        notes.trace->add(fmt::format("Failed: {}", up_to_password(result.error().message)));
+        notes.trace->add(fmt::format("Failed: {}", shown_error(request, result.error().message)));
       }
       // Kept before the answer leaves: some drivers look for it for a few milliseconds only.
       TraceSession session = describe(request);

@@ -19,6 +19,7 @@
 #include "base/task.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/prepared_texts.h"
+#include "cql/execute/request_audit.h"
 #include "cql/execute/trace_store.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/frame.h"
@@ -50,6 +51,7 @@ struct QueryProcessorOptions {
   bool tells_charge = false;                          // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 16u << 10;
   base::LoopWatch* watch = nullptr;  // outlives it; null: nobody watches
+  AuditTrail* audit = nullptr;       // outlives it; null: nothing is recorded
   /// Objects of the schema that do not read; one shard of a node says it.
   bool logs_schema = true;
   /// Of all requests in flight on the shard, with what they hold beside their bodies.
@@ -133,6 +135,7 @@ class QueryProcessor {
     std::optional<BytesView> throughput_payload = {};  // of the request's custom payload
     size_t request_bytes = 0;
     Held* held = nullptr;
+    RequestAudit* audit = nullptr;
   };
 
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,

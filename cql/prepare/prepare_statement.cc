@@ -43,8 +43,9 @@ Result<StatementPtr> prepare_statement(const ast::Statement& statement,
                                        const PrepareContext& context) {
   TETRAD_TRY(StatementPtr prepared, prepare_by_kind(statement, context));
   TETRAD_TRY_VOID(check_metadata_size(prepared->bind_variables()));
-  // Nobody else has it yet.
-  const_cast<Statement&>(*prepared).set_token_count(context.token_count);
+  Statement& made = const_cast<Statement&>(*prepared);  // nobody else has it yet
+  made.set_token_count(context.token_count);
+  made.set_subject(subject_of(statement, context.keyspace));
   return prepared;
 }
 

@@ -21,6 +21,7 @@
 #include "cql/prepare/answer_budget.h"
 #include "cql/prepare/guardrails.h"
 #include "cql/prepare/request_charge.h"
+#include "cql/prepare/statement_subject.h"
 #include "cql/protocol/request.h"
 #include "cql/protocol/result_metadata.h"
 #include "cql/protocol/schema_change.h"
@@ -195,6 +196,9 @@ class Statement {
   /// How long the text was: bounds what the statement is made of.
   size_t token_count() const { return token_count_; }
   void set_token_count(size_t count) { token_count_ = count; }
+  /// What it is and what it is about, for the audit log.
+  const StatementSubject& subject() const { return subject_; }
+  void set_subject(StatementSubject subject) { subject_ = std::move(subject); }
   /// Calls of user-defined functions.
   size_t user_calls() const { return used_functions_.call_count(); }
   /// Whether its meaning still holds in this snapshot (its tables, types and functions are
@@ -220,6 +224,7 @@ class Statement {
 
  private:
   size_t token_count_ = 0;
+  StatementSubject subject_;
 };
 using StatementPtr = std::shared_ptr<const Statement>;
 

@@ -55,4 +55,26 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
   co_return user;
 }
 
+void record_login(cql::AuditTrail* trail, const cql::ClientState& client, const std::string& user,
+                  const Error* error, base::Reactor& reactor) {
+  if (trail == nullptr) return;
+  cql::AuditRecord record;
+  record.unix_ms = reactor.wall_time_us() / 1000;
+  record.user = user;
+  record.client_address = client.client_address;
+  record.client_port = client.client_port;
+  record.subject = {error == nullptr ? "LOGIN_SUCCESS" : "LOGIN_ERROR", cql::AuditCategory::kAuth,
+                    "", ""};
+  record.text = error == nullptr ? "LOGIN SUCCESSFUL" : "LOGIN FAILURE";
+  if (error != nullptr) record.error = error->message;
+  trail->record(std::move(record));
+}
+
+std::string user_in_token(const std::optional<Bytes>& token) {
+  std::optional<BytesView> view;
+  if (token) view = *token;
+  const auto given = cql::decode_plain_token(view);
+  return given ? std::string(given->user) : std::string();
+}
+
 }  // namespace tetrad::server

@@ -22,4 +22,11 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
                                  base::Reactor& reactor, cql::QueryProcessor& processor,
                                  LoginLimits& limits);
 
+/// For the audit log; `error`: null when it succeeded. Nothing without a trail.
+void record_login(cql::AuditTrail* trail, const cql::ClientState& client, const std::string& user,
+                  const Error* error, base::Reactor& reactor);
+
+/// The name in a token; "" where there is none.
+std::string user_in_token(const std::optional<Bytes>& token);
+
 }  // namespace tetrad::server

@@ -2,28 +2,12 @@
 #include "server/config/guardrails.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "server/config/name_list.h"
 
 namespace tetrad::server {
 
 namespace {
-
-/// "b, A" as {"a", "b"}, or {"A", "B"}.
-std::vector<std::string> names_in(const std::string& text, bool wants_upper) {
-  std::vector<std::string> out;
-  std::string name;
-  for (const char c : text + ",") {
-    if (c == ',') {
-      if (!name.empty()) out.push_back(name);
-      name.clear();
-    } else if (c != ' ') {
-      const auto byte = static_cast<unsigned char>(c);
-      name.push_back(static_cast<char>(wants_upper ? std::toupper(byte) : std::tolower(byte)));
-    }
-  }
-  std::ranges::sort(out);
-  return out;
-}
 
 /// A guardrail with a number that is warned of and one that is refused.
 struct NumberRail {
@@ -248,7 +232,8 @@ cql::Guardrails guardrails_of(const Options& options) {
   for (const NumberRail& rail : kNumberRails)
     out.*rail.target = {options.*rail.warn, options.*rail.fail};
   for (const NamesRail& rail : kNamesRails)
-    out.*rail.target.*rail.list = names_in(options.*rail.source, rail.in_upper_case);
+    out.*rail.target.*rail.list =
+        names_in(options.*rail.source, rail.in_upper_case ? Letters::kUpper : Letters::kLower);
   for (const SwitchRail& rail : kSwitchRails) out.*rail.target = options.*rail.source;
   return out;
 }

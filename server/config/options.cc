@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "replication/repair/purge_horizon.h"
+#include "server/config/audit.h"
 #include "server/config/encryption.h"
 #include "server/config/guardrails.h"
 
@@ -32,6 +33,7 @@ std::string allowed_text(const OptionEntry& entry) {
 
 std::vector<OptionEntry> with_themes(std::vector<OptionEntry> table) {
   append_encryption_options(table);
+  append_audit_options(table);
   append_guardrail_options(table);
   return table;
 }

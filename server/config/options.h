@@ -46,6 +46,14 @@ struct Options {
   std::string internode_encryption_certificate_file, internode_encryption_key_file;
   std::string internode_encryption_ca_file;
 
+  bool audit_log_enabled = false;
+  std::string audit_log_directory;  // empty: in the data directory
+  uint64_t audit_log_file_mb = 64, audit_log_files = 16;
+  std::string audit_log_included_categories, audit_log_excluded_categories;
+  std::string audit_log_included_keyspaces;
+  std::string audit_log_excluded_keyspaces = "system,system_schema,system_virtual_schema";
+  std::string audit_log_included_users, audit_log_excluded_users;
+
   uint64_t commit_log_sync_period_ms = 100;
   uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;
   uint64_t background_threads = 0, io_threads = 0;

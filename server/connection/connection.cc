@@ -280,6 +280,8 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   version_ = envelope.version();
   client_.must_log_in = context_.logins != nullptr;
   if (client_.must_log_in) client_.user = certified_role();
+  if (!client_.user.empty())
+    record_login(context_.audit, client_, client_.user, nullptr, context_.reactor);
   const bool must_ask = client_.must_log_in && client_.user.empty();
   if (must_ask) {  // the time for STARTUP goes on
     cql::append_authenticate(encoder_.out(), head_of(envelope), kPasswordAuthenticator);
@@ -319,6 +321,7 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
                               std::optional<Bytes> token) {
   ConnectionContext& context = self->context_;
   std::optional<Error> error;
+  const std::string named = context.audit == nullptr ? "" : user_in_token(token);
   try {
     auto user = co_await server::log_in(self->client_.client_address, std::move(token),
                                         context.reactor, context.processor, *context.logins);
@@ -331,6 +334,7 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
     error = Error(ErrorCode::kServerError, thrown.what());
   }
   self->logging_in_ = false;
+  record_login(context.audit, self->client_, named, error ? &*error : nullptr, context.reactor);
   if (self->phase_ == Phase::kLogin) {
     if (error) {
       context.logger.info("a login failed client={} reason={}", self->client_.client_address,

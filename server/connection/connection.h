@@ -64,6 +64,7 @@ struct ConnectionContext {
   Logger logger;
   ConnectionMetrics metrics;
   LoginLimits* logins = nullptr;                   // outlives it; null: nobody has to log in
+  cql::AuditTrail* audit = nullptr;                // outlives it; null: nothing is recorded
   std::shared_ptr<const ClientTlsRules> tls = {};  // null: no client speaks it
   uint32_t handshake_lane = 0;                     // of the pool (cql/execute/off_loop.h)
   /// Those whose TLS handshake is not over, oldest first.

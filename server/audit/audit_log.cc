@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/audit/audit_log.h"
+
+#include <chrono>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+#include <spdlog/pattern_formatter.h>
+
+#include "server/config/name_list.h"
+#include "server/config/options.h"
+
+namespace tetrad::server {
+namespace {
+
+using cql::AuditCategory;
+
+/// How often records are written that are few, and a disk that failed is tried again.
+constexpr std::chrono::milliseconds kWritePeriod{200};
+constexpr uint64_t kWriteBytes = 256u << 10;  // as soon as so much waits
+
+uint64_t bytes_of(const cql::AuditRecord& record) {
+  return sizeof(record) + record.user.size() + record.client_address.size() +
+         record.subject.keyspace.size() + record.subject.name.size() + record.text.size() +
+         record.error.size();
+}
+
+/// A name that is not there is not filtered.
+bool keeps_name(const std::set<std::string>& included, const std::set<std::string>& excluded,
+                const std::string& name) {
+  if (name.empty()) return true;
+  return !excluded.contains(name) && (included.empty() || included.contains(name));
+}
+
+std::set<std::string> set_of(const std::string& list) {
+  const std::vector<std::string> names = names_in(list, Letters::kKept);
+  return {names.begin(), names.end()};
+}
+
+Result<std::set<AuditCategory>> categories_in(const std::string& option, const std::string& list) {
+  std::set<AuditCategory> out;
+  for (const std::string& name : names_in(list, Letters::kUpper)) {
+    size_t number = 0;
+    while (number < cql::kAuditCategories &&
+           cql::name_of(static_cast<AuditCategory>(number)) != name)
+      ++number;
+    if (number == cql::kAuditCategories) {
+      return fail(ErrorCode::kConfig,
+                  "{}: {} is none of QUERY, DML, DDL, DCL, OTHER, AUTH, ERROR, PREPARE", option,
+                  name);
+    }
+    out.insert(static_cast<AuditCategory>(number));
+  }
+  return out;
+}
+
+}  // namespace
+
+bool AuditFilter::keeps(const cql::AuditRecord& record) const {
+  const AuditCategory category = record.subject.category;
+  if (excluded_categories.contains(category)) return false;
+  if (!included_categories.empty() && !included_categories.contains(category)) return false;
+  return keeps_name(included_keyspaces, excluded_keyspaces, record.subject.keyspace) &&
+         keeps_name(included_users, excluded_users, record.user);
+}
+
+Result<AuditFilter> audit_filter_of(const Options& options) {
+  AuditFilter out;
+  TETRAD_TRY(out.included_categories,
+             categories_in("audit_log_included_categories", options.audit_log_included_categories));
+  TETRAD_TRY(out.excluded_categories,
+             categories_in("audit_log_excluded_categories", options.audit_log_excluded_categories));
+  out.included_keyspaces = set_of(options.audit_log_included_keyspaces);
+  out.excluded_keyspaces = set_of(options.audit_log_excluded_keyspaces);
+  out.included_users = set_of(options.audit_log_included_users);
+  out.excluded_users = set_of(options.audit_log_excluded_users);
+  return out;
+}
+
+Result<std::unique_ptr<AuditLog>> open_audit_log(const Options& options, const Logger& logger) {
+  if (!options.audit_log_enabled) return nullptr;
+  AuditLogOptions out;
+  out.folder = options.audit_log_directory.empty() ? options.data_directory + "/audit"
+                                                   : options.audit_log_directory;
+  out.host = options.listen_address;
+  out.file_bytes_max = options.audit_log_file_mb << 20;
+  out.files_max = options.audit_log_files;
+  TETRAD_TRY(out.filter, audit_filter_of(options));
+  return AuditLog::open(std::move(out), logger);
+}
+
+std::string audit_line(const cql::AuditRecord& record, const std::string& host) {
+  nlohmann::ordered_json line;
+  line["timestamp"] = record.unix_ms;
+  line["host"] = host;
+  line["source"] = record.client_address;
+  line["port"] = record.client_port;
+  line["user"] = record.user.empty() ? "anonymous" : record.user;
+  line["type"] = record.subject.type;
+  line["category"] = cql::name_of(record.subject.category);
+  if (record.batch) line["batch"] = record.batch->to_string();
+  if (!record.subject.keyspace.empty()) line["ks"] = record.subject.keyspace;
+  if (!record.subject.name.empty()) line["scope"] = record.subject.name;
+  line["operation"] = record.text;
+  if (!record.error.empty()) line["error"] = record.error;
+  line["duration_us"] = record.duration_us;
+  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Result<std::unique_ptr<AuditLog>> AuditLog::open(AuditLogOptions options, Logger logger) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::create_directories(options.folder, error); !error)
+    fs::permissions(options.folder, fs::perms::owner_all, error);
+  if (error)
+    return fail(ErrorCode::kIo, "audit_log_directory: {}: {}", options.folder, error.message());
+  try {
+    auto file = std::make_unique<spdlog::sinks::rotating_file_sink_st>(
+        options.folder + "/audit.log", options.file_bytes_max, options.files_max);
+    file->set_formatter(
+        std::make_unique<spdlog::pattern_formatter>("%v", spdlog::pattern_time_type::utc, "\n"));
+    return std::unique_ptr<AuditLog>(
+        new AuditLog(std::move(options), std::move(logger), std::move(file)));
+  } catch (const std::exception& thrown) {  // spdlog's way to say that a file does not open
+    return fail(ErrorCode::kIo, "audit_log_directory: {}", thrown.what());
+  }
+}
+
+AuditLog::AuditLog(AuditLogOptions options, Logger logger,
+                   std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file)
+    : options_(std::move(options)), logger_(logger.named("audit")), file_(std::move(file)) {
+  thread_ = std::thread([this] { write(); });
+}
+
+AuditLog::~AuditLog() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_one();
+  thread_.join();
+}
+
+Result<void> AuditLog::check() const {
+  const std::lock_guard lock(mutex_);
+  if (waiting_bytes_ < options_.waiting_bytes_max) return {};
+  ++refused_;
+  if (!failure_.empty())
+    return fail(ErrorCode::kServerError, "The audit log cannot be written: {}", failure_);
+  return fail(ErrorCode::kOverloaded, "The audit log cannot keep up with requests; try again");
+}
+
+void AuditLog::record(cql::AuditRecord record) {
+  if (!options_.filter.keeps(record)) return;
+  bool is_much = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ++recorded_;
+    waiting_bytes_ += bytes_of(record);
+    waiting_.push_back(std::move(record));
+    is_much = waiting_bytes_ > kWriteBytes && failure_.empty();
+  }
+  if (is_much) changed_.notify_one();
+}
+
+uint64_t AuditLog::recorded() const {
+  const std::lock_guard lock(mutex_);
+  return recorded_;
+}
+
+uint64_t AuditLog::refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
+std::string AuditLog::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void AuditLog::write() {
+  std::vector<cql::AuditRecord> records;
+  size_t written = 0;
+  for (bool ended = false; !ended;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, kWritePeriod, [this] {
+        return ending_ || (waiting_bytes_ > kWriteBytes && failure_.empty());
+      });
+      ended = ending_;
+      if (records.empty()) records.swap(waiting_);
+    }
+    const bool all = write_out(records, written);
+    if (!all) continue;
+    uint64_t bytes = 0;
+    for (const cql::AuditRecord& record : records) bytes += bytes_of(record);
+    records.clear();
+    written = 0;
+    const std::lock_guard lock(mutex_);
+    waiting_bytes_ -= bytes;
+    ended = ended && waiting_.empty();
+  }
+}
+
+bool AuditLog::write_out(const std::vector<cql::AuditRecord>& records, size_t& written) {
+  std::string failure;
+  try {
+    for (; written < records.size(); ++written) {
+      const std::string line = audit_line(records[written], options_.host);
+      file_->log(spdlog::details::log_msg("", spdlog::level::info, line));
+    }
+    file_->flush();
+  } catch (const std::exception& thrown) {
+    failure = thrown.what();
+  }
+  const std::lock_guard lock(mutex_);
+  if (failure != failure_) {
+    if (failure.empty()) {
+      logger_.info("the audit log is written again");
+    } else {
+      logger_.error("the audit log cannot be written error={}", failure);
+    }
+    failure_ = failure;
+  }
+  return failure.empty();
+}
+
+}  // namespace tetrad::server

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of the audit log, near the names of Cassandra's audit_logging_options.
+#pragma once
+
+#include <vector>
+
+#include "server/config/options.h"
+
+namespace tetrad::server {
+
+/// Lines of the table of options.
+void append_audit_options(std::vector<OptionEntry>& table);
+
+}  // namespace tetrad::server

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# The audit log of a node: what clients ask is there with who asked and what came of it, and no secret is. Last line
+# N passed, N failed. audit.py ADDRESS: where the node listens; TETRAD_BIN: where tetrad is.
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster
+from cassandra.query import BatchStatement
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tls"))
+from node import Node, wait_until  # noqa: E402
+
+ADDRESS = sys.argv[1]
+results = {"passed": 0, "failed": 0}
+
+
+def check(holds, what):
+    results["passed" if holds else "failed"] += 1
+    if not holds:
+        print("wrong: %r" % (what,))
+
+
+class AuditedNode(Node):
+    started_nodes = []
+
+    def __init__(self, top, *options):
+        self.started_nodes.append(self)
+        os.environ["TETRAD_SUPERUSER_PASSWORD"] = "cassandra"
+        super().__init__(top, ADDRESS, "--audit-log-enabled", *options)
+
+    def files(self):
+        return sorted((self.folder / "data" / "audit").iterdir())
+
+    def text(self):
+        return "".join(file.read_text() for file in self.files())
+
+    def lines(self):
+        return [json.loads(line) for line in self.text().splitlines()]
+
+    def find(self, **fields):
+        """Those that have all of these, once there is one; within two seconds."""
+        for _ in range(40):
+            found = [line for line in self.lines() if all(line.get(name) == value for name, value in fields.items())]
+            if found:
+                return found
+            time.sleep(0.05)
+        return []
+
+
+def connect(user, password):
+    provider = PlainTextAuthProvider(user, password)
+    return Cluster([ADDRESS], auth_provider=provider, protocol_version=5).connect()
+
+
+def fails(call):
+    try:
+        call()
+    except Exception:
+        return True
+    return False
+
+
+def with_passwords(top):
+    node = AuditedNode(top, "--authenticator", "PasswordAuthenticator", "--init-superuser", "cassandra")
+    session = wait_until("the superuser is made", lambda: attempt(lambda: connect("cassandra", "cassandra")))
+    check(node.find(type="LOGIN_SUCCESS", category="AUTH", user="cassandra"), "a login")
+    check(fails(lambda: connect("cassandra", "guessed-secret")), "a wrong password")
+    failed = node.find(type="LOGIN_ERROR", category="AUTH", user="cassandra")
+    check(failed and failed[0]["error"] and failed[0]["source"].startswith("127."), "a login that failed")
+
+    statements = [
+        ("CREATE KEYSPACE audited WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+         "CREATE_KEYSPACE", "DDL", "audited", None),
+        ("CREATE TABLE audited.t (a int PRIMARY KEY, b text)", "CREATE_TABLE", "DDL", "audited", "t"),
+        ("CREATE INDEX ON audited.t (b)", "CREATE_INDEX", "DDL", "audited", "t"),
+        ("INSERT INTO audited.t (a, b) VALUES (1, 'one')", "UPDATE", "DML", "audited", "t"),
+        ("DELETE FROM audited.t WHERE a = 2", "DELETE", "DML", "audited", "t"),
+        ("SELECT * FROM audited.t", "SELECT", "QUERY", "audited", "t"),
+        ("BEGIN BATCH INSERT INTO audited.t (a) VALUES (3); APPLY BATCH", "BATCH", "DML", None, None),
+        ("TRUNCATE audited.t", "TRUNCATE", "DDL", "audited", "t"),
+        ("USE audited", "USE_KEYSPACE", "OTHER", "audited", None),
+        ("CREATE ROLE ann WITH PASSWORD = 'sekret-1' AND LOGIN = true", "CREATE_ROLE", "DCL", None, None),
+        ("ALTER ROLE ann WITH PASSWORD = 'sekret-2'", "ALTER_ROLE", "DCL", None, None),
+        ("GRANT SELECT ON audited.t TO ann", "GRANT", "DCL", None, None),
+        ("LIST ROLES", "LIST_ROLES", "DCL", None, None),
+    ]
+    for text, kind, category, keyspace, scope in statements:
+        session.execute(text)
+        found = node.find(type=kind, user="cassandra")
+        shown = text.split("PASSWORD")[0]  # the driver says USE once more
+        check([line for line in found if line["category"] == category and line.get("ks") == keyspace
+               and line.get("scope") == scope and "error" not in line and line["operation"].startswith(shown)], (text, found))
+    prepared = session.prepare("INSERT INTO audited.t (a, b) VALUES (?, ?)")
+    check(node.find(type="PREPARE_STATEMENT", category="PREPARE", ks="audited", scope="t"), "PREPARE")
+    session.execute(prepared, (5, "sekret-3"))
+    check(node.find(type="UPDATE", operation="INSERT INTO audited.t (a, b) VALUES (?, ?)"), "EXECUTE")
+    batch = BatchStatement()
+    batch.add(prepared, (6, "sekret-4"))
+    batch.add("DELETE FROM audited.t WHERE a = 77")
+    session.execute(batch)
+    whole = node.find(operation="BATCH of 2 statements", type="BATCH")
+    check(whole and len(node.find(batch=whole[0]["batch"])) == 3, "the statements of a batch carry its id")
+
+    for text in ("SELECT nonsense FROM audited.t", "SELECT * FROM audited.none", "SELEKT"):
+        check(fails(lambda: session.execute(text)), text)
+        found = node.find(type="REQUEST_FAILURE", category="ERROR", operation=text)
+        check(found and found[0]["error"] and found[0]["user"] == "cassandra", text)
+    for text in ("CREATE ROLE bob WITH PASSWORD = 'sekret-5' AND NONSENSE = 1",
+                 "CREATE ROLE bob WITH pAssWord 'sekret-6'",
+                 "ALTER ROLE nobody WITH PASSWORD = 'sekret-7'",
+                 "CREATE ROLE bob WITH HASHED PASSWORD = 'sekret-8'"):
+        check(fails(lambda: session.execute(text)), text)
+        check(fails(lambda: session.prepare(text)) or True, text)
+    outside = BatchStatement()
+    outside.add("CREATE ROLE bob WITH PASSWORD 'sekret-9'")
+    check(fails(lambda: session.execute(outside)), "no modification in a batch")
+    ann = connect("ann", "sekret-2")
+    check(fails(lambda: ann.execute("DROP TABLE audited.t")), "ann may not")
+    found = node.find(type="UNAUTHORIZED_ATTEMPT", category="AUTH", user="ann")
+    check(found and found[-1]["operation"] == "DROP TABLE audited.t" and "permission" in found[-1]["error"], found)
+    time.sleep(0.5)
+    text = node.text()
+    check("sekret" not in text and "guessed-secret" not in text,
+          [line for line in text.splitlines() if "sekret" in line or "guessed-secret" in line])
+    check("tetrad_audit_records_total" in node.ask("/metrics"), "a metric")
+    ann.cluster.shutdown()
+    session.cluster.shutdown()
+    node.stop()
+
+
+def attempt(call):
+    try:
+        return call()
+    except Exception:
+        return None
+
+
+def with_filters(top):
+    node = AuditedNode(top, "--audit-log-included-categories", "DDL,QUERY", "--audit-log-excluded-keyspaces",
+                       "system,system_schema,system_virtual_schema,quiet", "--audit-log-file-mb", 1, "--audit-log-files", 2)
+    session = Cluster([ADDRESS], protocol_version=5).connect()
+    for keyspace in ("loud", "quiet"):
+        session.execute("CREATE KEYSPACE %s WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}" % keyspace)
+        session.execute("CREATE TABLE %s.t (a int PRIMARY KEY)" % keyspace)
+        session.execute("INSERT INTO %s.t (a) VALUES (1)" % keyspace)
+    check(node.find(type="CREATE_TABLE", ks="loud", user="anonymous"), "what is asked for is recorded")
+    time.sleep(0.5)
+    others = [line for line in node.lines() if line.get("ks") not in ("loud", None)]
+    check(not others, others[:3])
+    check({line["category"] for line in node.lines()} <= {"DDL", "QUERY"}, "nothing of other categories")
+    long_text = "SELECT * FROM loud.t WHERE a IN (%s)" % ", ".join(str(i) for i in range(3000))
+    for _ in range(300):
+        session.execute(long_text)
+    time.sleep(0.5)
+    files = node.files()
+    check([file.name for file in files] == ["audit.1.log", "audit.2.log", "audit.log"], files)
+    check(all(file.stat().st_size <= 1 << 20 for file in files), [file.stat().st_size for file in files])
+    huge = "SELECT * FROM loud.t WHERE a IN (%s)" % ", ".join(["1"] * 60_000)
+    session.execute(huge)
+    check(wait_until("a long text", lambda: [line for line in node.lines() if line["operation"].endswith("bytes)")]),
+          "a text is cut")
+    session.cluster.shutdown()
+    node.stop()
+
+
+with tempfile.TemporaryDirectory() as folder:
+    for part in (with_passwords, with_filters):
+        try:
+            part(folder)
+        finally:
+            for node in AuditedNode.started_nodes:
+                node.stop()
+print("%d passed, %d failed" % (results["passed"], results["failed"]))
+sys.exit(results["failed"] != 0)
