@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
@@ -57,13 +58,13 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kPublic, "GET", "/health", &Self::answer_health},
       {Access::kPublic, "GET", "/ready", &Self::answer_ready},
       {Access::kPublic, "GET", "/metrics", &Self::answer_metrics},
-      {Access::kFact, "GET", "/status", &Self::answer_status},
+      {Access::kFact, "GET", "/status", &Self::answer_status, {"keyspace"}},
       {Access::kFact, "GET", "/ring", &Self::answer_ring},
       {Access::kFact, "GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
       {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
       {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
-      {Access::kOrder, "POST", "/flush", &Self::order_flush},
-      {Access::kOrder, "POST", "/compact", &Self::order_compact},
+      {Access::kOrder, "POST", "/flush", &Self::order_flush, {"keyspace", "tables"}},
+      {Access::kOrder, "POST", "/compact", &Self::order_compact, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
       {Access::kOrder, "POST", "/split", &Self::order_split, {"id"}},
       {Access::kOrder, "POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
@@ -190,8 +191,11 @@ void AdminService::answer_metrics(const HttpRequest&, Respond respond) {
   });
 }
 
-void AdminService::answer_status(const HttpRequest&, Respond respond) {
-  respond({200, "application/json", status()});
+void AdminService::answer_status(const HttpRequest& request, Respond respond) {
+  const std::string keyspace = request.parameter("keyspace");
+  if (const auto named = check_named(keyspace, ""); !named)
+    return respond(http_error(404, named.error().message));
+  respond({200, "application/json", status(keyspace)});
 }
 
 void AdminService::answer_ring(const HttpRequest&, Respond respond) {
@@ -263,13 +267,41 @@ Result<void> AdminService::check_named(const std::string& keyspace, const std::s
   return {};
 }
 
-// --- orders ------------------------------------------------------------------------------------
-
-void AdminService::order_flush(const HttpRequest&, Respond respond) {
-  order_stores(false, std::move(respond));
+Result<std::vector<AdminService::NamedTable>> AdminService::tables_named(
+    const HttpRequest& request) const {
+  const std::string keyspace = request.parameter("keyspace"), tables = request.parameter("tables");
+  if (keyspace.empty() && !tables.empty())
+    return fail(ErrorCode::kNotFound, "tables are named with their keyspace");
+  TETRAD_TRY_VOID(check_named(keyspace, ""));
+  std::set<std::string> wanted;
+  for (size_t at = 0; at < tables.size();) {
+    const size_t end = std::min(tables.find(',', at), tables.size());
+    const std::string name = tables.substr(at, end - at);
+    if (name.empty()) return fail(ErrorCode::kNotFound, "a name in '{}' is empty", tables);
+    TETRAD_TRY_VOID(check_named(keyspace, name));
+    wanted.insert(name);
+    at = end + 1;
+  }
+  const auto state = parts_.node.meta().snapshot();
+  std::vector<NamedTable> found;
+  for (const auto& [id, table] : state->tables) {
+    if (!keyspace.empty() && table->keyspace != keyspace) continue;
+    if (wanted.empty() || wanted.contains(table->name)) found.push_back(table);
+  }
+  return found;
 }
 
-void AdminService::order_compact(const HttpRequest&, Respond respond) {
+// --- orders ------------------------------------------------------------------------------------
+
+void AdminService::order_flush(const HttpRequest& request, Respond respond) {
+  if (const auto named = tables_named(request); !named)
+    return respond(http_error(404, named.error().message));
+  order_stores(false, std::move(respond));  // a store has one memtable for all tables
+}
+
+void AdminService::order_compact(const HttpRequest& request, Respond respond) {
+  if (const auto named = tables_named(request); !named)
+    return respond(http_error(404, named.error().message));
   order_stores(true, std::move(respond));
 }
 

@@ -115,7 +115,7 @@ class AdminService {
   std::string page() const;
 
   // Facts, as JSON.
-  std::string status() const;
+  std::string status(const std::string& keyspace) const;
   std::string ring() const;
   std::string partitions(const std::string& keyspace, const std::string& name) const;
   std::string describe_cluster() const;
@@ -128,6 +128,10 @@ class AdminService {
   void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
   /// An empty name is any. Errors: kNotFound.
   Result<void> check_named(const std::string& keyspace, const std::string& name) const;
+  using NamedTable = std::shared_ptr<const replication::TableInfo>;
+  /// Those of the parameters `keyspace` and `tables` (names with commas between); without `tables`
+  /// all of the keyspace, without both all there are. Errors: kNotFound.
+  Result<std::vector<NamedTable>> tables_named(const HttpRequest& request) const;
   void take_verified(const Result<storage::ScrubSummary>& summary, const std::string& keyspace,
                      const std::string& table);
   HttpResponse verify_progress(const AllFigures& figures);

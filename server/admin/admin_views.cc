@@ -48,6 +48,31 @@ std::string stores_text(const replication::StoreTroubles& troubles, HostId host)
   return text.empty() ? "serving" : text;
 }
 
+/// The part of the ring that each node has replicas of, on average over the tables of a keyspace, or
+/// of all; empty: there is no table.
+std::map<HostId, double> shares_of(const replication::MetaState& state,
+                                   const std::string& keyspace) {
+  std::map<HostId, double> shares;
+  double tables = 0;
+  for (const auto& [id, table] : state.tables) {
+    if (!keyspace.empty() && keyspace != table->keyspace) continue;
+    ++tables;
+    for (const auto& tablet : table->tablets.tablets()) {
+      const double part = (static_cast<double>(tablet.range.end.token) -
+                           static_cast<double>(tablet.range.start.token)) /
+                          0x1p64;
+      for (const auto& replica : tablet.replicas) shares[replica.host] += part;
+    }
+  }
+  for (auto& [host, share] : shares) share /= tables;
+  return shares;
+}
+
+double share_of(const std::map<HostId, double>& shares, HostId host) {
+  const auto found = shares.find(host);
+  return found == shares.end() ? 0 : found->second;
+}
+
 }  // namespace
 
 std::string AdminService::page() const {
@@ -79,8 +104,9 @@ std::string AdminService::page() const {
       state->tables.size(), warnings, rows, links);
 }
 
-std::string AdminService::status() const {
+std::string AdminService::status(const std::string& keyspace) const {
   const auto state = parts_.node.meta().snapshot();
+  const std::map<HostId, double> shares = shares_of(*state, keyspace);
   json nodes = json::array();
   for (const auto& [host, node] : state->nodes) {
     if (node.state == replication::NodeState::kRemoved) continue;
@@ -103,6 +129,8 @@ std::string AdminService::status() const {
                      {"rack", node.rack},
                      {"native_port", node.native_port},
                      {"version", node.version},
+                     {"tokens", node.tokens.size()},
+                     {"owns", shares.empty() ? json() : json(share_of(shares, host))},
                      {"partitions", tablets},
                      {"bytes", bytes}});
   }

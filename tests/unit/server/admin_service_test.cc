@@ -59,6 +59,8 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/log-level?level=warn").status == 200);
   CHECK(order("/flush").status == 200);
   CHECK(order("/compact").status == 200);
+  CHECK(error_of(order("/flush?keyspace=none")) == "there is no keyspace none");
+  CHECK(error_of(order("/flush?tables=t")) == "tables are named with their keyspace");
   CHECK(order("/setting?name=x&value=1").status == 400);
   CHECK(order("/setting?name=max_logical_partition_mb&value=0").status == 400);
   CHECK(order("/setting?name=max_logical_partition_mb&value=7").status == 200);
@@ -76,6 +78,17 @@ TEST_CASE("admin routes: reading certificates again answers what came of it") {
   node.certificates_well = false;
   CHECK(reload().status == 500);
   CHECK(error_of(reload()) == "clients: node.crt\nnodes: node.crt");
+}
+
+TEST_CASE("admin routes: the parts of the ring that nodes own are those of a keyspace's tables") {
+  tests::AdminNode node(3);
+  const auto nodes = nlohmann::json::parse(ask(node, "GET", "/status").body).at("nodes");
+  REQUIRE(nodes.size() == 3);
+  for (const auto& one : nodes) {
+    CHECK(one.at("owns").get<double>() == Approx(1.0));  // of one table, which all three have
+    CHECK(one.at("tokens") == 16);
+  }
+  CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
 }
 
 TEST_CASE("admin routes: who may ask what") {

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls every verb of tetractl on a real cluster: exit codes, the shape of what is printed, JSON, wrong words."""
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from cassandra.cluster import Cluster
+from cassandra.policies import WhiteListRoundRobinPolicy
+
+TOP = Path(__file__).resolve().parents[2]
+BIN = os.environ.get("TETRAD_BIN", str(TOP / "build/release/bin"))
+FIRST = os.environ.get("TETRAD_TETRACTL_FIRST", "127.0.14.1")
+PREFIX = FIRST.rsplit(".", 1)[0]
+NODES = 3
+
+passed = failed = 0
+said_verbs = set()
+
+
+def check(name, condition, detail=""):
+    global passed, failed
+    print("%s %s" % ("ok    " if condition else "FAILED", name), "" if condition else detail, flush=True)
+    passed, failed = passed + bool(condition), failed + (not condition)
+
+
+def up(*words):
+    return subprocess.run([str(TOP / "tools/up"), "--first-address", FIRST, "--binaries", BIN, *words], capture_output=True,
+                          text=True, timeout=120)
+
+
+def tetractl(*words, host=FIRST):
+    return subprocess.run([BIN + "/tetractl", "-h", host, *words], capture_output=True, text=True, timeout=120)
+
+
+def case(line, pattern="", code=0, host=FIRST):
+    """One call: its exit code, and a pattern in what it prints; `line` is split at blanks."""
+    words = line.split()
+    said_verbs.update(words)
+    done = tetractl(*words, host=host)
+    output = done.stdout + done.stderr
+    check("tetractl " + line, done.returncode == code and re.search(pattern, output, re.M), "code %d:\n%s" % (done.returncode, output))
+    return output
+
+
+def as_json(line, has):
+    """The same with --json: the output is JSON, with a key, or of a list's first item."""
+    done = tetractl(*line.split(), "--json")
+    try:
+        found = json.loads(done.stdout)
+        found = found[0] if isinstance(found, list) else found
+        check("tetractl %s --json" % line, has in found, done.stdout)
+        return found
+    except (ValueError, IndexError) as error:
+        check("tetractl %s --json" % line, False, "%s\n%s%s" % (error, done.stdout, done.stderr))
+        return {}
+
+
+def fill():
+    cluster = Cluster([FIRST], load_balancing_policy=WhiteListRoundRobinPolicy([FIRST]))
+    session = cluster.connect()
+    session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
+    session.execute("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))")
+    session.execute("CREATE TABLE ks.u (a text, b int, v text, PRIMARY KEY ((a, b)))")
+    session.execute("CREATE TABLE ks.\"Camel\" (k int PRIMARY KEY)")
+    insert = session.prepare("INSERT INTO ks.t (k, c, v) VALUES (?, ?, ?)")
+    for i in range(300):
+        session.execute(insert, (i % 30, i, "x" * 50))
+    for i in range(30):
+        session.execute("SELECT * FROM ks.t WHERE k = %d" % i)
+    return cluster, session
+
+
+def cluster_verbs():
+    case("status", r"^Datacenter: \S+\n=+\nStatus=Up/Down\n\|/ State=Normal/Leaving/Joining/Moving\n"
+                   r"--  Address +Load +Tokens +Owns \(effective\) +Host ID +Rack .*\n(UN  %s\.\d+ .*\n){3}" % re.escape(PREFIX))
+    case("status ks", r"^UN  \S+ +\S+ \S+ +16 +100\.0%")
+    case("status nosuch", "there is no keyspace nosuch", 1)
+    case("ring ks", r"^Address +Rack +Status +State +Load +Owns +Token\n(\S+ +\S+ +Up +Normal +.* -?\d+\n){48}")
+    for word in "describe-cluster", "describecluster":
+        case(word, r"^Cluster Information:\n\tName: .*\n\tPartitioner: org.apache.cassandra.dht.Murmur3Partitioner\n")
+    case("describering ks t", r"^Schema Version:[0-9a-f-]{36}\nTokenRange: \n\tTokenRange\(start_token:-?\d+, end_token:-?\d+, "
+                              r"endpoints:\[(\S+, ){2}\S+\], rpc_endpoints:")
+    case("describering nosuch", "there is no keyspace", 1)
+    case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n" % re.escape(FIRST))
+    case("partitions ks t", r"^keyspace +table +id ")
+    for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
+            "partitions", "id"), ("describecluster", "schema_version"):
+        as_json(line, has)
+    case("split 99999", "there is no partition 99999", 1)
+    case("split x", "id is the number of a partition", 1)
+    case("setting max_logical_partition_mb 20000")
+    case("setting max_logical_partition_mb x", "is a whole number", 1)
+    for word in "remove-node", "removenode":
+        case(word + " 7", "host is a host id", 1)
+    live = as_json("status", "nodes")["nodes"][1]["host_id"]
+    case("removenode " + live, "", 1)
+
+
+def data_verbs():
+    for word in "tablestats", "cfstats":
+        case(word, r"^ks +t +")
+    as_json("tablestats", "tables")
+    case("flush")
+    case("flush ks t u")
+    case("flush ks nosuch", "there is no table ks.nosuch", 1)
+    case("compact ks t")
+    case("compact nosuch", "there is no keyspace nosuch", 1)
+    case("repair", "repaired: [1-9]")
+    case("repair -pr --full ks t u", "-pr changes nothing: .*")
+    case("verify ks t", "all members hold the same")
+    case("recover", "--accept-loss", 1)
+    case("recover --accept-loss", "no store of this node is behind", 1)
+    case("drop-batches")
+
+
+def node_verbs():
+    case("log-level warn", "level: warn")
+    case("log-level loud", "level is one of", 1)
+    case("log-level info")
+    for word in "reload-certificates", "reloadssl":
+        case(word, "no certificates", 1)
+
+
+def lines_of_words():
+    """What stands before and after the verb, and wrong words."""
+    case("status -p 9180 -h " + FIRST, "^UN")
+    case("-u cassandra -pw cassandra status", "^UN(.|\n)*-pw changes nothing: ")
+    case("-p 7199 status", "7199 is where Cassandra listens", 1)
+    case("-p x status", "'x' is no port", 2)
+    case("stats", "did you mean status", 2)
+    case("table", "did you mean tablestats", 2)
+    case("status --jsn", "did you mean --json", 2)
+    case("status a b", "'b' is too much: tetractl status", 2)
+    case("split", "id is missing", 2)
+    case("", "a command is missing", 2)
+    case("help flush", r"^tetractl flush \[keyspace\] \[tables...\]")
+    case("flush --help", r"^tetractl flush")
+    case("--version", r"^tetractl \d")
+    for word in "cleanup", "upgradesstables", "garbagecollect", "rebuild", "refreshsizeestimates":
+        case(word + " ks t", r"^tetractl: %s: \S+ " % word)
+    for word in "move 7", "disablehandoff", "assassinate 127.0.0.1", "import ks t /tmp":
+        case(word, "tetractl: ", 1)
+
+
+def without_a_node():
+    printed = case("completion", "complete -F _tetractl tetractl")
+    check("tools/tetractl/completion.bash is what completion prints", printed == (TOP / "tools/tetractl/completion.bash").read_text())
+    script = "%s\nCOMP_WORDS=(tetractl -h x %s)\nCOMP_CWORD=3\n_tetractl\necho ${COMPREPLY[*]}"
+    for begun, whole in ("describ", "describe-cluster describecluster describering"), ("--js", "--json"):
+        done = subprocess.run(["bash", "-c", script % (printed, begun)], capture_output=True, text=True)
+        check("bash completes %s" % begun, done.stdout.strip() == whole, done.stdout + done.stderr)
+    folder = TOP / "build/tetractl-certificates"
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    case("certificates %s 127.0.0.1" % folder, "made .*/ca.pem")
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    verbs = re.search(r'verbs="help (.*)"', printed)[1].split()
+    check("every verb is called here", not set(verbs) - said_verbs, sorted(set(verbs) - said_verbs))
+
+
+def leaving():
+    """Last: one node less."""
+    case("decommission", "has left the cluster", host="%s.%d" % (PREFIX, NODES))
+    check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
+
+
+def main():
+    up("--wipe")
+    try:
+        started = up("--nodes", str(NODES))
+        check("three nodes serve", started.returncode == 0, started.stdout + started.stderr)
+        cluster, session = fill()
+        cluster_verbs()
+        data_verbs()
+        node_verbs()
+        lines_of_words()
+        cluster.shutdown()
+        leaving()
+        without_a_node()
+    finally:
+        up("--wipe")
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tetractl/admin_client.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <fmt/format.h>
+
+#include "tools/tetractl/token.h"
+
+namespace tetrad::tools {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using nlohmann::json;
+
+constexpr uint64_t kAnswerBytesMax = uint64_t{256} << 20;
+constexpr uint16_t kPortOfCassandra = 7199;  // JMX, which nodetool speaks
+
+struct Answer {
+  unsigned status = 0;
+  std::string body;
+};
+
+std::string url_encoded(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
+  return out;
+}
+
+std::string path_with(const std::string& path, const Parameters& parameters) {
+  std::string out = path;
+  for (const auto& [name, value] : parameters) {
+    if (!value.empty())
+      out += (out.size() == path.size() ? "?" : "&") + name + "=" + url_encoded(value);
+  }
+  return out;
+}
+
+/// Over a stream that is connected to `node`.
+template <class Stream>
+Answer exchange(Stream& stream, http::verb verb, const std::string& path, const std::string& token,
+                const asio::ip::tcp::endpoint& node) {
+  const std::string address = node.address().to_string();
+  http::request<http::empty_body> request(verb, path, 11);
+  request.set(http::field::host, node.address().is_v6() ? "[" + address + "]" : address);
+  if (!token.empty()) request.set("X-Tetrad-Token", token);
+  request.prepare_payload();
+  http::write(stream, request);
+  beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(kAnswerBytesMax);
+  http::read(stream, buffer, parser);
+  return {parser.get().result_int(), parser.get().body()};
+}
+
+/// One request, with a token when it is an order. Throws boost::system::system_error when the node
+/// does not answer, or is not who it should be. `node`: who answered.
+Answer ask_once(const Target& target, http::verb verb, const std::string& path,
+                const std::string& token, asio::ip::tcp::endpoint& node) {
+  asio::io_context io;
+  asio::ip::tcp::resolver resolver(io);
+  const auto connect = [&](beast::tcp_stream& stream) {
+    stream.expires_after(std::chrono::minutes(10));
+    stream.connect(resolver.resolve(target.host, std::to_string(target.port)));
+    node = stream.socket().remote_endpoint();
+  };
+  if (target.ca_file.empty()) {
+    beast::tcp_stream stream(io);
+    connect(stream);
+    return exchange(stream, verb, path, token, node);
+  }
+  asio::ssl::context context(asio::ssl::context::tls_client);
+  boost::system::error_code error;
+  context.load_verify_file(target.ca_file, error);
+  if (error) {
+    throw NodeError(
+        fmt::format("cannot read certificates from {}: {}", target.ca_file, error.message()));
+  }
+  beast::ssl_stream<beast::tcp_stream> stream(io, context);
+  stream.set_verify_mode(asio::ssl::verify_peer);
+  stream.set_verify_callback(asio::ssl::host_name_verification(target.host));
+  connect(beast::get_lowest_layer(stream));
+  stream.handshake(asio::ssl::stream_base::client);
+  return exchange(stream, verb, path, token, node);
+}
+
+std::string token_or_error(const Token& token) {
+  if (token.text.empty()) throw NodeError(token.problem);
+  return token.text;
+}
+
+/// A node of this machine says where its token is; the others' must be named.
+Answer order_once(const Target& target, const std::string& path) {
+  asio::ip::tcp::endpoint node;
+  std::string token;
+  if (!target.token_file.empty()) token = token_or_error(read_token(target.token_file));
+  Answer answer = ask_once(target, http::verb::post, path, token, node);
+  if (answer.status != 401) return answer;
+  if (!token.empty()) throw NodeError(target.token_file + " is not the token of this node");
+  const json named = json::parse(answer.body);
+  token = token_or_error(read_token_named_by(node, named.at("token_file")));
+  return ask_once(target, http::verb::post, path, token, node);
+}
+
+/// What `ask` answers, if it is what was asked for.
+template <class Ask>
+std::string body_of(const Target& target, Ask ask) {
+  try {
+    Answer answer = ask();
+    if (answer.status == 200) return std::move(answer.body);
+    throw NodeError(json::parse(answer.body).value("error", answer.body));
+  } catch (const boost::system::system_error& e) {
+    std::string why =
+        fmt::format("{}:{} does not answer: {}", target.host, target.port, e.code().message());
+    if (target.port == kPortOfCassandra)
+      why += "; 7199 is where Cassandra listens for nodetool, a node of Tetrad listens on 9180";
+    throw NodeAway(why);
+  } catch (const json::exception& e) {
+    throw NodeError(fmt::format("{}:{} answers what is no answer of a Tetrad node: {}", target.host,
+                                target.port, e.what()));
+  }
+}
+
+json parsed(const Target& target, const std::string& body) {
+  try {
+    return json::parse(body);
+  } catch (const json::exception& e) {
+    throw NodeError(fmt::format("{}:{} answers what is no answer of a Tetrad node: {}", target.host,
+                                target.port, e.what()));
+  }
+}
+
+}  // namespace
+
+std::string AdminClient::text(const std::string& path) {
+  return body_of(target_, [&] {
+    asio::ip::tcp::endpoint node;
+    return ask_once(target_, http::verb::get, path, "", node);
+  });
+}
+
+json AdminClient::fact(const std::string& path, const Parameters& parameters) {
+  return parsed(target_, text(path_with(path, parameters)));
+}
+
+json AdminClient::order(const std::string& path, const Parameters& parameters) {
+  return parsed(target_,
+                body_of(target_, [&] { return order_once(target_, path_with(path, parameters)); }));
+}
+
+}  // namespace tetrad::tools

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks a node's admin port over HTTP or HTTPS.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tetrad::tools {
+
+/// Which node is asked, and what it must be shown.
+struct Target {
+  std::string host = "127.0.0.1";
+  uint16_t port = 9180;
+  std::string token_file;  // empty: the one that a node of this machine names
+  std::string ca_file;     // empty: without TLS
+};
+
+/// The node has answered, but not with what was asked for; or it does not answer. The text is for
+/// the user.
+class NodeError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// It does not answer at all.
+class NodeAway : public NodeError {
+ public:
+  using NodeError::NodeError;
+};
+
+/// Parameters of a request, in this order; empty values are left out.
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+/// One node's admin port. Each request is a connection of its own and blocks, ten minutes at most.
+/// Errors: NodeError.
+class AdminClient {
+ public:
+  explicit AdminClient(Target target) : target_(std::move(target)) {}
+
+  nlohmann::json fact(const std::string& path, const Parameters& parameters = {});
+  /// With the node's token, when it wants one.
+  nlohmann::json order(const std::string& path, const Parameters& parameters = {});
+  /// A fact that is no JSON.
+  std::string text(const std::string& path);
+
+ private:
+  const Target target_;
+};
+
+}  // namespace tetrad::tools

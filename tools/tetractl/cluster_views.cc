@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several facts say together, in nodetool's forms: nodes, tokens, ranges.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "tools/tetractl/orders.h"
+#include "tools/tetractl/text_table.h"
+
+namespace tetrad::tools {
+
+using nlohmann::json;
+
+namespace {
+
+/// nodetool's "UN": up or down, normal, leaving or joining.
+std::string letters_of(const json& node) {
+  const std::string state = node.at("state").get<std::string>();
+  const char* letter = state == "normal" ? "N" : state == "leaving" ? "L" : "J";
+  return std::string(node.at("live").get<bool>() ? "U" : "D") + letter;
+}
+
+std::string share_text(const json& share) {
+  return share.is_null() ? "?" : fmt::format("{:.1f}%", 100 * share.get<double>());
+}
+
+std::map<std::string, json> nodes_by_address(const json& status) {
+  std::map<std::string, json> out;
+  for (const auto& node : status.at("nodes")) out.emplace(node.at("address"), node);
+  return out;
+}
+
+}  // namespace
+
+int show_status(AdminClient& node, const Invocation& call) {
+  const json body = node.fact("/status", {{"keyspace", call.text("keyspace")}});
+  const std::string health = body.at("health").get<std::string>();
+  const int code = health.starts_with("serving") ? 0 : 1;
+  if (call.as_json) {
+    fmt::print("{}\n", body.dump(2));
+    return code;
+  }
+  fmt::print("cluster: {}   this node: {}\n", cell_text(body.at("cluster")), health);
+  for (const auto& line : body.at("warnings")) fmt::print("WARNING: {}\n", cell_text(line));
+  std::map<std::string, Lines> centers;
+  for (const auto& one : body.at("nodes")) {
+    Lines& lines = centers[one.at("data_center")];
+    if (lines.empty())
+      lines.push_back({"--", "Address", "Load", "Tokens", "Owns (effective)", "Host ID", "Rack",
+                       "Stores", "Partitions", "Version"});
+    lines.push_back({letters_of(one), one.at("address"), size_text(one.at("bytes").get<uint64_t>()),
+                     cell_text(one.at("tokens")), share_text(one.at("owns")), one.at("host_id"),
+                     one.at("rack"), one.at("stores"), cell_text(one.at("partitions")),
+                     one.at("version")});
+  }
+  for (const auto& [center, lines] : centers) {
+    fmt::print("Datacenter: {}\n{:=<{}}\nStatus=Up/Down\n|/ State=Normal/Leaving/Joining/Moving\n",
+               center, "", center.size() + 12);
+    print_lines(lines);
+    fmt::print("\n");
+  }
+  return code;
+}
+
+int show_ring(AdminClient& node, const Invocation& call) {
+  const json status = node.fact("/status", {{"keyspace", call.text("keyspace")}});
+  const json ring = node.fact("/ring");
+  if (call.as_json) {
+    fmt::print("{}\n", ring.dump(2));
+    return 0;
+  }
+  const auto nodes = nodes_by_address(status);
+  std::map<std::string, Lines> centers;
+  for (const auto& token : ring) {
+    const auto found = nodes.find(token.at("address"));
+    if (found == nodes.end()) continue;  // it has gone between the two questions
+    const json& one = found->second;
+    Lines& lines = centers[one.at("data_center")];
+    if (lines.empty())
+      lines.push_back({"Address", "Rack", "Status", "State", "Load", "Owns", "Token"});
+    std::string state = one.at("state").get<std::string>();
+    if (!state.empty() && state[0] >= 'a') state[0] = static_cast<char>(state[0] - 'a' + 'A');
+    lines.push_back({one.at("address"), one.at("rack"), one.at("live").get<bool>() ? "Up" : "Down",
+                     state, size_text(one.at("bytes").get<uint64_t>()), share_text(one.at("owns")),
+                     cell_text(token.at("token"))});
+  }
+  for (const auto& [center, lines] : centers) {
+    fmt::print("\nDatacenter: {}\n==========\n", center);
+    print_lines(lines);
+  }
+  return 0;
+}
+
+int show_ranges(AdminClient& node, const Invocation& call) {
+  const json cluster = node.fact("/describe-cluster");
+  const auto nodes = nodes_by_address(node.fact("/status"));
+  const json partitions = node.fact(
+      "/partitions", {{"keyspace", call.text("keyspace")}, {"table", call.text("table")}});
+  if (call.as_json) {
+    fmt::print("{}\n", partitions.dump(2));
+    return 0;
+  }
+  fmt::print("Schema Version:{}\nTokenRange: \n", cell_text(cluster.at("schema_version")));
+  for (const auto& partition : partitions) {
+    std::string endpoints, details;
+    for (const auto& replica : partition.at("replicas")) {
+      const std::string address = replica.get<std::string>();
+      const auto found = nodes.find(address);
+      endpoints += (endpoints.empty() ? "" : ", ") + address;
+      if (found == nodes.end()) continue;
+      details += fmt::format(
+          "{}EndpointDetails(host:{}, datacenter:{}, rack:{})", details.empty() ? "" : ", ",
+          address, cell_text(found->second.at("data_center")), cell_text(found->second.at("rack")));
+    }
+    fmt::print(
+        "\tTokenRange(start_token:{}, end_token:{}, endpoints:[{}], rpc_endpoints:[{}], "
+        "endpoint_details:[{}], table:{})\n",
+        cell_text(partition.at("range_start")), cell_text(partition.at("range_end")), endpoints,
+        endpoints, details, cell_text(partition.at("table")));
+  }
+  return 0;
+}
+
+int show_gossip(AdminClient& node, const Invocation& call) {
+  const json status = node.fact("/status");
+  if (call.as_json) {
+    fmt::print("{}\n", status.at("nodes").dump(2));
+    return 0;
+  }
+  const std::string schema = cell_text(node.fact("/describe-cluster").at("schema_version"));
+  for (const auto& one : status.at("nodes")) {
+    std::string state = one.at("state").get<std::string>();
+    for (char& c : state) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const std::string address = cell_text(one.at("address"));
+    fmt::print(
+        "/{}\n  LIVE:{}\n  STATUS:{}\n  LOAD:{}\n  SCHEMA:{}\n  DC:{}\n  RACK:{}\n"
+        "  RELEASE_VERSION:{}\n  RPC_ADDRESS:{}\n  HOST_ID:{}\n  NATIVE_ADDRESS_AND_PORT:{}:{}\n",
+        address, cell_text(one.at("live")), state, cell_text(one.at("bytes")), schema,
+        cell_text(one.at("data_center")), cell_text(one.at("rack")), cell_text(one.at("version")),
+        address, cell_text(one.at("host_id")), address, cell_text(one.at("native_port")));
+  }
+  return 0;
+}
+
+}  // namespace tetrad::tools

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completes the verbs and options of tetractl. Made by `tetractl completion`; source it,
+# or put it into /etc/bash_completion.d.
+_tetractl() {
+  local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
+  local common="-h --host -p --port --token-file --ca-file --json --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo partitions split setting remove-node removenode decommission tablestats cfstats flush compact repair verify recover drop-batches log-level reload-certificates reloadssl certificates completion"
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file) ((i++)) ;;
+      -* | help) ;;
+      *) verb=${COMP_WORDS[i]}; break ;;
+    esac
+  done
+  case $verb in
+    status) options="-r --resolve-ip" ;;
+    ring) options="-r --resolve-ip" ;;
+    gossipinfo) options="-r --resolve-ip" ;;
+    remove-node | removenode) options="--no-wait" ;;
+    decommission) options="--no-wait -f --force" ;;
+    compact) options="-s --split-output" ;;
+    repair) options="-pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
+    verify) options="-e --extended-verify -f --force" ;;
+    recover) options="--accept-loss" ;;
+    certificates) options="--client --days --renew" ;;
+  esac
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W "$options $common" -- "$word"))
+  elif [ -z "$verb" ]; then
+    COMPREPLY=($(compgen -W "$verbs" -- "$word"))
+  else
+    COMPREPLY=($(compgen -f -- "$word"))
+  fi
+}
+complete -F _tetractl tetractl

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tetractl/orders.h"
+
+#include <charconv>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tools/tetractl/certificates.h"
+#include "tools/tetractl/command_line.h"
+#include "tools/tetractl/text_table.h"
+#include "tools/tetractl/views.h"
+
+namespace tetrad::tools {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{300};
+
+/// A line that changes now and then.
+class Progress {
+ public:
+  void tell(std::string line) {
+    if (line == told_) return;
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+    told_ = std::move(line);
+  }
+
+ private:
+  std::string told_;
+};
+
+/// Until the leaving node is gone. Without a host id it is the node that is asked: it stops when it
+/// has left.
+int wait_until_gone(AdminClient& node, const std::string& host_id) {
+  Progress progress;
+  while (true) {
+    json body;
+    try {
+      body = node.fact("/status");
+    } catch (const NodeAway&) {
+      if (!host_id.empty()) throw;
+      progress.tell("the node has left the cluster and stopped");
+      return 0;
+    }
+    const std::string leaving = host_id.empty() ? body.at("self").get<std::string>() : host_id;
+    const json* found = nullptr;
+    for (const auto& one : body.at("nodes"))
+      if (one.at("host_id") == leaving) found = &one;
+    if (found == nullptr && !host_id.empty()) {
+      progress.tell("removed");
+      return 0;
+    }
+    if (found != nullptr)
+      progress.tell(fmt::format("replicas to move: {}", found->at("partitions").dump()));
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+/// Until the node has verified everything.
+int wait_until_verified(AdminClient& node, bool as_json) {
+  Progress progress;
+  json body = node.fact("/verification");
+  while (true) {
+    if (!as_json)
+      progress.tell(fmt::format("files read: {}, physical partitions compared: {} of {}",
+                                body.at("files").dump(), body.at("compared").dump(),
+                                body.at("partitions").dump()));
+    if (!body.at("running").get<bool>()) break;
+    std::this_thread::sleep_for(kLookAgain);
+    body = node.fact("/verification");
+  }
+  if (as_json) fmt::print("{}\n", body.dump(2));
+  bool is_well = true;
+  for (const char* what : {"damaged", "differing", "failed"}) {
+    for (const auto& sentence : body.at(what)) {
+      is_well = false;
+      if (!as_json) fmt::print("{}: {}\n", what, cell_text(sentence));
+    }
+  }
+  if (is_well && !as_json) fmt::print("all members hold the same\n");
+  return is_well ? 0 : 1;
+}
+
+/// The keyspace with each of the tables named, or with none. Repeats an order that takes one.
+std::vector<Parameters> table_by_table(const Invocation& call) {
+  std::vector<Parameters> out;
+  for (const std::string& table : call.list("tables"))
+    out.push_back({{"keyspace", call.text("keyspace")}, {"table", table}});
+  if (out.empty()) out.push_back({{"keyspace", call.text("keyspace")}});
+  return out;
+}
+
+int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
+  const json answer = host_id.empty() ? node.order("/decommission")
+                                      : node.order("/remove-node", {{"host", host_id}});
+  if (!call.has("no-wait")) return wait_until_gone(node, host_id);
+  if (call.as_json) fmt::print("{}\n", answer.dump(2));
+  return 0;
+}
+
+}  // namespace
+
+int repair(AdminClient& node, const Invocation& call) {
+  uint64_t repaired = 0;
+  for (const Parameters& parameters : table_by_table(call))
+    repaired += node.order("/repair", parameters).at("repaired").get<uint64_t>();
+  if (call.as_json)
+    fmt::print("{}\n", json({{"repaired", repaired}}).dump(2));
+  else
+    fmt::print("repaired: {}\n", repaired);
+  return 0;
+}
+
+int verify(AdminClient& node, const Invocation& call) {
+  int code = 0;
+  for (const Parameters& parameters : table_by_table(call)) {
+    node.order("/verify", parameters);
+    code = std::max(code, wait_until_verified(node, call.as_json));
+  }
+  return code;
+}
+
+int remove_node(AdminClient& node, const Invocation& call) {
+  return leave(node, call, call.text("host_id"));
+}
+
+int decommission(AdminClient& node, const Invocation& call) { return leave(node, call, ""); }
+
+int recover(AdminClient& node, const Invocation& call) {
+  if (!call.has("accept-loss"))
+    throw NodeError("recover gives up what may be lost: say --accept-loss if that is meant");
+  const json answer = node.order("/recover", {{"loss", "accepted"}});
+  if (!call.as_json) return print_losses(answer, call);
+  fmt::print("{}\n", answer.dump(2));
+  return 0;
+}
+
+int make_certificates(AdminClient&, const Invocation& call) {
+  CertificateOrder order;
+  order.directory = call.text("directory");
+  order.nodes = call.list("nodes");
+  order.users = call.list("client");
+  order.renew = call.has("renew");
+  if (call.has("days")) {
+    constexpr uint64_t kDaysMax = 36'500;
+    const std::string days = call.list("days").back();
+    const char* const end = days.data() + days.size();
+    const auto [last, error] = std::from_chars(days.data(), end, order.days);
+    if (error != std::errc() || last != end || order.days == 0 || order.days > kDaysMax)
+      throw NodeError(
+          fmt::format("--days is a whole number from 1 to {}, not '{}'", kDaysMax, days));
+  }
+  const auto made = make_certificates(order);
+  if (!made) throw NodeError(made.error().message);
+  if (call.as_json) {
+    fmt::print("{}\n", json({{"made", made->made}, {"kept", made->kept}}).dump(2));
+    return 0;
+  }
+  for (const std::string& path : made->kept)
+    fmt::print("kept {}, which was there (--renew makes it anew)\n", path);
+  for (const std::string& path : made->made) fmt::print("made {}\n", path);
+  fmt::print("Keep {}/ca-key.pem where no node is: whoever has it makes nodes.\n", order.directory);
+  return 0;
+}
+
+int print_completion(AdminClient&, const Invocation&) {
+  fmt::print("{}", completion_script());
+  return 0;
+}
+
+}  // namespace tetrad::tools

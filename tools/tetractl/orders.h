@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Verbs that are more than one question: orders that are waited for, facts that are put together,
+// and what asks no node. Each gives the exit code. Errors: NodeError.
+#pragma once
+
+#include "tools/tetractl/verb.h"
+
+namespace tetrad::tools {
+
+int show_status(AdminClient& node, const Invocation& call);
+int show_ring(AdminClient& node, const Invocation& call);
+int show_ranges(AdminClient& node, const Invocation& call);
+int show_gossip(AdminClient& node, const Invocation& call);
+int repair(AdminClient& node, const Invocation& call);
+int verify(AdminClient& node, const Invocation& call);
+int remove_node(AdminClient& node, const Invocation& call);
+int decommission(AdminClient& node, const Invocation& call);
+int recover(AdminClient& node, const Invocation& call);
+int make_certificates(AdminClient& node, const Invocation& call);
+int print_completion(AdminClient& node, const Invocation& call);
+
+}  // namespace tetrad::tools

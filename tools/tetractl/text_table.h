@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the admin port tells, as lines for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tetrad::tools {
+
+/// Sizes as nodetool writes them: "757.41 KiB".
+std::string size_text(uint64_t bytes);
+/// An array with commas between, anything else as JSON has it, strings without quotes.
+std::string cell_text(const nlohmann::json& value);
+/// Seconds since the epoch as nodetool writes a time: 2026-11-23T13:02:20.823Z.
+std::string time_text(int64_t time_ms);
+
+/// Lines of cells under one another, two blanks between; the first line is the heading.
+using Lines = std::vector<std::vector<std::string>>;
+void print_lines(const Lines& lines);
+
+/// Prints objects of one shape as a table; `columns` are their keys.
+void print_rows(const nlohmann::json& rows, const std::vector<std::string>& columns);
+/// A line for each of its entries, and of the objects in it.
+void print_object(const nlohmann::json& object);
+
+}  // namespace tetrad::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a verb of tetractl is: the words it takes, what it asks of a node, how the answer is shown.
+// The table of all of them is in verbs.cc.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/tetractl/admin_client.h"
+
+namespace tetrad::tools {
+
+/// A word behind the verb, by its place. Only the last may be kAny.
+struct Argument {
+  enum class Times : uint8_t { kOnce, kMaybe, kAny };
+  std::string_view name;
+  Times times;
+};
+
+/// "-t --tag": its value, or that it was said, is kept under the name that comes last, "tag".
+struct Option {
+  std::string_view names;
+  std::string_view value;  // what it takes, for the help; empty: it is a flag
+  std::string_view help;
+  /// nodetool's, taken so that its scripts run: why it changes nothing here. Said when it is used.
+  std::string_view idle = "";
+
+  std::string_view key() const;
+};
+
+struct Verb;
+
+/// One call of the program, as the command line has it.
+struct Invocation {
+  const Verb* verb = nullptr;
+  std::map<std::string, std::vector<std::string>, std::less<>> words;  // of arguments and options
+  Target target;
+  bool as_json = false;
+  std::vector<std::string> notes;  // for standard error: of options that change nothing
+
+  bool has(std::string_view name) const { return words.contains(name); }
+  /// With commas between; empty: it was not said.
+  std::string text(std::string_view name) const;
+  std::vector<std::string> list(std::string_view name) const;
+};
+
+/// A row of the table. Either it asks one thing, or `run` does all.
+struct Verb {
+  enum class Asks : uint8_t { kNothing, kFact, kOrder };
+  using Print = int (*)(const nlohmann::json& answer, const Invocation& call);
+  using Run = int (*)(AdminClient& node, const Invocation& call);
+
+  Verb(std::string_view its_name, std::string_view its_summary)
+      : name(its_name), summary(its_summary) {}
+
+  Verb&& also(std::vector<std::string_view> names) && {
+    aliases = std::move(names);
+    return std::move(*this);
+  }
+  Verb&& takes(std::vector<Argument> words) && {
+    arguments = std::move(words);
+    return std::move(*this);
+  }
+  Verb&& with(std::vector<Option> said) && {
+    options = std::move(said);
+    return std::move(*this);
+  }
+  /// `sent`: the words that go along, under their names.
+  Verb&& asks_for(std::string_view fact, std::vector<std::string_view> sent = {}) && {
+    asks = Asks::kFact, path = fact, parameters = std::move(sent);
+    return std::move(*this);
+  }
+  Verb&& orders(std::string_view order, std::vector<std::string_view> sent = {}) && {
+    asks = Asks::kOrder, path = order, parameters = std::move(sent);
+    return std::move(*this);
+  }
+  Verb&& shown_by(Print function) && {
+    print = function;
+    return std::move(*this);
+  }
+  Verb&& done_by(Run function) && {
+    run = function;
+    return std::move(*this);
+  }
+
+  std::string_view theme;  // heading in the help
+  std::string_view name;
+  std::vector<std::string_view> aliases;
+  std::string_view summary;
+  std::vector<Argument> arguments;
+  std::vector<Option> options;
+  Asks asks = Asks::kNothing;
+  std::string_view path;
+  std::vector<std::string_view> parameters;
+  Print print = nullptr;  // unset: what there is besides "ok"
+  Run run = nullptr;
+};
+
+/// A word of nodetool that is no verb here. Its arguments are not looked at.
+struct OtherWord {
+  std::string_view name, why;
+  /// What it is said for is the case here anyway: a script goes on.
+  bool is_fulfilled;
+};
+
+/// In the order of the help, those of one theme together.
+const std::vector<Verb>& verbs();
+const std::vector<OtherWord>& other_words();
+
+}  // namespace tetrad::tools

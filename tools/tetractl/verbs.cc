@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of verbs. To add one: a row here; a route in server/admin, if it asks something new;
+// lines in tests/tetractl/run; `tetractl completion` writes completion.bash anew.
+#include "tools/tetractl/orders.h"
+#include "tools/tetractl/verb.h"
+#include "tools/tetractl/views.h"
+
+namespace tetrad::tools {
+namespace {
+
+using Times = Argument::Times;
+
+constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
+    kTables{"tables", Times::kAny};
+
+constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
+// Of nodetool.
+constexpr Option kResolve{"-r --resolve-ip", "", "", "nodes are known by their addresses"};
+constexpr std::string_view kAllReplicas = "all replicas are compared, in ranges, one at a time";
+
+std::vector<Option> repair_options() {
+  return {{"-pr --partitioner-range", "", "", kAllReplicas},
+          {"-full --full", "", "", kAllReplicas},
+          {"-seq --sequential", "", "", kAllReplicas},
+          {"-dcpar --dc-parallel", "", "", kAllReplicas},
+          {"-j --job-threads", "COUNT", "", kAllReplicas},
+          {"-tr --trace", "", "", "the node's log tells what was repaired"}};
+}
+
+std::vector<Verb> cluster_verbs() {
+  return {
+      Verb("status", "Nodes, whether they are live, what they hold; fails unless the node serves")
+          .takes({kKeyspace})
+          .with({kResolve})
+          .done_by(show_status),
+      Verb("ring", "Tokens of the ring and who owns them")
+          .takes({kKeyspace})
+          .with({kResolve})
+          .done_by(show_ring),
+      Verb("describe-cluster", "Name, schema version and settings of the cluster")
+          .also({"describecluster"})
+          .asks_for("/describe-cluster")
+          .shown_by(print_cluster),
+      Verb("describering", "Ranges of a keyspace's tables, and who has them")
+          .takes({{"keyspace", Times::kOnce}, kTable})
+          .done_by(show_ranges),
+      Verb("gossipinfo", "What this node knows of all nodes").with({kResolve}).done_by(show_gossip),
+      Verb("partitions", "Physical partitions: ranges, replicas, sizes")
+          .takes({kKeyspace, kTable})
+          .asks_for("/partitions", {"keyspace", "table"})
+          .shown_by(print_partitions),
+      Verb("split", "Splits a physical partition in two (partitions tells its id)")
+          .takes({{"id", Times::kOnce}})
+          .orders("/split", {"id"}),
+      Verb("setting", "Changes a setting of the whole cluster (describe-cluster shows them)")
+          .takes({{"name", Times::kOnce}, {"value", Times::kOnce}})
+          .orders("/setting", {"name", "value"}),
+      Verb("remove-node", "Takes a dead node out: its replicas are rebuilt, its id is retired")
+          .also({"removenode"})
+          .takes({{"host_id", Times::kOnce}})
+          .with({kNoWait})
+          .done_by(remove_node),
+      Verb("decommission", "The node gives its replicas to others, leaves the cluster and stops")
+          .with({kNoWait, {"-f --force", "", "", "a node that may not leave is told why"}})
+          .done_by(decommission),
+  };
+}
+
+std::vector<Verb> data_verbs() {
+  return {
+      Verb("tablestats", "Sizes of tables and stores on the node")
+          .also({"cfstats"})
+          .asks_for("/tablestats")
+          .shown_by(print_table_stats),
+      Verb("flush", "Writes the node's memtables to disk")
+          .takes({kKeyspace, kTables})
+          .orders("/flush", {"keyspace", "tables"}),
+      Verb("compact", "Drops what may be purged on the node, then compacts its files")
+          .takes({kKeyspace, kTables})
+          .with({{"-s --split-output", "", "", "files are of one size anyway"}})
+          .orders("/compact", {"keyspace", "tables"}),
+      Verb("repair", "Compares all replicas now and makes them equal, which goes on all the time")
+          .takes({kKeyspace, kTables})
+          .with(repair_options())
+          .done_by(repair),
+      Verb("verify", "Reads every block of the node's files, compares replicas, writes nothing")
+          .takes({kKeyspace, kTables})
+          .with({{"-e --extended-verify", "", "", "every block is read anyway"},
+                 {"-f --force", "", "", "it is always allowed"}})
+          .done_by(verify),
+      Verb("recover", "After a power cut: what the node can never fetch is given up")
+          .with({{"--accept-loss", "", "Acknowledged writes may be lost; prints where"}})
+          .done_by(recover),
+      Verb("drop-batches", "Drops the logged batches that do not decode, which /health tells of")
+          .orders("/drop-batches"),
+  };
+}
+
+std::vector<Verb> node_verbs() {
+  return {
+      Verb("log-level", "Changes the least level that the node logs: debug, info, warn, error")
+          .takes({{"level", Times::kOnce}})
+          .orders("/log-level", {"level"}),
+      Verb("reload-certificates", "Reads the node's certificates again; it also looks by itself")
+          .also({"reloadssl"})
+          .orders("/reload-certificates")
+          .shown_by(print_certificates),
+  };
+}
+
+std::vector<Verb> verbs_of_no_node() {
+  return {
+      Verb("certificates",
+           "Makes an authority, and certificates for nodes (each its addresses and "
+           "names, with commas between) and clients")
+          .takes({{"directory", Times::kOnce}, {"nodes", Times::kAny}})
+          .with({{"--client", "NAME", "A certificate for a client of this name"},
+                 {"--days", "COUNT",
+                  "How long certificates hold (default 825); the authority's holds 3650"},
+                 {"--renew", "", "Make those anew that are there"}})
+          .done_by(make_certificates),
+      Verb("completion", "Prints a script by which bash completes verbs and options")
+          .done_by(print_completion),
+  };
+}
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> table = [] {
+    std::vector<Verb> all;
+    const auto add = [&](std::string_view theme, std::vector<Verb> rows) {
+      for (Verb& row : rows) {
+        row.theme = theme;
+        all.push_back(std::move(row));
+      }
+    };
+    add("The cluster", cluster_verbs());
+    add("Data", data_verbs());
+    add("The node", node_verbs());
+    add("Without a node", verbs_of_no_node());
+    return all;
+  }();
+  return table;
+}
+
+const std::vector<OtherWord>& other_words() {
+  constexpr std::string_view kNoSuchCache = "there is no such cache";
+  constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
+  constexpr std::string_view kNotBuilt = "this is not built";
+  static const std::vector<OtherWord> table = {
+      {"bootstrap", "a node that starts joins by itself and goes on where it was", true},
+      {"cleanup", "a node drops by itself what is not its own any more", true},
+      {"garbagecollect", "what may be purged is dropped all the time; tetractl compact does it now",
+       true},
+      {"rebuild", "a node fetches what it lacks from its peers by itself", true},
+      {"rebuild_index", "indexes are built and kept by themselves", true},
+      {"recompress_sstables", "compactions do it", true},
+      {"refreshsizeestimates", "estimates are made when system.size_estimates is read", true},
+      {"repair_admin", "a repair ends with the command that began it", true},
+      {"relocatesstables", "a node has one place for data", true},
+      {"reloadlocalschema", "the schema is that of the metadata group", true},
+      {"rebuildcdc", "change feeds are kept by themselves", true},
+      {"resetlocalschema", "the schema is that of the metadata group", true},
+      {"scrub",
+       "a store whose files have rotted is filled anew by its peers; tetractl verify reads "
+       "them now",
+       true},
+      {"upgradesstables", "the node reads all formats of its data, compactions write the newest",
+       true},
+      {"enablegossip", kRaft, true},
+      {"enablehandoff", "hints are always kept", true},
+      {"resumehandoff", "hints are always replayed", true},
+      {"invalidatekeycache", kNoSuchCache, true},
+      {"invalidatecountercache", kNoSuchCache, true},
+      {"assassinate", "tetractl remove-node takes a dead node out", false},
+      {"disablegossip", kRaft, false},
+      {"disablehandoff", "hints are always kept", false},
+      {"pausehandoff", "hints are always replayed", false},
+      {"truncatehints", "hints are replayed or expire", false},
+      {"import", "files of Cassandra are not read", false},
+      {"join", "a node that starts joins by itself", false},
+      {"move", "tokens are fixed when a node joins; data moves by physical partition", false},
+      {"stopdaemon", "end the process of the node with SIGTERM", false},
+      {"enablebackup", kNotBuilt, false},
+      {"tablehistograms", "latencies and sizes of single tables are not measured", false},
+      {"cfhistograms", "latencies and sizes of single tables are not measured", false},
+      {"toppartitions", "single partitions are not sampled", false},
+      {"profileload", "single partitions are not sampled", false},
+  };
+  return table;
+}
+
+}  // namespace tetrad::tools

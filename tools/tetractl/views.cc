@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/tetractl/views.h"
+
+#include <fmt/format.h>
+
+#include "tools/tetractl/text_table.h"
+
+namespace tetrad::tools {
+
+using nlohmann::json;
+
+int print_cluster(const json& cluster, const Invocation&) {
+  fmt::print("Cluster Information:\n\tName: {}\n\tPartitioner: {}\n\tSchema versions:\n\t\t{}\n\n",
+             cell_text(cluster.at("cluster")), cell_text(cluster.at("partitioner")),
+             cell_text(cluster.at("schema_version")));
+  print_object(cluster);
+  return 0;
+}
+
+int print_partitions(const json& partitions, const Invocation&) {
+  print_rows(partitions, {"keyspace", "table", "id", "range_start", "range_end", "size_bytes",
+                          "state", "replicas"});
+  return 0;
+}
+
+int print_table_stats(const json& stats, const Invocation&) {
+  print_rows(stats.at("tables"),
+             {"keyspace", "table", "partitions", "partitions_here", "bytes_here"});
+  fmt::print("\n");
+  print_rows(stats.at("stores"), {"disk_bytes", "memtable_bytes", "cache_bytes", "row_cache_bytes",
+                                  "estimated_keys", "pending_compaction_bytes"});
+  fmt::print("\nhints pending: {}\n", stats.at("hints_pending").dump());
+  return 0;
+}
+
+int print_certificates(const json& answer, const Invocation&) {
+  for (const auto& line : answer.at("certificates")) fmt::print("{}\n", cell_text(line));
+  return 0;
+}
+
+int print_losses(const json& answer, const Invocation&) {
+  for (const auto& store : answer.at("may_have_lost")) {
+    fmt::print("store {}: acknowledged writes of {} physical partitions may be lost\n",
+               store.at("store").dump(), store.at("count").dump());
+    for (const auto& line : store.at("partitions")) fmt::print("  {}\n", cell_text(line));
+  }
+  return 0;
+}
+
+}  // namespace tetrad::tools

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// How answers are shown to people: nodetool's forms where it has one, for scripts that read them.
+// Each prints one answer and gives the exit code.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "tools/tetractl/verb.h"
+
+namespace tetrad::tools {
+
+int print_cluster(const nlohmann::json& cluster, const Invocation& call);
+int print_partitions(const nlohmann::json& partitions, const Invocation& call);
+int print_table_stats(const nlohmann::json& stats, const Invocation& call);
+int print_certificates(const nlohmann::json& answer, const Invocation& call);
+int print_losses(const nlohmann::json& answer, const Invocation& call);
+
+}  // namespace tetrad::tools
