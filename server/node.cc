@@ -25,7 +25,6 @@
 #include "server/config/guardrails.h"
 #include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
-#include "server/connection/listener.h"
 #include "server/node_tls.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_disk.h"
@@ -37,6 +36,7 @@
 #include "server/runtime/process_facts.h"
 #include "server/runtime/running_mark.h"
 #include "server/runtime/thread_io_pool.h"
+#include "server/serving.h"
 #include "server/shard.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
@@ -225,12 +225,12 @@ class NodeImpl final : public Node {
   std::unique_ptr<replication::ShardMailboxes> mailboxes_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
-  std::unique_ptr<Listener> listener_;
+  Serving serving_{options_, shards_, logger_};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<AdminService> admin_;
   std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
-  bool serving_ = false, stopping_ = false;
+  bool stopping_ = false;
   base::MonotonicUs stop_began_us_ = 0;
   std::optional<Error> fatal_error_;
   bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
@@ -605,7 +605,8 @@ Result<void> NodeImpl::open_admin() {
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
       std::move(token), token_file, address, [this] { return complaints(); },
-      [this](auto done) { certificates_->reload_now(std::move(done)); }});
+      [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
+      life_.start_number});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -813,7 +814,7 @@ void NodeImpl::register_process_metrics() {
 
 std::string NodeImpl::health() const {
   if (stopping_) return "stopping";
-  if (!serving_) return "starting";
+  if (!serving_.has_begun()) return "starting";
   for (size_t i = 0; i < store_status_.size(); ++i) {
     const auto& [state, reason] = store_status_[i];
     if (state != storage::StoreState::kServing)
@@ -848,19 +849,8 @@ void NodeImpl::shard_is_ready() {
 }
 
 void NodeImpl::serve() {
-  if (listener_ != nullptr || stopping_) return;
-  std::vector<Listener::Shard> places;
-  for (const auto& shard : shards_)
-    places.push_back({shard->reactor.context(), *shard->connections});
-  auto listener = Listener::open(std::move(places), options_.listen_address,
-                                 static_cast<uint16_t>(options_.native_port), descriptors_.clients,
-                                 logger_.named("listener"));
-  if (!listener) {
-    fatal(listener.error());
-    return;
-  }
-  listener_ = std::move(*listener);
-  serving_ = true;
+  if (serving_.has_begun() || stopping_) return;
+  if (const auto began = serving_.begin(descriptors_.clients); !began) return fatal(began.error());
   if (first_superuser_) {
     Shard& first = *shards_[0];
     first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
@@ -949,10 +939,7 @@ void NodeImpl::stop(const std::string& reason) {
   stopping_ = true;
   stop_began_us_ = reactors_[0]->now_us();
   logger_.info("stopping reason={}", reason);
-  if (listener_ != nullptr) listener_->stop();
-  shards_[0]->drain();
-  for (size_t i = 1; i < shards_.size(); ++i)
-    reactors_[i]->post_from_any_thread([shard = shards_[i].get()] { shard->drain(); });
+  serving_.stop();
   finish_stop();
 }
 

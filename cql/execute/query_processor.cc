@@ -643,7 +643,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   // The last catch of a request: libraries throw, and no input of a client ends the process.
   try {
     notes.throughput_payload = payload_throughput(request);
-    if (envelope.tracing()) {
+    if (envelope.tracing() || (trace_probability_ > 0 && random_.unit() < trace_probability_)) {
       notes.trace = co_await traces_.begin();
       tracing_id = base::make_time_uuid(base::uuid_ticks_of_unix_us(reactor_.wall_time_us()),
                                         static_cast<uint16_t>(random_.next()), random_.next());

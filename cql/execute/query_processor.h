@@ -93,6 +93,10 @@ class QueryProcessor {
       std::function<void(const SchemaSnapshot* before, const SchemaSnapshot& now)>;
   void set_schema_listener(SchemaListener listener) { schema_listener_ = std::move(listener); }
   QueryMetrics& metrics() { return metrics_; }
+  /// Statements see what is changed here from their next look on.
+  QuerySettings& settings() { return options_.settings; }
+  /// Which part of requests is traced without having asked for it, from 0 to 1.
+  void set_trace_probability(double probability) { trace_probability_ = probability; }
   const base::Counter& traces_dropped() const { return traces_.dropped(); }
   /// Outlives all tasks of process().
   AnswerBudget& answers() { return answers_; }
@@ -196,7 +200,8 @@ class QueryProcessor {
   replication::Coordinator& coordinator_;
   replication::MetaService& meta_;
   VirtualTables& virtual_tables_;
-  const QueryProcessorOptions options_;
+  QueryProcessorOptions options_;
+  double trace_probability_ = 0;
   Logger logger_;
   SchemaPtr schema_;
   SchemaListener schema_listener_;

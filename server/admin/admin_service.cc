@@ -2,7 +2,6 @@
 #include "server/admin/admin_service.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "partitioner/split_policy.h"
@@ -18,13 +17,8 @@ namespace {
 /// Logged batches that wait longer are worth a look: replicas of one of their parts are down.
 constexpr int64_t kBatchOld_s = 600;
 
-/// A whole number and nothing else.
-std::optional<uint64_t> number_of(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
+constexpr std::string_view kNoClients =
+    "clients are not served by order; tetractl enablebinary lets them in again";
 
 /// Answers once, when as many stores as it was made for are done.
 struct StoreRound {
@@ -63,9 +57,20 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
       {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
       {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
+      {Access::kFact, "GET", "/info", &Self::answer_info},
+      {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
+      {Access::kFact, "GET", "/clients", &Self::answer_clients},
       {Access::kOrder, "POST", "/flush", &Self::order_flush, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/compact", &Self::order_compact, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
+      {Access::kOrder, "POST", "/binary", &Self::order_binary, {"running"}},
+      {Access::kOrder, "POST", "/drain", &Self::order_drain},
+      {Access::kOrder, "POST", "/timeout", &Self::order_timeout, {"type", "ms"}},
+      {Access::kOrder,
+       "POST",
+       "/trace-probability",
+       &Self::order_trace_probability,
+       {"probability"}},
       {Access::kOrder, "POST", "/split", &Self::order_split, {"id"}},
       {Access::kOrder, "POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
       {Access::kFact, "GET", "/verification", &Self::answer_verification},
@@ -154,6 +159,7 @@ void AdminService::answer_ready(const HttpRequest&, Respond respond) {
     text = own + "\n";
   } else {
     for (const std::string& line : measure().obstacles()) text += line + "\n";
+    if (!parts_.controls->serves_clients()) text += std::string(kNoClients) + "\n";
     const replication::HybridClock& clock = parts_.node.clock();
     if (!clock.is_good()) text += clock.refusal().message + "\n";
   }
@@ -167,6 +173,14 @@ std::string AdminService::health() const {
   if (own == "serving" && clock.standing() == replication::ClockStanding::kQuarantine)
     return "serving no clients: " + clock.refusal().message;
   return own != "serving" || measure().has_quorum() ? own : "serving, no quorum";
+}
+
+std::vector<std::string> AdminService::warnings() const {
+  std::vector<std::string> lines = measure().warnings();
+  for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
+  if (parts_.health() == "serving" && !parts_.controls->serves_clients())
+    lines.emplace_back(kNoClients);
+  return lines;
 }
 
 Readiness AdminService::measure() const {
@@ -331,7 +345,7 @@ void AdminService::order_log_level(const HttpRequest& request, Respond respond) 
 }
 
 void AdminService::order_split(const HttpRequest& request, Respond respond) {
-  const auto id = number_of(request.parameter("id"));
+  const auto id = whole_number(request.parameter("id"));
   if (!id)
     return respond(http_error(400, "id is the number of a partition, see `tetractl partitions`"));
   spawn(split(this, *id), std::move(respond));
@@ -385,7 +399,7 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
     return respond(http_error(400, "settings are " + names));
   }
-  const auto number = number_of(value);
+  const auto number = whole_number(value);
   if (!number || *number == 0 || *number > setting->most) {
     return respond(http_error(400, fmt::format("{} is a whole number of {} from 1 to {}", name,
                                                setting->unit, setting->most)));

@@ -16,6 +16,7 @@
 #include "replication/data_plane.h"
 #include "replication/node.h"
 #include "server/admin/http_server.h"
+#include "server/admin/node_controls.h"
 #include "server/admin/readiness.h"
 #include "storage/engine/store.h"
 
@@ -43,6 +44,8 @@ class AdminService {
     /// Reads certificates again; answers with a line for each.
     std::function<void(std::function<void(bool is_well, std::vector<std::string> lines)>)>
         reload_certificates = {};
+    NodeControls* controls = nullptr;  // outlives the service; not null
+    uint64_t start_number = 0;         // rises with every start of the node
   };
   using Respond = HttpServer::Respond;
 
@@ -89,6 +92,9 @@ class AdminService {
   void answer_partitions(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   void answer_table_stats(const HttpRequest& request, Respond respond);
+  void answer_info(const HttpRequest& request, Respond respond);
+  void answer_endpoints(const HttpRequest& request, Respond respond);
+  void answer_clients(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
@@ -100,6 +106,10 @@ class AdminService {
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);
   void order_reload_certificates(const HttpRequest& request, Respond respond);
+  void order_binary(const HttpRequest& request, Respond respond);
+  void order_drain(const HttpRequest& request, Respond respond);
+  void order_timeout(const HttpRequest& request, Respond respond);
+  void order_trace_probability(const HttpRequest& request, Respond respond);
   void order_recover(const HttpRequest& request, Respond respond);
   void order_drop_batches(const HttpRequest& request, Respond respond);
   /// Gives it up unless it can still be fetched.
@@ -111,6 +121,8 @@ class AdminService {
   /// "serving", "serving, no quorum", or what the node does instead.
   std::string health() const;
   Readiness measure() const;
+  /// What an operator should know of the whole cluster, and of what was ordered of this node.
+  std::vector<std::string> warnings() const;
   /// A small page for a browser.
   std::string page() const;
 
@@ -120,6 +132,7 @@ class AdminService {
   std::string partitions(const std::string& keyspace, const std::string& name) const;
   std::string describe_cluster() const;
   std::string table_stats(const AllFigures& figures) const;
+  HttpResponse info(const AllFigures& figures) const;
 
   base::Reactor& reactor() { return parts_.shards.front().reactor; }
   /// Asks every shard on its thread, then answers with what `view` makes of it on this one.

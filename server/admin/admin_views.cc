@@ -87,9 +87,7 @@ std::string AdminService::page() const {
                         live ? "live" : "<b>away</b>", replication::name_of(node.state),
                         html_text(node.data_center), html_text(node.rack));
   }
-  std::vector<std::string> lines = measure().warnings();
-  for (std::string& line : behind_lines(true)) lines.push_back(std::move(line));
-  for (const std::string& line : lines)
+  for (const std::string& line : this->warnings())
     warnings += fmt::format("<p><b>{}</b></p>\n", html_text(line));
   for (const Route& route : routes()) {
     if (route.method == "GET" && route.path != "/")
@@ -134,12 +132,10 @@ std::string AdminService::status(const std::string& keyspace) const {
                      {"partitions", tablets},
                      {"bytes", bytes}});
   }
-  std::vector<std::string> warnings = measure().warnings();
-  for (std::string& line : behind_lines(true)) warnings.push_back(std::move(line));
   json out = {{"cluster", state->cluster_name},
               {"self", parts_.node.self().to_string()},
               {"health", health()},
-              {"warnings", warnings},
+              {"warnings", warnings()},
               {"nodes", nodes}};
   return json_text(out);
 }

@@ -2,7 +2,9 @@
 // A request to the admin port, read from HTTP's request line and headers.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +33,9 @@ struct HttpRequest {
 /// Errors: kInvalid with what is wrong: an escape that is none, bytes that are no UTF-8, control
 /// characters, a parameter without a value or twice.
 Result<HttpRequest> read_http_request(std::string_view method, std::string_view target);
+
+/// A whole number and nothing else, as parameters have it.
+std::optional<uint64_t> whole_number(const std::string& text);
 
 /// The header that orders carry. A web page of another origin cannot send it.
 inline constexpr const char* kTokenHeader = "X-Tetrad-Token";

@@ -26,6 +26,17 @@ cql::ReplyHead head_of(const cql::Envelope& envelope) {
   return head;
 }
 
+/// Of STARTUP, fit for a terminal.
+std::string shown_option(const cql::ClientState& client, const char* name) {
+  constexpr size_t kShownMax = 100;
+  const auto found = client.startup_options.find(name);
+  if (found == client.startup_options.end()) return "";
+  std::string text = found->second.substr(0, kShownMax);
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text;
+}
+
 }  // namespace
 
 Connection::Connection(asio::ip::tcp::socket socket, ConnectionContext& context)
@@ -163,6 +174,20 @@ void Connection::take_requests() {
   taking_ = false;
 }
 
+ClientFacts Connection::facts() const {
+  ClientFacts out;
+  out.address = client_.client_address;
+  out.port = client_.client_port;
+  out.user = client_.user;
+  out.keyspace = client_.keyspace;
+  out.driver_name = shown_option(client_, "DRIVER_NAME");
+  out.driver_version = shown_option(client_, "DRIVER_VERSION");
+  out.protocol_version = version_;
+  out.is_encrypted = link_ == Link::kTls;
+  out.requests = requests_;
+  return out;
+}
+
 void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
   cql::append_error(encoder_.out(), head_of(envelope), error);
   schedule_flush();
@@ -170,6 +195,7 @@ void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
 
 void Connection::take(cql::Envelope envelope) {
   context_.metrics.requests.add();
+  ++requests_;
   auto decoded = cql::decode_request(envelope);
   if (!decoded) {
     refuse(envelope, decoded.error());

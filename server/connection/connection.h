@@ -26,6 +26,7 @@
 #include "cql/execute/query_processor.h"
 #include "cql/protocol/frame_decoder.h"
 #include "cql/protocol/frame_encoder.h"
+#include "server/connection/client_facts.h"
 #include "server/connection/client_tls.h"
 #include "server/connection/event_hub.h"
 
@@ -91,6 +92,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void drain();
   /// At once.
   void close();
+  ClientFacts facts() const;
 
   const cql::RegisterRequest& wanted_events() const override { return wanted_; }
   void send_schema_event(const cql::SchemaChange& change) override;
@@ -180,6 +182,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   Link link_ = Link::kPlain;
   uint64_t handshake_ = 0;  // of context_.handshakes; 0: none under way
   int version_ = 0;
+  uint64_t requests_ = 0;
   cql::RegisterRequest wanted_;
   cql::ClientState client_;
   uint32_t in_flight_ = 0;

@@ -31,41 +31,38 @@ Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger l
       connections_max_(connections_max),
       logger_(std::move(logger)) {}
 
-Result<std::unique_ptr<Listener>> Listener::open(std::vector<Shard> shards,
-                                                 const std::string& address, uint16_t port,
-                                                 uint32_t connections_max, Logger logger) {
-  auto listener = std::make_unique<Listener>(std::move(shards), connections_max, std::move(logger));
-  boost::system::error_code error;
+Result<void> Listener::listen(const std::string& address, uint16_t port) {
+  boost::system::error_code error, ignored;
   const auto ip = asio::ip::make_address(address, error);
   if (error) return fail(ErrorCode::kConfig, "'{}' is no IP address to listen on", address);
   const asio::ip::tcp::endpoint endpoint(ip, port);
-  auto& acceptor = listener->acceptor_;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(4096, error);
+  acceptor_.open(endpoint.protocol(), error);
+  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+  if (!error) acceptor_.bind(endpoint, error);
+  if (!error) acceptor_.listen(4096, error);
   if (error) {
+    acceptor_.close(ignored);
     return fail(ErrorCode::kConfig, "cannot listen for clients on {}:{}: {}", address, port,
                 error.message());
   }
-  listener->accept();
-  return listener;
+  accept(++round_);
+  return {};
 }
 
-void Listener::accept() {
+void Listener::accept(uint64_t round) {
   acceptor_.async_accept(
-      [this](const boost::system::error_code& error, asio::ip::tcp::socket socket) {
-        if (error == asio::error::operation_aborted || !acceptor_.is_open()) return;
+      [this, round](const boost::system::error_code& error, asio::ip::tcp::socket socket) {
+        if (error == asio::error::operation_aborted || round != round_) return;
         ConnectionContext& own = shards_.front().context;
         if (error) {  // out of descriptors and the like: go on when some are free again
           refused(error.message());
-          own.reactor.call_at(own.reactor.now_us() + 100'000, [this] {
-            if (acceptor_.is_open()) accept();
+          own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
+            if (round == round_) accept(round);
           });
           return;
         }
         place(std::move(socket));
-        accept();
+        accept(round);
       });
 }
 
@@ -113,6 +110,7 @@ void Listener::refused(const std::string& why) {
 
 void Listener::stop() {
   boost::system::error_code ignored;
+  ++round_;
   acceptor_.close(ignored);
 }
 

@@ -24,18 +24,18 @@ class Listener {
     ConnectionContext& context;
   };
 
-  /// `shards` by number; the listener belongs to the thread of the first. Errors: kConfig with the
-  /// address and the reason (in use, not of this machine).
-  static Result<std::unique_ptr<Listener>> open(std::vector<Shard> shards,
-                                                const std::string& address, uint16_t port,
-                                                uint32_t connections_max, Logger logger);
+  /// `shards` by number; the listener belongs to the thread of the first.
   Listener(std::vector<Shard> shards, uint32_t connections_max, Logger logger);
+  /// First, and again after stop(). Errors: kConfig with the address and the reason (in use, not of
+  /// this machine).
+  Result<void> listen(const std::string& address, uint16_t port);
   void stop();
 
  private:
   /// Connections given to a shard and not closed yet, on their way to it among them.
   uint64_t open_at(size_t shard) const;
-  void accept();
+  /// Ends when `round` is over.
+  void accept(uint64_t round);
   void place(boost::asio::ip::tcp::socket socket);
   /// Counts it, and says so at most every ten seconds.
   void refused(const std::string& why);
@@ -45,6 +45,7 @@ class Listener {
   boost::asio::ip::tcp::acceptor acceptor_;
   const uint32_t connections_max_;
   const Logger logger_;
+  uint64_t round_ = 0;  // rises with listen() and stop()
   uint64_t refused_unsaid_ = 0;
   std::optional<base::MonotonicUs> refused_said_us_;
 };

@@ -10,6 +10,38 @@
 
 namespace tetrad::tests {
 
+/// Remembers what was ordered; a key of any table is its text.
+class FakeControls final : public server::NodeControls {
+ public:
+  bool serves_clients() const override { return serves; }
+  Result<void> serve_clients(bool wanted) override {
+    if (is_stopping) return fail(ErrorCode::kConflict, "the node is stopping");
+    serves = wanted;
+    return {};
+  }
+  void clients(std::function<void(std::vector<server::ClientFacts>)> done) override {
+    done(connected);
+  }
+  std::vector<server::StatementTimeout> timeouts() const override { return {{"read", read_ms}}; }
+  Result<void> set_timeout(const std::string& type, uint64_t timeout_ms) override {
+    if (type != "read") return fail(ErrorCode::kInvalid, "no such type");
+    read_ms = timeout_ms;
+    return {};
+  }
+  double trace_probability() const override { return probability; }
+  void set_trace_probability(double wanted) override { probability = wanted; }
+  Result<Bytes> partition_key(const std::string&, const std::string& table,
+                              const std::string& text) const override {
+    if (table.empty()) return fail(ErrorCode::kNotFound, "there is no such table");
+    return Bytes(text);
+  }
+
+  bool serves = true, is_stopping = false;
+  uint64_t read_ms = 5'000;
+  double probability = 0;
+  std::vector<server::ClientFacts> connected;
+};
+
 class AdminNode {
  public:
   explicit AdminNode(size_t nodes = 1) : cluster(1, nodes) {
@@ -35,7 +67,9 @@ class AdminNode {
                                     "/data/admin_token",
                                     "127.0.0.1",
                                     [this] { return complaints; },
-                                    [this](auto done) { done(certificates_well, certificates); }});
+                                    [this](auto done) { done(certificates_well, certificates); },
+                                    &controls,
+                                    7});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -52,6 +86,7 @@ class AdminNode {
   base::MetricsRegistry metrics;
   std::string health = "serving";
   std::vector<std::string> complaints;
+  FakeControls controls;
   bool certificates_well = true;  // what reading them again answers
   std::vector<std::string> certificates;
   std::optional<server::AdminService> service;

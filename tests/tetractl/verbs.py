@@ -5,10 +5,11 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from cassandra.cluster import Cluster
-from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.policies import ConstantReconnectionPolicy, WhiteListRoundRobinPolicy
 
 TOP = Path(__file__).resolve().parents[2]
 BIN = os.environ.get("TETRAD_BIN", str(TOP / "build/release/bin"))
@@ -58,8 +59,22 @@ def as_json(line, has):
         return {}
 
 
+def wait_for(condition, seconds=10):
+    """Whether it holds in time; what it throws counts as not yet."""
+    deadline = time.time() + seconds
+    while time.time() < deadline:
+        try:
+            if condition():
+                return True
+        except Exception:
+            pass
+        time.sleep(0.05)
+    return False
+
+
 def fill():
-    cluster = Cluster([FIRST], load_balancing_policy=WhiteListRoundRobinPolicy([FIRST]))
+    cluster = Cluster([FIRST], load_balancing_policy=WhiteListRoundRobinPolicy([FIRST]),
+                      reconnection_policy=ConstantReconnectionPolicy(0.1, None))
     session = cluster.connect()
     session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
     session.execute("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))")
@@ -85,6 +100,12 @@ def cluster_verbs():
                               r"endpoints:\[(\S+, ){2}\S+\], rpc_endpoints:")
     case("describering nosuch", "there is no keyspace", 1)
     case("gossipinfo", r"^/%s\n(  .*\n)*  STATUS:NORMAL\n" % re.escape(FIRST))
+    for key in "5", "-5":
+        case("getendpoints ks t " + key, r"\A(%s\.\d\n){3}\Z" % re.escape(PREFIX))
+    case("getendpoints ks u a:1", r"^" + re.escape(PREFIX))
+    case("getendpoints ks u a", r"has 2 columns, 'a' has 1 values", 1)
+    case("getendpoints ks t x", "Unable to make int from 'x'", 1)
+    case("getendpoints ks nosuch 1", "there is no table ks.nosuch", 1)
     case("partitions ks t", r"^keyspace +table +id ")
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
@@ -117,11 +138,69 @@ def data_verbs():
 
 
 def node_verbs():
+    case("info", r"\AID +: [0-9a-f-]{36}\n(.*: .*\n)*Native Transport active: true\nLoad +: \S+ \S+\nGeneration No +: 1\n(.|\n)*"
+                 r"Data Center +: \S+\nRack +: \S+\n(.|\n)*^Token +: \(invoke with -T/--tokens to see all 16 tokens\)")
+    case("info -T", r"(^Token +: -?\d+\n){16}")
+    as_json("info", "host_id")
+    case("version", r"\AReleaseVersion: 5\.")
+    case("statusgossip", r"\Arunning\n")
+    case("statushandoff", r"\AHinted handoff is running\n")
+    case("getlogginglevels", r"^Logger Name +Log Level\nROOT +(INFO|WARN)\n")
+    case("setlogginglevel org.apache.cassandra DEBUG", "one level of logging")
+    case("getlogginglevels", r"^ROOT +DEBUG")
+    case("setlogginglevel ROOT WARN", r"\A\Z")
+    case("setlogginglevel", r"\A\Z")
+    case("getlogginglevels", r"^ROOT +INFO")
     case("log-level warn", "level: warn")
     case("log-level loud", "level is one of", 1)
     case("log-level info")
     for word in "reload-certificates", "reloadssl":
         case(word, "no certificates", 1)
+
+
+def client_verbs(session):
+    case("clientstats", r"\ATotal connected clients: \d+\n\nUser +Connections\nanonymous +\d+\n")
+    case("clientstats --all", r"^/\S+:\d+ +false +5 +anonymous +.*Python Driver")
+    case("clientstats --by-protocol", r"^v5 +\d+$")
+    as_json("clientstats", "clients")
+    case("statusbinary", r"\Arunning\n")
+    for verb in "disablebinary", "drain":
+        case(verb, r"\A\Z")
+        case("statusbinary", r"\Anot running\n")
+        case("status", "WARNING: clients are not served.*enablebinary")
+        check("no client is let in after " + verb, subprocess.run(
+            ["bash", "-c", "exec 3<>/dev/tcp/%s/9042" % FIRST], capture_output=True).returncode != 0)
+        case("enablebinary", r"\A\Z")
+        case("statusbinary", r"\Arunning\n")
+        check("clients come back after " + verb, wait_for(lambda: session.execute("SELECT k FROM ks.t LIMIT 1").one()))
+    case("gettimeout read", r"\ACurrent timeout for type read: 5000 ms\n")
+    case("gettimeout", r"(^Current timeout for type \w+: \d+ ms\n){6}")
+    case("gettimeout nosuch", r"Timeout type requires one of \(", 1)
+    case("settimeout read 6000", r"\A\Z")
+    case("gettimeout read", "read: 6000 ms")
+    case("settimeout write 3600000", "as the node was started", 1)
+    case("settimeout nosuch 1", "Timeout type requires one of", 1)
+    case("gettraceprobability", r"\ACurrent trace probability: 0\.0\n")
+    case("settraceprobability 1", r"\A\Z")
+    traced = "SELECT count(*) FROM system_traces.sessions"
+    check("unasked requests are traced", wait_for(lambda: session.execute(traced).one()[0] > 0))
+    case("settraceprobability 0")
+    case("settraceprobability 1.5", "Trace probability must be between 0 and 1", 1)
+
+
+def figure_verbs():
+    latency = r"(?: +\d+\.\d\d){3}"
+    case("proxyhistograms", r"\Aproxy histograms\nPercentile +Read Latency +Write Latency +.*\n +\(micros\).*\n"
+                            r"50%% +[1-9]\d*\.00 +[1-9]\d*\.00 .*\n(\d\d%%%s\n){4}Min%s\nMax%s\n" % ((latency,) * 3))
+    check("as many writes as there were", as_json("proxyhistograms", "write")["write"]["count"] >= 300)
+    case("tpstats", r"\APool Name +Active +Pending +Completed +Blocked +All time blocked\nNative-Transport-Requests +\d+ +0 +[1-9]")
+    as_json("tpstats", "requests")
+    case("compactionstats", "^pending compaction data +")
+    as_json("compactionstats", "pending_bytes")
+    case("netstats", r"\AMode: NORMAL\n(.|\n)*^Pool Name +Active +Pending +Completed +Dropped\nMessages sent +n/a +n/a +[1-9]")
+    as_json("netstats", "mode")
+    for word in "tablehistograms ks t", "toppartitions ks t 100":
+        case(word, "are not ", 1)
 
 
 def lines_of_words():
@@ -175,6 +254,8 @@ def main():
         cluster_verbs()
         data_verbs()
         node_verbs()
+        client_verbs(session)
+        figure_verbs()
         lines_of_words()
         cluster.shutdown()
         leaving()

@@ -4,7 +4,7 @@
 _tetractl() {
   local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
   local common="-h --host -p --port --token-file --ca-file --json --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo partitions split setting remove-node removenode decommission tablestats cfstats flush compact repair verify recover drop-batches log-level reload-certificates reloadssl certificates completion"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints partitions split setting remove-node removenode decommission tablestats cfstats flush compact repair verify recover drop-batches info version statusgossip statushandoff getlogginglevels setlogginglevel log-level reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tpstats compactionstats netstats certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file) ((i++)) ;;
@@ -22,6 +22,10 @@ _tetractl() {
     repair) options="-pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
     verify) options="-e --extended-verify -f --force" ;;
     recover) options="--accept-loss" ;;
+    info) options="-T --tokens" ;;
+    clientstats) options="--all --verbose --by-protocol" ;;
+    compactionstats) options="-H --human-readable" ;;
+    netstats) options="-H --human-readable" ;;
     certificates) options="--client --days --renew" ;;
   esac
   if [[ $word == -* ]]; then

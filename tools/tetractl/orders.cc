@@ -168,6 +168,53 @@ int make_certificates(AdminClient&, const Invocation& call) {
   return 0;
 }
 
+int show_timeout(AdminClient& node, const Invocation& call) {
+  const json timeouts = node.fact("/info").at("timeouts_ms");
+  if (call.as_json) {
+    fmt::print("{}\n", timeouts.dump(2));
+    return 0;
+  }
+  const auto types = call.list("timeout_types");
+  if (types.empty()) {
+    for (const auto& [type, timeout_ms] : timeouts.items())
+      fmt::print("Current timeout for type {}: {} ms\n", type, timeout_ms.dump());
+  }
+  for (const std::string& type : types) {
+    if (!timeouts.contains(type)) {
+      std::string known;
+      for (const auto& [name, timeout_ms] : timeouts.items())
+        known += (known.empty() ? "" : ", ") + name;
+      throw NodeError(fmt::format("Timeout type requires one of ({})", known));
+    }
+    fmt::print("Current timeout for type {}: {} ms\n", type, timeouts.at(type).dump());
+  }
+  return 0;
+}
+
+int set_timeout(AdminClient& node, const Invocation& call) {
+  node.order("/timeout", {{"type", call.text("timeout_type")}, {"ms", call.text("timeout_in_ms")}});
+  return 0;
+}
+
+int set_binary(AdminClient& node, const Invocation& call) {
+  node.order("/binary", {{"running", call.verb->name == "enablebinary" ? "true" : "false"}});
+  return 0;
+}
+
+int set_log_level(AdminClient& node, const Invocation& call) {
+  constexpr std::string_view kUsual = "info";
+  const auto words = call.list("class_and_level");
+  if (words.size() > 2) throw NodeError("a class and a level are said, no more");
+  std::string level(words.empty() ? kUsual : words.back());
+  for (char& c : level) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (level == "trace" || level == "all") level = "debug";
+  if (words.size() == 1) level = kUsual;  // of a class alone: nodetool sets the usual one again
+  if (words.size() == 2 && words.front() != "ROOT" && words.front() != "root")
+    fmt::print(stderr, "tetractl: a node has one level of logging, {} has it too\n", words.front());
+  node.order("/log-level", {{"level", level}});
+  return 0;
+}
+
 int print_completion(AdminClient&, const Invocation&) {
   fmt::print("{}", completion_script());
   return 0;

@@ -45,6 +45,11 @@ std::vector<Verb> cluster_verbs() {
           .takes({{"keyspace", Times::kOnce}, kTable})
           .done_by(show_ranges),
       Verb("gossipinfo", "What this node knows of all nodes").with({kResolve}).done_by(show_gossip),
+      Verb("getendpoints",
+           "The nodes that have the replicas of a partition key (a:b of two columns)")
+          .takes({{"keyspace", Times::kOnce}, {"table", Times::kOnce}, {"key", Times::kOnce}})
+          .asks_for("/endpoints", {"keyspace", "table", "key"})
+          .shown_by(print_endpoints),
       Verb("partitions", "Physical partitions: ranges, replicas, sizes")
           .takes({kKeyspace, kTable})
           .asks_for("/partitions", {"keyspace", "table"})
@@ -98,6 +103,25 @@ std::vector<Verb> data_verbs() {
 
 std::vector<Verb> node_verbs() {
   return {
+      Verb("info", "What the node is and uses")
+          .with({{"-T --tokens", "", "All its tokens"}})
+          .asks_for("/info")
+          .shown_by(print_info),
+      Verb("version", "The version that drivers are told, and that of the node")
+          .asks_for("/info")
+          .shown_by(print_version),
+      Verb("statusgossip", "Running, if the node answers")
+          .asks_for("/info")
+          .shown_by(print_gossip_runs),
+      Verb("statushandoff", "Running, if the node answers")
+          .asks_for("/info")
+          .shown_by(print_handoff_runs),
+      Verb("getlogginglevels", "The least level that the node logs")
+          .asks_for("/info")
+          .shown_by(print_log_levels),
+      Verb("setlogginglevel", "As log-level, in nodetool's words; without any: info")
+          .takes({{"class_and_level", Times::kAny}})
+          .done_by(set_log_level),
       Verb("log-level", "Changes the least level that the node logs: debug, info, warn, error")
           .takes({{"level", Times::kOnce}})
           .orders("/log-level", {"level"}),
@@ -105,6 +129,53 @@ std::vector<Verb> node_verbs() {
           .also({"reloadssl"})
           .orders("/reload-certificates")
           .shown_by(print_certificates),
+  };
+}
+
+std::vector<Verb> client_verbs() {
+  return {
+      Verb("statusbinary", "Whether the node serves clients")
+          .asks_for("/info")
+          .shown_by(print_binary),
+      Verb("disablebinary", "Clients are answered and cut off, new ones are refused")
+          .done_by(set_binary),
+      Verb("enablebinary", "Clients may connect again").done_by(set_binary),
+      Verb("drain", "As disablebinary, then writes memtables to disk; replicas go on")
+          .orders("/drain"),
+      Verb("clientstats", "Connections of clients, by user")
+          .with({{"--all", "", "Each of them"},
+                 {"--verbose", "", "Each of them"},
+                 {"--by-protocol", "", "By version of the protocol"}})
+          .asks_for("/clients")
+          .shown_by(print_clients),
+      Verb("gettimeout", "How long statements may take: read, range, write, counterwrite, ...")
+          .takes({{"timeout_types", Times::kAny}})
+          .done_by(show_timeout),
+      Verb("settimeout", "Changes it, in milliseconds, until the node ends")
+          .takes({{"timeout_type", Times::kOnce}, {"timeout_in_ms", Times::kOnce}})
+          .done_by(set_timeout),
+      Verb("gettraceprobability", "Which part of requests is traced unasked")
+          .asks_for("/info")
+          .shown_by(print_trace_probability),
+      Verb("settraceprobability", "Changes it, from 0 to 1, until the node ends")
+          .takes({{"probability", Times::kOnce}})
+          .orders("/trace-probability", {"probability"})
+          .shown_by(print_nothing),
+  };
+}
+
+std::vector<Verb> figure_verbs() {
+  return {
+      Verb("proxyhistograms", "Latencies of reads and writes that this node coordinates")
+          .done_by(show_proxy_histograms),
+      Verb("tpstats", "Requests and reads of disk: under way, waiting, refused; what was dropped")
+          .done_by(show_pools),
+      Verb("compactionstats", "Compactions that run, and what they have yet to do")
+          .with({{"-H --human-readable", "", "", "sizes always are"}})
+          .done_by(show_compactions),
+      Verb("netstats", "Streams, read repairs, messages and hints")
+          .with({{"-H --human-readable", "", "", "sizes always are"}})
+          .done_by(show_network),
   };
 }
 
@@ -138,6 +209,8 @@ const std::vector<Verb>& verbs() {
     add("The cluster", cluster_verbs());
     add("Data", data_verbs());
     add("The node", node_verbs());
+    add("Clients of the node", client_verbs());
+    add("Figures of the node", figure_verbs());
     add("Without a node", verbs_of_no_node());
     return all;
   }();

@@ -9,6 +9,8 @@ namespace tetrad::tools {
 
 using nlohmann::json;
 
+int print_nothing(const json&, const Invocation&) { return 0; }
+
 int print_cluster(const json& cluster, const Invocation&) {
   fmt::print("Cluster Information:\n\tName: {}\n\tPartitioner: {}\n\tSchema versions:\n\t\t{}\n\n",
              cell_text(cluster.at("cluster")), cell_text(cluster.at("partitioner")),

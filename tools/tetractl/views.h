@@ -9,6 +9,16 @@
 
 namespace tetrad::tools {
 
+int print_nothing(const nlohmann::json& answer, const Invocation& call);
+int print_info(const nlohmann::json& info, const Invocation& call);
+int print_version(const nlohmann::json& info, const Invocation& call);
+int print_binary(const nlohmann::json& info, const Invocation& call);
+int print_gossip_runs(const nlohmann::json& info, const Invocation& call);
+int print_handoff_runs(const nlohmann::json& info, const Invocation& call);
+int print_trace_probability(const nlohmann::json& info, const Invocation& call);
+int print_log_levels(const nlohmann::json& info, const Invocation& call);
+int print_endpoints(const nlohmann::json& answer, const Invocation& call);
+int print_clients(const nlohmann::json& answer, const Invocation& call);
 int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
 int print_table_stats(const nlohmann::json& stats, const Invocation& call);

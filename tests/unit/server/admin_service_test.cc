@@ -22,6 +22,12 @@ std::string error_of(const HttpResponse& response) {
   return nlohmann::json::parse(response.body).at("error");
 }
 
+/// What it is asked so that it answers.
+std::string example_of(const AdminService::Route& route) {
+  const std::string path(route.path);
+  return path == "/endpoints" ? path + "?keyspace=ks&table=t&key=1" : path;
+}
+
 }  // namespace
 
 TEST_CASE("admin routes: each answers its method, and no other") {
@@ -33,7 +39,7 @@ TEST_CASE("admin routes: each answers its method, and no other") {
     const std::string other = route.method == "GET" ? "POST" : "GET";
     CHECK(ask(node, other, std::string(route.path)).status == 405);
     if (route.method != "GET") continue;
-    const auto answer = ask(node, "GET", std::string(route.path));
+    const auto answer = ask(node, "GET", example_of(route));
     CHECK(answer.status == 200);
     CHECK(answer.body.empty() == (route.path == "/metrics"));  // nothing is registered here
   }
@@ -91,6 +97,59 @@ TEST_CASE("admin routes: the parts of the ring that nodes own are those of a key
   CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
 }
 
+TEST_CASE("admin routes: clients are let in, kept out and listed by order") {
+  tests::AdminNode node;
+  const auto info = [&] { return nlohmann::json::parse(ask(node, "GET", "/info").body); };
+  const auto warnings = [&] {
+    return nlohmann::json::parse(ask(node, "GET", "/status").body).at("warnings");
+  };
+  CHECK(ask(node, "POST", "/binary").status == 400);
+  CHECK(ask(node, "POST", "/binary?running=no").status == 400);
+  CHECK(info().at("native_transport_active") == true);
+  CHECK(ask(node, "POST", "/binary?running=false").status == 200);
+  CHECK(info().at("native_transport_active") == false);
+  CHECK(ask(node, "GET", "/ready").status == 503);
+  REQUIRE(warnings().size() == 1);
+  CHECK(warnings().at(0).get<std::string>().find("enablebinary") != std::string::npos);
+  CHECK(ask(node, "POST", "/binary?running=true").status == 200);
+  CHECK(ask(node, "GET", "/ready").status == 200);
+  CHECK(ask(node, "POST", "/drain").status == 200);
+  CHECK_FALSE(node.controls.serves);
+  node.controls.is_stopping = true;
+  CHECK(ask(node, "POST", "/drain").status == 409);
+  node.controls.connected = {{"10.0.0.7", "", "ks", "driver\xFF", "1", 4711, 5, false, 9}};
+  const auto clients = nlohmann::json::parse(ask(node, "GET", "/clients").body).at("clients");
+  REQUIRE(clients.size() == 1);
+  CHECK(clients.at(0).at("user") == "anonymous");
+  CHECK(clients.at(0).at("requests") == 9);
+}
+
+TEST_CASE("admin routes: timeouts and the part that is traced are changed within bounds") {
+  tests::AdminNode node;
+  const auto info = [&] { return nlohmann::json::parse(ask(node, "GET", "/info").body); };
+  CHECK(ask(node, "POST", "/timeout?type=read").status == 400);
+  CHECK(ask(node, "POST", "/timeout?type=read&ms=1s").status == 400);
+  CHECK(error_of(ask(node, "POST", "/timeout?type=x&ms=1")) == "no such type");
+  CHECK(ask(node, "POST", "/timeout?type=read&ms=77").status == 200);
+  CHECK(info().at("timeouts_ms").at("read") == 77);
+  for (const char* wrong : {"", "x", "-0.1", "1.1", "nan", "1x"})
+    CHECK(ask(node, "POST", "/trace-probability?probability=" + std::string(wrong)).status == 400);
+  CHECK(info().at("trace_probability") == 0);
+  CHECK(ask(node, "POST", "/trace-probability?probability=0.25").status == 200);
+  CHECK(info().at("trace_probability") == 0.25);
+  CHECK(info().at("start_number") == 7);
+  CHECK(info().at("tokens").size() == 16);
+}
+
+TEST_CASE("admin routes: endpoints are the replicas of the key's physical partition") {
+  tests::AdminNode node(3);
+  const auto asked =
+      nlohmann::json::parse(ask(node, "GET", "/endpoints?keyspace=ks&table=t&key=1").body);
+  CHECK(asked.at("endpoints").size() == 3);
+  CHECK(ask(node, "GET", "/endpoints?keyspace=ks&table=none&key=1").status == 404);
+  CHECK(ask(node, "GET", "/endpoints?key=1").status == 404);
+}
+
 TEST_CASE("admin routes: who may ask what") {
   using Access = AdminService::Access;
   tests::AdminNode node;
@@ -98,9 +157,7 @@ TEST_CASE("admin routes: who may ask what") {
     CAPTURE(route.path);
     CHECK((route.access == Access::kOrder) == (route.method == "POST"));
     const auto status_of = [&](auto change) {
-      HttpRequest request;
-      request.method = route.method;
-      request.path = route.path;
+      HttpRequest request = *read_http_request(route.method, example_of(route));
       request.host = "127.0.0.1:9180";
       change(request);
       return node.ask(request).status;

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the admin port tells of the node itself and its clients, and orders that change how it
+// serves them.
+#include <charconv>
+
+#include "cql/system/virtual_tables.h"
+#include "partitioner/token.h"
+#include "replication/meta/state_names.h"
+#include "server/admin/admin_service.h"
+#include "server/admin/json_text.h"
+#include "server/runtime/process_facts.h"
+
+namespace tetrad::server {
+
+using nlohmann::json;
+
+namespace {
+
+const char* level_name(base::LogLevel level) {
+  switch (level) {
+    case base::LogLevel::kDebug:
+      return "debug";
+    case base::LogLevel::kInfo:
+      return "info";
+    case base::LogLevel::kWarn:
+      return "warn";
+    case base::LogLevel::kError:
+      return "error";
+    case base::LogLevel::kOff:
+      break;
+  }
+  return "off";
+}
+
+int status_of(const Error& error) {
+  return error.code == ErrorCode::kConflict   ? 409
+         : error.code == ErrorCode::kNotFound ? 404
+         : error.code == ErrorCode::kInvalid  ? 400
+                                              : 500;
+}
+
+HttpResponse response_of(const Result<void>& result) {
+  if (!result) return http_error(status_of(result.error()), result.error().message);
+  return json_response({{"ok", true}});
+}
+
+}  // namespace
+
+void AdminService::answer_info(const HttpRequest&, Respond respond) {
+  with_figures(false, std::move(respond),
+               [this](const AllFigures& figures) { return info(figures); });
+}
+
+HttpResponse AdminService::info(const AllFigures& figures) const {
+  const auto state = parts_.node.meta().snapshot();
+  const replication::NodeInfo* const own = state->node(parts_.node.self());
+  const ProcessFacts process = read_process_facts();
+  uint64_t disk_bytes = 0, memtable_bytes = 0, block_cache_bytes = 0, errors = 0;
+  uint64_t cache_bytes = 0, hits = 0, misses = 0;
+  for (const StoreFigures& store : figures) {
+    const storage::StoreStatistics& s = store.statistics;
+    disk_bytes += s.disk_bytes;
+    memtable_bytes += s.memtable_bytes;
+    block_cache_bytes = std::max(block_cache_bytes, s.cache_bytes);  // stores share it
+    errors += s.background_errors + s.corruptions;
+    cache_bytes += s.row_cache_bytes;
+    hits += s.row_cache_hits;
+    misses += s.row_cache_misses;
+  }
+  json timeouts = json::object();
+  for (const StatementTimeout& timeout : parts_.controls->timeouts())
+    timeouts[timeout.type] = timeout.timeout_ms;
+  const double now_s = static_cast<double>(parts_.shards.front().reactor.wall_time_us()) / 1e6;
+  json out = {
+      {"host_id", parts_.node.self().to_string()},
+      {"version", parts_.version},
+      {"release_version", cql::LocalNodeFacts().release_version},
+      {"health", health()},
+      {"native_transport_active", parts_.controls->serves_clients()},
+      {"disk_bytes", disk_bytes},
+      {"memtable_bytes", memtable_bytes},
+      {"start_number", parts_.start_number},
+      {"uptime_s", std::max<int64_t>(0, static_cast<int64_t>(now_s - process.start_time_seconds))},
+      {"memory_bytes", process.resident_bytes},
+      {"shards", parts_.shards.size()},
+      {"store_errors", errors},
+      {"block_cache_bytes", block_cache_bytes},
+      {"row_cache", {{"bytes", cache_bytes}, {"hits", hits}, {"misses", misses}}},
+      {"log_level", level_name(parts_.logger.sink().level())},
+      {"timeouts_ms", timeouts},
+      {"trace_probability", parts_.controls->trace_probability()}};
+  if (own != nullptr) {
+    out["address"] = own->address;
+    out["data_center"] = own->data_center;
+    out["rack"] = own->rack;
+    out["state"] = replication::name_of(own->state);
+    out["tokens"] = own->tokens;
+  }
+  return json_response(out);
+}
+
+void AdminService::answer_endpoints(const HttpRequest& request, Respond respond) {
+  const std::string keyspace = request.parameter("keyspace"), name = request.parameter("table");
+  const auto key = parts_.controls->partition_key(keyspace, name, request.parameter("key"));
+  if (!key) return respond(http_error(status_of(key.error()), key.error().message));
+  const RingPosition position = partitioner::position_of(*key);
+  const auto state = parts_.node.meta().snapshot();
+  for (const auto& [id, table] : state->tables) {
+    if (table->keyspace != keyspace || table->name != name) continue;
+    const partitioner::Tablet& tablet = table->tablets.find(position);
+    json addresses = json::array();
+    for (const auto& replica : tablet.replicas) {
+      const replication::NodeInfo* const node = state->node(replica.host);
+      addresses.push_back(node == nullptr ? replica.host.to_string() : node->address);
+    }
+    return respond(json_response(
+        {{"token", position.token}, {"partition", tablet.id.value}, {"endpoints", addresses}}));
+  }
+  respond(http_error(404, fmt::format("there is no table {}.{}", keyspace, name)));
+}
+
+void AdminService::answer_clients(const HttpRequest&, Respond respond) {
+  parts_.controls->clients([respond = std::move(respond)](const std::vector<ClientFacts>& found) {
+    json out = json::array();
+    for (const ClientFacts& client : found) {
+      out.push_back({{"address", client.address},
+                     {"port", client.port},
+                     {"user", client.user.empty() ? "anonymous" : client.user},
+                     {"keyspace", client.keyspace},
+                     {"protocol_version", client.protocol_version},
+                     {"encrypted", client.is_encrypted},
+                     {"requests", client.requests},
+                     {"driver_name", client.driver_name},
+                     {"driver_version", client.driver_version}});
+    }
+    respond(json_response({{"clients", out}}));
+  });
+}
+
+void AdminService::order_binary(const HttpRequest& request, Respond respond) {
+  const std::string running = request.parameter("running");
+  if (running != "true" && running != "false")
+    return respond(http_error(400, "running is true or false"));
+  respond(response_of(parts_.controls->serve_clients(running == "true")));
+}
+
+void AdminService::order_drain(const HttpRequest&, Respond respond) {
+  if (const auto closed = parts_.controls->serve_clients(false); !closed)
+    return respond(response_of(closed));
+  order_stores(false, std::move(respond));
+}
+
+void AdminService::order_timeout(const HttpRequest& request, Respond respond) {
+  const auto timeout_ms = whole_number(request.parameter("ms"));
+  if (!timeout_ms) return respond(http_error(400, "ms is a whole number"));
+  respond(response_of(parts_.controls->set_timeout(request.parameter("type"), *timeout_ms)));
+}
+
+void AdminService::order_trace_probability(const HttpRequest& request, Respond respond) {
+  const std::string text = request.parameter("probability");
+  double probability = -1;
+  const char* const end = text.data() + text.size();
+  const auto [last, error] = std::from_chars(text.data(), end, probability);
+  if (error != std::errc() || last != end || !(probability >= 0 && probability <= 1))
+    return respond(http_error(400, "Trace probability must be between 0 and 1"));
+  parts_.controls->set_trace_probability(probability);
+  respond(json_response({{"trace_probability", probability}}));
+}
+
+}  // namespace tetrad::server

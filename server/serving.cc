@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/serving.h"
+
+#include <algorithm>
+
+#include "cql/schema/partition_key_text.h"
+
+namespace tetrad::server {
+
+namespace {
+
+/// A timeout under nodetool's name.
+struct TimeoutKind {
+  const char* type;
+  uint64_t Options::*option;
+  int64_t cql::QuerySettings::*setting;
+  /// Other nodes, batches and what is fetched after a power cut count on writes being over then.
+  bool is_bounded_by_start;
+};
+
+constexpr TimeoutKind kTimeouts[] = {
+    {"read", &Options::read_timeout_ms, &cql::QuerySettings::read_timeout_us, false},
+    {"range", &Options::range_timeout_ms, &cql::QuerySettings::range_timeout_us, false},
+    {"write", &Options::write_timeout_ms, &cql::QuerySettings::write_timeout_us, true},
+    {"counterwrite", &Options::counter_write_timeout_ms,
+     &cql::QuerySettings::counter_write_timeout_us, true},
+    {"cascontention", &Options::cas_contention_timeout_ms,
+     &cql::QuerySettings::cas_contention_timeout_us, false},
+    {"truncate", &Options::truncate_timeout_ms, &cql::QuerySettings::truncate_timeout_us, false},
+};
+
+/// As the table of options has it.
+uint64_t most_of(uint64_t Options::*option) {
+  for (const OptionEntry& entry : option_table()) {
+    const auto* number = std::get_if<uint64_t Options::*>(&entry.target);
+    if (number != nullptr && *number == option) return entry.most;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Serving::Serving(const Options& options, const Shards& shards, Logger logger)
+    : options_(options), shards_(shards), logger_(std::move(logger)) {
+  for (const TimeoutKind& kind : kTimeouts) timeouts_ms_.push_back(options.*kind.option);
+}
+
+Result<void> Serving::begin(uint32_t connections_max) {
+  std::vector<Listener::Shard> places;
+  for (const auto& shard : shards_)
+    places.push_back({shard->reactor.context(), *shard->connections});
+  auto listener =
+      std::make_unique<Listener>(std::move(places), connections_max, logger_.named("listener"));
+  TETRAD_TRY_VOID(
+      listener->listen(options_.listen_address, static_cast<uint16_t>(options_.native_port)));
+  listener_ = std::move(listener);
+  serves_ = true;
+  return {};
+}
+
+void Serving::stop() {
+  stopped_ = true;
+  serves_ = false;
+  if (listener_ != nullptr) listener_->stop();
+  on_each([](Shard& shard) { shard.drain(); });
+}
+
+Result<void> Serving::serve_clients(bool serves) {
+  if (stopped_) return fail(ErrorCode::kConflict, "the node is stopping");
+  if (listener_ == nullptr) return fail(ErrorCode::kConflict, "the node is starting");
+  if (serves == serves_) return {};
+  if (serves) {
+    on_each([](Shard& shard) { shard.connections->draining = false; });
+    TETRAD_TRY_VOID(
+        listener_->listen(options_.listen_address, static_cast<uint16_t>(options_.native_port)));
+  } else {
+    listener_->stop();
+    on_each([](Shard& shard) { shard.drain(); });
+  }
+  serves_ = serves;
+  logger_.warn("clients {} by order", serves ? "may connect again" : "are not served any more");
+  return {};
+}
+
+void Serving::clients(std::function<void(std::vector<ClientFacts>)> done) {
+  struct Round {
+    size_t left;
+    std::vector<ClientFacts> found;
+    std::function<void(std::vector<ClientFacts>)> done;
+  };
+  const auto round = std::make_shared<Round>(Round{shards_.size(), {}, std::move(done)});
+  on_each([round, &main = shards_.front()->reactor](Shard& shard) {
+    std::vector<ClientFacts> found;
+    for (const auto& connection : shard.connections->open) found.push_back(connection->facts());
+    main.post_from_any_thread([round, found = std::move(found)] {
+      round->found.insert(round->found.end(), found.begin(), found.end());
+      if (--round->left != 0) return;
+      std::ranges::sort(round->found, {}, [](const ClientFacts& client) {
+        return std::pair(client.address, client.port);
+      });
+      round->done(std::move(round->found));
+    });
+  });
+}
+
+std::vector<StatementTimeout> Serving::timeouts() const {
+  std::vector<StatementTimeout> out;
+  for (size_t i = 0; i < timeouts_ms_.size(); ++i)
+    out.push_back({kTimeouts[i].type, timeouts_ms_[i]});
+  return out;
+}
+
+Result<void> Serving::set_timeout(const std::string& type, uint64_t timeout_ms) {
+  const auto kind = std::ranges::find(kTimeouts, type, &TimeoutKind::type);
+  if (kind == std::end(kTimeouts)) {
+    std::string types;
+    for (const TimeoutKind& known : kTimeouts)
+      types += fmt::format("{}{}", types.empty() ? "" : ", ", known.type);
+    return fail(ErrorCode::kInvalid, "Timeout type requires one of ({})", types);
+  }
+  const uint64_t most = kind->is_bounded_by_start ? options_.*kind->option : most_of(kind->option);
+  if (timeout_ms == 0 || timeout_ms > most) {
+    return fail(
+        ErrorCode::kInvalid, "the timeout of {} is from 1 to {} ms{}, not {}", type, most,
+        kind->is_bounded_by_start ? " (as the node was started: its peers count on it)" : "",
+        timeout_ms);
+  }
+  timeouts_ms_[static_cast<size_t>(kind - std::begin(kTimeouts))] = timeout_ms;
+  on_each([setting = kind->setting, timeout_ms](Shard& shard) {
+    shard.processor->settings().*setting = static_cast<int64_t>(timeout_ms) * 1000;
+  });
+  logger_.warn("timeout changed by order type={} timeout_ms={}", type, timeout_ms);
+  return {};
+}
+
+void Serving::set_trace_probability(double probability) {
+  trace_probability_ = probability;
+  on_each([probability](Shard& shard) { shard.processor->set_trace_probability(probability); });
+}
+
+Result<Bytes> Serving::partition_key(const std::string& keyspace, const std::string& table,
+                                     const std::string& text) const {
+  const cql::SchemaPtr& schema = shards_.front()->processor->schema();
+  const cql::TablePtr known = schema == nullptr ? nullptr : schema->table(keyspace, table);
+  if (known == nullptr || known->is_virtual)
+    return fail(ErrorCode::kNotFound, "there is no table {}.{}", keyspace, table);
+  return cql::partition_key_of_text(*known, text);
+}
+
+void Serving::on_each(const std::function<void(Shard&)>& work) {
+  work(*shards_.front());
+  for (size_t i = 1; i < shards_.size(); ++i)
+    shards_[i]->reactor.post_from_any_thread([work, shard = shards_[i].get()] { work(*shard); });
+}
+
+}  // namespace tetrad::server

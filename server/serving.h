@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a node serves its clients, and what an operator changes of it while the node runs: whether
+// clients may connect, timeouts, traces. Belongs to the first shard's thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "server/admin/node_controls.h"
+#include "server/config/options.h"
+#include "server/connection/listener.h"
+#include "server/shard.h"
+
+namespace tetrad::server {
+
+class Serving final : public NodeControls {
+ public:
+  using Shards = std::vector<std::unique_ptr<Shard>>;
+
+  /// Both outlive it.
+  Serving(const Options& options, const Shards& shards, Logger logger);
+
+  /// All shards are ready: clients may come. Errors: kConfig: the port is taken.
+  Result<void> begin(uint32_t connections_max);
+  bool has_begun() const { return listener_ != nullptr; }
+  /// For good: connections end as their requests do.
+  void stop();
+
+  bool serves_clients() const override { return serves_; }
+  Result<void> serve_clients(bool serves) override;
+  void clients(std::function<void(std::vector<ClientFacts>)> done) override;
+  std::vector<StatementTimeout> timeouts() const override;
+  Result<void> set_timeout(const std::string& type, uint64_t timeout_ms) override;
+  double trace_probability() const override { return trace_probability_; }
+  void set_trace_probability(double probability) override;
+  Result<Bytes> partition_key(const std::string& keyspace, const std::string& table,
+                              const std::string& text) const override;
+
+ private:
+  /// Runs it for each shard, on its thread.
+  void on_each(const std::function<void(Shard&)>& work);
+
+  const Options& options_;
+  const Shards& shards_;
+  const Logger logger_;
+  std::unique_ptr<Listener> listener_;
+  bool serves_ = false, stopped_ = false;
+  std::vector<uint64_t> timeouts_ms_;  // in the order of the table in serving.cc
+  double trace_probability_ = 0;
+};
+
+}  // namespace tetrad::server

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// nodetool's tables of figures, made of the node's metrics.
+#include <fmt/format.h>
+
+#include "tools/tetractl/metrics_text.h"
+#include "tools/tetractl/orders.h"
+#include "tools/tetractl/text_table.h"
+
+namespace tetrad::tools {
+
+using nlohmann::json;
+
+namespace {
+
+std::string whole(double value) { return fmt::format("{:.0f}", value); }
+
+json figures_of(const ExportedHistogram& histogram) {
+  json out = {{"count", histogram.count()}};
+  for (const auto& [name, part] : {std::pair{"p50_us", 0.5},
+                                   {"p75_us", 0.75},
+                                   {"p95_us", 0.95},
+                                   {"p98_us", 0.98},
+                                   {"p99_us", 0.99},
+                                   {"min_us", 0.0},
+                                   {"max_us", 1.0}})
+    out[name] = histogram.at_us(part);
+  return out;
+}
+
+}  // namespace
+
+int show_proxy_histograms(AdminClient& node, const Invocation& call) {
+  const MetricsText metrics(node.text("/metrics"));
+  const std::pair<const char*, ExportedHistogram> columns[] = {
+      {"Read Latency", metrics.histogram("tetrad_replication_read_seconds")},
+      {"Write Latency", metrics.histogram("tetrad_replication_write_seconds")},
+      {"CAS Wait", metrics.histogram("tetrad_replication_conditional_wait_seconds")}};
+  if (call.as_json) {
+    fmt::print("{}\n", json({{"read", figures_of(columns[0].second)},
+                             {"write", figures_of(columns[1].second)},
+                             {"conditional_wait", figures_of(columns[2].second)}})
+                           .dump(2));
+    return 0;
+  }
+  std::string heading = fmt::format("{:<10}", "Percentile"), units = fmt::format("{:<10}", "");
+  for (const auto& [name, histogram] : columns) {
+    heading += fmt::format("{:>19}", name);
+    units += fmt::format("{:>19}", "(micros)");
+  }
+  fmt::print("proxy histograms\n{}\n{}\n", heading, units);
+  for (const auto& [name, part] : {std::pair{"50%", 0.5},
+                                   {"75%", 0.75},
+                                   {"95%", 0.95},
+                                   {"98%", 0.98},
+                                   {"99%", 0.99},
+                                   {"Min", 0.0},
+                                   {"Max", 1.0}}) {
+    std::string line = fmt::format("{:<10}", name);
+    for (const auto& [column, histogram] : columns)
+      line += fmt::format("{:>19.2f}", histogram.at_us(part));
+    fmt::print("{}\n", line);
+  }
+  fmt::print("\n");
+  return 0;
+}
+
+int show_pools(AdminClient& node, const Invocation& call) {
+  const MetricsText metrics(node.text("/metrics"));
+  const auto sum = [&](const char* name) { return metrics.sum(name); };
+  const double in_flight = sum("tetrad_server_requests_in_flight");
+  const double requests = sum("tetrad_server_requests_total");
+  const double overloaded = sum("tetrad_server_overloaded_total");
+  const double reads_waiting = sum("tetrad_io_reads_waiting");
+  const double reads_refused = sum("tetrad_io_reads_refused_total");
+  const std::pair<const char*, const char*> dropped[] = {
+      {"MESSAGES_DROPPED", "tetrad_replication_messages_dropped_total"},
+      {"CALLS_TIMED_OUT", "tetrad_replication_calls_timed_out_total"},
+      {"CALLS_OVERLOADED", "tetrad_replication_calls_overloaded_total"},
+      {"DISK_READS_LATE", "tetrad_io_reads_late_total"},
+      {"HINTS_REFUSED", "tetrad_replication_hints_refused_total"}};
+  if (call.as_json) {
+    json lost = json::object();
+    for (const auto& [name, metric] : dropped) lost[name] = sum(metric);
+    fmt::print("{}\n",
+               json({{"requests",
+                      {{"active", in_flight},
+                       {"completed", requests - in_flight},
+                       {"refused", overloaded}}},
+                     {"disk_reads", {{"pending", reads_waiting}, {"refused", reads_refused}}},
+                     {"dropped", lost}})
+                   .dump(2));
+    return 0;
+  }
+  print_lines({{"Pool Name", "Active", "Pending", "Completed", "Blocked", "All time blocked"},
+               {"Native-Transport-Requests", whole(in_flight), "0", whole(requests - in_flight),
+                "0", whole(overloaded)},
+               {"DiskReads", "n/a", whole(reads_waiting), "n/a", "0", whole(reads_refused)}});
+  fmt::print("\n");
+  Lines lines = {{"Message type", "Dropped"}};
+  for (const auto& [name, metric] : dropped) lines.push_back({name, whole(sum(metric))});
+  print_lines(lines);
+  return 0;
+}
+
+int show_network(AdminClient& node, const Invocation& call) {
+  const json info = node.fact("/info");
+  const MetricsText metrics(node.text("/metrics"));
+  const auto sum = [&](const char* name) { return metrics.sum(name); };
+  std::string mode = cell_text(info.value("state", json("joining")));
+  for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const double streamed = sum("tetrad_replication_streamed_bytes_total");
+  const double mismatches = sum("tetrad_replication_digest_mismatches_total");
+  const double repairs = sum("tetrad_replication_read_repairs_total");
+  const double sent = sum("tetrad_replication_messages_sent_total");
+  const double received = sum("tetrad_replication_messages_received_total");
+  const double lost = sum("tetrad_replication_messages_dropped_total");
+  const double hints = sum("tetrad_replication_hints_pending");
+  if (call.as_json) {
+    fmt::print("{}\n", json({{"mode", mode},
+                             {"streamed_bytes", streamed},
+                             {"digest_mismatches", mismatches},
+                             {"read_repairs", repairs},
+                             {"messages_sent", sent},
+                             {"messages_received", received},
+                             {"messages_dropped", lost},
+                             {"hints_pending", hints}})
+                           .dump(2));
+    return 0;
+  }
+  fmt::print("Mode: {}\nStreamed since the start: {}\n", mode,
+             size_text(static_cast<uint64_t>(streamed)));
+  fmt::print("Read Repair Statistics:\nMismatch (Blocking): {}\nMutations written: {}\n",
+             whole(mismatches), whole(repairs));
+  print_lines({{"Pool Name", "Active", "Pending", "Completed", "Dropped"},
+               {"Messages sent", "n/a", "n/a", whole(sent), whole(lost)},
+               {"Messages received", "n/a", "n/a", whole(received), "n/a"},
+               {"Hints", "n/a", whole(hints), whole(sum("tetrad_replication_hints_replayed_total")),
+                whole(sum("tetrad_replication_hints_refused_total"))}});
+  return 0;
+}
+
+int show_compactions(AdminClient& node, const Invocation& call) {
+  const MetricsText metrics(node.text("/metrics"));
+  const auto sum = [&](const char* name) { return metrics.sum(name); };
+  const double pending = sum("tetrad_storage_pending_compaction_bytes");
+  const double level0 = sum("tetrad_storage_level0_files");
+  const double stopped = sum("tetrad_storage_writes_stopped");
+  if (call.as_json) {
+    fmt::print("{}\n", json({{"pending_bytes", pending},
+                             {"level0_files", level0},
+                             {"stores_that_stop_writes", stopped}})
+                           .dump(2));
+    return 0;
+  }
+  print_lines({{"pending compaction data", size_text(static_cast<uint64_t>(pending))},
+               {"files to sort into levels", whole(level0)},
+               {"stores that stop writes", whole(stopped)}});
+  return 0;
+}
+
+}  // namespace tetrad::tools

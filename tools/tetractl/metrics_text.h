@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node's metrics, as GET /metrics exports them (Prometheus text format 0.0.4).
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tetrad::tools {
+
+/// How many values lie at or below a bound, in seconds; ascending, the last bound is infinite.
+struct ExportedHistogram {
+  std::vector<std::pair<double, uint64_t>> up_to;  // cumulative
+
+  uint64_t count() const { return up_to.empty() ? 0 : up_to.back().second; }
+  /// The bound of the bucket in which so much of all values lies at or below, in microseconds; 0
+  /// without values. `part` from 0 to 1; 0 is the least value's bucket.
+  double at_us(double part) const;
+};
+
+/// All series of one export. Those of one name with different labels (shards, levels) are added up.
+class MetricsText {
+ public:
+  /// Lines that are none of the format are left out.
+  explicit MetricsText(std::string_view text);
+
+  /// 0: there is no such series.
+  double sum(std::string_view name) const;
+  ExportedHistogram histogram(std::string_view name) const;
+
+ private:
+  std::map<std::string, double, std::less<>> sums_;
+  std::map<std::string, std::map<double, uint64_t>, std::less<>> buckets_;  // by name, by bound
+};
+
+}  // namespace tetrad::tools

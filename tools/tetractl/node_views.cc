@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node says of itself and its clients, in nodetool's forms.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "tools/tetractl/text_table.h"
+#include "tools/tetractl/views.h"
+
+namespace tetrad::tools {
+
+using nlohmann::json;
+
+namespace {
+
+void print_fact(std::string_view name, const std::string& value) {
+  fmt::print("{:<23}: {}\n", name, value);
+}
+
+}  // namespace
+
+int print_info(const json& info, const Invocation& call) {
+  const json& cache = info.at("row_cache");
+  const uint64_t hits = cache.at("hits").get<uint64_t>();
+  const uint64_t requests = hits + cache.at("misses").get<uint64_t>();
+  print_fact("ID", cell_text(info.at("host_id")));
+  print_fact("Health", cell_text(info.at("health")));
+  print_fact("Native Transport active", cell_text(info.at("native_transport_active")));
+  print_fact("Load", size_text(info.at("disk_bytes").get<uint64_t>() +
+                               info.at("memtable_bytes").get<uint64_t>()));
+  print_fact("Generation No", cell_text(info.at("start_number")));
+  print_fact("Uptime (seconds)", cell_text(info.at("uptime_s")));
+  print_fact("Memory (MB)",
+             fmt::format("{:.2f}",
+                         static_cast<double>(info.at("memory_bytes").get<uint64_t>()) / (1 << 20)));
+  print_fact("Shards", cell_text(info.at("shards")));
+  print_fact("Data Center", cell_text(info.value("data_center", json("?"))));
+  print_fact("Rack", cell_text(info.value("rack", json("?"))));
+  print_fact("Exceptions", cell_text(info.at("store_errors")));
+  print_fact("Block Cache", fmt::format("size {}", size_text(info.at("block_cache_bytes"))));
+  print_fact(
+      "Row Cache",
+      fmt::format("size {}, {} hits, {} requests, {:.3f} hit rate", size_text(cache.at("bytes")),
+                  hits, requests,
+                  requests == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(requests)));
+  const json tokens = info.value("tokens", json::array());
+  if (!call.has("tokens") && tokens.size() > 1) {
+    print_fact("Token",
+               fmt::format("(invoke with -T/--tokens to see all {} tokens)", tokens.size()));
+  } else {
+    for (const auto& token : tokens) print_fact("Token", cell_text(token));
+  }
+  return 0;
+}
+
+int print_version(const json& info, const Invocation&) {
+  fmt::print("ReleaseVersion: {}\nTetrad: {}\n", cell_text(info.at("release_version")),
+             cell_text(info.at("version")));
+  return 0;
+}
+
+int print_binary(const json& info, const Invocation&) {
+  fmt::print("{}running\n", info.at("native_transport_active").get<bool>() ? "" : "not ");
+  return 0;
+}
+
+int print_gossip_runs(const json&, const Invocation&) {
+  fmt::print("running\n");
+  return 0;
+}
+
+int print_handoff_runs(const json&, const Invocation&) {
+  fmt::print("Hinted handoff is running\n");
+  return 0;
+}
+
+int print_trace_probability(const json& info, const Invocation&) {
+  fmt::print("Current trace probability: {}\n", cell_text(info.at("trace_probability")));
+  return 0;
+}
+
+int print_log_levels(const json& info, const Invocation&) {
+  std::string level = info.at("log_level").get<std::string>();
+  for (char& c : level) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  fmt::print("\n{:<50}{:>10}\n{:<50}{:>10}\n", "Logger Name", "Log Level", "ROOT", level);
+  return 0;
+}
+
+int print_endpoints(const json& answer, const Invocation&) {
+  for (const auto& address : answer.at("endpoints")) fmt::print("{}\n", cell_text(address));
+  return 0;
+}
+
+int print_clients(const json& answer, const Invocation& call) {
+  const json& clients = answer.at("clients");
+  std::map<std::string, uint64_t> by_user, by_version;
+  Lines lines = {{"Address", "SSL", "Version", "User", "Keyspace", "Requests", "Driver-Name",
+                  "Driver-Version"}};
+  for (const auto& client : clients) {
+    ++by_user[client.at("user")];
+    ++by_version[cell_text(client.at("protocol_version"))];
+    lines.push_back(
+        {fmt::format("/{}:{}", cell_text(client.at("address")), client.at("port").dump()),
+         client.at("encrypted").dump(), client.at("protocol_version").dump(), client.at("user"),
+         client.at("keyspace"), client.at("requests").dump(), client.at("driver_name"),
+         client.at("driver_version")});
+  }
+  if (call.has("all") || call.has("verbose")) {
+    if (lines.size() > 1) print_lines(lines);
+    fmt::print("\n");
+  } else if (call.has("by-protocol")) {
+    fmt::print("Clients by protocol version\n\n");
+    Lines versions = {{"Protocol-Version", "Connections"}};
+    for (const auto& [version, count] : by_version)
+      versions.push_back({"v" + version, std::to_string(count)});
+    print_lines(versions);
+    fmt::print("\n");
+    return 0;
+  }
+  fmt::print("Total connected clients: {}\n\n", clients.size());
+  Lines users = {{"User", "Connections"}};
+  for (const auto& [user, count] : by_user) users.push_back({user, std::to_string(count)});
+  print_lines(users);
+  return 0;
+}
+
+}  // namespace tetrad::tools
