@@ -355,6 +355,10 @@ class MemoryStore final : public Store {
     later([done = std::move(done)]() mutable { done({}); });
   }
 
+  void keep_files(KeepCommand, std::move_only_function<void(Result<KeptFiles>)> done) override {
+    later([done = std::move(done)]() mutable { done(KeptFiles()); });  // it has none
+  }
+
   void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override {
     done(ScrubSummary());  // it has no files
   }

@@ -128,6 +128,8 @@ StoreStatistics RocksStore::statistics() {
       turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
   statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
   statistics.level0_files = figure(rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0");
+  statistics.compactions_running = figure(rocksdb::DB::Properties::kNumRunningCompactions);
+  statistics.flushes_running = figure(rocksdb::DB::Properties::kNumRunningFlushes);
   statistics.background_errors = figure(rocksdb::DB::Properties::kBackgroundErrors);
   statistics.writes_paced_us = turn_.figures().paced_us;
   statistics.corruptions = corruptions_ + state_.merges->undecodable_values.load();

@@ -5,6 +5,7 @@
 //   rocks_store_read.cc   reads, registers, exports, what was written lately
 //   rocks_store_sweep.cc  the steps of a sweep
 //   rocks_store_index.cc  indexes
+//   rocks_store_keep.cc   files for snapshots
 //   rocks_store_open.cc   from a folder to a store
 #pragma once
 
@@ -135,6 +136,8 @@ class RocksStore final : public Store {
   void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override;
   void compact(std::move_only_function<void(Result<void>)> done) override;
+  void keep_files(KeepCommand command,
+                  std::move_only_function<void(Result<KeptFiles>)> done) override;
   void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override;
   StoreStatistics statistics() override;
   const StoreStatus& status() const override { return health_.status(); }

@@ -21,6 +21,7 @@
 #include "base/metrics.h"
 #include "base/reactor.h"
 #include "base/result.h"
+#include "storage/engine/kept_files.h"
 #include "storage/engine/sync_mark.h"
 #include "storage/engine/write_guard.h"
 #include "storage/index/claim_sweep.h"
@@ -117,7 +118,7 @@ struct StoreStatistics {
   uint64_t estimated_keys = 0, pending_compaction_bytes = 0;
   bool writes_stopped = false;
   uint64_t delayed_write_bytes_per_s = 0;  // what is let through while it is behind; 0: all
-  uint64_t level0_files = 0;
+  uint64_t level0_files = 0, compactions_running = 0, flushes_running = 0;
   uint64_t writes_paced_us = 0;  // time during which writes had to wait for the disk
   uint64_t background_errors = 0, corruptions = 0;
   uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
@@ -328,6 +329,10 @@ class Store {
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
   virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
+  /// Hard links to the files in which there is something of the tables, as they are after a flush.
+  /// Errors: kIo, and then the folder may be there with some of them; kCancelled.
+  virtual void keep_files(KeepCommand command,
+                          std::move_only_function<void(Result<KeptFiles>)> done) = 0;
   /// Reads every block now and compares its checksum; a block that does not read makes the store
   /// damaged. statistics() shows the progress. Errors: kCancelled, kIo.
   virtual void verify(std::move_only_function<void(Result<ScrubSummary>)> done) = 0;

@@ -141,6 +141,10 @@ class FaultyStore final : public storage::Store {
     if (fails(StoreCall::kCompact, done)) return;
     hold_or_run([this, done = std::move(done)]() mutable { inner_->compact(std::move(done)); });
   }
+  void keep_files(storage::KeepCommand command,
+                  std::move_only_function<void(Result<storage::KeptFiles>)> done) override {
+    inner_->keep_files(std::move(command), std::move(done));
+  }
   void verify(std::move_only_function<void(Result<storage::ScrubSummary>)> done) override {
     inner_->verify(std::move(done));
   }
