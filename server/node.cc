@@ -150,6 +150,7 @@ class NodeImpl final : public Node {
     for (const auto& server : http_) server->stop();
     for (const auto& shard : shards_) shard->stop_serving();
     admin_.reset();
+    snapshots_.reset();
     for (const auto& shard : shards_) shard->data.reset();
     for (const auto& shard : shards_) shard->replication.reset();
   }
@@ -227,6 +228,7 @@ class NodeImpl final : public Node {
   std::unique_ptr<replication::ReplicationNode> node_;
   Serving serving_{options_, shards_, logger_};
   std::unique_ptr<CertificateWatch> certificates_;
+  std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;
   std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
   size_t shards_ready_ = 0;
@@ -600,13 +602,19 @@ Result<void> NodeImpl::open_admin() {
   TETRAD_TRY(const std::string address, admin_address_of(options_));
   std::vector<AdminService::Shard> parts;
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
+  std::vector<Snapshots::Store> stores;
+  for (const auto& shard : shards_) stores.push_back({shard->reactor, *shard->store});
+  snapshots_ = std::make_unique<Snapshots>(Snapshots::Parts{
+      std::move(stores), pool_, options_.data_directory,
+      [this] { return node_->meta().snapshot(); }, [this] { return node_->self(); },
+      kProgramVersion, logger_.named("snapshots")});
   certificates_ =
       std::make_unique<CertificateWatch>(tls_, *reactors_[0], pool_, logger_.named("tls"));
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
       std::move(token), token_file, address, [this] { return complaints(); },
       [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
-      life_.start_number});
+      snapshots_.get(), life_.start_number});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -707,6 +715,10 @@ void NodeImpl::register_store_metrics() {
     counter("tetrad_storage_writes_paced_microseconds_total",
             "Time during which writes had to wait for the disk.",
             &storage::StoreStatistics::writes_paced_us);
+    gauge("tetrad_storage_compactions_running", "Compactions that run.",
+          &storage::StoreStatistics::compactions_running);
+    gauge("tetrad_storage_flushes_running", "Flushes of memtables that run.",
+          &storage::StoreStatistics::flushes_running);
     counter("tetrad_storage_background_errors_total", "Flushes and compactions that failed.",
             &storage::StoreStatistics::background_errors);
     counter("tetrad_storage_corruptions_total", "Reads that found damaged data.",
@@ -990,6 +1002,7 @@ Result<NodeEnd> NodeImpl::run() {
                   [this](uint32_t shard, bool hangs) { take_loop_state(shard, hangs); });
   watch.start();
   certificates_->start();
+  snapshots_->start();
   node_->start();
   reactor.run();
   bool all_closed = !fatal_error_;

@@ -2,7 +2,6 @@
 #include "server/admin/admin_service.h"
 
 #include <algorithm>
-#include <set>
 
 #include "partitioner/split_policy.h"
 #include "replication/membership/leaving.h"
@@ -60,6 +59,17 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
+      {Access::kFact, "GET", "/snapshots", &Self::answer_snapshots},
+      {Access::kOrder,
+       "POST",
+       "/snapshot",
+       &Self::order_snapshot,
+       {"tag", "keyspaces", "tables", "ttl", "skip_flush"}},
+      {Access::kOrder,
+       "POST",
+       "/clear-snapshot",
+       &Self::order_clear_snapshot,
+       {"tag", "keyspaces", "all"}},
       {Access::kOrder, "POST", "/flush", &Self::order_flush, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/compact", &Self::order_compact, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
@@ -287,20 +297,17 @@ Result<std::vector<AdminService::NamedTable>> AdminService::tables_named(
   if (keyspace.empty() && !tables.empty())
     return fail(ErrorCode::kNotFound, "tables are named with their keyspace");
   TETRAD_TRY_VOID(check_named(keyspace, ""));
-  std::set<std::string> wanted;
-  for (size_t at = 0; at < tables.size();) {
-    const size_t end = std::min(tables.find(',', at), tables.size());
-    const std::string name = tables.substr(at, end - at);
+  const std::vector<std::string> wanted = words_of(tables);
+  for (const std::string& name : wanted) {
     if (name.empty()) return fail(ErrorCode::kNotFound, "a name in '{}' is empty", tables);
     TETRAD_TRY_VOID(check_named(keyspace, name));
-    wanted.insert(name);
-    at = end + 1;
   }
   const auto state = parts_.node.meta().snapshot();
   std::vector<NamedTable> found;
   for (const auto& [id, table] : state->tables) {
     if (!keyspace.empty() && table->keyspace != keyspace) continue;
-    if (wanted.empty() || wanted.contains(table->name)) found.push_back(table);
+    if (wanted.empty() || std::ranges::find(wanted, table->name) != wanted.end())
+      found.push_back(table);
   }
   return found;
 }

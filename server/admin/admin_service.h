@@ -18,6 +18,7 @@
 #include "server/admin/http_server.h"
 #include "server/admin/node_controls.h"
 #include "server/admin/readiness.h"
+#include "server/snapshots/snapshots.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::server {
@@ -45,6 +46,7 @@ class AdminService {
     std::function<void(std::function<void(bool is_well, std::vector<std::string> lines)>)>
         reload_certificates = {};
     NodeControls* controls = nullptr;  // outlives the service; not null
+    Snapshots* snapshots = nullptr;    // as well
     uint64_t start_number = 0;         // rises with every start of the node
   };
   using Respond = HttpServer::Respond;
@@ -95,6 +97,7 @@ class AdminService {
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   void answer_clients(const HttpRequest& request, Respond respond);
+  void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
@@ -110,6 +113,8 @@ class AdminService {
   void order_drain(const HttpRequest& request, Respond respond);
   void order_timeout(const HttpRequest& request, Respond respond);
   void order_trace_probability(const HttpRequest& request, Respond respond);
+  void order_snapshot(const HttpRequest& request, Respond respond);
+  void order_clear_snapshot(const HttpRequest& request, Respond respond);
   void order_recover(const HttpRequest& request, Respond respond);
   void order_drop_batches(const HttpRequest& request, Respond respond);
   /// Gives it up unless it can still be fetched.
@@ -145,6 +150,9 @@ class AdminService {
   /// Those of the parameters `keyspace` and `tables` (names with commas between); without `tables`
   /// all of the keyspace, without both all there are. Errors: kNotFound.
   Result<std::vector<NamedTable>> tables_named(const HttpRequest& request) const;
+  /// Errors: kNotFound, kInvalid.
+  Result<SnapshotOrder> snapshot_order(const HttpRequest& request) const;
+  int64_t wall_time_ms() const { return parts_.shards.front().reactor.wall_time_us() / 1000; }
   void take_verified(const Result<storage::ScrubSummary>& summary, const std::string& keyspace,
                      const std::string& table);
   HttpResponse verify_progress(const AllFigures& figures);

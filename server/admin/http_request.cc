@@ -54,6 +54,18 @@ bool names_local_host(std::string_view host) {
   return !error && address.is_v6() == in_brackets;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  if (!text.empty()) words.emplace_back();
+  for (const char c : text) {
+    if (c == ',')
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
 std::optional<uint64_t> whole_number(const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

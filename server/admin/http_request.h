@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -36,6 +37,9 @@ Result<HttpRequest> read_http_request(std::string_view method, std::string_view 
 
 /// A whole number and nothing else, as parameters have it.
 std::optional<uint64_t> whole_number(const std::string& text);
+
+/// What stands between commas, as parameters with several names have it; of the empty text nothing.
+std::vector<std::string> words_of(const std::string& text);
 
 /// The header that orders carry. A web page of another origin cannot send it.
 inline constexpr const char* kTokenHeader = "X-Tetrad-Token";

@@ -2,7 +2,9 @@
 // The admin port's service over simulated nodes with a table, without a socket.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <unistd.h>
 
 #include "server/admin/admin_service.h"
 #include "tests/simulation/support/sim_cluster.h"
@@ -53,9 +55,21 @@ class AdminNode {
         [&] { return created && node.node().clock().is_good(); }, 10'000'000));
     serve();
   }
+  ~AdminNode() {
+    std::error_code ignored;
+    std::filesystem::remove_all(data_directory, ignored);
+  }
   /// Of the node's life that it is in.
   void serve() {
     auto& node = cluster[0];
+    std::filesystem::create_directories(data_directory);
+    snapshots.emplace(server::Snapshots::Parts{{{node.reactor(), node.store(0)}},
+                                               pool,
+                                               data_directory,
+                                               [&node] { return node.node().meta().snapshot(); },
+                                               [&node] { return node.node().self(); },
+                                               "1.2.3",
+                                               Logger()});
     service.emplace(
         server::AdminService::Parts{node.node(),
                                     {{node.reactor(), node.store(0), node.data()}},
@@ -69,6 +83,7 @@ class AdminNode {
                                     [this] { return complaints; },
                                     [this](auto done) { done(certificates_well, certificates); },
                                     &controls,
+                                    &*snapshots,
                                     7});
   }
   /// What a request is answered with, once the world has gone on until it is.
@@ -86,7 +101,11 @@ class AdminNode {
   base::MetricsRegistry metrics;
   std::string health = "serving";
   std::vector<std::string> complaints;
+  simulation::SimIoPool pool{cluster.world()};
+  const std::string data_directory =
+      std::filesystem::temp_directory_path() / ("tetrad-admin-" + std::to_string(::getpid()));
   FakeControls controls;
+  std::optional<server::Snapshots> snapshots;
   bool certificates_well = true;  // what reading them again answers
   std::vector<std::string> certificates;
   std::optional<server::AdminService> service;

@@ -79,6 +79,7 @@ def fill():
     session.execute("CREATE KEYSPACE ks WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}")
     session.execute("CREATE TABLE ks.t (k int, c int, v text, PRIMARY KEY (k, c))")
     session.execute("CREATE TABLE ks.u (a text, b int, v text, PRIMARY KEY ((a, b)))")
+    session.execute("INSERT INTO ks.u (a, b, v) VALUES ('a', 1, 'x')")
     session.execute("CREATE TABLE ks.\"Camel\" (k int PRIMARY KEY)")
     insert = session.prepare("INSERT INTO ks.t (k, c, v) VALUES (?, ?, ?)")
     for i in range(300):
@@ -195,12 +196,44 @@ def figure_verbs():
     check("as many writes as there were", as_json("proxyhistograms", "write")["write"]["count"] >= 300)
     case("tpstats", r"\APool Name +Active +Pending +Completed +Blocked +All time blocked\nNative-Transport-Requests +\d+ +0 +[1-9]")
     as_json("tpstats", "requests")
-    case("compactionstats", "^pending compaction data +")
+    case("compactionstats", r"^running compactions +\d+\n(.|\n)*^pending compaction data +")
     as_json("compactionstats", "pending_bytes")
     case("netstats", r"\AMode: NORMAL\n(.|\n)*^Pool Name +Active +Pending +Completed +Dropped\nMessages sent +n/a +n/a +[1-9]")
     as_json("netstats", "mode")
     for word in "tablehistograms ks t", "toppartitions ks t 100":
         case(word, "are not ", 1)
+
+
+def snapshot_verbs():
+    empty = r"\ASnapshot Details: \nThere are no snapshots\n"
+    row = r"^%s +ks +%s +\S+ \S+ +[1-9]\S* (KiB|bytes) +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z *%s$"
+    case("listsnapshots", empty)
+    case("snapshot -t one ks", r"\ARequested creating snapshot\(s\) for \[ks\] with snapshot name \[one\] and options "
+                               r"\{skipFlush=false\}\nSnapshot directory: one\n")
+    case("snapshot -t one ks", "Snapshot one already exists", 1)
+    case("snapshot -t two --table t ks", r"for \[ks\.t\]")
+    case("snapshot -t three --ttl 1h -sf -kt ks.t,ks.u", r"skipFlush=true, ttl=1h")
+    case("snapshot -t four --column-family t", "--table goes with one keyspace", 1)
+    case("snapshot -t a/b ks", "a tag has up to 100 letters", 1)
+    case("snapshot --ttl 1w ks", "ttl is a number of s, m, h or d", 1)
+    case("snapshot nosuch", "there is no keyspace nosuch", 1)
+    listed = case("listsnapshots", r"\ASnapshot Details: \nSnapshot name +Keyspace name +Column family name +True size +Size on disk "
+                                   r"+Creation time +Expiration time\n(.|\n)*^Total TrueDiskSpaceUsed: \d")
+    for name, table, expires in ("one", "t", ""), ("one", "u", ""), ("two", "t", ""), ("three", "t", r"\S+Z"):
+        check("%s of %s is listed" % (table, name), re.search(row % (name, table, expires), listed, re.M), listed)
+    check("nothing else of two is", "two" in listed and not re.search(r"^two +ks +u", listed, re.M), listed)
+    as_json("listsnapshots", "snapshots")
+    store = TOP / "build/cluster" / FIRST / "node1/data"
+    kept = [path for path in store.glob("snapshots/two/store-*/*.sst")]
+    check("files are hard links", kept and all(path.stat().st_nlink >= 2 for path in kept), kept)
+    case("snapshot", r"^Snapshot directory: \d{13}$")
+    case("clearsnapshot", "Specify snapshot name or --all", 1)
+    case("clearsnapshot -t one --all", "Specify only one", 1)
+    case("clearsnapshot -t one ks", r"\ARequested clearing snapshot\(s\) for \[ks\] with snapshot name \[one\]\n")
+    check("the others stay", not re.search("^one", case("listsnapshots", "^two"), re.M))
+    case("clearsnapshot --all", r"\ARequested clearing snapshot\(s\) for \[all keyspaces\] with \[all snapshots\]\n")
+    case("listsnapshots", empty)
+    check("nothing of them is left", not list(store.glob("snapshots/*")))
 
 
 def lines_of_words():
@@ -256,6 +289,7 @@ def main():
         node_verbs()
         client_verbs(session)
         figure_verbs()
+        snapshot_verbs()
         lines_of_words()
         cluster.shutdown()
         leaving()

@@ -4,7 +4,7 @@
 _tetractl() {
   local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
   local common="-h --host -p --port --token-file --ca-file --json --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints partitions split setting remove-node removenode decommission tablestats cfstats flush compact repair verify recover drop-batches info version statusgossip statushandoff getlogginglevels setlogginglevel log-level reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tpstats compactionstats netstats certificates completion"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints partitions split setting remove-node removenode decommission tablestats cfstats flush compact repair verify recover drop-batches info version statusgossip statushandoff getlogginglevels setlogginglevel log-level reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tpstats compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file) ((i++)) ;;
@@ -26,6 +26,9 @@ _tetractl() {
     clientstats) options="--all --verbose --by-protocol" ;;
     compactionstats) options="-H --human-readable" ;;
     netstats) options="-H --human-readable" ;;
+    snapshot) options="-t --tag -cf --column-family --table -kt -kc --kc.list --kt-list --ttl -sf --skip-flush" ;;
+    listsnapshots) options="-nt --no-ttl -e --ephemeral" ;;
+    clearsnapshot) options="-t --tag --all" ;;
     certificates) options="--client --days --renew" ;;
   esac
   if [[ $word == -* ]]; then

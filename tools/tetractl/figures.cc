@@ -142,17 +142,23 @@ int show_network(AdminClient& node, const Invocation& call) {
 int show_compactions(AdminClient& node, const Invocation& call) {
   const MetricsText metrics(node.text("/metrics"));
   const auto sum = [&](const char* name) { return metrics.sum(name); };
+  const double running = sum("tetrad_storage_compactions_running");
+  const double flushes = sum("tetrad_storage_flushes_running");
   const double pending = sum("tetrad_storage_pending_compaction_bytes");
   const double level0 = sum("tetrad_storage_level0_files");
   const double stopped = sum("tetrad_storage_writes_stopped");
   if (call.as_json) {
-    fmt::print("{}\n", json({{"pending_bytes", pending},
+    fmt::print("{}\n", json({{"running", running},
+                             {"flushes_running", flushes},
+                             {"pending_bytes", pending},
                              {"level0_files", level0},
                              {"stores_that_stop_writes", stopped}})
                            .dump(2));
     return 0;
   }
-  print_lines({{"pending compaction data", size_text(static_cast<uint64_t>(pending))},
+  print_lines({{"running compactions", whole(running)},
+               {"running flushes", whole(flushes)},
+               {"pending compaction data", size_text(static_cast<uint64_t>(pending))},
                {"files to sort into levels", whole(level0)},
                {"stores that stop writes", whole(stopped)}});
   return 0;

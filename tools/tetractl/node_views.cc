@@ -86,6 +86,28 @@ int print_log_levels(const json& info, const Invocation&) {
   return 0;
 }
 
+int print_snapshots(const json& answer, const Invocation&) {
+  const json& rows = answer.at("snapshots");
+  fmt::print("Snapshot Details: \n");
+  if (rows.empty()) {
+    fmt::print("There are no snapshots\n");
+    return 0;
+  }
+  uint64_t own_bytes = 0;
+  Lines lines = {{"Snapshot name", "Keyspace name", "Column family name", "True size",
+                  "Size on disk", "Creation time", "Expiration time"}};
+  for (const auto& row : rows) {
+    own_bytes += row.at("own_bytes").get<uint64_t>();
+    lines.push_back({row.at("tag"), row.at("keyspace"), row.at("table"),
+                     size_text(row.at("own_bytes")), size_text(row.at("bytes")),
+                     time_text(row.at("created_ms")),
+                     row.contains("expires_ms") ? time_text(row.at("expires_ms")) : ""});
+  }
+  print_lines(lines);
+  fmt::print("\nTotal TrueDiskSpaceUsed: {}\n\n", size_text(own_bytes));
+  return 0;
+}
+
 int print_endpoints(const json& answer, const Invocation&) {
   for (const auto& address : answer.at("endpoints")) fmt::print("{}\n", cell_text(address));
   return 0;

@@ -168,6 +168,65 @@ int make_certificates(AdminClient&, const Invocation& call) {
   return 0;
 }
 
+namespace {
+
+/// "[ks1, ks2]", or what stands for all.
+std::string names_text(const std::vector<std::string>& names, const char* all) {
+  return names.empty() ? fmt::format("[{}]", all) : fmt::format("[{}]", fmt::join(names, ", "));
+}
+
+/// What nodetool's --table of one keyspace, or --kt-list, asks for: keyspace.table, with commas.
+std::string tables_of(const Invocation& call) {
+  if (!call.has("table")) return call.text("kt-list");
+  const auto keyspaces = call.list("keyspaces");
+  if (keyspaces.size() != 1 || call.has("kt-list"))
+    throw NodeError("--table goes with one keyspace, and without -kt");
+  std::string out;
+  for (const std::string& table : call.list("table"))
+    out += (out.empty() ? "" : ",") + keyspaces.front() + "." + table;
+  return out;
+}
+
+}  // namespace
+
+int take_snapshot(AdminClient& node, const Invocation& call) {
+  const std::string tables = tables_of(call);
+  const std::string keyspaces = call.has("table") ? "" : call.text("keyspaces");
+  const json answer =
+      node.order("/snapshot", {{"tag", call.text("tag")},
+                               {"keyspaces", keyspaces},
+                               {"tables", tables},
+                               {"ttl", call.text("ttl")},
+                               {"skip_flush", call.has("skip-flush") ? "true" : ""}});
+  if (call.as_json) {
+    fmt::print("{}\n", answer.dump(2));
+    return 0;
+  }
+  const std::string tag = cell_text(answer.at("tag"));
+  const std::string ttl = call.has("ttl") ? ", ttl=" + call.text("ttl") : "";
+  const std::string asked =
+      tables.empty() ? names_text(call.list("keyspaces"), "all keyspaces") : "[" + tables + "]";
+  fmt::print(
+      "Requested creating snapshot(s) for {} with snapshot name [{}] and options "
+      "{{skipFlush={}{}}}\nSnapshot directory: {}\n",
+      asked, tag, call.has("skip-flush"), ttl, tag);
+  return 0;
+}
+
+int clear_snapshot(AdminClient& node, const Invocation& call) {
+  const json answer = node.order("/clear-snapshot", {{"tag", call.text("tag")},
+                                                     {"keyspaces", call.text("keyspaces")},
+                                                     {"all", call.has("all") ? "true" : ""}});
+  if (call.as_json) {
+    fmt::print("{}\n", answer.dump(2));
+    return 0;
+  }
+  fmt::print("Requested clearing snapshot(s) for {} with {}\n",
+             names_text(call.list("keyspaces"), "all keyspaces"),
+             call.has("tag") ? "snapshot name [" + call.text("tag") + "]" : "[all snapshots]");
+  return 0;
+}
+
 int show_timeout(AdminClient& node, const Invocation& call) {
   const json timeouts = node.fact("/info").at("timeouts_ms");
   if (call.as_json) {

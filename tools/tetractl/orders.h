@@ -19,6 +19,8 @@ int show_timeout(AdminClient& node, const Invocation& call);
 int set_timeout(AdminClient& node, const Invocation& call);
 int set_binary(AdminClient& node, const Invocation& call);
 int set_log_level(AdminClient& node, const Invocation& call);
+int take_snapshot(AdminClient& node, const Invocation& call);
+int clear_snapshot(AdminClient& node, const Invocation& call);
 int repair(AdminClient& node, const Invocation& call);
 int verify(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);

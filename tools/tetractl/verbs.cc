@@ -11,7 +11,7 @@ namespace {
 using Times = Argument::Times;
 
 constexpr Argument kKeyspace{"keyspace", Times::kMaybe}, kTable{"table", Times::kMaybe},
-    kTables{"tables", Times::kAny};
+    kTables{"tables", Times::kAny}, kKeyspaces{"keyspaces", Times::kAny};
 
 constexpr Option kNoWait{"--no-wait", "", "Begin it and return"};
 // Of nodetool.
@@ -179,6 +179,28 @@ std::vector<Verb> figure_verbs() {
   };
 }
 
+std::vector<Verb> snapshot_verbs() {
+  return {
+      Verb("snapshot", "Keeps the node's tables as they are now, by hard links")
+          .takes({kKeyspaces})
+          .with({{"-t --tag", "NAME", "Its name; otherwise the time"},
+                 {"-cf --column-family --table", "NAME", "Only this table of the one keyspace"},
+                 {"-kt -kc --kc.list --kt-list", "KS.T,...", "Only these tables"},
+                 {"--ttl", "TIME", "Until it is removed: 90s, 5m, 1h, 7d"},
+                 {"-sf --skip-flush", "", "Without what is in memtables only"}})
+          .done_by(take_snapshot),
+      Verb("listsnapshots", "Snapshots of the node; the true size is what only they have")
+          .with({{"-nt --no-ttl", "", "", "those that expire are few"},
+                 {"-e --ephemeral", "", "", "there are none of that kind"}})
+          .asks_for("/snapshots")
+          .shown_by(print_snapshots),
+      Verb("clearsnapshot", "Removes a snapshot, or --all; with keyspaces only their tables")
+          .takes({kKeyspaces})
+          .with({{"-t --tag", "NAME", "Which one"}, {"--all", "", "All of them"}})
+          .done_by(clear_snapshot),
+  };
+}
+
 std::vector<Verb> verbs_of_no_node() {
   return {
       Verb("certificates",
@@ -211,6 +233,7 @@ const std::vector<Verb>& verbs() {
     add("The node", node_verbs());
     add("Clients of the node", client_verbs());
     add("Figures of the node", figure_verbs());
+    add("Snapshots", snapshot_verbs());
     add("Without a node", verbs_of_no_node());
     return all;
   }();

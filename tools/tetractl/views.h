@@ -10,6 +10,7 @@
 namespace tetrad::tools {
 
 int print_nothing(const nlohmann::json& answer, const Invocation& call);
+int print_snapshots(const nlohmann::json& answer, const Invocation& call);
 int print_info(const nlohmann::json& info, const Invocation& call);
 int print_version(const nlohmann::json& info, const Invocation& call);
 int print_binary(const nlohmann::json& info, const Invocation& call);

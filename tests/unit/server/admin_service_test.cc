@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The admin port's routes, over a simulated node.
+#include <fstream>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -20,6 +21,15 @@ HttpResponse ask(tests::AdminNode& node, const std::string& method, const std::s
 
 std::string error_of(const HttpResponse& response) {
   return nlohmann::json::parse(response.body).at("error");
+}
+
+/// The simulated table has no schema; orders that name it want one.
+void describe_table(tests::AdminNode& node) {
+  replication::SchemaChange change;
+  change.objects = {{"keyspace/ks", "the keyspace"}, {"table/ks/t", "the table"}};
+  bool done = false;
+  node.cluster[0].spawn(simulation::change_schema_now(&node.cluster[0], std::move(change), &done));
+  REQUIRE(node.cluster.world().run_until([&] { return done; }, 10'000'000));
 }
 
 /// What it is asked so that it answers.
@@ -139,6 +149,69 @@ TEST_CASE("admin routes: timeouts and the part that is traced are changed within
   CHECK(info().at("trace_probability") == 0.25);
   CHECK(info().at("start_number") == 7);
   CHECK(info().at("tokens").size() == 16);
+}
+
+TEST_CASE("admin routes: snapshots are taken of what is named, listed and cleared") {
+  tests::AdminNode node;
+  describe_table(node);
+  const auto order = [&](const std::string& target) { return ask(node, "POST", target); };
+  const auto rows = [&] {
+    return nlohmann::json::parse(ask(node, "GET", "/snapshots").body).at("snapshots");
+  };
+  for (const char* wrong :
+       {"tag=a/b", "tag=..", "ttl=1", "ttl=59s", "ttl=x", "ttl=99999999999999999999s",
+        "ttl=18446744073709551615d", "skip_flush=maybe", "keyspaces=ks&tables=ks.t", "tables=t",
+        "tables=.t", "tables=ks."})
+    CHECK(order("/snapshot?" + std::string(wrong)).status == 400);
+  CHECK(error_of(order("/snapshot?keyspaces=none")) == "there is no keyspace none");
+  CHECK(error_of(order("/snapshot?tables=ks.none")) == "there is no table ks.none");
+  CHECK(rows().empty());
+  CHECK(order("/snapshot?tag=one&keyspaces=ks").status == 200);
+  CHECK(order("/snapshot?tag=two&tables=ks.t&ttl=1h&skip_flush=true").status == 200);
+  CHECK(order("/snapshot").status == 200);  // named after the time
+  CHECK(order("/snapshot?tag=one").status == 409);
+  REQUIRE(rows().size() == 3);
+  int expiring = 0;
+  for (const auto& row : rows()) {
+    CHECK(row.at("keyspace") == "ks");
+    CHECK(row.at("table") == "t");
+    if (row.contains("expires_ms"))
+      expiring +=
+          row.at("expires_ms").get<int64_t>() - row.at("created_ms").get<int64_t>() == 3'600'000;
+  }
+  CHECK(expiring == 1);
+  CHECK(error_of(order("/clear-snapshot")) == "Specify snapshot name or --all");
+  CHECK(order("/clear-snapshot?tag=one&all=true").status == 400);
+  CHECK(order("/clear-snapshot?tag=../ks").status == 400);
+  CHECK(order("/clear-snapshot?tag=one").status == 200);
+  CHECK(rows().size() == 2);
+  CHECK(order("/clear-snapshot?all=true&keyspaces=other").status == 200);
+  CHECK(rows().size() == 2);
+  CHECK(order("/clear-snapshot?all=true").status == 200);
+  CHECK(rows().empty());
+}
+
+TEST_CASE("a snapshot keeps the schema, ranges and incarnations that a restore needs") {
+  tests::AdminNode node(3);
+  describe_table(node);
+  REQUIRE(ask(node, "POST", "/snapshot?tag=one").status == 200);
+  std::ifstream file(node.data_directory + "/snapshots/one/manifest.json");
+  const auto manifest = nlohmann::json::parse(file);
+  const auto state = node.cluster[0].state();
+  const auto& table = *state->tables.begin()->second;
+  CHECK(manifest.at("schema") ==
+        nlohmann::json({{"keyspace/ks", "the keyspace"}, {"table/ks/t", "the table"}}));
+  REQUIRE(manifest.at("tables").size() == 1);
+  const auto& kept = manifest.at("tables").at(0);
+  CHECK(kept.at("incarnation") == table.incarnation.value);
+  CHECK(kept.at("id") == table.id.to_string());
+  REQUIRE(kept.at("partitions").size() == table.tablets.tablets().size());
+  CHECK(kept.at("partitions").at(0).at("start").at(0) ==
+        table.tablets.tablets().front().range.start.token);
+  CHECK(kept.at("partitions").at(0).at("replicas").size() == 3);
+  CHECK(manifest.at("node").at("tokens").size() == 16);
+  CHECK(manifest.at("cluster").at("id") == state->cluster_id.to_string());
+  CHECK(manifest.at("stores").size() == 1);
 }
 
 TEST_CASE("admin routes: endpoints are the replicas of the key's physical partition") {
