@@ -123,7 +123,10 @@ def cluster_verbs():
 
 def data_verbs():
     for word in "tablestats", "cfstats":
-        case(word, r"^ks +t +")
+        case(word + " ks.t", r"\ATotal number of tables: 1\n-+\nKeyspace: ks\n\t\tTable: t\n\t\tSpace used \(live\): [1-9]\d*\n")
+    case("tablestats", r"\ATotal number of tables: 3\n")
+    case("tablestats -H ks", r"Space used \(live\): \S+ (KiB|bytes)")
+    case("tablestats ks.nosuch", "there is no table in, or called, ks.nosuch", 1)
     as_json("tablestats", "tables")
     case("flush")
     case("flush ks t u")
@@ -136,6 +139,9 @@ def data_verbs():
     case("recover", "--accept-loss", 1)
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")
+    case("statusautocompaction ks t", r"\Arunning\n")
+    case("enableautocompaction", "a node always compacts")
+    case("disableautocompaction ks t", "cannot be switched off", 1)
 
 
 def node_verbs():

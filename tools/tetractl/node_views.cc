@@ -86,6 +86,13 @@ int print_log_levels(const json& info, const Invocation&) {
   return 0;
 }
 
+int print_compaction_runs(const json& info, const Invocation&) {
+  // A damaged store keeps its files as they are until it is filled anew.
+  const bool runs = info.at("health").get<std::string>().find(" is damaged") == std::string::npos;
+  fmt::print("{}running\n", runs ? "" : "not ");
+  return 0;
+}
+
 int print_snapshots(const json& answer, const Invocation&) {
   const json& rows = answer.at("snapshots");
   fmt::print("Snapshot Details: \n");

@@ -11,6 +11,7 @@ int show_status(AdminClient& node, const Invocation& call);
 int show_ring(AdminClient& node, const Invocation& call);
 int show_ranges(AdminClient& node, const Invocation& call);
 int show_gossip(AdminClient& node, const Invocation& call);
+int show_table_stats(AdminClient& node, const Invocation& call);
 int show_proxy_histograms(AdminClient& node, const Invocation& call);
 int show_pools(AdminClient& node, const Invocation& call);
 int show_network(AdminClient& node, const Invocation& call);

@@ -75,8 +75,13 @@ std::vector<Verb> data_verbs() {
   return {
       Verb("tablestats", "Sizes of tables and stores on the node")
           .also({"cfstats"})
-          .asks_for("/tablestats")
-          .shown_by(print_table_stats),
+          .takes({{"keyspaces_or_tables", Times::kAny}})
+          .with({{"-H --human-readable", "", "Sizes in KiB, MiB and so on"}})
+          .done_by(show_table_stats),
+      Verb("statusautocompaction", "Whether the node compacts its files")
+          .takes({kKeyspace, kTables})
+          .asks_for("/info")
+          .shown_by(print_compaction_runs),
       Verb("flush", "Writes the node's memtables to disk")
           .takes({kKeyspace, kTables})
           .orders("/flush", {"keyspace", "tables"}),
@@ -264,12 +269,14 @@ const std::vector<OtherWord>& other_words() {
        true},
       {"upgradesstables", "the node reads all formats of its data, compactions write the newest",
        true},
+      {"enableautocompaction", "a node always compacts its files", true},
       {"enablegossip", kRaft, true},
       {"enablehandoff", "hints are always kept", true},
       {"resumehandoff", "hints are always replayed", true},
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
       {"assassinate", "tetractl remove-node takes a dead node out", false},
+      {"disableautocompaction", "compactions cannot be switched off", false},
       {"disablegossip", kRaft, false},
       {"disablehandoff", "hints are always kept", false},
       {"pausehandoff", "hints are always replayed", false},

@@ -25,16 +25,6 @@ int print_partitions(const json& partitions, const Invocation&) {
   return 0;
 }
 
-int print_table_stats(const json& stats, const Invocation&) {
-  print_rows(stats.at("tables"),
-             {"keyspace", "table", "partitions", "partitions_here", "bytes_here"});
-  fmt::print("\n");
-  print_rows(stats.at("stores"), {"disk_bytes", "memtable_bytes", "cache_bytes", "row_cache_bytes",
-                                  "estimated_keys", "pending_compaction_bytes"});
-  fmt::print("\nhints pending: {}\n", stats.at("hints_pending").dump());
-  return 0;
-}
-
 int print_certificates(const json& answer, const Invocation&) {
   for (const auto& line : answer.at("certificates")) fmt::print("{}\n", cell_text(line));
   return 0;

@@ -10,6 +10,7 @@
 namespace tetrad::tools {
 
 int print_nothing(const nlohmann::json& answer, const Invocation& call);
+int print_compaction_runs(const nlohmann::json& info, const Invocation& call);
 int print_snapshots(const nlohmann::json& answer, const Invocation& call);
 int print_info(const nlohmann::json& info, const Invocation& call);
 int print_version(const nlohmann::json& info, const Invocation& call);
@@ -22,7 +23,6 @@ int print_endpoints(const nlohmann::json& answer, const Invocation& call);
 int print_clients(const nlohmann::json& answer, const Invocation& call);
 int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
-int print_table_stats(const nlohmann::json& stats, const Invocation& call);
 int print_certificates(const nlohmann::json& answer, const Invocation& call);
 int print_losses(const nlohmann::json& answer, const Invocation& call);
 
