@@ -7,6 +7,7 @@
 #include "server/config/audit.h"
 #include "server/config/encryption.h"
 #include "server/config/guardrails.h"
+#include "server/config/option_themes.h"
 
 namespace tetrad::server {
 namespace {
@@ -366,16 +367,21 @@ std::string help_text() {
   std::string out =
       "tetrad: a distributed wide-column database server that speaks CQL\n\n"
       "usage: tetrad [--config FILE] [options]\n\n"
-      "A node without any option is a working database on 127.0.0.1. Options (each also a line of "
-      "the file):\n\n";
-  for (const OptionEntry& entry : option_table()) {
-    const std::string value = default_text(entry);
-    const std::string allowed = allowed_text(entry);
-    out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry),
-                       value.empty() ? "none" : value, allowed.empty() ? "" : "; " + allowed,
-                       entry.sentence);
+      "A node without any option is a working database on 127.0.0.1. Each option is also a line of "
+      "the file.\n";
+  for (const OptionTheme& theme : option_themes()) {
+    out += fmt::format("\n{}:\n\n", theme.title);
+    for (const OptionEntry& entry : option_table()) {
+      if (&theme_of(entry.name) != &theme) continue;
+      const std::string value = default_text(entry);
+      const std::string allowed = allowed_text(entry);
+      out += fmt::format("  {} (default {}{})\n      {}\n", command_line_name(entry),
+                         value.empty() ? "none" : value, allowed.empty() ? "" : "; " + allowed,
+                         entry.sentence);
+    }
   }
   out +=
+      "\nOf the command line only:\n\n"
       "  --config FILE\n      Reads options from a YAML file; the command line goes before it.\n"
       "  --print-config\n      Prints a file with every option and its default, and ends.\n"
       "  --help, --version\n";

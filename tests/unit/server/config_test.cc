@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include "server/config/guardrails.h"
+#include "server/config/option_themes.h"
 #include "server/config/options.h"
 
 namespace tetrad::server {
@@ -276,4 +277,26 @@ TEST_CASE("--help, --version and --print-config are told apart") {
 }
 
 }  // namespace
+TEST_CASE("the help groups options by theme, each once, the guardrails last") {
+  const std::string help = help_text();
+  std::vector<OptionEntry> guardrails;
+  append_guardrail_options(guardrails);
+  const auto is_guardrail = [&](const std::string& name) {
+    return std::ranges::find(guardrails, name, &OptionEntry::name) != guardrails.end();
+  };
+  for (const OptionEntry& entry : option_table()) {
+    CAPTURE(entry.name);
+    const size_t themes = std::ranges::count_if(
+        option_themes(), [&](const OptionTheme& theme) { return theme.has(entry.name); });
+    CHECK(themes == (is_guardrail(entry.name) ? 1 : 2));  // the last has all
+    const std::string line = "\n  " + command_line_name(entry) + " (default";
+    const size_t at = help.find(line);
+    REQUIRE(at != std::string::npos);
+    CHECK(help.find(line, at + 1) == std::string::npos);
+    CHECK((at > help.find("\nGuardrails")) == is_guardrail(entry.name));
+  }
+  for (const OptionTheme& theme : option_themes())
+    CHECK(has(help, fmt::format("\n{}:\n\n  --", theme.title)));
+}
+
 }  // namespace tetrad::server
