@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of moves.
+#include "partitioner/balance_policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace tetrad::partitioner {
+
+namespace {
+
+/// What a node holds, and which members make it up.
+struct Holder {
+  const RingNode* node = nullptr;
+  double bytes = 0;  // for each store: nodes with more stores take more
+  std::vector<uint64_t> of_store;
+  std::vector<size_t> tablets;  // the heaviest first, of equal ones the first given
+};
+
+/// One data centre, levelled for itself.
+class Level {
+ public:
+  Level(std::span<const RingNode> nodes, std::span<const BalanceTablet> tablets,
+        const std::string& data_center, const MayGet& may_get, const BalanceOptions& options)
+      : nodes_(nodes), data_center_(data_center), may_get_(may_get), options_(options) {
+    for (const RingNode& node : nodes) {
+      if (node.data_center != data_center) continue;
+      Holder& holder = holders_[node.host];
+      holder.node = &node;
+      holder.of_store.resize(std::max<uint32_t>(1, node.store_count));
+    }
+    for (size_t i = 0; i < tablets.size(); ++i) {
+      members_.push_back(tablets[i].members);
+      weights_.push_back(tablets[i].bytes + options.tablet_bytes);
+      may_move_.push_back(tablets[i].may_move);
+      for (const StoreAddress& member : tablets[i].members) count(i, member, 1);
+    }
+    for (auto& [host, holder] : holders_)
+      std::ranges::stable_sort(holder.tablets, std::greater<>(),
+                               [this](size_t tablet) { return weights_[tablet]; });
+    double total = 0;
+    size_t stores = 0;
+    for (const auto& [host, holder] : holders_) {
+      for (const uint64_t bytes : holder.of_store) total += static_cast<double>(bytes);
+      stores += holder.of_store.size();
+    }
+    mean_ = stores == 0 ? 0 : total / static_cast<double>(stores);
+  }
+
+  bool is_uneven() const {
+    const double ratio = options_.has_begun ? options_.stop_ratio : options_.start_ratio;
+    return std::ranges::any_of(holders_, [&](const auto& entry) {
+      return std::abs(entry.second.bytes - mean_) > ratio * mean_;
+    });
+  }
+
+  /// The largest tablet that can go from the fullest node to the emptiest; where none can, the
+  /// next emptiest, then the next fullest.
+  std::optional<BalanceMove> next() {
+    std::vector<Holder*> by_bytes;
+    for (auto& [host, holder] : holders_) by_bytes.push_back(&holder);
+    std::ranges::stable_sort(by_bytes, {}, &Holder::bytes);
+    for (auto from = by_bytes.rbegin(); from != by_bytes.rend(); ++from) {
+      if ((*from)->bytes <= mean_) break;
+      for (Holder* const to : by_bytes) {
+        if (to->bytes >= mean_) break;
+        if (!worth_while(**from, *to)) continue;
+        if (const auto move = between(**from, *to)) return move;
+      }
+    }
+    return std::nullopt;
+  }
+
+  double lack_bytes() const {
+    double lack = 0;
+    for (const auto& [host, holder] : holders_)
+      lack += std::max(0.0, mean_ - holder.bytes) * static_cast<double>(holder.of_store.size());
+    return lack;
+  }
+
+ private:
+  /// Nodes that are near the mean both are left alone.
+  bool worth_while(const Holder& from, const Holder& to) const {
+    const double near = options_.stop_ratio * mean_;
+    return from.bytes - mean_ > near || mean_ - to.bytes > near;
+  }
+
+  void count(size_t tablet, const StoreAddress& member, int sign) {
+    const auto found = holders_.find(member.host);
+    if (found == holders_.end() || member.store >= found->second.of_store.size()) return;
+    Holder& holder = found->second;
+    if (sign > 0) {
+      holder.of_store[member.store] += weights_[tablet];
+      holder.tablets.push_back(tablet);
+    } else {
+      holder.of_store[member.store] -= weights_[tablet];
+      std::erase(holder.tablets, tablet);
+    }
+    const double weight = static_cast<double>(weights_[tablet]);
+    holder.bytes += sign * weight / static_cast<double>(holder.of_store.size());
+  }
+
+  std::optional<StoreAddress> emptiest_store(const Holder& holder) const {
+    std::optional<StoreAddress> best;
+    for (uint32_t store = 0; store < holder.of_store.size(); ++store) {
+      const StoreAddress candidate{holder.node->host, store};
+      if (!may_get_(candidate)) continue;
+      if (!best || holder.of_store[store] < holder.of_store[best->store]) best = candidate;
+    }
+    return best;
+  }
+
+  std::optional<BalanceMove> between(Holder& from, const Holder& to) {
+    const std::optional<StoreAddress> store = emptiest_store(to);
+    if (!store) return std::nullopt;
+    const double per_byte = (1 / static_cast<double>(from.of_store.size()) +
+                             1 / static_cast<double>(to.of_store.size())) /
+                            2;
+    for (const size_t tablet : from.tablets) {
+      const double weight = static_cast<double>(weights_[tablet]);
+      const double there = to.bytes + weight / static_cast<double>(to.of_store.size());
+      if (!may_move_[tablet] || there > mean_ * (1 + options_.past_mean_ratio) ||
+          from.bytes - to.bytes < (1 + options_.margin) * weight * per_byte)
+        continue;
+      const auto leaves = std::ranges::find(members_[tablet], from.node->host, &StoreAddress::host);
+      if (std::ranges::find(members_[tablet], store->host, &StoreAddress::host) !=
+          members_[tablet].end())
+        continue;
+      std::vector<StoreAddress> after = members_[tablet];
+      after[static_cast<size_t>(leaves - members_[tablet].begin())] = *store;
+      if (rack_excess(nodes_, after, data_center_) >
+          rack_excess(nodes_, members_[tablet], data_center_))
+        continue;
+      const BalanceMove move{tablet, *leaves, *store, weights_[tablet] - options_.tablet_bytes};
+      count(tablet, move.from, -1);
+      count(tablet, move.to, 1);
+      members_[tablet] = std::move(after);
+      return move;
+    }
+    return std::nullopt;
+  }
+
+  const std::span<const RingNode> nodes_;
+  const std::string data_center_;
+  const MayGet& may_get_;
+  const BalanceOptions options_;
+  std::map<HostId, Holder> holders_;
+  std::vector<std::vector<StoreAddress>> members_;
+  std::vector<uint64_t> weights_;
+  std::vector<bool> may_move_;
+  double mean_ = 0;  // of a store
+};
+
+std::set<std::string> data_centers(std::span<const RingNode> nodes) {
+  std::set<std::string> names;
+  for (const RingNode& node : nodes) names.insert(node.data_center);
+  return names;
+}
+
+}  // namespace
+
+std::vector<BalanceMove> plan_balance(std::span<const RingNode> nodes,
+                                      std::span<const BalanceTablet> tablets, const MayGet& may_get,
+                                      const BalanceOptions& options) {
+  std::vector<BalanceMove> moves;
+  for (const std::string& name : data_centers(nodes)) {
+    Level level(nodes, tablets, name, may_get, options);
+    if (!level.is_uneven()) continue;
+    while (moves.size() < options.moves_max) {
+      const auto move = level.next();
+      if (!move) break;
+      moves.push_back(*move);
+    }
+  }
+  return moves;
+}
+
+uint64_t least_balance_bytes(std::span<const RingNode> nodes,
+                             std::span<const BalanceTablet> tablets,
+                             const BalanceOptions& options) {
+  const MayGet any = [](const StoreAddress&) { return true; };
+  double bytes = 0;
+  for (const std::string& name : data_centers(nodes))
+    bytes += Level(nodes, tablets, name, any, options).lack_bytes();
+  return static_cast<uint64_t>(bytes);
+}
+
+size_t rack_excess(std::span<const RingNode> nodes, std::span<const StoreAddress> members,
+                   const std::string& data_center) {
+  std::map<std::string_view, size_t> in_rack;
+  size_t count = 0;
+  for (const RingNode& node : nodes)
+    if (node.data_center == data_center) in_rack[node.rack];
+  for (const StoreAddress& member : members) {
+    const auto node = std::ranges::find(nodes, member.host, &RingNode::host);
+    if (node == nodes.end() || node->data_center != data_center) continue;
+    ++in_rack[node->rack];
+    ++count;
+  }
+  if (in_rack.empty()) return 0;
+  const size_t share = (count + in_rack.size() - 1) / in_rack.size();
+  size_t excess = 0;
+  for (const auto& [rack, members_there] : in_rack)
+    excess += members_there - std::min(members_there, share);
+  return excess;
+}
+
+}  // namespace tetrad::partitioner
