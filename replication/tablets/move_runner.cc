@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
+#include "partitioner/balance_policy.h"
 #include "storage/engine/store_status.h"
 
 namespace tetrad::replication {
@@ -208,8 +209,17 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   const partitioner::Ring ring(std::move(nodes));
   partitioner::StoreLoad load;  // counted when there is something to do
   const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
+  const bool looks_at_racks = reactor_.now_us() >= racks_next_us_;
+  if (looks_at_racks) racks_next_us_ = reactor_.now_us() + options_.racks_period_us;
+  const auto is_crowded = [&](const Tablet& tablet) {
+    return std::ranges::any_of(tablet.replicas, [&](const StoreAddress& member) {
+      const NodeInfo* node = state->node(member.host);
+      return node != nullptr &&
+             partitioner::rack_excess(ring.nodes(), tablet.replicas, node->data_center) != 0;
+    });
+  };
   const auto as_it_should_be = [&](const Tablet& tablet) {
-    return tablet.replicas.size() >= members_most &&
+    return tablet.replicas.size() >= members_most && !(looks_at_racks && is_crowded(tablet)) &&
            std::all_of(tablet.replicas.begin(), tablet.replicas.end(), [&](const auto& member) {
              const NodeInfo* node = state->node(member.host);
              return node != nullptr && node->state == NodeState::kNormal &&

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries changes of members from stage to stage, on the node that leads the metadata group; begins
-// one for each tablet that has fewer members than there are nodes for, one that leaves, or a store
-// that is vacated. What it has learned is in memory: a new leader asks again.
+// one for each tablet that has fewer members than there are nodes for, one that leaves, a store
+// that is vacated, or too many in a rack. What it has learned is in memory: a new leader asks
+// again.
 #pragma once
 
 #include <functional>
@@ -21,6 +22,8 @@ struct MoveOptions {
   /// Nodes that join one after another change a tablet once.
   int64_t settle_us = 1'500'000;
   size_t changes_at_once = 16;
+  /// How often sets are looked at that have too many members in a rack.
+  int64_t racks_period_us = 2'000'000;
   /// A change is given up when a new member has not been live for this long.
   int64_t stalled_us = 60'000'000;
   /// Tablets leave a store that has hung or failed for so long; 0: never.
@@ -82,6 +85,7 @@ class MoveRunner {
   std::map<TabletId, TableIncarnation> table_of_;
   size_t node_count_ = 0;
   base::MonotonicUs nodes_since_us_ = 0;
+  base::MonotonicUs racks_next_us_ = 0;
   base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   base::TaskGroup tasks_;

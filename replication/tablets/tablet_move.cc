@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/data_mutants.h"
+#include "partitioner/balance_policy.h"
 #include "partitioner/placement.h"
 
 namespace tetrad::replication {
@@ -29,6 +30,39 @@ constexpr uint64_t kLoadOfNoUse = UINT64_MAX / 2;
 bool has_host(const std::vector<StoreAddress>& set, HostId host) {
   return std::any_of(set.begin(), set.end(),
                      [&](const StoreAddress& member) { return member.host == host; });
+}
+
+using Members = std::vector<StoreAddress>;
+
+size_t excess_with(const partitioner::Ring& ring, Members members, const StoreAddress& added) {
+  members.push_back(added);
+  for (const partitioner::RingNode& node : ring.nodes())
+    if (node.host == added.host)
+      return partitioner::rack_excess(ring.nodes(), members, node.data_center);
+  return 0;
+}
+
+/// The set with one member less in a rack that has too many, and one more where there are too few.
+/// Unset: as it is, or there is nobody who could take it.
+std::optional<Members> with_rack_restored(const partitioner::Ring& ring, const Members& members,
+                                          const Members& by_ring, const Outlook& outlook) {
+  std::optional<Members> best;
+  size_t least = SIZE_MAX;
+  for (size_t i = members.size(); i-- > 0;) {
+    Members others = members;
+    others.erase(others.begin() + static_cast<ptrdiff_t>(i));
+    const size_t before = excess_with(ring, others, members[i]);
+    for (const StoreAddress& added : by_ring) {
+      const StoreOutlook seen = outlook(added);
+      if (has_host(members, added.host) || !seen.is_live || !seen.may_get) continue;
+      const size_t after = excess_with(ring, others, added);
+      if (after >= std::min(before, least)) continue;
+      least = after;
+      best = others;
+      best->push_back(added);
+    }
+  }
+  return best;
 }
 
 }  // namespace
@@ -97,13 +131,27 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
     ++has[on_ring->second];
     members.push_back(member);
   }
-  for (const StoreAddress& member : by_ring) {
+  const auto is_missing = [&](const StoreAddress& member) {
     const std::string_view data_center = data_center_of[member.host];
-    if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
-    const StoreOutlook seen = outlook(member);
+    return !has_host(members, member.host) && has[data_center] < wanted[data_center];
+  };
+  while (true) {
+    // Where the fewest are in its rack, then as the ring has them.
+    std::optional<StoreAddress> next;
+    for (const StoreAddress& member : by_ring) {
+      if (!is_missing(member)) continue;
+      if (!next || excess_with(ring, members, member) < excess_with(ring, members, *next))
+        next = member;
+    }
+    if (!next) break;
+    const StoreOutlook seen = outlook(*next);
     if (!seen.is_live || !seen.may_get) return std::nullopt;
-    ++has[data_center];
-    members.push_back(member);
+    ++has[data_center_of[next->host]];
+    members.push_back(*next);
+  }
+  if (members == tablet.replicas) {
+    if (auto restored = with_rack_restored(ring, members, by_ring, outlook))
+      members = std::move(*restored);
   }
   if (members == tablet.replicas || members.empty()) return std::nullopt;
   const auto quorum_lives = [&](const std::vector<StoreAddress>& set) {

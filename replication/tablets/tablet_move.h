@@ -50,10 +50,11 @@ using Outlook = std::function<StoreOutlook(const StoreAddress&)>;
 
 /// The members a tablet should have if not those it has: without nodes that are not on the ring
 /// (they leave) and stores that are vacated, and with more nodes up to min(4, nodes) in each data
-/// centre. Unset: it is as it should be, a change is under way, W of either set are not live, R of
-/// the old one cannot give what they have, or a store it would get may not take it.
-/// `of_table` and `load` count the tablets of each store: a new member gets its node's store with
-/// the fewest.
+/// centre. A new member is in the rack with the fewest; when nothing else is to do, a member in a
+/// rack that has too many is exchanged for one elsewhere, where the ring has one. Unset: it is as
+/// it should be, a change is under way, W of either set are not live, R of the old one cannot give
+/// what they have, or a store it would get may not take it. `of_table` and `load` count the tablets
+/// of each store: a new member gets its node's store with the fewest.
 std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
                                                         const partitioner::Tablet& tablet,
                                                         const partitioner::StoreLoad& of_table,

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "partitioner/balance_policy.h"
 #include "replication/meta/voter_policy.h"
 #include "replication/tablets/tablet_move.h"
 
@@ -108,6 +109,47 @@ TEST_CASE("a tablet's new members take the place of those that leave") {
   // With nobody to take its place the set shrinks.
   const partitioner::Ring three({nodes[0], nodes[1], nodes[2]});
   CHECK(wanted_members(three, tablet, {}, {}, outlook_of_all_but({host(1)}))->size() == 3);
+}
+
+TEST_CASE("a member that is lost comes back in its rack, and racks that are lost are restored") {
+  const partitioner::Tablet tablet = cluster_of(8).tables.begin()->second->tablets.tablets()[0];
+  // Node i on rack i % 4; of nodes 1 and 5 to 8 the ring would take another order for each start.
+  for (uint8_t turn = 0; turn < 8; ++turn) {
+    CAPTURE(int{turn});
+    const auto ring_without = [&](std::set<uint8_t> away) {
+      std::vector<partitioner::RingNode> nodes;
+      for (uint8_t i = 1; i <= 8; ++i)
+        if (!away.contains(i))
+          nodes.push_back(
+              {host(i), "dc", "r" + std::to_string(i % 4), {int64_t{(i + turn) % 8} * 1000}, 1});
+      return partitioner::Ring(nodes);
+    };
+    const auto hosts = [](const std::optional<std::vector<StoreAddress>>& members) {
+      std::set<HostId> set;
+      if (members)
+        for (const StoreAddress& member : *members) set.insert(member.host);
+      return set;
+    };
+    const Outlook all = outlook_of_all_but({});
+    CHECK_FALSE(wanted_members(ring_without({}), tablet, {}, {}, all));
+    for (uint8_t lost = 1; lost <= 4; ++lost) {
+      std::set<HostId> expected = {host(1), host(2), host(3), host(4)};
+      expected.erase(host(lost));
+      expected.insert(host(static_cast<uint8_t>(lost + 4)));
+      CHECK(hosts(wanted_members(ring_without({lost}), tablet, {}, {}, all)) == expected);
+    }
+    // Two in rack 1 since rack 0 was away: back when it is, and then it stays.
+    partitioner::Tablet crowded = tablet;
+    crowded.replicas = {{host(1), 0}, {host(2), 0}, {host(3), 0}, {host(5), 0}};
+    CHECK_FALSE(wanted_members(ring_without({4, 8}), crowded, {}, {}, all));
+    const Outlook dead = outlook_of_all_but({host(4), host(8)});
+    CHECK_FALSE(wanted_members(ring_without({}), crowded, {}, {}, dead));
+    const auto restored = wanted_members(ring_without({}), crowded, {}, {}, all);
+    REQUIRE(restored);
+    CHECK(partitioner::rack_excess(ring_without({}).nodes(), *restored, "dc") == 0);
+    crowded.replicas = *restored;
+    CHECK_FALSE(wanted_members(ring_without({}), crowded, {}, {}, all));
+  }
 }
 
 TEST_CASE("who leaves votes no longer than it must") {
