@@ -74,6 +74,11 @@ struct DataMutants {
   bool registers_unwatched = false;  // registers are purged although written since
   bool imported_commit_alone = false;  // a commit is imported without its rows
 
+  // Where tablets are.
+  bool racks_forgotten = false;            // what is lost comes back in whatever rack
+  bool balance_pending_uncounted = false;  // what moves already counts as not moved
+  bool balance_without_band = false;       // a move needs no gap between the nodes
+
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
   bool damaged_is_source = false;   // a damaged store is streamed from

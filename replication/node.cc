@@ -190,6 +190,13 @@ void ReplicationNode::register_metrics() {
   metrics.add("tetrad_replication_tablet_changes_total",
               "Changes of members this node has begun as the leader of the metadata group.", "",
               moves_.metrics().begun);
+  metrics.add(
+      "tetrad_replication_balance_moves_total",
+      "Tablets this node, as that leader, has begun to move so that nodes hold equal parts.", "",
+      moves_.metrics().balanced);
+  metrics.add("tetrad_replication_balance_bytes_total",
+              "What those moves are to copy, by the sizes known when they began.", "",
+              moves_.metrics().balanced_bytes);
   metrics.add("tetrad_replication_stores_vacated_total",
               "Stores whose tablets this node, as that leader, has moved because of their disks.",
               "", moves_.metrics().vacated);

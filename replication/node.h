@@ -147,6 +147,10 @@ class ReplicationNode {
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
   const NodeOptions& options() const { return options_; }
+  /// Pure; see MoveRunner::balance_plan().
+  std::vector<BalanceChange> balance_plan(const MetaState& state) const {
+    return moves_.balance_plan(state);
+  }
 
  private:
   ReplicationNode(NodeEnvironment environment, NodeOptions options, NodeIdentity identity,

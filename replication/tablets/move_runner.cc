@@ -8,6 +8,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "partitioner/balance_policy.h"
+#include "replication/tablets/split_runner.h"
 #include "storage/engine/store_status.h"
 
 namespace tetrad::replication {
@@ -79,11 +80,14 @@ void MoveRunner::tick() {
   if (!meta_.is_leader()) {
     changes_.clear();
     vacating_.forget();
+    balance_has_begun_ = false;
     return;
   }
   look_at_troubles(*state);
   carry_on(state);
-  if (reactor_.now_us() >= nodes_since_us_ + options_.settle_us) begin_changes(state);
+  if (reactor_.now_us() < nodes_since_us_ + options_.settle_us) return;
+  begin_changes(state);
+  begin_balance(state);
 }
 
 void MoveRunner::look_at_troubles(const MetaState& state) {
@@ -200,11 +204,7 @@ void MoveRunner::evaluate(TabletId id) {
 
 void MoveRunner::begin_changes(const MetaSnapshot& state) {
   if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
-  std::vector<partitioner::RingNode> nodes;
-  for (const auto& [host, node] : state->nodes) {
-    if (node.state == NodeState::kNormal && !vacating_.is_whole_node(node))
-      nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
-  }
+  std::vector<partitioner::RingNode> nodes = ring_nodes(*state);
   if (nodes.empty()) return;
   const partitioner::Ring ring(std::move(nodes));
   partitioner::StoreLoad load;  // counted when there is something to do
@@ -250,9 +250,67 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   }
 }
 
+std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
+                                                   const BalanceLimits& limits) const {
+  const uint64_t start_percent =
+      setting_or(state, kSettingBalanceStartPercent, kBalanceStartPercentDefault);
+  if (start_percent >= kBalanceOffPercent || vacating_.store()) return {};
+  const std::vector<partitioner::RingNode> nodes = ring_nodes(state);
+  std::map<TabletId, std::vector<StoreAddress>> proposed;
+  for (const auto& [id, change] : changes_)
+    if (change.proposing) proposed[id] = change.wanted;
+  const auto bytes_of = [this](TabletId id) -> std::optional<uint64_t> {
+    const auto known = meta_.all_tablet_bytes().find(id);
+    if (known == meta_.all_tablet_bytes().end()) return std::nullopt;
+    return known->second;
+  };
+  const auto outlook = [this](const StoreAddress& member) { return outlook_of(member); };
+  partitioner::BalanceOptions balance = options_.balance;
+  balance.start_ratio = static_cast<double>(start_percent) / 100;
+  balance.has_begun = balance_has_begun_;
+  return balance_changes({state, nodes, bytes_of, outlook, proposed}, balance, limits);
+}
+
+std::vector<BalanceChange> MoveRunner::balance_plan(const MetaState& state) const {
+  return plan_within(state, {SIZE_MAX, SIZE_MAX, 1'000'000'000});
+}
+
+/// What is vacated and what heals goes before: begin_changes() comes first and has no limit but
+/// `changes_at_once`.
+void MoveRunner::begin_balance(const MetaSnapshot& state) {
+  if (options_.balance_period_us == 0 || reactor_.now_us() < balance_next_us_) return;
+  balance_next_us_ = reactor_.now_us() + options_.balance_period_us;
+  const auto changes = plan_within(*state, options_.balance_limits);
+  // It goes on to the nearer limit until nothing is under way or to be done.
+  balance_has_begun_ = !changes.empty() || (balance_has_begun_ && !changes_.empty());
+  for (const BalanceChange& change : changes) {
+    if (changes_.contains(change.tablet)) continue;
+    logger_.info("tablet moves for balance table={}.{} tablet={} bytes={} from={}/{} to={}/{}",
+                 change.table->keyspace, change.table->name, change.tablet.value, change.bytes,
+                 change.from.host.to_string(), change.from.store, change.to.host.to_string(),
+                 change.to.store);
+    changes_[change.tablet].progress.epoch = change.epoch;
+    metrics_.begun.add();
+    metrics_.balanced.add();
+    metrics_.balanced_bytes.add(change.bytes);
+    propose(*change.table, {change.table->incarnation, change.tablet, change.epoch,
+                            TabletStage::kWriteBoth, change.members, false});
+  }
+}
+
+std::vector<partitioner::RingNode> MoveRunner::ring_nodes(const MetaState& state) const {
+  std::vector<partitioner::RingNode> nodes;
+  for (const auto& [host, node] : state.nodes) {
+    if (node.state == NodeState::kNormal && !vacating_.is_whole_node(node))
+      nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
+  }
+  return nodes;
+}
+
 void MoveRunner::propose(const TableInfo& table, ChangeTabletStage change) {
   TETRAD_ASSERT(!changes_[change.tablet].proposing);
   changes_[change.tablet].proposing = true;
+  changes_[change.tablet].wanted = change.new_replicas;
   tasks_.spawn(run_proposal(table.keyspace + "." + table.name, std::move(change)));
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Carries changes of members from stage to stage, on the node that leads the metadata group; begins
 // one for each tablet that has fewer members than there are nodes for, one that leaves, a store
-// that is vacated, or too many in a rack. What it has learned is in memory: a new leader asks
+// that is vacated, or too many in a rack; and, where nothing is to heal, those that make the nodes
+// hold equal parts (balance_plan.h). What it has learned is in memory: a new leader asks
 // again.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "base/task_group.h"
 #include "replication/meta/meta_service_impl.h"
+#include "replication/tablets/balance_plan.h"
 #include "replication/tablets/tablet_move.h"
 #include "replication/tablets/vacating.h"
 
@@ -24,6 +26,10 @@ struct MoveOptions {
   size_t changes_at_once = 16;
   /// How often sets are looked at that have too many members in a rack.
   int64_t racks_period_us = 2'000'000;
+  /// How often the leader looks for moves that make the nodes hold equal parts; 0: never.
+  int64_t balance_period_us = 5'000'000;
+  partitioner::BalanceOptions balance;
+  BalanceLimits balance_limits;
   /// A change is given up when a new member has not been live for this long.
   int64_t stalled_us = 60'000'000;
   /// Tablets leave a store that has hung or failed for so long; 0: never.
@@ -46,6 +52,7 @@ class MoveRunner {
  public:
   struct Metrics {
     base::Counter begun, finished, given_up, vacated;
+    base::Counter balanced, balanced_bytes;  // begun to make nodes equal, and what they are to copy
   };
   MoveRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta, MoveOptions options,
              Logger logger);
@@ -53,6 +60,9 @@ class MoveRunner {
   MoveRunner(const MoveRunner&) = delete;
   MoveRunner& operator=(const MoveRunner&) = delete;
   void start();
+  /// All moves that would make the nodes of `state` hold equal parts, as this node sees it; the
+  /// leader begins them, a few at a time. They point into `state`.
+  std::vector<BalanceChange> balance_plan(const MetaState& state) const;
   const Metrics& metrics() const { return metrics_; }
 
  private:
@@ -60,6 +70,7 @@ class MoveRunner {
     MoveProgress progress;
     base::MonotonicUs since_us = 0;  // in this stage
     bool proposing = false;
+    std::vector<StoreAddress> wanted;  // the new set while its first stage is proposed
     std::set<StoreAddress> asked_to_confirm, asked_to_fill;  // and not answered yet
   };
 
@@ -71,6 +82,9 @@ class MoveRunner {
   void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
   void evaluate(TabletId tablet);
   void begin_changes(const MetaSnapshot& state);
+  void begin_balance(const MetaSnapshot& state);
+  std::vector<BalanceChange> plan_within(const MetaState& state, const BalanceLimits& limits) const;
+  std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) const;
   void propose(const TableInfo& table, ChangeTabletStage change);
   Task<void> run_proposal(std::string name, ChangeTabletStage change);
 
@@ -86,6 +100,8 @@ class MoveRunner {
   size_t node_count_ = 0;
   base::MonotonicUs nodes_since_us_ = 0;
   base::MonotonicUs racks_next_us_ = 0;
+  base::MonotonicUs balance_next_us_ = 0;
+  bool balance_has_begun_ = false;
   base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   base::TaskGroup tasks_;

@@ -35,6 +35,7 @@ bool has_host(const std::vector<StoreAddress>& set, HostId host) {
 using Members = std::vector<StoreAddress>;
 
 size_t excess_with(const partitioner::Ring& ring, Members members, const StoreAddress& added) {
+  if (TETRAD_MUTANT(racks_forgotten)) return 0;
   members.push_back(added);
   for (const partitioner::RingNode& node : ring.nodes())
     if (node.host == added.host)
@@ -42,17 +43,40 @@ size_t excess_with(const partitioner::Ring& ring, Members members, const StoreAd
   return 0;
 }
 
+/// Those that the ring wants, then a store of each other node: the one with the fewest tablets of
+/// the table, then of all. The walk along the ring takes no care of racks past the first round.
+Members candidates_of(const partitioner::Ring& ring, const Members& by_ring,
+                      const partitioner::StoreLoad& of_table, const partitioner::StoreLoad& load) {
+  const auto count_in = [](const partitioner::StoreLoad& counts, const StoreAddress& store) {
+    const auto found = counts.find(store);
+    return found == counts.end() ? 0 : found->second;
+  };
+  Members candidates = by_ring;
+  for (const partitioner::RingNode& node : ring.nodes()) {
+    if (has_host(by_ring, node.host)) continue;
+    StoreAddress best{node.host, 0};
+    for (uint32_t store = 1; store < node.store_count; ++store) {
+      const StoreAddress other{node.host, store};
+      if (std::pair(count_in(of_table, other), count_in(load, other)) <
+          std::pair(count_in(of_table, best), count_in(load, best)))
+        best = other;
+    }
+    candidates.push_back(best);
+  }
+  return candidates;
+}
+
 /// The set with one member less in a rack that has too many, and one more where there are too few.
 /// Unset: as it is, or there is nobody who could take it.
 std::optional<Members> with_rack_restored(const partitioner::Ring& ring, const Members& members,
-                                          const Members& by_ring, const Outlook& outlook) {
+                                          const Members& candidates, const Outlook& outlook) {
   std::optional<Members> best;
   size_t least = SIZE_MAX;
   for (size_t i = members.size(); i-- > 0;) {
     Members others = members;
     others.erase(others.begin() + static_cast<ptrdiff_t>(i));
     const size_t before = excess_with(ring, others, members[i]);
-    for (const StoreAddress& added : by_ring) {
+    for (const StoreAddress& added : candidates) {
       const StoreOutlook seen = outlook(added);
       if (has_host(members, added.host) || !seen.is_live || !seen.may_get) continue;
       const size_t after = excess_with(ring, others, added);
@@ -131,6 +155,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
     ++has[on_ring->second];
     members.push_back(member);
   }
+  const Members candidates = candidates_of(ring, by_ring, to_choose_by, load);
   const auto is_missing = [&](const StoreAddress& member) {
     const std::string_view data_center = data_center_of[member.host];
     return !has_host(members, member.host) && has[data_center] < wanted[data_center];
@@ -138,7 +163,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
   while (true) {
     // Where the fewest are in its rack, then as the ring has them.
     std::optional<StoreAddress> next;
-    for (const StoreAddress& member : by_ring) {
+    for (const StoreAddress& member : candidates) {
       if (!is_missing(member)) continue;
       if (!next || excess_with(ring, members, member) < excess_with(ring, members, *next))
         next = member;
@@ -150,7 +175,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
     members.push_back(*next);
   }
   if (members == tablet.replicas) {
-    if (auto restored = with_rack_restored(ring, members, by_ring, outlook))
+    if (auto restored = with_rack_restored(ring, members, candidates, outlook))
       members = std::move(*restored);
   }
   if (members == tablet.replicas || members.empty()) return std::nullopt;

@@ -55,6 +55,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/ring", &Self::answer_ring},
       {Access::kFact, "GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
       {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
+      {Access::kFact, "GET", "/rebalance", &Self::answer_rebalance},
       {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
@@ -231,6 +232,10 @@ void AdminService::answer_partitions(const HttpRequest& request, Respond respond
   if (const auto named = check_named(keyspace, table); !named)
     return respond(http_error(404, named.error().message));
   respond({200, "application/json", partitions(keyspace, table)});
+}
+
+void AdminService::answer_rebalance(const HttpRequest&, Respond respond) {
+  respond({200, "application/json", rebalance_plan()});
 }
 
 void AdminService::answer_describe_cluster(const HttpRequest&, Respond respond) {

@@ -92,6 +92,7 @@ class AdminService {
   void answer_status(const HttpRequest& request, Respond respond);
   void answer_ring(const HttpRequest& request, Respond respond);
   void answer_partitions(const HttpRequest& request, Respond respond);
+  void answer_rebalance(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   void answer_table_stats(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);
@@ -135,6 +136,7 @@ class AdminService {
   std::string status(const std::string& keyspace) const;
   std::string ring() const;
   std::string partitions(const std::string& keyspace, const std::string& name) const;
+  std::string rebalance_plan() const;
   std::string describe_cluster() const;
   std::string table_stats(const AllFigures& figures) const;
   HttpResponse info(const AllFigures& figures) const;

@@ -184,6 +184,28 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
   return json_text(out);
 }
 
+std::string AdminService::rebalance_plan() const {
+  const auto state = parts_.node.meta().snapshot();
+  const auto place_of = [&](const StoreAddress& store) {
+    const auto* node = state->node(store.host);
+    return (node == nullptr ? store.host.to_string() : node->address) + "/" +
+           std::to_string(store.store);
+  };
+  json moves = json::array();
+  uint64_t bytes = 0;
+  for (const auto& change : parts_.node.balance_plan(*state)) {
+    bytes += change.bytes;
+    moves.push_back({{"keyspace", change.table->keyspace},
+                     {"table", change.table->name},
+                     {"id", change.tablet.value},
+                     {"bytes", change.bytes},
+                     {"from", place_of(change.from)},
+                     {"to", place_of(change.to)},
+                     {"reason", "bytes"}});
+  }
+  return json_text({{"moves", moves}, {"bytes", bytes}});
+}
+
 std::string AdminService::describe_cluster() const {
   const auto state = parts_.node.meta().snapshot();
   json settings = json::object();

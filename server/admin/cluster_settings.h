@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "replication/tablets/balance_plan.h"
 #include "replication/tablets/split_runner.h"
 
 namespace tetrad::server {
@@ -23,6 +24,8 @@ inline constexpr ClusterSetting kClusterSettings[] = {
      "MiB"},
     {replication::kSettingPhysicalPartitionRuPerS, replication::kPhysicalPartitionRuPerSDefault,
      1'000'000, "RU/s"},
+    {replication::kSettingBalanceStartPercent, replication::kBalanceStartPercentDefault,
+     replication::kBalanceOffPercent, "%"},
 };
 
 }  // namespace tetrad::server

@@ -25,6 +25,12 @@ int print_partitions(const json& partitions, const Invocation&) {
   return 0;
 }
 
+int print_moves(const json& plan, const Invocation&) {
+  print_rows(plan.at("moves"), {"keyspace", "table", "id", "bytes", "from", "to", "reason"});
+  fmt::print("{} moves, {} bytes\n", plan.at("moves").size(), plan.at("bytes").dump());
+  return 0;
+}
+
 int print_certificates(const json& answer, const Invocation&) {
   for (const auto& line : answer.at("certificates")) fmt::print("{}\n", cell_text(line));
   return 0;

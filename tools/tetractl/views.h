@@ -23,6 +23,7 @@ int print_endpoints(const nlohmann::json& answer, const Invocation& call);
 int print_clients(const nlohmann::json& answer, const Invocation& call);
 int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);
+int print_moves(const nlohmann::json& plan, const Invocation& call);
 int print_certificates(const nlohmann::json& answer, const Invocation& call);
 int print_losses(const nlohmann::json& answer, const Invocation& call);
 

@@ -153,7 +153,8 @@ DataCluster::DataCluster(uint64_t seed)
                .feeds_late = seed % 5 == 4,
                .on_rocks = seed % 10 == 5 && seed % 7 != 3,
                .clocks = (seed % 11 == 7 || seed % 11 == 9) && seed % 7 != 3,
-               .disks = (seed % 11 == 2 || seed % 11 == 5) && seed % 7 != 3 && seed % 10 != 5},
+               .disks = (seed % 11 == 2 || seed % 11 == 5) && seed % 7 != 3 && seed % 10 != 5,
+               .balances = seed % 6 == 1 || seed % 5 == 2},
       clocks_(seed * 6661 + 1),
       disks_(seed * 4447 + 1, profile_.feeds),
       random_(seed * 7919 + 1),
@@ -193,6 +194,7 @@ SimNode& DataCluster::add_node() {
   node.data_options.recent_fetch.longest_us = kOperationUs + 200'000;
   node.data_options.recent_fetch.page_timeout_us = 500'000;  // messages are lost
   node.on_rocks = profile_.on_rocks;
+  if (profile_.balances) node.options().moves.balance_period_us = 300'000;
   set_purging(node);
   if (profile_.clocks) {
     node.clock_skew_max_us = 0;

@@ -40,6 +40,7 @@ class DataCluster {
     bool on_rocks = false;    // RocksDB below, whose threads no seed rules
     bool clocks = false;      // of one node at a time are wrong
     bool disks = false;       // of one node at a time stall, fail or are full
+    bool balances = false;    // tablets are moved as soon as nodes are not equal
   };
 
   std::string make_table();

@@ -22,6 +22,10 @@ ScenarioResult run_sequence(uint64_t seed);
 /// A node dies for good or is told to leave: its replicas are rebuilt on others.
 ScenarioResult run_leaving(uint64_t seed);
 
+/// Nodes join and take their share; a dead one's replicas come back in their rack.
+ScenarioResult run_balance(uint64_t seed);
+ScenarioResult run_racks(uint64_t seed);
+
 /// The metadata group's leader changes while a dead node is taken out: no request fails of it.
 ScenarioResult run_election(uint64_t seed);
 
