@@ -56,7 +56,10 @@ class Cut {
   explicit Cut(uint64_t seed) : random_(seed * 6143 + 9), cluster_(seed, kNodes) {}
 
   std::string run() {
-    for (size_t i = 0; i < kNodes; ++i) cluster_[i].data_options.repair.period_us = 3'600'000'000;
+    for (size_t i = 0; i < kNodes; ++i) {
+      cluster_[i].data_options.repair.period_us = 3'600'000'000;
+      cluster_[i].options().moves.balance_period_us = 0;  // what changes here is said below
+    }
     if (const auto wrong = form_with_table(cluster_); !wrong.empty()) return wrong;
     incarnation_ = cluster_[0].state()->tables.begin()->second->incarnation;
     const auto grown = [&] {

@@ -5,6 +5,7 @@
 // reads it; from then on the old program is refused.
 #include <map>
 
+#include "base/sleep.h"
 #include "replication/rpc/envelope.h"
 #include "tests/simulation/support/tables.h"
 #include "tests/simulation/upkeep/scenarios.h"
@@ -18,16 +19,19 @@ using replication::Verb;
 
 constexpr uint8_t kMutateVersionFirst = 3;
 
+/// Again while its members change.
 Task<void> split_last(SimNode* node, TableIncarnation incarnation, bool* done) {
-  const auto state = node->state();
-  const partitioner::Tablet tablet = state->table(incarnation)->tablets.tablets().back();
-  RingPosition middle = tablet.range.start;
-  middle.token = tablet.range.start.token / 2 + tablet.range.end.token / 2;
-  replication::MetaCommandBody body(
-      replication::SplitTablet{incarnation, tablet.id, tablet.range, middle});
-  const base::Deadline deadline{node->reactor().now_us() + 5'000'000};
-  auto proposed = co_await node->node().meta_group().propose(std::move(body), deadline);
-  *done = proposed.has_value();
+  const base::Deadline deadline{node->reactor().now_us() + 9'000'000};
+  while (!*done && node->reactor().now_us() < deadline.at_us) {
+    const partitioner::Tablet tablet = node->state()->table(incarnation)->tablets.tablets().back();
+    RingPosition middle = tablet.range.start;
+    middle.token = tablet.range.start.token / 2 + tablet.range.end.token / 2;
+    replication::MetaCommandBody body(
+        replication::SplitTablet{incarnation, tablet.id, tablet.range, middle});
+    auto proposed = co_await node->node().meta_group().propose(std::move(body), deadline);
+    *done = proposed.has_value();
+    if (!*done) co_await base::sleep_for(node->reactor(), 200'000);
+  }
 }
 
 class Formats {
