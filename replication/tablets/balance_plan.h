@@ -22,8 +22,11 @@ namespace tetrad::replication {
 /// A cluster setting, in percent of the mean: balance begins when a node holds more or less by it.
 inline constexpr const char* kSettingBalanceStartPercent = "balance_start_percent";
 inline constexpr uint64_t kBalanceStartPercentDefault = 10;
-/// From this on tablets are not moved for balance.
+/// From this on tablets are not moved for balance, unless it is ordered.
 inline constexpr uint64_t kBalanceOffPercent = 100;
+/// How often an operator has ordered it: each time the nodes are made equal once, however near they
+/// are already.
+inline constexpr const char* kSettingBalanceOrders = "balance_orders";
 
 /// How many moves may be under way at once, those that heal among them.
 struct BalanceLimits {

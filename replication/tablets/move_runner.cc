@@ -18,6 +18,9 @@ using partitioner::TabletStage;
 
 namespace {
 
+/// Of one look: nodes that are far apart come nearer from look to look.
+constexpr size_t kPlannedAtOnce = 1'000;
+
 constexpr int64_t kAskUs = 2'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
 
@@ -80,13 +83,15 @@ void MoveRunner::tick() {
   if (!meta_.is_leader()) {
     changes_.clear();
     vacating_.forget();
-    balance_has_begun_ = false;
+    balance_has_begun_ = balance_is_ordered_ = false;
+    balance_orders_.reset();
     return;
   }
   look_at_troubles(*state);
   carry_on(state);
   if (reactor_.now_us() < nodes_since_us_ + options_.settle_us) return;
   begin_changes(state);
+  look_at_orders(*state);
   begin_balance(state);
 }
 
@@ -251,10 +256,11 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
 }
 
 std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
-                                                   const BalanceLimits& limits) const {
+                                                   const BalanceLimits& limits,
+                                                   bool is_ordered) const {
   const uint64_t start_percent =
       setting_or(state, kSettingBalanceStartPercent, kBalanceStartPercentDefault);
-  if (start_percent >= kBalanceOffPercent || vacating_.store()) return {};
+  if ((start_percent >= kBalanceOffPercent && !is_ordered) || vacating_.store()) return {};
   const std::vector<partitioner::RingNode> nodes = ring_nodes(state);
   std::map<TabletId, std::vector<StoreAddress>> proposed;
   for (const auto& [id, change] : changes_)
@@ -267,22 +273,37 @@ std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
   const auto outlook = [this](const StoreAddress& member) { return outlook_of(member); };
   partitioner::BalanceOptions balance = options_.balance;
   balance.start_ratio = static_cast<double>(start_percent) / 100;
-  balance.has_begun = balance_has_begun_;
+  balance.has_begun = balance_has_begun_ || is_ordered;
+  balance.moves_max = kPlannedAtOnce;
   return balance_changes({state, nodes, bytes_of, outlook, proposed}, balance, limits);
 }
 
 std::vector<BalanceChange> MoveRunner::balance_plan(const MetaState& state) const {
-  return plan_within(state, {SIZE_MAX, SIZE_MAX, 1'000'000'000});
+  return plan_within(state, {SIZE_MAX, SIZE_MAX, 1'000'000'000}, true);
+}
+
+/// What was ordered before this node led is not begun again.
+void MoveRunner::look_at_orders(const MetaState& state) {
+  const uint64_t orders = setting_or(state, kSettingBalanceOrders, 0);
+  if (balance_orders_ && orders != *balance_orders_) {
+    logger_.info("tablets are balanced by order");
+    balance_is_ordered_ = true;
+    balance_next_us_ = 0;
+  }
+  balance_orders_ = orders;
 }
 
 /// What is vacated and what heals goes before: begin_changes() comes first and has no limit but
 /// `changes_at_once`.
 void MoveRunner::begin_balance(const MetaSnapshot& state) {
   if (options_.balance_period_us == 0 || reactor_.now_us() < balance_next_us_) return;
-  balance_next_us_ = reactor_.now_us() + options_.balance_period_us;
-  const auto changes = plan_within(*state, options_.balance_limits);
+  const auto changes = plan_within(*state, options_.balance_limits, balance_is_ordered_);
   // It goes on to the nearer limit until nothing is under way or to be done.
   balance_has_begun_ = !changes.empty() || (balance_has_begun_ && !changes_.empty());
+  if (!balance_has_begun_) balance_is_ordered_ = false;
+  balance_next_us_ = reactor_.now_us() + (balance_has_begun_ ? std::min(options_.balance_pause_us,
+                                                                        options_.balance_period_us)
+                                                             : options_.balance_period_us);
   for (const BalanceChange& change : changes) {
     if (changes_.contains(change.tablet)) continue;
     logger_.info("tablet moves for balance table={}.{} tablet={} bytes={} from={}/{} to={}/{}",

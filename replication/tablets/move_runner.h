@@ -28,6 +28,7 @@ struct MoveOptions {
   int64_t racks_period_us = 2'000'000;
   /// How often the leader looks for moves that make the nodes hold equal parts; 0: never.
   int64_t balance_period_us = 5'000'000;
+  int64_t balance_pause_us = 500'000;  // the same while it moves some
   partitioner::BalanceOptions balance;
   BalanceLimits balance_limits;
   /// A change is given up when a new member has not been live for this long.
@@ -60,9 +61,12 @@ class MoveRunner {
   MoveRunner(const MoveRunner&) = delete;
   MoveRunner& operator=(const MoveRunner&) = delete;
   void start();
-  /// All moves that would make the nodes of `state` hold equal parts, as this node sees it; the
-  /// leader begins them, a few at a time. They point into `state`.
+  /// All moves that would make the nodes of `state` hold equal parts, as this node sees it: what an
+  /// order to balance begins. By itself the leader begins them, a few at a time, once a node is far
+  /// enough from the mean. They point into `state`.
   std::vector<BalanceChange> balance_plan(const MetaState& state) const;
+  /// Whether this node leads and has begun moves that are not at their end.
+  bool is_balancing() const { return balance_has_begun_; }
   const Metrics& metrics() const { return metrics_; }
 
  private:
@@ -83,7 +87,9 @@ class MoveRunner {
   void evaluate(TabletId tablet);
   void begin_changes(const MetaSnapshot& state);
   void begin_balance(const MetaSnapshot& state);
-  std::vector<BalanceChange> plan_within(const MetaState& state, const BalanceLimits& limits) const;
+  void look_at_orders(const MetaState& state);
+  std::vector<BalanceChange> plan_within(const MetaState& state, const BalanceLimits& limits,
+                                         bool is_ordered) const;
   std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) const;
   void propose(const TableInfo& table, ChangeTabletStage change);
   Task<void> run_proposal(std::string name, ChangeTabletStage change);
@@ -101,7 +107,8 @@ class MoveRunner {
   base::MonotonicUs nodes_since_us_ = 0;
   base::MonotonicUs racks_next_us_ = 0;
   base::MonotonicUs balance_next_us_ = 0;
-  bool balance_has_begun_ = false;
+  bool balance_has_begun_ = false, balance_is_ordered_ = false;
+  std::optional<uint64_t> balance_orders_;  // as seen last; unset: this node did not lead
   base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
   base::TaskGroup tasks_;

@@ -55,7 +55,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/ring", &Self::answer_ring},
       {Access::kFact, "GET", "/partitions", &Self::answer_partitions, {"keyspace", "table"}},
       {Access::kFact, "GET", "/describe-cluster", &Self::answer_describe_cluster},
-      {Access::kFact, "GET", "/rebalance", &Self::answer_rebalance},
+      {Access::kFact, "GET", "/rebalance-plan", &Self::answer_rebalance},
       {Access::kFact, "GET", "/tablestats", &Self::answer_table_stats},
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
@@ -71,6 +71,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        "/clear-snapshot",
        &Self::order_clear_snapshot,
        {"tag", "keyspaces", "all"}},
+      {Access::kOrder, "POST", "/rebalance", &Self::order_rebalance},
       {Access::kOrder, "POST", "/flush", &Self::order_flush, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/compact", &Self::order_compact, {"keyspace", "tables"}},
       {Access::kOrder, "POST", "/log-level", &Self::order_log_level, {"level"}},
@@ -354,6 +355,15 @@ void AdminService::order_log_level(const HttpRequest& request, Respond respond) 
     return respond(http_error(400, "level is one of debug, info, warn, error"));
   parts_.logger.sink().set_level(log_level_named(level));
   respond(json_response({{"level", level}}));
+}
+
+/// The leader sees that the number has changed.
+void AdminService::order_rebalance(const HttpRequest&, Respond respond) {
+  const uint64_t orders = replication::setting_or(*parts_.node.meta().snapshot(),
+                                                  replication::kSettingBalanceOrders, 0);
+  spawn(propose(this, replication::SetSetting{replication::kSettingBalanceOrders,
+                                              std::to_string(orders + 1)}),
+        std::move(respond));
 }
 
 void AdminService::order_split(const HttpRequest& request, Respond respond) {

@@ -93,6 +93,7 @@ class AdminService {
   void answer_ring(const HttpRequest& request, Respond respond);
   void answer_partitions(const HttpRequest& request, Respond respond);
   void answer_rebalance(const HttpRequest& request, Respond respond);
+  void order_rebalance(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
   void answer_table_stats(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);

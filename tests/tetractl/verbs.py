@@ -111,6 +111,9 @@ def cluster_verbs():
     for line, has in ("status", "nodes"), ("ring", "token"), ("describering ks", "replicas"), ("gossipinfo", "host_id"), (
             "partitions", "id"), ("describecluster", "schema_version"):
         as_json(line, has)
+    case("rebalance --plan", r"0 moves, 0 bytes")
+    case("rebalance --apply", r"0 moves, 0 bytes")
+    case("rebalance", "rebalance --plan prints what rebalance --apply begins", 1)
     case("split 99999", "there is no partition 99999", 1)
     case("split x", "id is the number of a partition", 1)
     case("setting max_logical_partition_mb 20000")

@@ -125,6 +125,16 @@ int verify(AdminClient& node, const Invocation& call) {
   return code;
 }
 
+int rebalance(AdminClient& node, const Invocation& call) {
+  if (call.has("plan") == call.has("apply"))
+    throw NodeError("rebalance --plan prints what rebalance --apply begins; say one of them");
+  const json plan = node.fact("/rebalance-plan");
+  if (call.has("apply")) node.order("/rebalance");
+  if (!call.as_json) return print_moves(plan, call);
+  fmt::print("{}\n", plan.dump(2));
+  return 0;
+}
+
 int remove_node(AdminClient& node, const Invocation& call) {
   return leave(node, call, call.text("host_id"));
 }

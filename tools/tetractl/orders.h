@@ -24,6 +24,7 @@ int take_snapshot(AdminClient& node, const Invocation& call);
 int clear_snapshot(AdminClient& node, const Invocation& call);
 int repair(AdminClient& node, const Invocation& call);
 int verify(AdminClient& node, const Invocation& call);
+int rebalance(AdminClient& node, const Invocation& call);
 int remove_node(AdminClient& node, const Invocation& call);
 int decommission(AdminClient& node, const Invocation& call);
 int recover(AdminClient& node, const Invocation& call);

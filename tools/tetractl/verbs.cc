@@ -55,9 +55,9 @@ std::vector<Verb> cluster_verbs() {
           .asks_for("/partitions", {"keyspace", "table"})
           .shown_by(print_partitions),
       Verb("rebalance", "What the cluster moves, by itself, so that its nodes hold equal parts")
-          .with({{"--plan", "", "Print the moves that are still to be made"}})
-          .asks_for("/rebalance")
-          .shown_by(print_moves),
+          .with({{"--plan", "", "Print the moves that would make them equal"},
+                 {"--apply", "", "Begin them now, however near the nodes are"}})
+          .done_by(rebalance),
       Verb("split", "Splits a physical partition in two (partitions tells its id)")
           .takes({{"id", Times::kOnce}})
           .orders("/split", {"id"}),

@@ -34,6 +34,14 @@ Task<void> write_key(SimNode* node, TableIncarnation incarnation, std::string ke
   if (written) acknowledged->push_back(key);
 }
 
+/// Every node proposes it: one of them leads.
+Task<void> propose_setting(SimNode* node, const char* name, uint64_t value) {
+  const base::Deadline deadline{node->reactor().now_us() + kSecondUs};
+  replication::MetaCommandBody body(replication::SetSetting{name, std::to_string(value)});
+  auto proposed = co_await node->node().meta_group().propose(std::move(body), deadline);
+  (void)proposed;
+}
+
 /// What both scenarios share: the cluster, the clients, and the judgment of sets and rows.
 class Balancing {
  public:
@@ -162,7 +170,8 @@ class Balancing {
 
 class Joining : public Balancing {
  public:
-  explicit Joining(uint64_t seed) : Balancing(seed, 4), kind_(seed % 4), joins_(1 + seed / 4 % 3) {}
+  explicit Joining(uint64_t seed)
+      : Balancing(seed, 4), kind_(seed % 4), is_ordered_(seed % 8 == 4), joins_(1 + seed / 4 % 3) {}
 
   std::string run() {
     if (const auto wrong = form_with_tablets(20 + static_cast<uint32_t>(random_.below(20)));
@@ -176,6 +185,7 @@ class Joining : public Balancing {
     for (const Tablet& tablet : tablets())
       if (target_of(tablet).size() != 4) return "a set does not have four members";
     watch();
+    if (is_ordered_) set(replication::kSettingBalanceStartPercent, replication::kBalanceOffPercent);
     for (uint64_t i = 0; i < joins_; ++i) {
       SimNode& node = cluster_.add();
       set_up(node);
@@ -192,6 +202,10 @@ class Joining : public Balancing {
       cluster_.world().run_for(50'000 + static_cast<int64_t>(random_.below(200'000)));
     }
     mend();
+    if (is_ordered_) {
+      if (moved_ != 0) return "tablets move although balance is off";
+      set(replication::kSettingBalanceOrders, 1);
+    }
     const auto is_level = [this] {
       watch();
       return ratio() <= kRatioMost;
@@ -205,6 +219,11 @@ class Joining : public Balancing {
   }
 
  private:
+  void set(const char* name, uint64_t value) {
+    for (size_t i = 0; i < cluster_.size(); ++i)
+      cluster_[i].spawn(propose_setting(&cluster_[i], name, value));
+    cluster_.world().run_for(kSecondUs);
+  }
   /// Tablets of all nodes as they are held when what is under way has ended.
   std::vector<partitioner::BalanceTablet> weighed() {
     std::vector<partitioner::BalanceTablet> all;
@@ -280,7 +299,8 @@ class Joining : public Balancing {
     return "";
   }
 
-  const uint64_t kind_;  // 0: nothing fails; 1: leaders end; 2: a node ends; 3: nodes are cut off
+  const uint64_t kind_;    // 0: nothing fails; 1: leaders end; 2: a node ends; 3: nodes are cut off
+  const bool is_ordered_;  // it is off, until an operator asks for it
   const uint64_t joins_;
   uint64_t least_ = 0, moved_ = 0;
   std::map<TabletId, std::vector<StoreAddress>> seen_;

@@ -80,11 +80,15 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/setting?name=x&value=1").status == 400);
   CHECK(order("/setting?name=max_logical_partition_mb&value=0").status == 400);
   CHECK(order("/setting?name=max_logical_partition_mb&value=7").status == 200);
-  const auto planned = nlohmann::json::parse(ask(node, "GET", "/rebalance").body);
+  const auto planned = nlohmann::json::parse(ask(node, "GET", "/rebalance-plan").body);
   CHECK(planned.at("moves").empty());  // one node has nobody to give to
   CHECK(planned.at("bytes") == 0);
   const auto described = nlohmann::json::parse(ask(node, "GET", "/describe-cluster").body);
   CHECK(described.at("settings").at("max_logical_partition_mb") == "7");
+  for (const char* times : {"1", "2"}) {
+    CHECK(order("/rebalance").status == 200);
+    CHECK(node.cluster[0].state()->settings.at(replication::kSettingBalanceOrders) == times);
+  }
 }
 
 TEST_CASE("admin routes: reading certificates again answers what came of it") {
