@@ -113,7 +113,11 @@ TEST_CASE("files that are kept of a table have all that it had then, and nothing
   for (const KeptFile& file : kept->files) {
     CHECK(file.tables == std::vector{kTable});
     CHECK(fs::file_size(store.top / "snapshot" / "s" / file.name) == file.bytes);
-    CHECK(fs::hard_link_count(store.top / "snapshot" / "s" / file.name) == 2);
+    // A link, unless a compaction has replaced the store's file by now.
+    std::error_code gone;
+    const fs::path of_store = store.top / "store-0" / file.name;
+    const bool is_link = fs::equivalent(store.top / "snapshot" / "s" / file.name, of_store, gone);
+    CHECK((is_link || !fs::exists(of_store)));
   }
   for (int key = 0; key < 100; ++key) store.write(kTable, key, 99, "later");
   REQUIRE(store.rig->compact().has_value());
