@@ -147,7 +147,7 @@ void AdminService::order_binary(const HttpRequest& request, Respond respond) {
 void AdminService::order_drain(const HttpRequest&, Respond respond) {
   if (const auto closed = parts_.controls->serve_clients(false); !closed)
     return respond(response_of(closed));
-  order_stores(false, std::move(respond));
+  flush_stores(std::move(respond));
 }
 
 void AdminService::order_timeout(const HttpRequest& request, Respond respond) {

@@ -31,6 +31,13 @@ struct StoreRound {
   }
 };
 
+/// Tells the round, on the main thread, that a store is done.
+auto finishing(const std::shared_ptr<StoreRound>& round, base::Reactor& main) {
+  return [&main, round](Result<void> result) {
+    main.post_from_any_thread([round, result = std::move(result)] { round->finish_one(result); });
+  };
+}
+
 /// What `make` makes, or 500 with what it threw.
 template <class Make>
 HttpResponse made_by(const Logger& logger, Make make) {
@@ -323,28 +330,38 @@ Result<std::vector<AdminService::NamedTable>> AdminService::tables_named(
 void AdminService::order_flush(const HttpRequest& request, Respond respond) {
   if (const auto named = tables_named(request); !named)
     return respond(http_error(404, named.error().message));
-  order_stores(false, std::move(respond));  // a store has one memtable for all tables
+  flush_stores(std::move(respond));  // a store has one memtable for all tables
 }
 
 void AdminService::order_compact(const HttpRequest& request, Respond respond) {
-  if (const auto named = tables_named(request); !named)
-    return respond(http_error(404, named.error().message));
-  order_stores(true, std::move(respond));
+  const auto named = tables_named(request);
+  if (!named) return respond(http_error(404, named.error().message));
+  std::vector<TableIncarnation> tables;
+  if (!request.parameter("keyspace").empty()) {
+    for (const NamedTable& table : *named) tables.push_back(table->incarnation);
+    if (tables.empty()) return respond(json_response({{"ok", true}}));  // an empty keyspace
+  }
+  compact_stores(std::move(tables), std::move(respond));
 }
 
-void AdminService::order_stores(bool compact, Respond respond) {
+void AdminService::flush_stores(Respond respond) {
   const auto round =
       std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
   for (const Shard& shard : parts_.shards) {
     shard.reactor.post_from_any_thread(
-        [&store = shard.store, &purges = shard.data.purges(), &main = reactor(), round, compact] {
-          auto done = [&main, round](Result<void> result) {
-            main.post_from_any_thread(
-                [round, result = std::move(result)] { round->finish_one(result); });
-          };
-          if (!compact) return store.flush(std::move(done));
+        [&store = shard.store, &main = reactor(), round] { store.flush(finishing(round, main)); });
+  }
+}
+
+void AdminService::compact_stores(std::vector<TableIncarnation> tables, Respond respond) {
+  const auto round =
+      std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
+  for (const Shard& shard : parts_.shards) {
+    shard.reactor.post_from_any_thread(
+        [&store = shard.store, &purges = shard.data.purges(), &main = reactor(), round, tables] {
           // First what may be purged goes, then the files are made smaller.
-          purges.purge_now([&store, done] { store.compact(done); });
+          purges.purge_now(
+              [&store, &main, round, tables] { store.compact(tables, finishing(round, main)); });
         });
   }
 }

@@ -160,7 +160,9 @@ class AdminService {
                      const std::string& table);
   HttpResponse verify_progress(const AllFigures& figures);
   /// One order to every store, each on its thread.
-  void order_stores(bool compact, Respond respond);
+  void flush_stores(Respond respond);
+  /// All tables without any.
+  void compact_stores(std::vector<TableIncarnation> tables, Respond respond);
   void leave(HostId host, bool dead, Respond respond);
   /// Runs what answers later; an exception in it is answered with 500.
   void spawn(Task<HttpResponse> task, Respond respond);

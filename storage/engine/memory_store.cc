@@ -351,7 +351,9 @@ class MemoryStore final : public Store {
       done({});
     });
   }
-  void compact(std::move_only_function<void(Result<void>)> done) override {
+  using Store::compact;
+  void compact(std::vector<TableIncarnation>,
+               std::move_only_function<void(Result<void>)> done) override {
     later([done = std::move(done)]() mutable { done({}); });
   }
 

@@ -88,14 +88,21 @@ void RocksStore::flush(std::move_only_function<void(Result<void>)> done) {
       std::move(done));
 }
 
-void RocksStore::compact(std::move_only_function<void(Result<void>)> done) {
+void RocksStore::compact(std::vector<TableIncarnation> tables,
+                         std::move_only_function<void(Result<void>)> done) {
   maintain(
       kCompactionLane,
-      [](rocksdb::DB& db) -> Result<void> {
+      [tables = std::move(tables)](rocksdb::DB& db) -> Result<void> {
         rocksdb::CompactRangeOptions everything;
         everything.bottommost_level_compaction =
             rocksdb::BottommostLevelCompaction::kForceOptimized;
-        const rocksdb::Status status = db.CompactRange(everything, nullptr, nullptr);
+        rocksdb::Status status;
+        if (tables.empty()) status = db.CompactRange(everything, nullptr, nullptr);
+        for (const TableIncarnation table : tables) {
+          const KeyRange keys = keys_of_incarnation(table);
+          const rocksdb::Slice start(keys.start), end(keys.end);
+          if (status.ok()) status = db.CompactRange(everything, &start, &end);
+        }
         if (!status.ok()) return std::unexpected(error_of(status, "compacting"));
         return {};
       },
@@ -241,15 +248,20 @@ void RocksStore::add(const Mutation& mutation, bool may_put, WriteGuard guard, A
 }
 
 // Behind all writes of before, so that a flush has what the caller has written.
-void RocksStore::maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
+void RocksStore::maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                           std::move_only_function<void(Result<void>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));
-  turn_.after_writes([this, alive = alive_, lane, work, done = std::move(done)]() mutable {
-    if (!*alive) return done(closed_error());
-    if (const auto why = unusable()) return done(std::unexpected(*why));
-    in_maintenance<void>(
-        lane, [database = state_.database, work] { return work(database->db()); }, std::move(done));
-  });
+  turn_.after_writes(
+      [this, alive = alive_, lane, work = std::move(work), done = std::move(done)]() mutable {
+        if (!*alive) return done(closed_error());
+        if (const auto why = unusable()) return done(std::unexpected(*why));
+        in_maintenance<void>(
+            lane,
+            [database = state_.database, work = std::move(work)]() mutable {
+              return work(database->db());
+            },
+            std::move(done));
+      });
 }
 
 void RocksStore::delete_files_of(TableIncarnation incarnation) {

@@ -135,7 +135,8 @@ class RocksStore final : public Store {
   uint64_t dead_seen(TableIncarnation incarnation) override;
   void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override;
-  void compact(std::move_only_function<void(Result<void>)> done) override;
+  void compact(std::vector<TableIncarnation> tables,
+               std::move_only_function<void(Result<void>)> done) override;
   void keep_files(KeepCommand command,
                   std::move_only_function<void(Result<KeptFiles>)> done) override;
   void verify(std::move_only_function<void(Result<ScrubSummary>)> done) override;
@@ -260,7 +261,7 @@ class RocksStore final : public Store {
           work = {};  // what it holds goes with this thread, inside the visit's time or after it
         };
   }
-  void maintain(uint32_t lane, Result<void> (*work)(rocksdb::DB&),
+  void maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                 std::move_only_function<void(Result<void>)> done);
   void delete_files_of(TableIncarnation incarnation);
 

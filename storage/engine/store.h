@@ -328,7 +328,10 @@ class Store {
   virtual void note_time(int64_t now_s) = 0;
 
   virtual void flush(std::move_only_function<void(Result<void>)> done) = 0;
-  virtual void compact(std::move_only_function<void(Result<void>)> done) = 0;
+  /// The files of the tables, with what lies between; without any table all files.
+  virtual void compact(std::vector<TableIncarnation> tables,
+                       std::move_only_function<void(Result<void>)> done) = 0;
+  void compact(std::move_only_function<void(Result<void>)> done) { compact({}, std::move(done)); }
   /// Hard links to the files in which there is something of the tables, as they are after a flush.
   /// Errors: kIo, and then the folder may be there with some of them; kCancelled.
   virtual void keep_files(KeepCommand command,

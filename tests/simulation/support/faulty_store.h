@@ -137,9 +137,12 @@ class FaultyStore final : public storage::Store {
     if (fails(StoreCall::kFlush, done)) return;
     hold_flush([this, done = std::move(done)]() mutable { inner_->flush(std::move(done)); });
   }
-  void compact(std::move_only_function<void(Result<void>)> done) override {
+  void compact(std::vector<TableIncarnation> tables,
+               std::move_only_function<void(Result<void>)> done) override {
     if (fails(StoreCall::kCompact, done)) return;
-    hold_or_run([this, done = std::move(done)]() mutable { inner_->compact(std::move(done)); });
+    hold_or_run([this, tables = std::move(tables), done = std::move(done)]() mutable {
+      inner_->compact(std::move(tables), std::move(done));
+    });
   }
   void keep_files(storage::KeepCommand command,
                   std::move_only_function<void(Result<storage::KeptFiles>)> done) override {

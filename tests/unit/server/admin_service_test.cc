@@ -75,6 +75,7 @@ TEST_CASE("admin routes: orders are refused with the reason, and carried out") {
   CHECK(order("/log-level?level=warn").status == 200);
   CHECK(order("/flush").status == 200);
   CHECK(order("/compact").status == 200);
+  CHECK(error_of(order("/compact?keyspace=none")) == "there is no keyspace none");
   CHECK(error_of(order("/flush?keyspace=none")) == "there is no keyspace none");
   CHECK(error_of(order("/flush?tables=t")) == "tables are named with their keyspace");
   CHECK(order("/setting?name=x&value=1").status == 400);

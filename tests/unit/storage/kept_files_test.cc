@@ -135,6 +135,24 @@ TEST_CASE("files that are kept of a table have all that it had then, and nothing
   CHECK(row->partitions.at(0).rows.at(0).record == BytesView(inserted(12, "2")));
 }
 
+TEST_CASE("the files of one table are compacted, and its rows stay") {
+  KeptStore store;
+  for (const TableIncarnation table : {kTable, kFar}) {
+    for (int64_t timestamp : {1, 2}) {
+      store.write(table, 1, timestamp, "x");
+      REQUIRE(store.rig->flush().has_value());
+    }
+  }
+  std::optional<Result<void>> compacted;
+  store.rig->store->compact({kTable}, [&](Result<void> r) { compacted = std::move(r); });
+  REQUIRE(store.rig->comes([&] { return compacted.has_value(); }));
+  REQUIRE(compacted->has_value());
+  const auto table = store.keep({kTable}, "table");
+  REQUIRE(table.has_value());
+  CHECK(table->files.size() == 1);
+  CHECK(store.rig->read_keys(range_read()) == "p1/a");
+}
+
 TEST_CASE("files in which there is nothing of a table are not kept for it") {
   KeptStore store;
   store.write(kTable, 1, 5, "x");
