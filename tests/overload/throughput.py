@@ -27,6 +27,20 @@ def served_in_time(client, text):
         time.sleep(retry_after_s(answer)[0])
 
 
+def in_debt(client, text, other):
+    """After what costs more than there is everything is refused, for ten seconds at most. The debt is paid off after a second:
+    asked again where this machine took that long between one request and the next."""
+    for _ in range(10):
+        served_in_time(client, text)
+        began = time.monotonic()
+        answers = [client.query(text), client.query(other)]
+        if time.monotonic() - began < 0.5:
+            break
+    for answer in answers:
+        wait, _ = retry_after_s(answer)
+        expect(wait <= 10, wait)
+
+
 def hammer(text, seconds, clients=6):
     """How many of the requests were served and how many refused; each client waits as it is told."""
     counts, failures = [0, 0], []
@@ -119,11 +133,7 @@ def reads_of_a_limited_table(_):
         took = time.monotonic() - began
         expect(served * 6.7 <= 400 * (took + 2) and served * 6.7 >= 400 * 1.5, f"{served} reads in {took:.1f} s")
         for text in ("SELECT count(*) FROM ovl.limited", "SELECT * FROM ovl.limited", "SELECT * FROM ovl.limited WHERE k IN (0, 1, 2, 3, 4, 5, 6, 7)"):
-            served_in_time(client, text)  # 860 RU: more than there is
-            wait, _ = retry_after_s(client.query(text))
-            expect(wait <= 10, wait)
-            wait, _ = retry_after_s(client.query("INSERT INTO ovl.limited (k, c) VALUES (1, 99)"))
-            expect(wait <= 10, wait)
+            in_debt(client, text, "INSERT INTO ovl.limited (k, c) VALUES (1, 99)")  # 860 RU: more than there is
             client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 100000")
             served_in_time(client, "SELECT k FROM ovl.limited WHERE k = 1 AND c = 1")
             client.done("ALTER TABLE ovl.limited WITH cosmosdb_provisioned_throughput = 400")
