@@ -47,6 +47,8 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   FormationOptions formation;
   formation.self.host = host;
   formation.self.address = options.address;
+  if (options.client_address != options.address)
+    formation.self.client_address = options.client_address;
   formation.self.native_port = options.native_port;
   formation.self.internode_port = options.internode_port;
   formation.self.admin_port = options.admin_port;

@@ -62,6 +62,7 @@ struct NodeEnvironment {
 
 struct NodeOptions {
   std::string address = "127.0.0.1";
+  std::string client_address = {};  // where drivers reach it; "": at `address`
   uint16_t native_port = 9042, internode_port = 7000, admin_port = 9180;
   std::string data_center = "datacenter1", rack = "rack1";
   std::string cluster_name = "Tetrad";

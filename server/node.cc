@@ -22,6 +22,7 @@
 #include "server/audit/audit_log.h"
 #include "server/auth/first_superuser.h"
 #include "server/auth/login_limits.h"
+#include "server/config/addresses.h"
 #include "server/config/guardrails.h"
 #include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
@@ -51,59 +52,6 @@ constexpr uint32_t kInternodeHandshakeLane = 0x544C4E4F;
 constexpr uint64_t kPreparedBytesLeast = 32u << 20;  // of a shard, if the node has as much
 constexpr uint64_t kRoomPartMost = 20;               // of a disk, that inserts leave free
 constexpr uint64_t kAnswerBytesLeast = 8u << 20;     // as well
-
-Result<boost::asio::ip::address> address_option(const char* option, const std::string& text) {
-  boost::system::error_code error;
-  const auto address = boost::asio::ip::make_address(text, error);
-  if (error) return fail(ErrorCode::kConfig, "{}: '{}' is no IP address", option, text);
-  return address;
-}
-
-bool has_authentication(const Options& options) {
-  return options.authenticator == "PasswordAuthenticator";
-}
-
-Result<void> check_listen_address(const Options& options) {
-  TETRAD_TRY(const auto address, address_option("listen_address", options.listen_address));
-  if (address.is_unspecified()) {
-    return fail(ErrorCode::kConfig,
-                "listen_address: '{}' is no address that other nodes and drivers could be told; "
-                "name one of this machine",
-                options.listen_address);
-  }
-  if (address.is_loopback() || options.insecure_listen) return {};
-  std::string why;
-  const auto add = [&](bool holds, std::string_view what) {
-    if (holds) why += fmt::format("{}{}", why.empty() ? "" : ", ", what);
-  };
-  add(options.internode_encryption != "all",
-      "nodes trust whoever reaches their port (internode_encryption)");
-  add(!has_authentication(options), "no client has to log in (authenticator)");
-  add(!options.client_encryption_enabled || options.client_encryption_optional,
-      "what clients send can be read on the way (client_encryption_enabled)");
-  if (why.empty()) return {};
-  return fail(
-      ErrorCode::kConfig,
-      "listen_address: {} is not on loopback and {}; say --insecure-listen if that is meant",
-      options.listen_address, why);
-}
-
-/// Where all of the admin port is answered.
-Result<std::string> admin_address_of(const Options& options) {
-  TETRAD_TRY(const auto listen, address_option("listen_address", options.listen_address));
-  if (options.admin_address.empty())
-    return listen.is_loopback() ? options.listen_address : std::string("127.0.0.1");
-  TETRAD_TRY(const auto address, address_option("admin_address", options.admin_address));
-  if (!address.is_loopback() && !options.insecure_listen) {
-    return fail(
-        ErrorCode::kConfig,
-        "admin_address: {} is not on loopback: whoever reaches it may ask everything{}; say "
-        "--insecure-listen if that is meant",
-        options.admin_address,
-        options.admin_encryption_enabled ? "" : ", and the token of orders travels in clear");
-  }
-  return options.admin_address;
-}
 
 Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
   const uint64_t asked_bytes = options.data_disk_usage_max_disk_size;
@@ -207,6 +155,7 @@ class NodeImpl final : public Node {
   const Options options_;
   Logger logger_;
   std::vector<replication::Endpoint> seeds_;
+  NodeAddresses addresses_;
   MemoryPlan memory_;
   DescriptorPlan descriptors_;
   DirectoryLock lock_;
@@ -306,8 +255,9 @@ Result<void> NodeImpl::share_out(uint32_t shards) {
 
 replication::NodeOptions NodeImpl::node_options() {
   replication::NodeOptions out;
-  out.address = options_.listen_address;
-  out.native_port = static_cast<uint16_t>(options_.native_port);
+  out.address = addresses_.broadcast;
+  out.client_address = addresses_.broadcast_rpc;
+  out.native_port = addresses_.broadcast_native_port;
   out.internode_port = static_cast<uint16_t>(options_.internode_port);
   out.admin_port = static_cast<uint16_t>(options_.admin_port);
   out.data_center = options_.datacenter;
@@ -491,7 +441,7 @@ Result<void> NodeImpl::open_stores() {
 Result<void> NodeImpl::open_transports() {
   for (const auto& shard : shards_) {
     replication::TcpTransportOptions options;
-    options.listen_address = options_.listen_address;
+    options.listen_address = addresses_.listen;
     options.listen_port = static_cast<uint16_t>(options_.internode_port);
     options.listen = shard->number == 0;
     options.shard_count = static_cast<uint32_t>(shards_.size());
@@ -513,8 +463,8 @@ Result<void> NodeImpl::open_transports() {
     auto transport = replication::TcpTransport::open(shard->reactor.context(), shard->reactor,
                                                      std::move(options), logger_.named("rpc"));
     if (!transport) {
-      return fail(ErrorCode::kConfig, "cannot listen for nodes on {}:{}: {}",
-                  options_.listen_address, options_.internode_port, transport.error().message);
+      return fail(ErrorCode::kConfig, "cannot listen for nodes on {}:{}: {}", addresses_.listen,
+                  options_.internode_port, transport.error().message);
     }
     shard->transport = std::move(*transport);
   }
@@ -584,8 +534,10 @@ Result<void> NodeImpl::open_replication() {
 
 ShardServing NodeImpl::serving_options() {
   ShardServing out;
-  out.facts.listen_address = options_.listen_address;
-  out.facts.native_port = static_cast<uint16_t>(options_.native_port);
+  out.facts.listen_address = addresses_.listen;
+  out.facts.address = addresses_.broadcast;
+  out.facts.client_address = addresses_.broadcast_rpc;
+  out.facts.native_port = addresses_.broadcast_native_port;
   out.facts.internode_port = static_cast<uint16_t>(options_.internode_port);
   out.facts.tetrad_version = kProgramVersion;
   out.query = query_options();
@@ -599,7 +551,6 @@ ShardServing NodeImpl::serving_options() {
 Result<void> NodeImpl::open_admin() {
   const std::string token_file = std::filesystem::absolute(options_.data_directory) / "admin_token";
   TETRAD_TRY(std::string token, load_admin_token(token_file, os_random));
-  TETRAD_TRY(const std::string address, admin_address_of(options_));
   std::vector<AdminService::Shard> parts;
   for (const auto& shard : shards_) parts.push_back({shard->reactor, *shard->store, *shard->data});
   std::vector<Snapshots::Store> stores;
@@ -612,7 +563,7 @@ Result<void> NodeImpl::open_admin() {
       std::make_unique<CertificateWatch>(tls_, *reactors_[0], pool_, logger_.named("tls"));
   admin_ = std::make_unique<AdminService>(AdminService::Parts{
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
-      std::move(token), token_file, address, [this] { return complaints(); },
+      std::move(token), token_file, addresses_.admin, [this] { return complaints(); },
       [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
       snapshots_.get(), life_.start_number});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
@@ -626,21 +577,18 @@ Result<void> NodeImpl::open_admin() {
     http_.push_back(std::move(server));
     return {};
   };
-  TETRAD_TRY_VOID(listen(address, false));
-  const bool everywhere = boost::asio::ip::make_address(address).is_unspecified();
-  if (address != options_.listen_address && !everywhere)
-    TETRAD_TRY_VOID(listen(options_.listen_address, true));
+  TETRAD_TRY_VOID(listen(addresses_.admin, false));
+  if (!addresses_.admin_outside.empty()) TETRAD_TRY_VOID(listen(addresses_.admin_outside, true));
   return {};
 }
 
 Result<void> NodeImpl::open() {
-  TETRAD_TRY_VOID(check_listen_address(options_));
+  TETRAD_TRY(addresses_, addresses_of(options_));
   if (!options_.init_superuser.empty()) {
     base::Random random(os_random);
     TETRAD_TRY(first_superuser_, first_superuser(options_.init_superuser,
                                                  options_.init_superuser_password_file, random));
   }
-  TETRAD_TRY_VOID(admin_address_of(options_));
   TETRAD_TRY(tls_, open_node_tls(options_));
   TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
   std::signal(SIGPIPE, SIG_IGN);
@@ -862,7 +810,8 @@ void NodeImpl::shard_is_ready() {
 
 void NodeImpl::serve() {
   if (serving_.has_begun() || stopping_) return;
-  if (const auto began = serving_.begin(descriptors_.clients); !began) return fatal(began.error());
+  if (const auto began = serving_.begin(addresses_.rpc, descriptors_.clients); !began)
+    return fatal(began.error());
   if (first_superuser_) {
     Shard& first = *shards_[0];
     first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
@@ -872,7 +821,7 @@ void NodeImpl::serve() {
   }
   logger_.info(
       "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
-      options_.listen_address, options_.native_port, options_.admin_port, shards_.size(),
+      addresses_.rpc, options_.native_port, options_.admin_port, shards_.size(),
       node_->self().to_string(), options_.data_directory);
   if (options_.shards == 0 && shards_.size() == 1 && usable_cores() > 1)
     logger_.info("one of {} cores serves; --shards N lets N, said when a node is first started",

@@ -45,14 +45,14 @@ Serving::Serving(const Options& options, const Shards& shards, Logger logger)
   for (const TimeoutKind& kind : kTimeouts) timeouts_ms_.push_back(options.*kind.option);
 }
 
-Result<void> Serving::begin(uint32_t connections_max) {
+Result<void> Serving::begin(std::string rpc_address, uint32_t connections_max) {
+  rpc_address_ = std::move(rpc_address);
   std::vector<Listener::Shard> places;
   for (const auto& shard : shards_)
     places.push_back({shard->reactor.context(), *shard->connections});
   auto listener =
       std::make_unique<Listener>(std::move(places), connections_max, logger_.named("listener"));
-  TETRAD_TRY_VOID(
-      listener->listen(options_.listen_address, static_cast<uint16_t>(options_.native_port)));
+  TETRAD_TRY_VOID(listener->listen(rpc_address_, static_cast<uint16_t>(options_.native_port)));
   listener_ = std::move(listener);
   serves_ = true;
   return {};
@@ -71,8 +71,7 @@ Result<void> Serving::serve_clients(bool serves) {
   if (serves == serves_) return {};
   if (serves) {
     on_each([](Shard& shard) { shard.connections->draining = false; });
-    TETRAD_TRY_VOID(
-        listener_->listen(options_.listen_address, static_cast<uint16_t>(options_.native_port)));
+    TETRAD_TRY_VOID(listener_->listen(rpc_address_, static_cast<uint16_t>(options_.native_port)));
   } else {
     listener_->stop();
     on_each([](Shard& shard) { shard.drain(); });

@@ -21,7 +21,7 @@ class Serving final : public NodeControls {
   Serving(const Options& options, const Shards& shards, Logger logger);
 
   /// All shards are ready: clients may come. Errors: kConfig: the port is taken.
-  Result<void> begin(uint32_t connections_max);
+  Result<void> begin(std::string rpc_address, uint32_t connections_max);
   bool has_begun() const { return listener_ != nullptr; }
   /// For good: connections end as their requests do.
   void stop();
@@ -43,6 +43,7 @@ class Serving final : public NodeControls {
   const Options& options_;
   const Shards& shards_;
   const Logger logger_;
+  std::string rpc_address_;
   std::unique_ptr<Listener> listener_;
   bool serves_ = false, stopped_ = false;
   std::vector<uint64_t> timeouts_ms_;  // in the order of the table in serving.cc

@@ -95,7 +95,7 @@ class SystemTables final : public VirtualTables {
                          self == state->nodes.end() ? nullptr : &self->second;
                      return {{text("local"),
                               text("COMPLETED"),
-                              inet(facts_.listen_address),
+                              inet(facts_.address),
                               number(facts_.internode_port),
                               text(state->cluster_name),
                               text(facts_.cql_version),
@@ -108,34 +108,35 @@ class SystemTables final : public VirtualTables {
                               text("org.apache.cassandra.dht.Murmur3Partitioner"),
                               node != nullptr ? text(node->rack) : kNull,
                               text(facts_.release_version),
-                              inet(facts_.listen_address),
+                              inet(facts_.client_address),
                               number(facts_.native_port),
                               uuid(schema.version_uuid()),
                               token_set(node != nullptr ? node->tokens : std::vector<int64_t>()),
                               kNull,
                               text(facts_.tetrad_version)}};
                    });
-    tables_.define("system", "peers",
-                   {{"peer", "inet", "pk"},
-                    {"data_center", "text"},
-                    {"host_id", "uuid"},
-                    {"preferred_ip", "inet"},
-                    {"rack", "text"},
-                    {"release_version", "text"},
-                    {"rpc_address", "inet"},
-                    {"schema_version", "uuid"},
-                    {"tokens", "frozen<set<text>>"}},
-                   [this](const SchemaSnapshot& schema) {
-                     const replication::MetaSnapshot state = meta_.snapshot();
-                     VirtualRows rows;
-                     for (const auto* node : peers(*state)) {
-                       rows.push_back({inet(node->address), text(node->data_center),
-                                       uuid(node->host.value), kNull, text(node->rack),
-                                       text(facts_.release_version), inet(node->address),
-                                       uuid(schema.version_uuid()), token_set(node->tokens)});
-                     }
-                     return rows;
-                   });
+    tables_.define(
+        "system", "peers",
+        {{"peer", "inet", "pk"},
+         {"data_center", "text"},
+         {"host_id", "uuid"},
+         {"preferred_ip", "inet"},
+         {"rack", "text"},
+         {"release_version", "text"},
+         {"rpc_address", "inet"},
+         {"schema_version", "uuid"},
+         {"tokens", "frozen<set<text>>"}},
+        [this](const SchemaSnapshot& schema) {
+          const replication::MetaSnapshot state = meta_.snapshot();
+          VirtualRows rows;
+          for (const auto* node : peers(*state)) {
+            rows.push_back({inet(node->address), text(node->data_center), uuid(node->host.value),
+                            kNull, text(node->rack), text(facts_.release_version),
+                            inet(node->address_of_clients()), uuid(schema.version_uuid()),
+                            token_set(node->tokens)});
+          }
+          return rows;
+        });
     tables_.define("system", "peers_v2",
                    {{"peer", "inet", "pk"},
                     {"peer_port", "int", "ck"},
@@ -155,8 +156,8 @@ class SystemTables final : public VirtualTables {
                      for (const auto* node : peers(*state)) {
                        rows.push_back({inet(node->address), number(node->internode_port),
                                        text(node->data_center), uuid(node->host.value),
-                                       inet(node->address), number(node->native_port), kNull, kNull,
-                                       text(node->rack), text(facts_.release_version),
+                                       inet(node->address_of_clients()), number(node->native_port),
+                                       kNull, kNull, text(node->rack), text(facts_.release_version),
                                        uuid(schema.version_uuid()), token_set(node->tokens)});
                      }
                      return rows;

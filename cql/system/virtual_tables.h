@@ -43,7 +43,8 @@ inline bool is_listed_as_virtual(std::string_view keyspace) {
 
 /// What system.local and others say of this node beside the metadata.
 struct LocalNodeFacts {
-  std::string listen_address;
+  std::string listen_address, address,
+      client_address;  // for nodes; where nodes and drivers reach it
   uint16_t native_port = 9042, internode_port = 7000;
   std::string release_version = "5.0.0", cql_version = "3.4.7", tetrad_version;
 };

@@ -30,11 +30,13 @@ constexpr int64_t kSayAgainUs = 60'000'000;
 constexpr size_t kSecretBytes = 32;
 constexpr uint64_t kMembersMax = 65536;
 
-bool same_but_for_ring(const NodeInfo& known, const NodeInfo& now) {
+/// In metadata of `format`.
+bool same_but_for_ring(const NodeInfo& known, const NodeInfo& now, ClusterFormat format) {
   return known.address == now.address && known.native_port == now.native_port &&
          known.internode_port == now.internode_port && known.admin_port == now.admin_port &&
          known.data_center == now.data_center && known.rack == now.rack &&
-         known.version == now.version && known.format == now.format;
+         known.version == now.version && known.format == now.format &&
+         (known.client_address == now.client_address || format < kFormatClientAddress);
 }
 
 Result<Uuid> uuid_of(BytesView bytes) {
@@ -60,6 +62,10 @@ Result<JoinRequest> decode_join(BytesView body) {
   request.cluster_name = std::string(name);
   TETRAD_TRY(request.node, decode_node_info(kFormatFirst, in));
   TETRAD_TRY(request.token_seed, in.read_u64());
+  if (in.remaining() != 0) {  // a node of kFormatClientAddress
+    TETRAD_TRY(const BytesView client_address, in.read_bytes());
+    request.node.client_address = std::string(client_address);
+  }
   return request;
 }
 
@@ -447,6 +453,7 @@ Bytes Formation::join_request() const {
   node.host = identity_.host;
   encode_node_info(node, kFormatFirst, writer);
   writer.u64(token_seed_);
+  writer.bytes(node.client_address);
   return body;
 }
 
@@ -532,8 +539,9 @@ Result<void> Formation::check_state() const {
 bool Formation::known_to_leader() const { return known_as_is() && meta_.driver()->core().leader(); }
 
 bool Formation::known_as_is() const {
-  const NodeInfo* known = meta_.snapshot()->node(identity_.host);
-  return known != nullptr && same_but_for_ring(*known, options_.self);
+  const MetaSnapshot state = meta_.snapshot();
+  const NodeInfo* known = state->node(identity_.host);
+  return known != nullptr && same_but_for_ring(*known, options_.self, state->format);
 }
 
 /// A node that came back at another address or with another version reports that to the cluster.
@@ -645,7 +653,7 @@ Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply 
   if (!from.empty()) rpc_.set_peer(host, from);
   const NodeInfo* known = state->node(host);
   const bool current = known != nullptr && known->state != NodeState::kRemoved &&
-                       same_but_for_ring(*known, request->node);
+                       same_but_for_ring(*known, request->node, state->format);
   if (!current) {
     MetaCommandBody command(PutNode{request->node, request->token_seed});
     // Before the asking node gives up, so that it hears that there is a cluster.

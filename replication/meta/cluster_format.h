@@ -15,6 +15,7 @@
 //   4       4, 4                     4       roles among the objects of the schema, and statements
 //                                            that keep their permissions in step
 //   5       4, 4                     4       tables with indexes, and reads by an index
+//   6       5, 5                     4       a node's NodeInfo says where drivers reach it
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -33,7 +34,25 @@ inline constexpr ClusterFormat kFormatBatches = 3;
 inline constexpr ClusterFormat kFormatCounters = 3;
 inline constexpr ClusterFormat kFormatRoles = 4;
 inline constexpr ClusterFormat kFormatIndexes = 5;
+inline constexpr ClusterFormat kFormatClientAddress = 6;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatIndexes;
+inline constexpr ClusterFormat kFormatNewest = kFormatClientAddress;
+
+/// The number that commands and the image begin with; it rises where their bytes change.
+inline constexpr uint8_t kMetaEncodingFirst = 3, kMetaEncodingNumbered = 4;
+inline constexpr uint8_t kMetaEncodingClientAddress = 5, kMetaEncodingNewest = 5;
+inline constexpr uint8_t kMetaEncodingWithoutChangeLogs = 1;
+inline constexpr uint8_t kMetaEncodingWithoutThroughput = 2;
+
+/// What is written in a cluster of `format`.
+constexpr uint8_t meta_encoding_of(ClusterFormat format) {
+  if (format >= kFormatClientAddress) return kMetaEncodingClientAddress;
+  return format >= kFormatNumbered ? kMetaEncodingNumbered : kMetaEncodingFirst;
+}
+/// The first format that is written so.
+constexpr ClusterFormat first_format_of(uint8_t encoding) {
+  if (encoding >= kMetaEncodingClientAddress) return kFormatClientAddress;
+  return encoding >= kMetaEncodingNumbered ? kFormatNumbered : kFormatFirst;
+}
 
 }  // namespace tetrad::replication

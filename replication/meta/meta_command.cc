@@ -13,10 +13,6 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kCommandFormat = 4;
-constexpr uint8_t kCommandFormatFirst = 3;  // written while the cluster's format is the first
-constexpr uint8_t kFormatWithoutChangeLogs = 1;
-constexpr uint8_t kFormatWithoutThroughput = 2;
 constexpr uint64_t kTokensMax = 4096;
 constexpr std::string_view kFormatMark = "+format.";
 
@@ -84,10 +80,6 @@ Result<std::vector<TableId>> read_table_ids(ByteReader& in) {
   return ids;
 }
 
-ClusterFormat cluster_format_of(uint8_t command_format) {
-  return command_format > kCommandFormatFirst ? kFormatNumbered : kFormatFirst;
-}
-
 CommandType write_body(const BootstrapCluster& body, ClusterFormat format, ByteWriter& out) {
   out.raw(body.cluster_id.view());
   out.bytes(body.cluster_name);
@@ -102,7 +94,7 @@ Result<BootstrapCluster> read_bootstrap(uint8_t format, ByteReader& in) {
   TETRAD_TRY(body.cluster_id, read_uuid(in));
   TETRAD_TRY(body.cluster_name, read_string(in));
   TETRAD_TRY(body.secret, read_string(in));
-  TETRAD_TRY(body.node, decode_node_info(cluster_format_of(format), in));
+  TETRAD_TRY(body.node, decode_node_info(first_format_of(format), in));
   TETRAD_TRY(body.token_seed, in.read_u64());
   return body;
 }
@@ -115,7 +107,7 @@ CommandType write_body(const PutNode& body, ClusterFormat format, ByteWriter& ou
 
 Result<PutNode> read_put_node(uint8_t format, ByteReader& in) {
   PutNode body;
-  TETRAD_TRY(body.node, decode_node_info(cluster_format_of(format), in));
+  TETRAD_TRY(body.node, decode_node_info(first_format_of(format), in));
   TETRAD_TRY(body.token_seed, in.read_u64());
   return body;
 }
@@ -172,7 +164,7 @@ CommandType write_body(const SchemaChange& body, ByteWriter& out) {
 }
 
 Result<bool> read_change_log(uint8_t format, ByteReader& in) {
-  if (format == kFormatWithoutChangeLogs) return false;
+  if (format == kMetaEncodingWithoutChangeLogs) return false;
   TETRAD_TRY(const uint8_t on, in.read_u8());
   if (on > 1) return fail(ErrorCode::kCorruption, "a change log that is {}", on);
   return on == 1;
@@ -196,7 +188,7 @@ Result<SchemaChange> read_schema_change(uint8_t format, ByteReader& in) {
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
     TETRAD_TRY(table.initial_tablets, read_u32(in));
     TETRAD_TRY(table.change_log, read_change_log(format, in));
-    if (format > kFormatWithoutThroughput) {
+    if (format > kMetaEncodingWithoutThroughput) {
       TETRAD_TRY(table.throughput, decode_throughput(in));
     }
     body.new_tables.push_back(std::move(table));
@@ -209,7 +201,7 @@ Result<SchemaChange> read_schema_change(uint8_t format, ByteReader& in) {
     TETRAD_TRY(table.name, read_string(in));
     TETRAD_TRY(table.max_partition_mb, read_u32(in));
     TETRAD_TRY(table.change_log, read_change_log(format, in));
-    if (format > kFormatWithoutThroughput) {
+    if (format > kMetaEncodingWithoutThroughput) {
       TETRAD_TRY(table.throughput, decode_throughput(in));
     }
     body.altered_tables.push_back(std::move(table));
@@ -236,7 +228,7 @@ Result<SplitTablet> read_split_tablet(uint8_t format, ByteReader& in) {
   TETRAD_TRY(body.range.start, read_position(in));
   TETRAD_TRY(body.range.end, read_position(in));
   TETRAD_TRY(body.at, read_position(in));
-  if (format > kFormatWithoutThroughput) {
+  if (format > kMetaEncodingWithoutThroughput) {
     TETRAD_TRY(body.tablets_max, read_u32(in));
   }
   return body;
@@ -406,6 +398,7 @@ void encode_node_info(const NodeInfo& node, ClusterFormat format, ByteWriter& ou
   if (format >= kFormatNumbered) {
     out.bytes(node.version);
     out.varint(node.format);
+    if (format >= kFormatClientAddress) out.bytes(node.client_address);
   } else if (node.format > kFormatFirst) {
     out.bytes(fmt::format("{}{}{}", node.version, kFormatMark, node.format));
   } else {
@@ -453,6 +446,9 @@ Result<NodeInfo> decode_node_info(ClusterFormat format, ByteReader& in) {
   if (format >= kFormatNumbered) {
     TETRAD_TRY(node.format, read_u32(in));
     if (node.format < kFormatFirst) return fail(ErrorCode::kCorruption, "a node of format 0");
+    if (format >= kFormatClientAddress) {
+      TETRAD_TRY(node.client_address, read_string(in));
+    }
   } else {
     part_version(node);
   }
@@ -485,7 +481,7 @@ Bytes encode_meta_command(const MetaCommand& command, ClusterFormat format) {
   const CommandType type = std::visit(write, command.body);
   Bytes out;
   ByteWriter writer(out);
-  writer.u8(format >= kFormatNumbered ? kCommandFormat : kCommandFormatFirst);
+  writer.u8(meta_encoding_of(format));
   writer.u8(static_cast<uint8_t>(type));
   writer.raw(command.id.view());
   writer.raw(command.origin.value.view());
@@ -496,9 +492,9 @@ Bytes encode_meta_command(const MetaCommand& command, ClusterFormat format) {
 Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format < kFormatWithoutChangeLogs)
+  if (format < kMetaEncodingWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata command format {}", format);
-  if (format > kCommandFormat || cluster_format_of(format) > known)
+  if (format > kMetaEncodingNewest || first_format_of(format) > known)
     return fail(ErrorCode::kConfig, "a metadata command of a later program (its version {})",
                 format);
   TETRAD_TRY(const uint8_t type, in.read_u8());

@@ -23,11 +23,6 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-constexpr uint8_t kStateFormat = 4;
-constexpr uint8_t kStateFormatFirst = 3;  // written while the cluster's format is the first
-constexpr uint8_t kFormatWithoutChangeLogs = 1;
-constexpr uint8_t kFormatWithoutThroughput = 2;
-
 Result<Uuid> read_uuid(ByteReader& in) {
   TETRAD_TRY(const BytesView bytes, in.read_raw(16));
   return Uuid::from_bytes(bytes);
@@ -82,11 +77,11 @@ Result<std::shared_ptr<const TableInfo>> read_table(uint8_t format, ByteReader& 
   TETRAD_TRY(table->name, read_string(in));
   TETRAD_TRY(table->incarnation.value, read_u32(in));
   TETRAD_TRY(table->max_partition_mb, read_u32(in));
-  if (format > kFormatWithoutChangeLogs) {
+  if (format > kMetaEncodingWithoutChangeLogs) {
     TETRAD_TRY(const uint32_t change_log, read_u32(in));
     if (change_log != 0) table->change_log = TableIncarnation{change_log};
   }
-  if (format > kFormatWithoutThroughput) {
+  if (format > kMetaEncodingWithoutThroughput) {
     TETRAD_TRY(table->throughput, decode_throughput(in));
   }
   TETRAD_TRY(table->tablets, partitioner::decode_tablet_map(in));
@@ -161,14 +156,10 @@ Result<void> read_outcomes(ByteReader& in, MetaState& state) {
   return {};
 }
 
-ClusterFormat cluster_format_of(uint8_t state_format) {
-  return state_format > kStateFormatFirst ? kFormatNumbered : kFormatFirst;
-}
-
 Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& state) {
   TETRAD_TRY(const uint64_t nodes, in.read_varint());
   for (uint64_t i = 0; i < nodes; ++i) {
-    TETRAD_TRY(NodeInfo node, decode_node_info(cluster_format_of(format), in));
+    TETRAD_TRY(NodeInfo node, decode_node_info(first_format_of(format), in));
     const HostId host = node.host;
     state.nodes.emplace(host, std::move(node));
   }
@@ -251,7 +242,7 @@ Uuid MetaState::schema_version_uuid() const {
 
 void encode_meta_state(const MetaState& state, Bytes& out) {
   ByteWriter writer(out);
-  writer.u8(state.format >= kFormatNumbered ? kStateFormat : kStateFormatFirst);
+  writer.u8(meta_encoding_of(state.format));
   writer.raw(state.cluster_id.view());
   writer.bytes(state.cluster_name);
   writer.bytes(state.secret);
@@ -273,9 +264,9 @@ void encode_meta_state(const MetaState& state, Bytes& out) {
 Result<MetaSnapshot> decode_meta_state(BytesView encoded, ClusterFormat known) {
   ByteReader in(encoded);
   TETRAD_TRY(const uint8_t format, in.read_u8());
-  if (format < kFormatWithoutChangeLogs)
+  if (format < kMetaEncodingWithoutChangeLogs)
     return fail(ErrorCode::kCorruption, "metadata state format {}", format);
-  if (format > kStateFormat || cluster_format_of(format) > known) {
+  if (format > kMetaEncodingNewest || first_format_of(format) > known) {
     return fail(ErrorCode::kConfig,
                 "the metadata was written by a later program (its version {}): this one does not "
                 "read it; start the later one",

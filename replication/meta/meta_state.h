@@ -25,7 +25,7 @@ enum class NodeState : uint8_t { kJoining = 0, kNormal = 1, kLeaving = 2, kRemov
 /// A node as the whole cluster knows it.
 struct NodeInfo {
   HostId host;
-  std::string address;  // IPv4 or IPv6 text; clients and nodes use the same one
+  std::string address;  // where nodes reach it: IPv4 or IPv6 text
   uint16_t native_port = 9042, internode_port = 7000, admin_port = 9180;
   std::string data_center, rack;
   std::vector<int64_t> tokens;  // 16, fixed when the node joins
@@ -34,6 +34,11 @@ struct NodeInfo {
   std::string version;  // of the program
   /// The newest that its program reads.
   ClusterFormat format = kFormatFirst;
+  std::string client_address = {};  // where drivers reach it; "": at `address`
+
+  const std::string& address_of_clients() const {
+    return client_address.empty() ? address : client_address;
+  }
   bool operator==(const NodeInfo&) const = default;
 };
 

@@ -15,8 +15,9 @@ bool OptionTheme::has(std::string_view option) const {
 const std::vector<OptionTheme>& option_themes() {
   static const std::vector<OptionTheme> themes = {
       {"Where and who",
-       {"data_directory", "listen_address", "native_port", "internode_port", "admin_port",
-        "admin_address", "insecure_listen", "log_level"}},
+       {"data_directory", "listen_address", "broadcast_address", "rpc_address",
+        "broadcast_rpc_address", "native_port", "broadcast_native_port", "internode_port",
+        "admin_port", "admin_address", "insecure_listen", "log_level"}},
       {"The cluster", {"seeds", "found", "cluster_name", "datacenter", "rack", "replace_after_s"}},
       {"Logins and the audit log", {"authenticator", "init_superuser*", "audit_log_*"}},
       {"TLS",

@@ -23,10 +23,14 @@ inline constexpr uint64_t kAutomatic = UINT64_MAX;
 struct Options {
   std::string data_directory = "data";
   std::string listen_address = "127.0.0.1";
-  std::string admin_address;  // empty: listen_address if on loopback, else 127.0.0.1
-  uint64_t shards = 0;        // 0: what it was first started with, 1
+  std::string broadcast_address;      // empty: listen_address
+  std::string rpc_address;            // empty: listen_address
+  std::string broadcast_rpc_address;  // empty: rpc_address if it is said, else broadcast_address
+  std::string admin_address;          // empty: listen_address if on loopback, else 127.0.0.1
+  uint64_t shards = 0;                // 0: what it was first started with, 1
   uint64_t native_port = 9042, internode_port = 7000, admin_port = 9180;
-  std::string seeds;  // comma separated addresses, each with an optional :port
+  uint64_t broadcast_native_port = 0;  // 0: native_port
+  std::string seeds;                   // comma separated addresses, each with an optional :port
   bool found = false;
   std::string cluster_name = "tetrad";
   std::string datacenter = "datacenter1", rack = "rack1";

@@ -130,7 +130,7 @@ void EventHub::look_at_nodes(bool tell) {
   };
   for (const auto& [host, node] : state->nodes) {
     if (host == meta_.self()) continue;
-    const auto inet = cql::Inet::parse(node.address, node.native_port);
+    const auto inet = cql::Inet::parse(node.address_of_clients(), node.native_port);
     if (!inet) continue;
     const auto known = known_.find(host);
     const bool serves = node.state == replication::NodeState::kNormal ||

@@ -340,6 +340,35 @@ TEST_CASE("the cluster's format is the lowest of its nodes', and rises with the 
   CHECK(group.state->format == kFormatNumbered);
 }
 
+TEST_CASE("where drivers reach a node is kept once all nodes read that") {
+  NodeInfo node = node_number(1);
+  node.format = kFormatClientAddress;
+  node.client_address = "192.0.2.7";
+  MetaCommand command;
+  command.body = PutNode{node, 1};
+  const auto back = [&](ClusterFormat format) {
+    const auto decoded = decode_meta_command(encode_meta_command(command, format));
+    REQUIRE(decoded);
+    return std::get<PutNode>(decoded->body).node;
+  };
+  CHECK(back(kFormatClientAddress) == node);
+  CHECK(back(kFormatClientAddress).address_of_clients() == "192.0.2.7");
+  CHECK(back(kFormatIndexes).address_of_clients() == node.address);
+  const Bytes later = encode_meta_command(command, kFormatClientAddress);
+  CHECK(decode_meta_command(later, kFormatIndexes).error().code == ErrorCode::kConfig);
+
+  Group group;
+  group.form(1);
+  REQUIRE(group.apply(PutNode{node, 1}));
+  CHECK(group.state->format == kFormatClientAddress);
+  Bytes image;
+  encode_meta_state(*group.state, image);
+  const auto decoded = decode_meta_state(image);
+  REQUIRE(decoded);
+  CHECK((*decoded)->nodes == group.state->nodes);
+  CHECK(decode_meta_state(image, kFormatIndexes).error().code == ErrorCode::kConfig);
+}
+
 TEST_CASE("a command of a later format than is known is refused as such") {
   MetaCommand command;
   command.body = PutNode{node_number(1), 1};

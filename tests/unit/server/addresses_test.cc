@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a node listens and what it says of that, from what the options say.
+#include "server/config/addresses.h"
+
+#include <catch2/catch.hpp>
+
+namespace tetrad::server {
+namespace {
+
+NodeAddresses read(const Options& options) {
+  const auto addresses = addresses_of(options);
+  REQUIRE(addresses);
+  return *addresses;
+}
+
+std::string refusal(const Options& options) {
+  const auto addresses = addresses_of(options);
+  return addresses ? "" : addresses.error().message;
+}
+
+TEST_CASE("without a word all addresses are the one that is listened at") {
+  Options options;
+  options.listen_address = "127.0.0.7";
+  const NodeAddresses addresses = read(options);
+  CHECK(addresses.listen == "127.0.0.7");
+  CHECK(addresses.broadcast == "127.0.0.7");
+  CHECK(addresses.rpc == "127.0.0.7");
+  CHECK(addresses.broadcast_rpc == "127.0.0.7");
+  CHECK(addresses.broadcast_native_port == 9042);
+  CHECK(addresses.admin == "127.0.0.7");
+  CHECK(addresses.admin_outside.empty());
+}
+
+TEST_CASE("what is said for one stands for those that follow from it") {
+  Options options;
+  options.broadcast_address = "192.0.2.1";
+  CHECK(read(options).broadcast_rpc == "192.0.2.1");
+  CHECK(read(options).rpc == "127.0.0.1");
+  options.rpc_address = "127.0.0.9";
+  CHECK(read(options).broadcast_rpc == "127.0.0.9");
+  options.broadcast_rpc_address = "192.0.2.2";
+  options.broadcast_native_port = 19042;
+  CHECK(read(options).broadcast_rpc == "192.0.2.2");
+  CHECK(read(options).rpc == "127.0.0.9");
+  CHECK(read(options).broadcast_native_port == 19042);
+}
+
+TEST_CASE("a wildcard may be listened at, and needs what others are told") {
+  Options options;
+  options.insecure_listen = true;
+  options.listen_address = "0.0.0.0";
+  CHECK(refusal(options).starts_with("listen_address: '0.0.0.0' is no address that other nodes"));
+  options.broadcast_rpc_address = "192.0.2.2";
+  CHECK(refusal(options).starts_with("listen_address: '0.0.0.0' is no address that other nodes"));
+  options.broadcast_address = "192.0.2.1";
+  CHECK(read(options).listen == "0.0.0.0");
+  CHECK(read(options).admin == "127.0.0.1");
+  CHECK(read(options).admin_outside.empty());  // its port is that of the wildcard
+  options.broadcast_rpc_address.clear();
+  options.rpc_address = "::";
+  CHECK(refusal(options).starts_with("rpc_address: '::' is no address that drivers could be told"));
+  options.broadcast_address = "::";
+  CHECK(refusal(options).starts_with("broadcast_address: '::' is no address"));
+}
+
+TEST_CASE("off loopback each port is protected or meant to be open") {
+  Options options;
+  options.listen_address = "192.0.2.1";
+  CHECK(refusal(options) ==
+        "listen_address: 192.0.2.1 is not on loopback and nodes trust whoever reaches their port "
+        "(internode_encryption), no client has to log in (authenticator), what clients send can be "
+        "read on the way (client_encryption_enabled); say --insecure-listen if that is meant");
+  options.rpc_address = "127.0.0.1";
+  CHECK(refusal(options) ==
+        "listen_address: 192.0.2.1 is not on loopback and nodes trust whoever reaches their port "
+        "(internode_encryption); say --insecure-listen if that is meant");
+  options.internode_encryption = "all";
+  CHECK(read(options).admin == "127.0.0.1");
+  CHECK(read(options).admin_outside == "192.0.2.1");
+  options.listen_address = "127.0.0.1";
+  options.internode_encryption = "none";
+  options.rpc_address = "192.0.2.1";
+  CHECK(
+      refusal(options).starts_with("rpc_address: 192.0.2.1 is not on loopback and no client has"));
+  options.authenticator = "PasswordAuthenticator";
+  options.client_encryption_enabled = true;
+  CHECK(read(options).rpc == "192.0.2.1");
+  options.admin_address = "192.0.2.1";
+  CHECK(refusal(options).starts_with("admin_address: 192.0.2.1 is not on loopback"));
+}
+
+}  // namespace
+}  // namespace tetrad::server
