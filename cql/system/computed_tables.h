@@ -54,6 +54,8 @@ void define_role_tables(ComputedTables& tables);
 
 /// Tables that Cassandra's system keyspaces have, and that never have a row here.
 void define_empty_tables(ComputedTables& tables);
+/// The same of system_views.
+void define_empty_views(ComputedTables& tables);
 void define_index_tables(ComputedTables& tables);
 
 /// Cells from what the server's own code holds.

@@ -63,15 +63,14 @@ void define_role_tables(ComputedTables& tables) {
                 {{"role", "text", "pk"},
                  {"can_login", "boolean"},
                  {"is_superuser", "boolean"},
-                 {"member_of", "frozen<set<text>>"},
+                 {"member_of", "set<text>"},
                  {"salted_hash", "text"}},
                 rows_of_roles);
   tables.define("system_auth", "role_members", {{"role", "text", "pk"}, {"member", "text", "ck"}},
                 rows_of_members);
-  tables.define(
-      "system_auth", "role_permissions",
-      {{"role", "text", "pk"}, {"resource", "text", "ck"}, {"permissions", "frozen<set<text>>"}},
-      rows_of_permissions);
+  tables.define("system_auth", "role_permissions",
+                {{"role", "text", "pk"}, {"resource", "text", "ck"}, {"permissions", "set<text>"}},
+                rows_of_permissions);
   tables.define("system_auth", "resource_role_permissons_index",
                 {{"resource", "text", "pk"}, {"role", "text", "ck"}}, rows_by_resource);
   tables.define("system_auth", "network_permissions",

@@ -28,6 +28,8 @@ class SystemTables final : public VirtualTables {
     define_role_tables(tables_);
     define_empty_tables(tables_);
     define_index_tables(tables_);
+    define_empty_views(tables_);
+    define_gossip_table(tables_, meta_, facts_);
     keyspaces_ = tables_.keyspaces();
   }
 
@@ -85,8 +87,8 @@ class SystemTables final : public VirtualTables {
                     {"rpc_address", "inet"},
                     {"rpc_port", "int"},
                     {"schema_version", "uuid"},
-                    {"tokens", "frozen<set<text>>"},
-                    {"truncated_at", "frozen<map<uuid, blob>>"},
+                    {"tokens", "set<text>"},
+                    {"truncated_at", "map<uuid, blob>"},
                     {"tetrad_version", "text"}},
                    [this](const SchemaSnapshot& schema) -> VirtualRows {
                      const replication::MetaSnapshot state = meta_.snapshot();
@@ -125,7 +127,7 @@ class SystemTables final : public VirtualTables {
          {"release_version", "text"},
          {"rpc_address", "inet"},
          {"schema_version", "uuid"},
-         {"tokens", "frozen<set<text>>"}},
+         {"tokens", "set<text>"}},
         [this](const SchemaSnapshot& schema) {
           const replication::MetaSnapshot state = meta_.snapshot();
           VirtualRows rows;
@@ -149,7 +151,7 @@ class SystemTables final : public VirtualTables {
                     {"rack", "text"},
                     {"release_version", "text"},
                     {"schema_version", "uuid"},
-                    {"tokens", "frozen<set<text>>"}},
+                    {"tokens", "set<text>"}},
                    [this](const SchemaSnapshot& schema) {
                      const replication::MetaSnapshot state = meta_.snapshot();
                      VirtualRows rows;

@@ -2,8 +2,10 @@
 #include "cql/system/virtual_rows.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 
+#include "base/assert.h"
 #include "cql/types/ordered_encoding.h"
 #include "partitioner/token.h"
 #include "storage/row/row_record.h"
@@ -26,6 +28,24 @@ Result<Bytes> partition_key_of(const TableSchema& table, const VirtualRow& row) 
   return partitioner::serialize_partition_key(parts);
 }
 
+/// The cells of a set that is not frozen, one for each element. Their paths are kept in `paths`.
+Result<void> add_elements(const ColumnSchema& column, BytesView set, std::deque<Bytes>& paths,
+                          std::vector<storage::Cell>& cells) {
+  TETRAD_ASSERT(column.type->kind() == TypeKind::kSet);
+  TETRAD_TRY(const auto elements, split_list(set));
+  for (const BytesView element : elements) {
+    Bytes& path = paths.emplace_back();
+    TETRAD_TRY_VOID(append_ordered(path, *column.type->element(), element, false));
+    storage::Cell cell;
+    cell.column_id = column.id;
+    cell.timestamp_us = 0;
+    cell.has_path = true;
+    cell.path = path;
+    cells.push_back(cell);
+  }
+  return {};
+}
+
 Result<EncodedRow> encode_row(const TableSchema& table, const VirtualRow& row) {
   EncodedRow out;
   const size_t keys = table.partition_key().size();
@@ -34,17 +54,23 @@ Result<EncodedRow> encode_row(const TableSchema& table, const VirtualRow& row) {
                                    BytesView(*row[keys + i]), table.clustering()[i].descending));
   }
   storage::RowRecord record;
+  std::deque<Bytes> paths;
   record.liveness.timestamp_us = 0;
   for (size_t i = keys + table.clustering().size(); i < row.size(); ++i) {
     if (!row[i]) continue;
+    const ColumnSchema& column = table.columns()[i];
+    if (column.type->is_multi_cell()) {
+      TETRAD_TRY_VOID(add_elements(column, *row[i], paths, record.cells));
+      continue;
+    }
     storage::Cell cell;
-    cell.column_id = table.columns()[i].id;
+    cell.column_id = column.id;
     cell.timestamp_us = 0;
     cell.value = *row[i];
     record.cells.push_back(cell);
   }
   std::sort(record.cells.begin(), record.cells.end(),
-            [](const auto& a, const auto& b) { return a.column_id < b.column_id; });
+            [](const auto& a, const auto& b) { return storage::compare_cell_places(a, b) < 0; });
   storage::encode_row_record(record, out.record);
   return out;
 }

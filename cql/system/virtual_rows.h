@@ -13,7 +13,8 @@
 namespace tetrad::cql {
 
 using VirtualCell = std::optional<Bytes>;
-/// One cell per column, in the order of TableSchema::columns(). Collections are frozen.
+/// One cell per column, in the order of TableSchema::columns(). A set of texts is given as a frozen one
+/// also where its column is not frozen; other collections that have values are frozen.
 using VirtualRow = std::vector<VirtualCell>;
 
 Result<storage::ReadResult> select_virtual_rows(const TableSchema& table,

@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "cql/schema/schema_snapshot.h"
+#include "cql/system/computed_tables.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 #include "storage/row/read_command.h"
@@ -48,6 +49,10 @@ struct LocalNodeFacts {
   uint16_t native_port = 9042, internode_port = 7000;
   std::string release_version = "5.0.0", cql_version = "3.4.7", tetrad_version;
 };
+
+/// `meta` outlives `tables`.
+void define_gossip_table(ComputedTables& tables, replication::MetaService& meta,
+                         const LocalNodeFacts& facts);
 
 /// One per shard, with the shard's `meta`, which outlives the object.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
