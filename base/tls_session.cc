@@ -257,7 +257,11 @@ TlsSession::PeerNames TlsSession::peer_names() const {
 }
 
 std::string TlsSession::description() const {
-  return fmt::format("{} {}", SSL_get_version(ssl_), SSL_get_cipher_name(ssl_));
+  return fmt::format("{} {}", version(), cipher_suite());
 }
+
+std::string TlsSession::version() const { return SSL_get_version(ssl_); }
+
+std::string TlsSession::cipher_suite() const { return SSL_get_cipher_name(ssl_); }
 
 }  // namespace tetrad::base

@@ -60,6 +60,8 @@ class TlsSession {
   PeerNames peer_names() const;
   /// "TLSv1.3 TLS_AES_128_GCM_SHA256".
   std::string description() const;
+  std::string version() const;
+  std::string cipher_suite() const;
 
  private:
   struct Wire;  // the library's way to feed() and out()

@@ -27,6 +27,7 @@
 #include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
 #include "server/node_tls.h"
+#include "server/node_views.h"
 #include "server/runtime/control_group.h"
 #include "server/runtime/data_disk.h"
 #include "server/runtime/data_folder.h"
@@ -176,6 +177,12 @@ class NodeImpl final : public Node {
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<replication::ReplicationNode> node_;
   Serving serving_{options_, shards_, logger_};
+  const NodeViewSources views_{options_,
+                               memory_,
+                               shards_,
+                               serving_,
+                               [this]() -> Snapshots& { return *snapshots_; },
+                               [this]() -> replication::MetaService& { return node_->meta(); }};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;
@@ -545,6 +552,7 @@ ShardServing NodeImpl::serving_options() {
   out.program_version = kProgramVersion;
   if (has_authentication(options_)) out.logins = &logins_;
   out.tls = tls_.clients;
+  out.of_node = make_node_views(views_);
   return out;
 }
 

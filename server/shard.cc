@@ -86,7 +86,7 @@ const char* error_label(ErrorCode code) {
 
 void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& serving,
                             const Logger& logger, base::MetricsRegistry& metrics) {
-  virtual_tables = cql::make_system_tables(meta, serving.facts);
+  virtual_tables = cql::make_system_tables(meta, serving.facts, serving.of_node);
   cql::QueryProcessorOptions query = serving.query;
   query.throughput = &data->throughput();
   query.work_lane += number;

@@ -28,6 +28,7 @@ struct ShardServing {
   std::string program_version;
   LoginLimits* logins = nullptr;                   // outlives the shard; null: nobody has to log in
   std::shared_ptr<const ClientTlsRules> tls = {};  // null: clients speak none
+  cql::NodeTables of_node = {};
 };
 
 /// One thread of the process with all that is its own: loop, store, connections. Made and ended by

@@ -294,8 +294,9 @@ Task<Result<bool>> SelectRun::count_in_place() {
 
 Task<Result<ReadResult>> SelectRun::read_one(ReadCommand command) {
   if (statement_.table_->is_virtual) {
-    co_await context_.virtual_tables.prepare_read(*statement_.table_, command, context_.reactor,
-                                                  context_.coordinator);
+    auto prepared = co_await context_.virtual_tables.prepare_read(
+        *statement_.table_, command, context_.reactor, context_.coordinator);
+    if (!prepared) co_return std::unexpected(std::move(prepared).error());
     co_return context_.virtual_tables.read(*statement_.table_, command, *context_.schema);
   }
   auto room = co_await take_room(1);

@@ -31,4 +31,9 @@ std::optional<PreparedTexts::Entry> PreparedTexts::find(BytesView id) {
   return found->second->entry;
 }
 
+size_t PreparedTexts::count() {
+  const std::lock_guard lock(mutex_);
+  return by_id_.size();
+}
+
 }  // namespace tetrad::cql

@@ -29,6 +29,7 @@ class PreparedTexts {
 
   void put(BytesView id, Entry entry);
   std::optional<Entry> find(BytesView id);
+  size_t count();
 
  private:
   /// An entry in the list by use.

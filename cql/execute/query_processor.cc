@@ -130,12 +130,16 @@ std::unexpected<Error> failed_inside(const std::exception& error) {
 }
 
 /// The beginning of what the request says, for the log.
-std::string shown(const Request& request) {
+std::string shown_text(BytesView text) {
   constexpr size_t kShownBytes = 200;
+  return std::string(up_to_password(text).substr(0, kShownBytes));
+}
+
+std::string shown(const Request& request) {
   if (const auto* query = std::get_if<QueryRequest>(&request.message))
-    return std::string(up_to_password(query->text).substr(0, kShownBytes));
+    return shown_text(query->text);
   if (const auto* prepare = std::get_if<PrepareRequest>(&request.message))
-    return std::string(up_to_password(prepare->text).substr(0, kShownBytes));
+    return shown_text(prepare->text);
   if (const auto* execute = std::get_if<ExecuteRequest>(&request.message))
     return "prepared " + base::to_hex(execute->id);
   return "batch";
@@ -620,6 +624,24 @@ TraceSession QueryProcessor::describe(const Request& request) const {
   return out;
 }
 
+std::vector<RunningRequest> QueryProcessor::running(size_t count_max) const {
+  std::vector<RunningRequest> out;
+  running_.for_each([&](const RunningRequests::Entry& entry) {
+    if (out.size() == count_max) return;
+    const auto* execute = std::get_if<ExecuteRequest>(&entry.request.message);
+    const auto found = execute == nullptr ? prepared_.end() : prepared_.find(Bytes(execute->id));
+    std::string task =
+        found == prepared_.end() ? shown(entry.request) : shown_text(found->second->text);
+    const char* const verb =
+        execute != nullptr                                              ? "EXECUTE "
+        : std::holds_alternative<QueryRequest>(entry.request.message)   ? "QUERY "
+        : std::holds_alternative<PrepareRequest>(entry.request.message) ? "PREPARE "
+                                                                        : "";
+    out.push_back({verb + std::move(task), reactor_.now_us() - entry.began_us});
+  });
+  return out;
+}
+
 bool QueryProcessor::tells_charge(const Request& request) const {
   return options_.tells_charge ||
          std::ranges::any_of(request.custom_payload,
@@ -632,6 +654,7 @@ Task<void> QueryProcessor::process(Envelope envelope, Request request, ClientSta
   notes.request_bytes = envelope.body.size();
   Uuid tracing_id;
   const base::MonotonicUs started_us = reactor_.now_us();
+  const RunningRequests::Entry running(running_, request, started_us);
   Held held(*this);
   notes.held = &held;
   RequestAudit audit(options_.audit, client, reactor_, random_);

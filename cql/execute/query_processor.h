@@ -20,6 +20,7 @@
 #include "cql/execute/off_loop.h"
 #include "cql/execute/prepared_texts.h"
 #include "cql/execute/request_audit.h"
+#include "cql/execute/running_requests.h"
 #include "cql/execute/trace_store.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/protocol/frame.h"
@@ -87,6 +88,7 @@ class QueryProcessor {
   /// `envelope` is one of QUERY, PREPARE, EXECUTE and BATCH, and `request` is what it decodes to.
   Task<void> process(Envelope envelope, Request request, ClientState& client, Bytes& out);
 
+  replication::MetaService& meta() { return meta_; }
   const SchemaPtr& schema() const { return schema_; }
   /// Called with each new snapshot that this shard has taken over, before statements see it.
   using SchemaListener =
@@ -98,6 +100,12 @@ class QueryProcessor {
   /// Which part of requests is traced without having asked for it, from 0 to 1.
   void set_trace_probability(double probability) { trace_probability_ = probability; }
   const base::Counter& traces_dropped() const { return traces_.dropped(); }
+  /// At most `count_max`, newest first.
+  std::vector<RunningRequest> running(size_t count_max) const;
+  /// Of the node, if its shards tell each other, else of this shard.
+  size_t prepared_count() const {
+    return options_.prepared_texts == nullptr ? prepared_.size() : options_.prepared_texts->count();
+  }
   /// Outlives all tasks of process().
   AnswerBudget& answers() { return answers_; }
   /// Of requests in flight, beside their bodies.
@@ -210,6 +218,7 @@ class QueryProcessor {
   uint64_t prepared_bytes_ = 0;
   uint64_t held_bytes_ = 0, worked_ns_ = 0;
   QueryMetrics metrics_;
+  RunningRequests running_;
   TraceStore traces_;
   std::shared_ptr<void> subscription_;
 };

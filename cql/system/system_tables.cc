@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The computed keyspaces: what drivers, cqlsh and people read about this cluster.
 #include <algorithm>
+#include <map>
 
+#include "base/task.h"
 #include "cql/system/computed_tables.h"
 #include "cql/system/size_estimates.h"
 #include "cql/system/virtual_tables.h"
@@ -20,8 +22,8 @@ VirtualCell token_set(const std::vector<int64_t>& tokens) {
 
 class SystemTables final : public VirtualTables {
  public:
-  SystemTables(replication::MetaService& meta, LocalNodeFacts facts)
-      : meta_(meta), facts_(std::move(facts)), estimates_(meta) {
+  SystemTables(replication::MetaService& meta, LocalNodeFacts facts, NodeTables of_node)
+      : meta_(meta), facts_(std::move(facts)), of_node_(std::move(of_node)), estimates_(meta) {
     define_system();
     define_schema_tables(tables_);
     define_others();
@@ -30,6 +32,7 @@ class SystemTables final : public VirtualTables {
     define_index_tables(tables_);
     define_empty_views(tables_);
     define_gossip_table(tables_, meta_, facts_);
+    define_tables_of_node();
     keyspaces_ = tables_.keyspaces();
   }
 
@@ -37,12 +40,18 @@ class SystemTables final : public VirtualTables {
     return keyspaces_;
   }
 
-  Task<void> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
-                          base::Reactor& reactor, replication::Coordinator& coordinator) override {
-    if (table.keyspace != "system" || !table.name.ends_with("_estimates")) co_return;
+  Task<Result<void>> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
+                                  base::Reactor& reactor,
+                                  replication::Coordinator& coordinator) override {
+    if (table.keyspace == "system_views") {
+      auto gathered = co_await gather(table.name, reactor);
+      co_return gathered;
+    }
+    if (table.keyspace != "system" || !table.name.ends_with("_estimates")) co_return Result<void>();
     std::optional<std::string> keyspace;
     if (!command.is_range) keyspace = std::string(command.partition_key);
     co_await estimates_.refresh(std::move(keyspace), reactor, coordinator);
+    co_return Result<void>();
   }
 
   Result<storage::ReadResult> read(const TableSchema& table, const storage::ReadCommand& command,
@@ -66,57 +75,77 @@ class SystemTables final : public VirtualTables {
     return out;
   }
 
+  void define_tables_of_node() {
+    if (of_node_ == nullptr) return;
+    for (const NodeTable& table : *of_node_)
+      tables_.define("system_views", table.name, table.columns,
+                     [this, name = table.name](const SchemaSnapshot&) {
+                       const auto found = gathered_.find(name);
+                       return found == gathered_.end() ? VirtualRows() : *found->second;
+                     });
+  }
+
+  /// Asks for what read() gives then. Requests that overlap see the newest rows of them.
+  Task<Result<void>> gather(std::string name, base::Reactor& reactor) {
+    constexpr int64_t kWaitUs = 5'000'000;
+    if (of_node_ == nullptr) co_return Result<void>();
+    const auto table = std::ranges::find(*of_node_, name, &NodeTable::name);
+    if (table == of_node_->end()) co_return Result<void>();
+    using Rows = std::shared_ptr<const VirtualRows>;  // null: they did not come
+    base::OneShot<Rows> arrived;
+    table->gather(reactor, [setter = arrived.setter()](VirtualRows rows) {
+      setter.set(std::make_shared<const VirtualRows>(std::move(rows)));
+    });
+    const auto timer = reactor.call_at(reactor.now_us() + kWaitUs,
+                                       [setter = arrived.setter()] { setter.set(Rows()); });
+    Rows rows = co_await arrived;
+    reactor.cancel(timer);
+    if (rows == nullptr)
+      co_return fail(ErrorCode::kServerError, "a part of this node does not answer: no {}", name);
+    gathered_[name] = std::move(rows);
+    co_return Result<void>();
+  }
+
   /// A peer may be behind for a moment; what drivers compare is what this node knows it will be.
   void define_system() {
-    tables_.define("system", "local",
-                   {{"key", "text", "pk"},
-                    {"bootstrapped", "text"},
-                    {"broadcast_address", "inet"},
-                    {"broadcast_port", "int"},
-                    {"cluster_name", "text"},
-                    {"cql_version", "text"},
-                    {"data_center", "text"},
-                    {"gossip_generation", "int"},
-                    {"host_id", "uuid"},
-                    {"listen_address", "inet"},
-                    {"listen_port", "int"},
-                    {"native_protocol_version", "text"},
-                    {"partitioner", "text"},
-                    {"rack", "text"},
-                    {"release_version", "text"},
-                    {"rpc_address", "inet"},
-                    {"rpc_port", "int"},
-                    {"schema_version", "uuid"},
-                    {"tokens", "set<text>"},
-                    {"truncated_at", "map<uuid, blob>"},
-                    {"tetrad_version", "text"}},
-                   [this](const SchemaSnapshot& schema) -> VirtualRows {
-                     const replication::MetaSnapshot state = meta_.snapshot();
-                     const auto self = state->nodes.find(meta_.self());
-                     const replication::NodeInfo* node =
-                         self == state->nodes.end() ? nullptr : &self->second;
-                     return {{text("local"),
-                              text("COMPLETED"),
-                              inet(facts_.address),
-                              number(facts_.internode_port),
-                              text(state->cluster_name),
-                              text(facts_.cql_version),
-                              node != nullptr ? text(node->data_center) : kNull,
-                              number(1),
-                              uuid(meta_.self().value),
-                              inet(facts_.listen_address),
-                              number(facts_.internode_port),
-                              text("5"),
-                              text("org.apache.cassandra.dht.Murmur3Partitioner"),
-                              node != nullptr ? text(node->rack) : kNull,
-                              text(facts_.release_version),
-                              inet(facts_.client_address),
-                              number(facts_.native_port),
-                              uuid(schema.version_uuid()),
-                              token_set(node != nullptr ? node->tokens : std::vector<int64_t>()),
-                              kNull,
-                              text(facts_.tetrad_version)}};
-                   });
+    tables_.define(
+        "system", "local", {{"key", "text", "pk"},         {"bootstrapped", "text"},
+                            {"broadcast_address", "inet"}, {"broadcast_port", "int"},
+                            {"cluster_name", "text"},      {"cql_version", "text"},
+                            {"data_center", "text"},       {"gossip_generation", "int"},
+                            {"host_id", "uuid"},           {"listen_address", "inet"},
+                            {"listen_port", "int"},        {"native_protocol_version", "text"},
+                            {"partitioner", "text"},       {"rack", "text"},
+                            {"release_version", "text"},   {"rpc_address", "inet"},
+                            {"rpc_port", "int"},           {"schema_version", "uuid"},
+                            {"tokens", "set<text>"},       {"truncated_at", "map<uuid, blob>"},
+                            {"tetrad_version", "text"}},
+        [this](const SchemaSnapshot& schema) -> VirtualRows {
+          const replication::MetaSnapshot state = meta_.snapshot();
+          const auto self = state->nodes.find(meta_.self());
+          const replication::NodeInfo* node = self == state->nodes.end() ? nullptr : &self->second;
+          return {{text("local"),
+                   text("COMPLETED"),
+                   inet(facts_.address),
+                   number(facts_.internode_port),
+                   text(state->cluster_name),
+                   text(facts_.cql_version),
+                   node != nullptr ? text(node->data_center) : kNull,
+                   number(1),
+                   uuid(meta_.self().value),
+                   inet(facts_.listen_address),
+                   number(facts_.internode_port),
+                   text("5"),
+                   text("org.apache.cassandra.dht.Murmur3Partitioner"),
+                   node != nullptr ? text(node->rack) : kNull,
+                   text(facts_.release_version),
+                   inet(facts_.client_address),
+                   number(facts_.native_port),
+                   uuid(schema.version_uuid()),
+                   token_set(node != nullptr ? node->tokens : std::vector<int64_t>()),
+                   kNull,
+                   text(facts_.tetrad_version)}};
+        });
     tables_.define(
         "system", "peers",
         {{"peer", "inet", "pk"},
@@ -304,6 +333,8 @@ class SystemTables final : public VirtualTables {
 
   replication::MetaService& meta_;
   const LocalNodeFacts facts_;
+  const NodeTables of_node_;                                            // null: none
+  std::map<std::string, std::shared_ptr<const VirtualRows>> gathered_;  // by table, as last asked
   SizeEstimates estimates_;
   ComputedTables tables_;
   std::vector<std::shared_ptr<const KeyspaceSchema>> keyspaces_;
@@ -312,8 +343,8 @@ class SystemTables final : public VirtualTables {
 }  // namespace
 
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
-                                                  LocalNodeFacts facts) {
-  return std::make_unique<SystemTables>(meta, std::move(facts));
+                                                  LocalNodeFacts facts, NodeTables of_node) {
+  return std::make_unique<SystemTables>(meta, std::move(facts), std::move(of_node));
 }
 
 }  // namespace tetrad::cql

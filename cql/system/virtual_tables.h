@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables whose rows are computed when they are read: system, system_schema, system_virtual_schema,
-// system_auth, system_traces and tetrad. They answer the same ReadCommand as a replica does, so
+// system_auth, system_distributed, system_traces, system_views and system_tetrad. They answer the same ReadCommand as a replica does, so
 // SELECT has one way to run.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "base/task.h"
 #include "cql/schema/schema_snapshot.h"
-#include "cql/system/computed_tables.h"
+#include "cql/system/node_table.h"
 #include "replication/coordinator/coordinator.h"
 #include "replication/meta/meta_service.h"
 #include "storage/row/read_command.h"
@@ -24,10 +24,12 @@ class VirtualTables {
   /// The schemas of the computed keyspaces, for SchemaSnapshot::build(). Their incarnations are
   /// from 0xF0000000 up.
   virtual const std::vector<std::shared_ptr<const KeyspaceSchema>>& keyspaces() const = 0;
-  /// What has to be found out before the table can be read: estimates are made on demand.
-  virtual Task<void> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
-                                  base::Reactor& reactor,
-                                  replication::Coordinator& coordinator) = 0;
+  /// What has to be found out before the table can be read: estimates are made on demand, and what
+  /// the server knows is asked of all shards. Errors: kServerError.
+  virtual Task<Result<void>> prepare_read(const TableSchema& table,
+                                          const storage::ReadCommand& command,
+                                          base::Reactor& reactor,
+                                          replication::Coordinator& coordinator) = 0;
   /// Live rows of one computed table, as the command selects them; from this node's own state,
   /// never from others.
   virtual Result<storage::ReadResult> read(const TableSchema& table,
@@ -54,8 +56,9 @@ struct LocalNodeFacts {
 void define_gossip_table(ComputedTables& tables, replication::MetaService& meta,
                          const LocalNodeFacts& facts);
 
-/// One per shard, with the shard's `meta`, which outlives the object.
+/// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.
+/// Null: there is no server, and none of its tables.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
-                                                  LocalNodeFacts facts);
+                                                  LocalNodeFacts facts, NodeTables of_node = {});
 
 }  // namespace tetrad::cql

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the admin port tells of a client.
+// What the admin port and system_views tell of a client.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace tetrad::server {
@@ -14,6 +15,9 @@ struct ClientFacts {
   int protocol_version = 0;  // 0: it has not said STARTUP yet
   bool is_encrypted = false;
   uint64_t requests = 0;
+  std::map<std::string, std::string> options = {};  // of STARTUP, some
+  const char* stage = "established";  // or "authenticating", "ready": Cassandra's words
+  std::string tls_version = {}, cipher_suite = {};  // empty: none
 };
 
 }  // namespace tetrad::server

@@ -26,15 +26,20 @@ cql::ReplyHead head_of(const cql::Envelope& envelope) {
   return head;
 }
 
+constexpr size_t kShownOptionsMax = 16;
+
 /// Of STARTUP, fit for a terminal.
-std::string shown_option(const cql::ClientState& client, const char* name) {
+std::string shown_text(const std::string& sent) {
   constexpr size_t kShownMax = 100;
-  const auto found = client.startup_options.find(name);
-  if (found == client.startup_options.end()) return "";
-  std::string text = found->second.substr(0, kShownMax);
+  std::string text = sent.substr(0, kShownMax);
   for (char& c : text)
     if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
   return text;
+}
+
+std::string shown_option(const cql::ClientState& client, const char* name) {
+  const auto found = client.startup_options.find(name);
+  return found == client.startup_options.end() ? "" : shown_text(found->second);
 }
 
 }  // namespace
@@ -182,6 +187,17 @@ ClientFacts Connection::facts() const {
   out.keyspace = client_.keyspace;
   out.driver_name = shown_option(client_, "DRIVER_NAME");
   out.driver_version = shown_option(client_, "DRIVER_VERSION");
+  for (const auto& [name, value] : client_.startup_options) {
+    if (out.options.size() == kShownOptionsMax) break;
+    out.options[shown_text(name)] = shown_text(value);
+  }
+  out.stage = phase_ == Phase::kNew     ? "established"
+              : phase_ == Phase::kLogin ? "authenticating"
+                                        : "ready";
+  if (link_ == Link::kTls && !shaking_) {
+    out.tls_version = tls_->version();
+    out.cipher_suite = tls_->cipher_suite();
+  }
   out.protocol_version = version_;
   out.is_encrypted = link_ == Link::kTls;
   out.requests = requests_;

@@ -18,7 +18,8 @@ using cql::client::Parameters;
 /// A table ks.t of nine rows, and what a client says and hears.
 class WholeRequests : public LocalCluster {
  public:
-  WholeRequests() : tables_(cql::make_system_tables(meta, {})) {
+  explicit WholeRequests(cql::NodeTables of_node = {})
+      : tables_(cql::make_system_tables(meta, {}, std::move(of_node))) {
     processor = another_shard();
     for (const char* statement :
          {"CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': "

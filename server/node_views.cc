@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/node_views.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cql/types/strict_utf8.h"
+
+namespace tetrad::server {
+
+namespace {
+
+using cql::NodeTable;
+using cql::VirtualRow;
+using cql::VirtualRows;
+using namespace cql::cells;
+
+constexpr size_t kQueriesOfAShardMax = 1'000;
+
+/// Calls `part` on each shard's thread, `join` on the first one's with what came of it, by shard,
+/// and gives its rows to the asker on his.
+template <class T>
+void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function<T(Shard&)> part,
+                std::function<VirtualRows(const std::vector<T>&)> join, NodeTable::Done done) {
+  struct Round {
+    size_t left;
+    std::vector<T> parts;
+    std::function<VirtualRows(const std::vector<T>&)> join;
+    NodeTable::Done done;
+  };
+  const auto round = std::make_shared<Round>(Round{
+      from.shards.size(), std::vector<T>(from.shards.size()), std::move(join), std::move(done)});
+  base::Reactor& main = from.shards.front()->reactor;
+  for (const auto& shard : from.shards) {
+    shard->reactor.post_from_any_thread([round, part, &main, &asker, shard = shard.get()] {
+      T found = part(*shard);
+      main.post_from_any_thread(
+          [round, &asker, number = shard->number, found = std::move(found)]() mutable {
+            round->parts[number] = std::move(found);
+            if (--round->left != 0) return;
+            asker.post_from_any_thread([round, rows = round->join(round->parts)]() mutable {
+              round->done(std::move(rows));
+            });
+          });
+    });
+  }
+}
+
+/// Rows that the first shard's thread can make at once.
+auto on_first(const NodeViewSources& from, std::function<VirtualRows()> make) {
+  return [&main = from.shards.front()->reactor, make = std::move(make)](base::Reactor& asker,
+                                                                        NodeTable::Done done) {
+    main.post_from_any_thread([make, &asker, done = std::move(done)]() mutable {
+      asker.post_from_any_thread(
+          [rows = make(), done = std::move(done)]() mutable { done(std::move(rows)); });
+    });
+  };
+}
+
+/// For a text column: what was cut may end within a letter.
+std::string utf8(std::string text) {
+  for (int i = 0; i < 3 && !cql::is_strict_utf8(text); ++i) text.pop_back();
+  if (!cql::is_strict_utf8(text))
+    std::ranges::replace_if(
+        text, [](char c) { return (c & 0x80) != 0; }, '?');
+  return text;
+}
+
+cql::VirtualCell text_or_null(const std::string& value) {
+  return value.empty() ? kNull : text(utf8(value));
+}
+
+int64_t as_signed(uint64_t value) { return static_cast<int64_t>(value); }
+
+NodeTable settings_table(const NodeViewSources& from) {
+  return {"settings", {{"name", "text", "pk"}, {"value", "text"}}, on_first(from, [&from] {
+            VirtualRows rows;
+            for (const auto& [name, value] : settings_of(from.options, from.serving.timeouts()))
+              rows.push_back({text(name), text(value)});
+            return rows;
+          })};
+}
+
+VirtualRow row_of_client(const ClientFacts& client) {
+  std::map<std::string, std::string> options;
+  for (const auto& [name, value] : client.options) options[utf8(name)] = utf8(value);
+  return {inet(client.address),
+          number(client.port),
+          text_map(options),
+          text(client.stage),
+          text_or_null(client.driver_name),
+          text_or_null(client.driver_version),
+          kNull,  // names are not looked up
+          text_or_null(client.keyspace),
+          client.protocol_version == 0 ? kNull : number(client.protocol_version),
+          big(as_signed(client.requests)),
+          text_or_null(client.cipher_suite),
+          flag(client.is_encrypted),
+          text_or_null(client.tls_version),
+          text(client.user.empty() ? "anonymous" : utf8(client.user))};
+}
+
+NodeTable clients_table(const NodeViewSources& from) {
+  return {"clients",
+          {{"address", "inet", "pk"},
+           {"port", "int", "ck"},
+           {"client_options", "frozen<map<text, text>>"},
+           {"connection_stage", "text"},
+           {"driver_name", "text"},
+           {"driver_version", "text"},
+           {"hostname", "text"},
+           {"keyspace_name", "text"},
+           {"protocol_version", "int"},
+           {"request_count", "bigint"},
+           {"ssl_cipher_suite", "text"},
+           {"ssl_enabled", "boolean"},
+           {"ssl_protocol", "text"},
+           {"username", "text"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<std::vector<ClientFacts>>(
+                from, asker,
+                [](Shard& shard) {
+                  std::vector<ClientFacts> found;
+                  for (const auto& connection : shard.connections->open)
+                    found.push_back(connection->facts());
+                  return found;
+                },
+                [](const auto& parts) {
+                  VirtualRows rows;
+                  for (const auto& clients : parts)
+                    for (const ClientFacts& client : clients)
+                      if (inet(client.address)) rows.push_back(row_of_client(client));
+                  return rows;
+                },
+                std::move(done));
+          }};
+}
+
+/// Cassandra's "chunks" are blocks of files, as our blocks are; their hits are not counted.
+VirtualRows rows_of_caches(const MemoryPlan& memory,
+                           const std::vector<storage::StoreStatistics>& stores) {
+  uint64_t row_bytes = 0, hits = 0, misses = 0, block_bytes = 0;
+  for (const storage::StoreStatistics& store : stores) {
+    row_bytes += store.row_cache_bytes;
+    hits += store.row_cache_hits;
+    misses += store.row_cache_misses;
+    block_bytes = std::max(block_bytes, store.cache_bytes);  // they share it
+  }
+  const uint64_t requests = hits + misses;
+  const cql::VirtualCell ratio =
+      requests == 0 ? kNull : real(static_cast<double>(hits) / static_cast<double>(requests));
+  return {{text("chunks"), big(as_signed(memory.block_cache)), kNull, kNull, kNull, kNull, kNull,
+           kNull, big(as_signed(block_bytes))},
+          {text("rows"), big(as_signed(memory.row_cache)), kNull, big(as_signed(hits)), ratio,
+           kNull, kNull, big(as_signed(requests)), big(as_signed(row_bytes))}};
+}
+
+NodeTable caches_table(const NodeViewSources& from) {
+  return {"caches",
+          {{"name", "text", "pk"},
+           {"capacity_bytes", "bigint"},
+           {"entry_count", "int"},
+           {"hit_count", "bigint"},
+           {"hit_ratio", "double"},
+           {"recent_hit_rate_per_second", "bigint"},
+           {"recent_request_rate_per_second", "bigint"},
+           {"request_count", "bigint"},
+           {"size_bytes", "bigint"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<storage::StoreStatistics>(
+                from, asker, [](Shard& shard) { return shard.store->statistics(); },
+                [&from](const auto& parts) { return rows_of_caches(from.memory, parts); },
+                std::move(done));
+          }};
+}
+
+struct StatementFigures {
+  uint64_t prepared = 0, evicted = 0, executed = 0, plain = 0;
+};
+
+VirtualRows rows_of_statements(const std::vector<StatementFigures>& shards) {
+  StatementFigures all;
+  for (const StatementFigures& shard : shards) {
+    all.prepared = std::max(all.prepared, shard.prepared);  // each says the node's
+    all.evicted += shard.evicted;
+    all.executed += shard.executed;
+    all.plain += shard.plain;
+  }
+  const auto value = [](uint64_t n) { return real(static_cast<double>(n)); };
+  const uint64_t statements = all.executed + all.plain;
+  const double ratio =
+      statements == 0 ? 0 : static_cast<double>(all.executed) / static_cast<double>(statements);
+  return {{text("prepared_statements_count"), value(all.prepared)},
+          {text("prepared_statements_evicted"), value(all.evicted)},
+          {text("prepared_statements_executed"), value(all.executed)},
+          {text("prepared_statements_ratio"), real(ratio)},
+          {text("regular_statements_executed"), value(all.plain)}};
+}
+
+NodeTable cql_metrics_table(const NodeViewSources& from) {
+  return {"cql_metrics",
+          {{"name", "text", "pk"}, {"value", "double"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<StatementFigures>(
+                from, asker,
+                [](Shard& shard) {
+                  const cql::QueryMetrics& metrics = shard.processor->metrics();
+                  return StatementFigures{
+                      shard.processor->prepared_count(), metrics.prepared_evicted.value(),
+                      metrics.execute.latency.count(), metrics.query.latency.count()};
+                },
+                [](const auto& parts) { return rows_of_statements(parts); }, std::move(done));
+          }};
+}
+
+NodeTable queries_table(const NodeViewSources& from) {
+  return {"queries",
+          {{"thread_id", "text", "pk"},
+           {"queued_micros", "bigint"},
+           {"running_micros", "bigint"},
+           {"task", "text"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<std::vector<cql::RunningRequest>>(
+                from, asker,
+                [](Shard& shard) { return shard.processor->running(kQueriesOfAShardMax); },
+                [](const auto& parts) {
+                  VirtualRows rows;
+                  for (size_t shard = 0; shard < parts.size(); ++shard)
+                    for (size_t i = 0; i < parts[shard].size(); ++i)
+                      rows.push_back({text(fmt::format("shard-{}-{}", shard, i)), big(0),
+                                      big(parts[shard][i].running_us),
+                                      text(utf8(parts[shard][i].task))});
+                  return rows;
+                },
+                std::move(done));
+          }};
+}
+
+struct WorkFigures {
+  uint64_t requests = 0, answered = 0, compactions = 0, flushes = 0;
+};
+
+/// Under the names of Cassandra's pools that do the same; there are no pools of theirs behind them,
+/// so what only a pool has is null.
+VirtualRows rows_of_work(const std::vector<WorkFigures>& shards) {
+  WorkFigures all;
+  for (const WorkFigures& shard : shards) {
+    all.requests += shard.requests;
+    all.answered += shard.answered;
+    all.compactions += shard.compactions;
+    all.flushes += shard.flushes;
+  }
+  const auto row = [](const char* name, uint64_t active, cql::VirtualCell completed) {
+    return VirtualRow{
+        text(name), number(static_cast<int32_t>(active)), kNull, kNull, kNull, std::move(completed),
+        kNull};
+  };
+  return {row("CompactionExecutor", all.compactions, kNull),
+          row("MemtableFlushWriter", all.flushes, kNull),
+          row("Native-Transport-Requests", all.requests, big(as_signed(all.answered)))};
+}
+
+NodeTable thread_pools_table(const NodeViewSources& from) {
+  return {"thread_pools",
+          {{"name", "text", "pk"},
+           {"active_tasks", "int"},
+           {"active_tasks_limit", "int"},
+           {"blocked_tasks", "bigint"},
+           {"blocked_tasks_all_time", "bigint"},
+           {"completed_tasks", "bigint"},
+           {"pending_tasks", "int"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<WorkFigures>(
+                from, asker,
+                [](Shard& shard) {
+                  const storage::StoreStatistics store = shard.store->statistics();
+                  return WorkFigures{shard.connections->metrics.in_flight_now(),
+                                     shard.connections->metrics.requests_ended.value(),
+                                     store.compactions_running, store.flushes_running};
+                },
+                [](const auto& parts) { return rows_of_work(parts); }, std::move(done));
+          }};
+}
+
+VirtualRows rows_of_hints(replication::MetaService& meta,
+                          const std::vector<std::vector<HostId>>& parts) {
+  std::set<HostId> hosts;
+  for (const auto& found : parts) hosts.insert(found.begin(), found.end());
+  const replication::MetaSnapshot state = meta.snapshot();
+  VirtualRows rows;
+  for (const HostId host : hosts) {
+    const replication::NodeInfo* const node = state->node(host);
+    VirtualRow row = {uuid(host.value)};
+    if (node == nullptr) {
+      row.resize(9, kNull);
+    } else {
+      row.insert(row.end(), {inet(node->address), text(node->data_center), kNull, kNull, kNull,
+                             number(node->internode_port), text(node->rack),
+                             text(meta.is_live(host) ? "UP" : "DOWN")});
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// Hints are in one log for all nodes, not in files of theirs.
+NodeTable pending_hints_table(const NodeViewSources& from) {
+  return {"pending_hints",
+          {{"host_id", "uuid", "pk"},
+           {"address", "inet"},
+           {"dc", "text"},
+           {"files", "int"},
+           {"newest", "timestamp"},
+           {"oldest", "timestamp"},
+           {"port", "int"},
+           {"rack", "text"},
+           {"status", "text"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<std::vector<HostId>>(
+                from, asker,
+                [](Shard& shard) {
+                  std::vector<HostId> found;
+                  const replication::HintStore& hints = shard.data->hints();
+                  for (const StoreAddress& replica : hints.replicas())
+                    if (hints.pending_count(replica) != 0) found.push_back(replica.host);
+                  return found;
+                },
+                [&from](const auto& parts) { return rows_of_hints(from.meta(), parts); },
+                std::move(done));
+          }};
+}
+
+using BytesOfTables = std::map<TableId, uint64_t>;
+
+BytesOfTables bytes_here(Shard& shard, replication::MetaService& meta) {
+  const replication::MetaSnapshot state = meta.snapshot();
+  const StoreAddress here{meta.self(), shard.number};
+  BytesOfTables out;
+  for (const auto& [id, table] : state->tables) {
+    for (const auto& tablet : table->tablets.tablets()) {
+      if (std::ranges::find(tablet.replicas, here) == tablet.replicas.end()) continue;
+      out[id] += shard.store->approximate_bytes(table->incarnation, tablet.range);
+    }
+  }
+  return out;
+}
+
+/// Tables of users only: the others are computed.
+VirtualRows rows_of_disk_usage(replication::MetaService& meta,
+                               const std::vector<BytesOfTables>& parts) {
+  const replication::MetaSnapshot state = meta.snapshot();
+  VirtualRows rows;
+  for (const auto& [id, table] : state->tables) {
+    uint64_t bytes = 0;
+    for (const BytesOfTables& part : parts) {
+      const auto found = part.find(id);
+      if (found != part.end()) bytes += found->second;
+    }
+    const uint64_t mebibytes = (bytes + (1 << 20) - 1) >> 20;  // rounded up, as in Cassandra
+    rows.push_back({text(table->keyspace), text(table->name), big(as_signed(mebibytes))});
+  }
+  return rows;
+}
+
+NodeTable disk_usage_table(const NodeViewSources& from) {
+  return {"disk_usage",
+          {{"keyspace_name", "text", "pk"}, {"table_name", "text", "pk"}, {"mebibytes", "bigint"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            ask_shards<BytesOfTables>(
+                from, asker,
+                [](Shard& shard) { return bytes_here(shard, shard.processor->meta()); },
+                [&from](const auto& parts) { return rows_of_disk_usage(from.meta(), parts); },
+                std::move(done));
+          }};
+}
+
+VirtualRows rows_of_snapshots(const Result<std::vector<SnapshotRow>>& listed) {
+  VirtualRows rows;
+  if (!listed) return rows;
+  for (const SnapshotRow& row : *listed)
+    rows.push_back({text(row.tag), text(row.keyspace), text(row.table), big(row.created_ms),
+                    flag(false), row.expires_ms ? big(*row.expires_ms) : kNull,
+                    big(as_signed(row.bytes)), big(as_signed(row.own_bytes))});
+  return rows;
+}
+
+NodeTable snapshots_table(const NodeViewSources& from) {
+  return {"snapshots",
+          {{"name", "text", "pk"},
+           {"keyspace_name", "text", "ck"},
+           {"table_name", "text", "ck"},
+           {"created_at", "timestamp"},
+           {"ephemeral", "boolean"},
+           {"expires_at", "timestamp"},
+           {"size_on_disk", "bigint"},
+           {"true_size", "bigint"}},
+          [&from](base::Reactor& asker, NodeTable::Done done) {
+            from.shards.front()->reactor.post_from_any_thread(
+                [&from, &asker, done = std::move(done)]() mutable {
+                  from.snapshots().list([&asker, done = std::move(done)](auto listed) mutable {
+                    asker.post_from_any_thread(
+                        [rows = rows_of_snapshots(listed), done = std::move(done)]() mutable {
+                          done(std::move(rows));
+                        });
+                  });
+                });
+          }};
+}
+
+}  // namespace
+
+cql::NodeTables make_node_views(const NodeViewSources& from) {
+  return std::make_shared<const std::vector<NodeTable>>(std::vector<NodeTable>{
+      caches_table(from), clients_table(from), cql_metrics_table(from), disk_usage_table(from),
+      pending_hints_table(from), queries_table(from), settings_table(from), snapshots_table(from),
+      thread_pools_table(from)});
+}
+
+}  // namespace tetrad::server

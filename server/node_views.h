@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of system_views about this process: settings, clients, caches, requests, snapshots and
+// others. What belongs to a shard is asked on its thread; the rows are made on the first shard's.
+#pragma once
+
+#include "cql/system/node_table.h"
+#include "replication/meta/meta_state.h"
+#include "server/config/memory_plan.h"
+#include "server/config/options.h"
+#include "server/serving.h"
+#include "server/snapshots/snapshots.h"
+
+namespace tetrad::server {
+
+/// What the tables are made of; outlives them, as does all it names.
+struct NodeViewSources {
+  const Options& options;
+  const MemoryPlan& memory;
+  const Serving::Shards& shards;
+  Serving& serving;
+  std::function<Snapshots&()> snapshots;            // while clients are served
+  std::function<replication::MetaService&()> meta;  // the first shard's
+};
+
+/// Names and values of system_views.settings: all options, and under Cassandra's names, in its
+/// units, those that mean the same there. `timeouts`: as they are now.
+std::vector<std::pair<std::string, std::string>> settings_of(
+    const Options& options, const std::vector<StatementTimeout>& timeouts);
+
+cql::NodeTables make_node_views(const NodeViewSources& from);
+
+}  // namespace tetrad::server

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# system_views: what a node tells of itself. Each query goes to one node, which answers for itself alone.
+import pytest
+from cassandra.cluster import ExecutionProfile
+from cassandra.policies import WhiteListRoundRobinPolicy
+from cassandra.query import SimpleStatement
+from conftest import HOSTS
+
+
+@pytest.fixture(scope="module")
+def node(module_connector):
+    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(HOSTS[:1]))
+    return module_connector.session(hosts=HOSTS[:1], profile=profile)
+
+
+def rows(node, table):
+    return list(node.execute(f"SELECT * FROM system_views.{table}"))
+
+
+def test_the_client_that_asks_is_listed_with_what_it_said_of_itself(node):
+    mine = [row for row in rows(node, "clients") if row.connection_stage == "ready"]
+    assert mine
+    for row in mine:
+        assert row.port > 0 and row.protocol_version >= 3 and row.request_count > 0
+        assert row.username
+        assert row.ssl_enabled == (row.ssl_protocol is not None) == (row.ssl_cipher_suite is not None)
+    assert any("Python" in (row.driver_name or "") for row in mine)
+    assert any(row.client_options.get("CQL_VERSION") for row in mine)
+    address, port = mine[0].address, mine[0].port
+    [found] = node.execute("SELECT port FROM system_views.clients WHERE address = %s AND port = %s", (address, port))
+    assert found.port == port
+
+
+def test_the_request_that_asks_is_among_the_running_ones(node):
+    tasks = [row.task for row in rows(node, "queries")]
+    assert any("system_views.queries" in task for task in tasks), tasks
+
+
+def test_settings_come_in_pages_and_by_name(node):
+    paged = list(node.execute(SimpleStatement("SELECT name, value FROM system_views.settings", fetch_size=7)))
+    names = [row.name for row in paged]
+    assert len(names) == len(set(names)) and len(names) > 100
+    settings = {row.name: row.value for row in paged}
+    assert settings["read_request_timeout"].endswith("ms")
+    for name in ("cluster_name", "read_request_timeout", "allow_filtering_enabled"):
+        [row] = node.execute("SELECT value FROM system_views.settings WHERE name = %s", (name,))
+        assert row.value == settings[name]
+    [local] = node.execute("SELECT cluster_name FROM system.local")
+    assert settings["cluster_name"] == local.cluster_name
+
+
+def test_executed_statements_are_counted(node):
+    def figures():
+        return {row.name: row.value for row in rows(node, "cql_metrics")}
+
+    before = figures()
+    prepared = node.prepare("SELECT cluster_name FROM system.local WHERE key = ?")
+    for _ in range(5):
+        node.execute(prepared, ("local",))
+    after = figures()
+    assert after["prepared_statements_count"] >= 1
+    assert after["prepared_statements_executed"] >= before["prepared_statements_executed"] + 5
+    assert after["regular_statements_executed"] > before["regular_statements_executed"]
+    assert 0 < after["prepared_statements_ratio"] < 1
+
+
+def test_caches_and_pools_have_true_figures(node):
+    caches = {row.name: row for row in rows(node, "caches")}
+    assert caches["rows"].request_count >= caches["rows"].hit_count >= 0
+    pools = {row.name: row for row in rows(node, "thread_pools")}
+    requests = pools["Native-Transport-Requests"]
+    assert requests.active_tasks >= 1 and requests.completed_tasks > 0
+    assert pools["CompactionExecutor"].active_tasks >= 0
+
+
+def test_the_disk_usage_of_a_table_is_listed(node, session):
+    session.execute("CREATE TABLE IF NOT EXISTS on_disk (k int PRIMARY KEY)")
+    found = node.execute(
+        "SELECT mebibytes FROM system_views.disk_usage WHERE keyspace_name = %s AND table_name = 'on_disk'",
+        (session.keyspace,),
+    )
+    assert [row.mebibytes for row in found] in ([0], [1])
+
+
+def test_all_nodes_are_in_gossip_info(node):
+    found = {str(row.address): row for row in rows(node, "gossip_info")}
+    for host in HOSTS:
+        assert found[host].status.startswith("NORMAL") and found[host].dc and found[host].rack
+    [local] = node.execute("SELECT host_id FROM system.local")
+    assert str(local.host_id) in [row.host_id for row in found.values()]
+
+
+def test_every_table_of_system_views_can_be_read(node):
+    names = [
+        row.table_name
+        for row in node.execute(
+            "SELECT table_name FROM system_virtual_schema.tables WHERE keyspace_name = 'system_views'"
+        )
+    ]
+    assert len(names) > 35
+    for name in names:
+        rows(node, name)
