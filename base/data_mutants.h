@@ -214,6 +214,19 @@ struct DataMutants {
   bool build_forgets_marks = false;     // rule 23: what came without claims does not end a build
   bool unbuilt_answers = false;         // rule 23: a store answers before its index is built
 
+  // Views.
+  bool view_bound_forgotten = false;        // rule 24: a store that restarts has seen no stamps
+  bool view_stamp_unheeded = false;         // rule 24: a read takes a stamp below one it has seen
+  bool view_names_left_out = false;         // rule 24: nothing names what a row had
+  bool view_ranges_forgotten = false;       // rule 24: deletions of ranges leave no tasks
+  bool view_tasks_not_of_merged = false;    // rule 24: hints, repairs and streams leave no tasks
+  bool view_built_without_barrier = false;  // rule 24: a build misses rows on their way to the disk
+  bool view_unequal_taken = false;          // rule 24: an image is made although replies differ
+  bool view_read_by_one = false;            // rule 24: an image is made of one replica's row
+  bool view_settled_unread = false;         // rule 24: tasks go where the read was not answered
+  bool view_settled_early = false;          // rule 24: tasks go before the images are on W
+  bool view_old_names_left = false;         // rule 24: rows of names that are not current stay
+
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing
   bool foreign_is_fatal = false;       // a node ends when it hears another cluster's refusal

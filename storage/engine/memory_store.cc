@@ -52,7 +52,9 @@ class MemoryStore final : public Store {
         options_(options),
         reactor_(reactor),
         pool_(pool),
-        alive_(std::make_shared<bool>(true)) {
+        alive_(std::make_shared<bool>(true)),
+        view_side_(*this),
+        views_(view_side_, alive_) {
     const Bytes first = retired_key({0});
     const BytesView prefix = BytesView(first).substr(0, first.size() - 4);
     for (auto it = area_.data.lower_bound(prefix);
@@ -65,10 +67,12 @@ class MemoryStore final : public Store {
       const Result<void> loaded = records_.load(it->first, it->second);
       TETRAD_ASSERT(loaded.has_value());
       indexes_.load(it->first, it->second);
+      if (StoreViews::is_own_key(it->first)) views_.load(it->first, it->second);
     }
     records_.begin_life(area_.log_end(), area_.hole.value_or(area_.log_end()));
     area_.hole.reset();
     area_.data.insert_or_assign(records_.life_entry().first, records_.life_entry().second);
+    views_.begin_life(recovered().life);
   }
 
   ~MemoryStore() override {
@@ -212,7 +216,10 @@ class MemoryStore final : public Store {
          it != area_.data.end() && it->first < keys.end; ++it)
       batch.emplace_back(it->first, std::nullopt);
     for (Bytes& key : indexes_.erase(incarnation)) batch.emplace_back(std::move(key), std::nullopt);
+    for (Bytes& key : views_.erase(incarnation).erased)
+      batch.emplace_back(std::move(key), std::nullopt);
     erase_claims(claims_of_table(incarnation), batch);
+    erase_claims(view_tasks_of_table(incarnation), batch);
     area_.write(std::move(batch));
     arm_sync();
   }
@@ -225,6 +232,18 @@ class MemoryStore final : public Store {
       erase_claims(claims_of_index_key(key), batch);
       batch.emplace_back(std::move(key), std::nullopt);
     }
+    if (!batch.empty()) area_.write(std::move(batch));
+    arm_sync();
+  }
+  StoreViews& views() override { return views_; }
+  void set_views(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next) override {
+    if (closed_ || is_retired(base)) return;
+    commit();
+    std::vector<MemoryArea::Operation> batch;
+    StoreViews::Changed changed = views_.set(base, std::move(makers), next);
+    if (changed.none_left) erase_claims(view_tasks_of_table(base), batch);
+    for (auto& [key, value] : changed.puts) batch.emplace_back(std::move(key), std::move(value));
+    for (Bytes& key : changed.erased) batch.emplace_back(std::move(key), std::nullopt);
     if (!batch.empty()) area_.write(std::move(batch));
     arm_sync();
   }
@@ -388,6 +407,46 @@ class MemoryStore final : public Store {
   }
 
  private:
+  /// What StoreViews needs of it. Reads are done in a later event, as RocksStore's may be.
+  class ViewSide final : public ViewBackend {
+   public:
+    explicit ViewSide(MemoryStore& store) : store_(store) {}
+    void read(base::Deadline, std::function<Result<void>(KeyView&)> work,
+              std::move_only_function<void(Result<void>)> done) override {
+      if (store_.closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+      MapView view(store_.area_.data);
+      const auto read = std::make_shared<Result<void>>(work(view));
+      store_.later([read, done = std::move(done)]() mutable { done(std::move(*read)); });
+    }
+    void write(const ViewRecords& puts, const std::vector<Bytes>& erased,
+               std::move_only_function<void(Result<void>)> done) override {
+      if (store_.closed_) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+      store_.commit();
+      std::vector<MemoryArea::Operation> batch;
+      for (const auto& [key, value] : puts) batch.emplace_back(key, value);
+      for (const Bytes& key : erased) batch.emplace_back(key, std::nullopt);
+      if (!batch.empty()) store_.area_.write(std::move(batch));
+      store_.arm_sync();
+      done({});
+    }
+    void sync(std::move_only_function<void(Result<void>)> done) override {
+      store_.sync(std::move(done));
+    }
+    void when_written(base::Callback then) override {
+      store_.commit();
+      then();
+    }
+    uint64_t seen_number() const override { return store_.committed_number_; }
+    uint64_t last_number(uint16_t bucket) const override {
+      const auto last = store_.last_number_.find(bucket);
+      return last == store_.last_number_.end() ? 0 : last->second;
+    }
+    int64_t wall_time_us() const override { return store_.reactor_.wall_time_us(); }
+
+   private:
+    MemoryStore& store_;
+  };
+
   /// Adds to `batch` that the claims go whose keys begin so.
   void erase_claims(BytesView prefix, std::vector<MemoryArea::Operation>& batch) {
     for (auto it = area_.data.lower_bound(prefix);
@@ -589,6 +648,8 @@ class MemoryStore final : public Store {
       if (watches_.any()) note(*m);
       last_number_[bucket_of(m->incarnation, m->position)] = ++write_number_;
       claim(*m, waiting);
+      if (!waiting.merged || !TETRAD_MUTANT(view_tasks_not_of_merged))
+        views_.make_tasks(*m, waiting.view_tasks);
       queued_bytes_ += m->size_bytes();
     }
     waiting.pass = std::move(guard.pass);
@@ -666,6 +727,7 @@ class MemoryStore final : public Store {
   }
 
   void commit() {
+    committed_number_ = write_number_;
     if (waiting_.empty()) return;
     if (TETRAD_MUTANT(commit_torn)) tear();
     MemoryTurn turn(area_.data);
@@ -739,7 +801,9 @@ class MemoryStore final : public Store {
   const std::shared_ptr<bool> alive_;
   std::set<uint32_t> retired_;
   IndexesKnown indexes_;
-  uint64_t write_number_ = 0;
+  ViewSide view_side_;
+  StoreViews views_;
+  uint64_t write_number_ = 0, committed_number_ = 0;
   std::unordered_map<uint16_t, uint64_t> last_number_;  // by bucket: of its newest write
   std::vector<WaitingWrite> waiting_;
   std::vector<ApplyCallback> sync_waiting_;

@@ -33,6 +33,7 @@ void MemoryTurn::add_rows(const Mutation& m) {
 
 void MemoryTurn::add_claims(const WaitingWrite& waiting) {
   for (const auto& [key, value] : waiting.claims) changed_.insert_or_assign(key, value);
+  for (const auto& [key, value] : waiting.view_tasks) changed_.insert_or_assign(key, value);
   erased_.insert(erased_.end(), waiting.forgotten.begin(), waiting.forgotten.end());
 }
 

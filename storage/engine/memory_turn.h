@@ -10,6 +10,7 @@
 #include "storage/engine/store.h"
 #include "storage/index/claim.h"
 #include "storage/row/storage_key.h"
+#include "storage/views/store_views.h"
 
 namespace tetrad::storage {
 
@@ -18,6 +19,7 @@ struct WaitingWrite {
   Mutation mutation;
   std::optional<Mutation> committed;  // that an import brings
   Claims claims;
+  ViewRecords view_tasks;
   std::vector<Bytes> forgotten;  // of the store's own keys
   bool merged = false;           // rows that others had
   bool puts_registers = false;   // else they are joined

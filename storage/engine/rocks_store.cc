@@ -3,6 +3,8 @@
 // partition_reader.cc; here is what holds them together.
 #include "storage/engine/rocks_store.h"
 
+#include "storage/engine/rocks_store_views.h"
+
 namespace tetrad::storage {
 
 RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared,
@@ -16,12 +18,18 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
       logger_(std::move(logger)),
       alive_(std::make_shared<bool>(true)),
       turn_(state_.database, reactor, pool, lane, options, state_.tables, state_.records, logger_),
+      view_side_(std::make_unique<ViewSide>(*this)),
+      views_(*view_side_, alive_),
       row_cache_(options.row_cache_bytes),
       health_(state_.directory, reactor, pool, health_actions(), logger_),
       scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
   turn_.on_trouble(
       {[this](const rocksdb::Status& status, std::string_view what) { health_.take(status, what); },
        [this](bool hung) { health_.set_hung(hung); }});
+  turn_.set_views(views_);
+  for (const auto& [key, value] : state_.own_view_keys) views_.load(key, value);
+  views_.begin_life(recovered().life);
+  for (const TableIncarnation base : views_.bases()) state_.tables.set_views(base, true);
   listen_to(*state_.background_errors);
   if (state_.damage) health_.begin_damaged(*state_.damage);
   scrub_.start();
@@ -47,6 +55,7 @@ void RocksStore::retire(TableIncarnation incarnation) {
   state_.filter->retire(incarnation);
   state_.tables.erase(incarnation);
   turn_.erase_own(state_.indexes.erase(incarnation));
+  turn_.erase_own(views_.erase(incarnation).erased);
   row_cache_.forget(keys_of_incarnation(incarnation).start);
   if (health_.status().takes_writes()) {
     turn_.add_retired(incarnation);
@@ -59,6 +68,8 @@ void RocksStore::retire(TableIncarnation incarnation) {
     delete_files_of(incarnation);
     const Bytes claims = claims_of_table(incarnation);
     delete_claims({claims, past_prefix(claims)});
+    const Bytes of_views = view_tasks_of_table(incarnation);
+    delete_claims({of_views, past_prefix(of_views)});
   });
 }
 

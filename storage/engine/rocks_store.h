@@ -80,6 +80,7 @@ struct OpenedState {
   std::shared_ptr<FilterState> filter;
   TablesKnown tables;
   IndexesKnown indexes;
+  ViewRecords own_view_keys;  // for StoreViews::load()
   std::set<uint32_t> retired;
   SyncRecords records;
   std::optional<std::string> damage;  // of an earlier life
@@ -132,6 +133,8 @@ class RocksStore final : public Store {
                    std::move_only_function<void(Result<IndexBuildPage>)> done) override;
   void sweep_claims(ClaimSweepCommand command, Bytes after,
                     std::move_only_function<void(Result<ClaimSweepPage>)> done) override;
+  StoreViews& views() override { return views_; }
+  void set_views(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next) override;
   uint64_t dead_seen(TableIncarnation incarnation) override;
   void note_time(int64_t now_s) override { state_.filter->set_now_s(now_s); }
   void flush(std::move_only_function<void(Result<void>)> done) override;
@@ -276,6 +279,9 @@ class RocksStore final : public Store {
   bool closed_ = false;
   std::vector<TableIncarnation> retired_unsaved_;
   WriteTurn turn_;
+  class ViewSide;
+  const std::unique_ptr<ViewSide> view_side_;
+  StoreViews views_;
   RowCache row_cache_;
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;

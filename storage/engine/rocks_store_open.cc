@@ -25,6 +25,7 @@ Result<void> load_own_keys(OpenedState& state) {
     const BytesView key = it->key();
     TETRAD_TRY_VOID(state.records.load(key, it->value()));
     state.indexes.load(key, it->value());
+    if (StoreViews::is_own_key(key)) state.own_view_keys.emplace_back(key, it->value());
     if (key.size() < start.size() + tail) continue;
     const auto incarnation = base::load_big_endian<uint32_t>(key.data() + key.size() - tail);
     if (key == retired_key({incarnation})) {

@@ -31,6 +31,7 @@
 #include "storage/row/purge.h"
 #include "storage/row/read_command.h"
 #include "storage/row/storage_key.h"
+#include "storage/views/store_views.h"
 
 namespace rocksdb {
 class FileSystem;
@@ -320,6 +321,10 @@ class Store {
   /// A page of claims that no row bears out goes (index/claim_sweep.h). Errors: as build_index().
   virtual void sweep_claims(ClaimSweepCommand command, Bytes after,
                             std::move_only_function<void(Result<ClaimSweepPage>)> done) = 0;
+  /// What it does for views of its tables. They are told to it by set_views().
+  virtual StoreViews& views() = 0;
+  /// As StoreViews::set().
+  virtual void set_views(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next) = 0;
   /// Rises with every tombstone, and everything with a TTL, that the table got; 0: it has none.
   virtual uint64_t dead_seen(TableIncarnation incarnation) = 0;
 

@@ -50,7 +50,8 @@ class Collector final : public rocksdb::TablePropertiesCollector {
 
   rocksdb::Status AddUserKey(const rocksdb::Slice& key, const rocksdb::Slice& value,
                              rocksdb::EntryType, rocksdb::SequenceNumber, uint64_t) override {
-    if (is_claim_key({key.data(), key.size()})) return rocksdb::Status::OK();
+    const BytesView stored(key.data(), key.size());
+    if (is_claim_key(stored) || is_view_task_key(stored)) return rocksdb::Status::OK();
     const auto view = decode_storage_key({key.data(), key.size()});
     if (!view || view->kind == KeyKind::kRegisters) return rocksdb::Status::OK();
     if (table_ == nullptr || table_incarnation_ != view->incarnation.value) {

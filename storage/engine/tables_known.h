@@ -18,6 +18,7 @@ struct TableKnowledge {
   TableMarks marks;
   uint64_t schema_version = 0;      // the newest a mutation has named
   TableIndexes* indexes = nullptr;  // null: there are none
+  bool has_views = false;           // StoreViews knows which
   uint64_t dead = 0;  // tombstones, and what has a TTL, ever written; 0: there are none
 };
 
@@ -37,6 +38,9 @@ class TablesKnown {
   /// `indexes` outlives the table's stay here; null: it has none.
   void set_indexes(TableIncarnation incarnation, TableIndexes* indexes) {
     if (indexes != nullptr || find(incarnation) != nullptr) at(incarnation).indexes = indexes;
+  }
+  void set_views(TableIncarnation incarnation, bool has_views) {
+    if (has_views || find(incarnation) != nullptr) at(incarnation).has_views = has_views;
   }
   void erase(TableIncarnation incarnation) {
     const auto table = tables_.find(incarnation.value);

@@ -17,6 +17,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
   TombstoneFilter(std::shared_ptr<FilterState> state, std::set<uint32_t> retired)
       : state_(std::move(state)),
         retired_(std::move(retired)),
+        without_views_(state_->without_views()),
         makers_(state_->makers()),
         expired_before_s_(state_->now_s() - kExpiredValueMargin_s) {}
 
@@ -26,6 +27,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
                     std::string* new_value, std::string*) const override {
     const BytesView stored(key.data(), key.size());
     if (is_claim_key(stored)) return is_wanted(stored, {value.data(), value.size()});
+    if (is_view_task_key(stored)) return is_of_view(stored);
     const auto view = decode_storage_key(stored);
     if (!view) return Decision::kKeep;
     if (retired_.contains(view->incarnation.value)) return Decision::kRemove;
@@ -49,6 +51,13 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
                ? Decision::kKeep
                : Decision::kRemove;
   }
+  /// Of a task or a note.
+  Decision is_of_view(BytesView key) const {
+    const auto place = decode_view_task_key(key);
+    const bool gone = place && (retired_.contains(place->base.value) ||
+                                without_views_.contains(place->base.value));
+    return gone ? Decision::kRemove : Decision::kKeep;
+  }
   bool expired_for_long(const Cell& cell) const {
     return cell.kind == CellKind::kValue && cell.ttl_s > 0 && cell.expiry_s < expired_before_s_;
   }
@@ -71,7 +80,7 @@ class TombstoneFilter final : public rocksdb::CompactionFilter {
   }
 
   const std::shared_ptr<FilterState> state_;
-  const std::set<uint32_t> retired_;
+  const std::set<uint32_t> retired_, without_views_;
   const FilterState::Makers makers_;
   const int64_t expired_before_s_;
 };

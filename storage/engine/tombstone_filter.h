@@ -4,7 +4,8 @@
 // retired incarnations). It drops no tombstone: RocksDB does not say whether older data lies
 // outside the compaction. The sweep drops them.
 //
-// Claims of retired incarnations and of dropped indexes go, too.
+// Claims of retired incarnations and of dropped indexes go, too, and so do tasks and notes of views of
+// tables that are retired or have no views any more.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 
 #include "base/ids.h"
 #include "storage/index/claim.h"
+#include "storage/views/view_task.h"
 
 namespace rocksdb {
 class CompactionFilterFactory;
@@ -44,6 +46,18 @@ class FilterState {
     const std::lock_guard lock(mutex_);
     makers_[incarnation.value] = std::move(maker);
   }
+  /// Of base tables; nothing is known of others.
+  void set_views(TableIncarnation base, bool has_views) {
+    const std::lock_guard lock(mutex_);
+    if (has_views)
+      without_views_.erase(base.value);
+    else
+      without_views_.insert(base.value);
+  }
+  std::set<uint32_t> without_views() const {
+    const std::lock_guard lock(mutex_);
+    return without_views_;
+  }
   Makers makers() const {
     const std::lock_guard lock(mutex_);
     return makers_;
@@ -52,7 +66,7 @@ class FilterState {
  private:
   std::atomic<int64_t> now_s_{0};
   mutable std::mutex mutex_;
-  std::set<uint32_t> retired_;
+  std::set<uint32_t> retired_, without_views_;
   Makers makers_;
 };
 

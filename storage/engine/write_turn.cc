@@ -246,6 +246,8 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
   }
   if (table.indexes != nullptr) [[unlikely]]
     put_claims(mutation, *table.indexes, merged);
+  if (table.has_views) [[unlikely]]
+    put_view_tasks(mutation, merged);
   if (watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;
@@ -267,6 +269,24 @@ void WriteTurn::put_claims(const Mutation& mutation, TableIndexes& table, bool m
   figures_.claims += claims_.size();
 }
 
+// As claims. A change that came from another replica may be one that its executors have missed.
+void WriteTurn::put_view_tasks(const Mutation& mutation, bool merged) {
+  if (merged && TETRAD_MUTANT(view_tasks_not_of_merged)) return;
+  ViewRecords puts;
+  views_->make_tasks(mutation, puts);
+  for (const auto& [key, value] : puts) current_->writes.Put(key, value);
+}
+
+void WriteTurn::change_view_records(const ViewRecords& puts, const std::vector<Bytes>& erased,
+                                    Store::ApplyCallback done) {
+  if (!takes(done)) return;
+  const uint32_t begin = current_->writes.Count();
+  for (const auto& [key, value] : puts) current_->writes.Put(key, value);
+  for (const Bytes& key : erased) current_->writes.Delete(key);
+  current_->add_span(std::move(done), {}, begin, false);
+  begin_turn();
+}
+
 void WriteTurn::add_built(const Claims& claims, const std::optional<std::pair<Bytes, Bytes>>& own,
                           Store::ApplyCallback done) {
   if (!takes(done)) return;
@@ -283,6 +303,12 @@ void WriteTurn::drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback
   const uint32_t begin = current_->writes.Count();
   for (const Bytes& key : keys) current_->writes.Delete(key);
   current_->add_span(std::move(done), {}, begin, false);
+  begin_turn();
+}
+
+void WriteTurn::put_own(const ViewRecords& entries) {
+  if (refusal_ || entries.empty()) return;
+  for (const auto& [key, value] : entries) current_->writes.Put(key, value);
   begin_turn();
 }
 

@@ -31,6 +31,7 @@
 #include "storage/engine/sync_records.h"
 #include "storage/engine/tables_known.h"
 #include "storage/engine/write_pace.h"
+#include "storage/views/store_views.h"
 
 namespace rocksdb {
 class Status;
@@ -131,6 +132,13 @@ class WriteTurn {
   void add_built(const Claims& claims, const std::optional<std::pair<Bytes, Bytes>>& own,
                  Store::ApplyCallback done);
   void drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback done);
+  /// Who makes the tasks of tables with views; outlives this.
+  void set_views(StoreViews& views) { views_ = &views; }
+  /// Tasks and notes of views, in one batch.
+  void change_view_records(const ViewRecords& puts, const std::vector<Bytes>& erased,
+                           Store::ApplyCallback done);
+  /// Keys of the store's own.
+  void put_own(const ViewRecords& entries);
   /// Keys of the store's own that are not needed any more.
   void erase_own(const std::vector<Bytes>& keys);
   /// Runs `then` when everything added so far has been written (or has failed).
@@ -213,6 +221,7 @@ class WriteTurn {
                 const RecordFacts& facts);
   /// Of a table that has, or had, indexes.
   void put_claims(const Mutation& mutation, TableIndexes& table, bool merged);
+  void put_view_tasks(const Mutation& mutation, bool merged);
   /// A key and value of registers on their way into the batch.
   struct RegistersEntry {
     Bytes key;
@@ -243,6 +252,7 @@ class WriteTurn {
   const Logger logger_;
   const std::shared_ptr<bool> alive_;
 
+  StoreViews* views_ = nullptr;
   const std::shared_ptr<RegistersUnderWay> registers_ = std::make_shared<RegistersUnderWay>();
 
   std::unique_ptr<Batch> current_;

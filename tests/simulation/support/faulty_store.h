@@ -129,6 +129,11 @@ class FaultyStore final : public storage::Store {
       inner_->recent(std::move(command), std::move(after), bytes_max, std::move(done));
     });
   }
+  storage::StoreViews& views() override { return inner_->views(); }
+  void set_views(TableIncarnation base, storage::ViewMakersPtr makers,
+                 TableIncarnation next) override {
+    inner_->set_views(base, std::move(makers), next);
+  }
   uint64_t dead_seen(TableIncarnation incarnation) override {
     return inner_->dead_seen(incarnation);
   }

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/views/store_views.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/byte_io.h"
+#include "base/data_mutants.h"
+#include "base/io_pool.h"
+#include "storage/views/view_rows.h"
+
+namespace tetrad::storage {
+namespace {
+
+constexpr BytesView kBuildName = "viewbuild", kBoundName = "viewstamp";
+constexpr unsigned kLifeShift = 40;  // of a sequence; below are tasks of one life
+constexpr size_t kExpandedRowsMax = 256;
+
+/// key   := the store's own, "viewbuild", u32 incarnation of the base, u32 incarnation of the view
+/// value := as index_value(): u8 1 (built) | u8 0, place that the build goes on after
+Bytes build_key(TableIncarnation base, TableIncarnation view) {
+  Bytes key;
+  base::ByteWriter w(key);
+  w.u32(kStoreIncarnation.value);
+  w.raw(kBuildName);
+  w.u32(base.value);
+  w.u32(view.value);
+  return key;
+}
+
+Bytes build_value(const ViewBuild& build) {
+  return Bytes(1, build.built ? '\1' : '\0') + build.after;
+}
+
+/// key   := the store's own, "viewstamp"
+/// value := u64 the bound of stamps, us
+Bytes bound_key() {
+  Bytes key;
+  base::ByteWriter w(key);
+  w.u32(kStoreIncarnation.value);
+  w.raw(kBoundName);
+  return key;
+}
+
+Bytes key_of(const ViewTaskEntry& entry) {
+  return view_task_key({entry.row.base, entry.row.position, entry.row.partition_key, entry.of_range,
+                        entry.row.clustering_key, entry.sequence});
+}
+
+/// Of a partition's deletion: all its rows.
+const ClusteringRange kWholePartition;
+
+std::unexpected<Error> no_views() {
+  return fail(ErrorCode::kNotFound, "no views of the table are known here");
+}
+
+}  // namespace
+
+bool StoreViews::Base::knows(TableIncarnation view) const {
+  return makers != nullptr && std::ranges::any_of(*makers, [&](const ViewMakerPtr& maker) {
+           return maker->incarnation() == view;
+         });
+}
+
+bool StoreViews::is_own_key(BytesView key) {
+  const Bytes build = build_key({0}, {0});
+  return key == bound_key() || (key.size() == build.size() &&
+                                key.starts_with(BytesView(build).substr(0, 4 + kBuildName.size())));
+}
+
+void StoreViews::load(BytesView key, BytesView value) {
+  if (key == bound_key()) {
+    if (value.size() == sizeof(uint64_t))
+      bound_.us = static_cast<int64_t>(base::load_big_endian<uint64_t>(value.data()));
+    return;
+  }
+  if (!is_own_key(key) || value.empty()) return;
+  const char* tail = key.data() + key.size() - 2 * sizeof(uint32_t);
+  const TableIncarnation view{base::load_big_endian<uint32_t>(tail + 4)};
+  bases_[base::load_big_endian<uint32_t>(tail)].builds[view] = {value[0] == '\1',
+                                                                Bytes(value.substr(1))};
+}
+
+void StoreViews::begin_life(uint64_t life) {
+  life_ = life;
+  stamps_.emplace(TETRAD_MUTANT(view_bound_forgotten) ? ViewStamp{} : bound_);
+}
+
+StoreViews::Changed StoreViews::set(TableIncarnation base, ViewMakersPtr makers,
+                                    TableIncarnation next) {
+  Changed changed;
+  if (makers == nullptr && !bases_.contains(base.value)) return changed;
+  Base& known = bases_[base.value];
+  known.makers = std::move(makers);
+  std::erase_if(known.builds, [&](const auto& build) {
+    if (known.knows(build.first) || build.first.value >= next.value) return false;
+    changed.erased.push_back(build_key(base, build.first));
+    return true;
+  });
+  // Before the first task: from it a later life knows that there may be tasks and notes.
+  if (known.makers != nullptr)
+    for (const ViewMakerPtr& maker : *known.makers)
+      if (known.builds.try_emplace(maker->incarnation()).second)
+        changed.puts.emplace_back(build_key(base, maker->incarnation()), build_value({}));
+  changed.none_left = known.makers == nullptr && known.builds.empty();
+  if (changed.none_left) bases_.erase(base.value);
+  return changed;
+}
+
+StoreViews::Changed StoreViews::erase(TableIncarnation base) {
+  return set(base, nullptr, {std::numeric_limits<uint32_t>::max()});
+}
+
+std::vector<TableIncarnation> StoreViews::bases() const {
+  std::vector<TableIncarnation> all;
+  for (const auto& [base, known] : bases_) all.push_back({base});
+  return all;
+}
+
+uint64_t StoreViews::next_sequence() {
+  const uint64_t sequence = (life_ << kLifeShift) + ++tasks_made_;
+  TETRAD_ASSERT(sequence < kViewNotes);
+  return sequence;
+}
+
+void StoreViews::put_task(const ViewTaskEntry& entry, const ViewTask& task, ViewRecords& puts) {
+  puts.emplace_back(key_of(entry), view_task_value(task, entry.of_range));
+  if (listener_) listener_(entry);
+}
+
+void StoreViews::make_tasks(const Mutation& mutation, ViewRecords& puts) {
+  Base* const base = find(mutation.incarnation);
+  if (base == nullptr) return;
+  for (auto& [view, build] : base->builds) {
+    if (base->knows(view) || (!build.built && build.after.empty())) continue;
+    build = {};
+    puts.emplace_back(build_key(mutation.incarnation, view), build_value(build));
+  }
+  if (base->makers == nullptr) return;
+  ViewTask task;
+  task.time_us = backend_.wall_time_us();
+  ViewTaskEntry entry{{mutation.incarnation, mutation.position, mutation.partition_key, {}},
+                      false,
+                      0,
+                      task.time_us};
+  for (const RowChange& row : mutation.rows) {
+    auto names = names_of_record(*base->makers, row.record);
+    TETRAD_ASSERT(names.has_value());  // it was looked at before
+    if (TETRAD_MUTANT(view_names_left_out)) names->clear();
+    entry.row.clustering_key = row.clustering_key;
+    entry.sequence = next_sequence();
+    put_task(entry, {task.time_us, std::move(*names), {}, {}}, puts);
+  }
+  entry.of_range = true;
+  const auto add_range = [&](const ClusteringRange& range) {
+    entry.row.clustering_key = range.start;
+    entry.sequence = next_sequence();
+    put_task(entry, {task.time_us, {}, range.end, {}}, puts);
+  };
+  if (TETRAD_MUTANT(view_ranges_forgotten)) return;
+  for (const RangeTombstone& tombstone : mutation.range_tombstones) add_range(tombstone.range);
+  RowRecordReader header;
+  if (!mutation.header.empty() && header.open(mutation.header) && header.deletion().present())
+    add_range(kWholePartition);
+}
+
+ViewStamp StoreViews::highest_of(TableIncarnation base, RingPosition position) const {
+  return stamps_->highest_of(bucket_of(base, position));
+}
+
+void StoreViews::ask_bound(ViewStamp bound) {
+  Bytes value;
+  base::ByteWriter(value).u64(static_cast<uint64_t>(bound.us));
+  backend_.write({{bound_key(), std::move(value)}}, {}, [](const Result<void>&) {});
+  backend_.sync([this, alive = alive_, bound](const Result<void>& synced) {
+    if (!*alive) return;
+    synced ? stamps_->synced(bound) : stamps_->not_synced();
+    for (base::Callback& waiting : std::exchange(for_bound_, {})) waiting();
+  });
+}
+
+void StoreViews::read(ViewRow row, ViewStamp stamp, base::Deadline deadline,
+                      std::move_only_function<void(Result<ViewRowAnswer>)> done) {
+  const Base* const base = find(row.base);
+  if (base == nullptr || base->makers == nullptr) return done(no_views());
+  if (const auto bound = stamps_->must_sync(stamp)) ask_bound(*bound);
+  if (stamps_->may_raise(stamp))
+    return read_raised(std::move(row), stamp, deadline, std::move(done));
+  for_bound_.push_back(
+      [this, row = std::move(row), stamp, deadline, done = std::move(done)]() mutable {
+        if (!stamps_->may_raise(stamp))
+          return done(fail(ErrorCode::kIo, "the bound of stamps is not on the disk"));
+        read_raised(std::move(row), stamp, deadline, std::move(done));
+      });
+}
+
+void StoreViews::read_raised(ViewRow row, ViewStamp stamp, base::Deadline deadline,
+                             std::move_only_function<void(Result<ViewRowAnswer>)> done) {
+  const Base* const base = find(row.base);
+  if (base == nullptr || base->makers == nullptr) return done(no_views());
+  const uint16_t bucket = bucket_of(row.base, row.position);
+  if (!TETRAD_MUTANT(view_stamp_unheeded)) {
+    const ViewStamp seen = stamps_->highest_of(bucket);
+    if (seen >= stamp || !stamps_->raise(bucket, stamp)) {
+      ViewRowAnswer answer;
+      answer.seen = seen;
+      return done(std::move(answer));
+    }
+  }
+  const uint64_t seen_number = backend_.seen_number();
+  const auto shared =
+      std::make_shared<std::pair<ViewRow, ViewRowAnswer>>(std::move(row), ViewRowAnswer());
+  backend_.read(
+      deadline,
+      [shared](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(shared->second, read_view_row(keys, shared->first));
+        return {};
+      },
+      [this, alive = alive_, shared, stamp, seen_number,
+       done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(std::unexpected(std::move(read.error())));
+        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+        const Base* const known = find(shared->first.base);
+        if (known == nullptr || known->makers == nullptr) return done(no_views());
+        note_own_names(shared->first, *known, stamp, seen_number, std::move(shared->second),
+                       std::move(done));
+      });
+}
+
+// A deletion of a range that came since may have been turned into tasks by then, without this row.
+void StoreViews::note_own_names(const ViewRow& row, const Base& base, ViewStamp stamp,
+                                uint64_t seen, ViewRowAnswer answer,
+                                std::move_only_function<void(Result<ViewRowAnswer>)> done) {
+  auto unnamed = unnamed_of(*base.makers, answer);
+  if (!unnamed) return done(std::unexpected(std::move(unnamed.error())));
+  if (unnamed->empty() || TETRAD_MUTANT(view_names_left_out)) return done(std::move(answer));
+  const bool written_since = backend_.last_number(bucket_of(row.base, row.position)) > seen;
+  const ViewTaskPlace note{row.base,           row.position,
+                           row.partition_key,  false,
+                           row.clustering_key, kViewNotes + static_cast<uint64_t>(stamp.us)};
+  for (const auto& [view, names] : *unnamed) answer.names[view].insert(names.begin(), names.end());
+  answer.sequences.push_back(note.sequence);
+  ViewTask told;
+  told.names = std::move(*unnamed);
+  backend_.write(
+      {{view_task_key(note), view_task_value(told, false)}}, {},
+      [written_since, answer = std::move(answer),
+       done = std::move(done)](Result<void> written) mutable {
+        if (!written) return done(std::unexpected(std::move(written.error())));
+        if (written_since)
+          return done(fail(ErrorCode::kConflict, "the row was written meanwhile; ask again"));
+        done(std::move(answer));
+      });
+}
+
+void StoreViews::settle(const ViewSettlement& settlement,
+                        std::move_only_function<void(Result<void>)> done) {
+  const ViewRow& row = settlement.row;
+  if (!has_views(row.base)) return done({});
+  ViewTaskPlace place{row.base, row.position, row.partition_key, false, row.clustering_key, 0};
+  std::vector<Bytes> erased;
+  for (const uint64_t sequence : settlement.sequences) {
+    place.sequence = sequence;
+    erased.push_back(view_task_key(place));
+  }
+  ViewRecords puts;
+  if (!settlement.names.empty()) {
+    ViewTask note;
+    note.names = settlement.names;
+    place.sequence = kViewNotes + static_cast<uint64_t>(settlement.stamp.us);
+    puts.emplace_back(view_task_key(place), view_task_value(note, false));
+    std::erase(erased, puts.back().first);
+  }
+  backend_.write(puts, erased, std::move(done));
+}
+
+void StoreViews::expand(const ViewTaskEntry& range,
+                        std::move_only_function<void(Result<bool>)> done) {
+  // One that is not there then is over.
+  backend_.when_written([this, alive = alive_, range, done = std::move(done)]() mutable {
+    if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+    expand_written(range, std::move(done));
+  });
+}
+
+void StoreViews::expand_written(const ViewTaskEntry& range,
+                                std::move_only_function<void(Result<bool>)> done) {
+  const auto expanded = std::make_shared<ExpandedRange>();
+  backend_.read(
+      base::kNoDeadline,
+      [expanded, range](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(*expanded, expand_range(keys, range, kExpandedRowsMax));
+        return {};
+      },
+      [this, alive = alive_, expanded, range, done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(std::unexpected(std::move(read.error())));
+        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+        if (!expanded->is_there) return done(true);
+        ViewRecords puts;
+        ViewTaskEntry entry{range.row, false, 0, expanded->task.time_us};
+        for (Bytes& clustering_key : expanded->clustering_keys) {
+          entry.row.clustering_key = std::move(clustering_key);
+          entry.sequence = next_sequence();
+          put_task(entry, {entry.time_us, {}, {}, {}}, puts);
+        }
+        std::vector<Bytes> erased;
+        if (expanded->cursor) {
+          expanded->task.cursor = *expanded->cursor;
+          puts.emplace_back(key_of(range), view_task_value(expanded->task, true));
+        } else {
+          erased.push_back(key_of(range));
+        }
+        backend_.write(puts, erased,
+                       [is_over = !expanded->cursor.has_value(),
+                        done = std::move(done)](Result<void> written) mutable {
+                         if (!written) return done(std::unexpected(std::move(written.error())));
+                         done(is_over);
+                       });
+      });
+}
+
+void StoreViews::list(TableIncarnation base, Bytes after, size_t keys_max,
+                      std::move_only_function<void(Result<ViewTaskPage>)> done) {
+  const auto page = std::make_shared<ViewTaskPage>();
+  backend_.read(
+      base::kNoDeadline,
+      [page, base, after = std::move(after), keys_max](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(*page, list_tasks(keys, base, after, keys_max));
+        return {};
+      },
+      [page, done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(std::unexpected(std::move(read.error())));
+        done(std::move(*page));
+      });
+}
+
+// ---- building ----
+
+bool StoreViews::is_built(TableIncarnation base, TableIncarnation view) const {
+  const auto found = bases_.find(base.value);
+  if (found == bases_.end() || !found->second.knows(view)) return false;
+  const auto build = found->second.builds.find(view);
+  return build != found->second.builds.end() && build->second.built;
+}
+
+void StoreViews::build(TableIncarnation base, TableIncarnation view, uint64_t bytes_max,
+                       std::move_only_function<void(Result<ViewBuildPage>)> done) {
+  Base* const known = find(base);
+  if (known == nullptr || !known->knows(view)) return done(no_views());
+  const ViewBuild& begun = known->builds[view];
+  if (begun.built) {
+    ViewBuildPage page;
+    page.built = true;
+    return done(page);
+  }
+  // What was applied before the view was known has no task.
+  if (TETRAD_MUTANT(view_built_without_barrier))
+    return read_build(base, view, bytes_max, std::move(done));
+  backend_.when_written(
+      [this, alive = alive_, base, view, bytes_max, done = std::move(done)]() mutable {
+        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+        read_build(base, view, bytes_max, std::move(done));
+      });
+}
+
+void StoreViews::read_build(TableIncarnation base, TableIncarnation view, uint64_t bytes_max,
+                            std::move_only_function<void(Result<ViewBuildPage>)> done) {
+  Base* const known = find(base);
+  if (known == nullptr || !known->knows(view)) return done(no_views());
+  const ViewBuild begun = known->builds[view];
+  const auto built = std::make_shared<BuiltTasks>();
+  backend_.read(
+      base::kNoDeadline,
+      [built, base, makers = known->makers, after = begun.after,
+       bytes_max](KeyView& keys) -> Result<void> {
+        TETRAD_TRY(*built, tasks_of_rows(keys, base, *makers, after, bytes_max));
+        return {};
+      },
+      [this, alive = alive_, base, view, after = begun.after, built,
+       done = std::move(done)](Result<void> read) mutable {
+        if (!read) return done(std::unexpected(std::move(read.error())));
+        if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
+        write_build(base, view, after, std::move(*built), std::move(done));
+      });
+}
+
+void StoreViews::write_build(TableIncarnation base, TableIncarnation view, const Bytes& after,
+                             BuiltTasks built,
+                             std::move_only_function<void(Result<ViewBuildPage>)> done) {
+  Base* const known = find(base);
+  if (known == nullptr || !known->knows(view)) return done(no_views());
+  ViewBuild& begun = known->builds[view];
+  if (begun.after != after) return done(fail(ErrorCode::kConflict, "the build has begun anew"));
+  ViewRecords puts;
+  const int64_t now_us = backend_.wall_time_us();
+  for (auto& [row, names] : built.rows)
+    put_task({std::move(row), false, next_sequence(), now_us}, {now_us, std::move(names), {}, {}},
+             puts);
+  begun = {built.exhausted, built.next};
+  puts.emplace_back(build_key(base, view), build_value(begun));
+  ViewBuildPage page{built.exhausted, built.rows.size(), built.position};
+  backend_.write(puts, {}, [page, done = std::move(done)](Result<void> written) mutable {
+    if (!written) return done(std::unexpected(std::move(written.error())));
+    done(page);
+  });
+}
+
+}  // namespace tetrad::storage
