@@ -76,7 +76,9 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       recent_fetch_(environment.reactor, rpc, meta, clock, behind, replicas_, environment.stores,
                     options.recent_fetch, environment.logger.named("replica")),
       store_teller_(environment.reactor, environment.stores, behind, recent_fetch_,
-                    options.tell_store) {}
+                    options.tell_store),
+      views_(environment.reactor, rpc, meta, clock, coordinator_, behind, environment.stores,
+             options.views, environment.logger.named("views")) {}
 
 DataPlane::~DataPlane() {
   if (batches_ != nullptr) batches_->stop();
@@ -111,10 +113,12 @@ Result<std::unique_ptr<DataPlane>> DataPlane::make(const NodeEnvironment& enviro
   plane->set_sync_clocks(environment, clock);
   plane->recent_fetch_.start();
   plane->store_teller_.start();
+  plane->views_.start();
   if (options.batches != nullptr) options.batches->start(plane->coordinator_);
   plane->purges_.metrics().register_in(environment.metrics,
                                        fmt::format("shard=\"{}\"", options.shard));
   const std::string labels = fmt::format("shard=\"{}\"", options.shard);
+  plane->views_.register_in(environment.metrics, labels);
   base::MetricsRegistry& metrics = environment.metrics;
   plane->coordinator_.metrics().register_in(metrics, labels);
   plane->paxos_.metrics().register_in(metrics, labels);

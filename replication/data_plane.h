@@ -21,6 +21,7 @@
 #include "replication/replica/replica_service.h"
 #include "replication/replica/store_teller.h"
 #include "replication/throughput/throughput_gate.h"
+#include "replication/views/view_runner.h"
 
 namespace tetrad::replication {
 
@@ -32,6 +33,7 @@ struct DataPlaneOptions {
   RepairOptions repair;
   PurgeOptions purge;
   ThroughputOptions throughput;
+  ViewOptions views;
   HorizonSlack horizon;
   RecentFetchOptions recent_fetch;
   uint32_t shard = 0, shard_count = 1;
@@ -70,6 +72,7 @@ class DataPlane {
   ThroughputGate& throughput() { return throughput_; }
   BehindStores& behind() { return behind_; }
   RecentFetch& recent_fetch() { return recent_fetch_; }
+  ViewRunner& views() { return views_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
@@ -94,6 +97,7 @@ class DataPlane {
   RecentSource recent_source_;
   RecentFetch recent_fetch_;
   StoreTeller store_teller_;
+  ViewRunner views_;
 };
 
 }  // namespace tetrad::replication

@@ -108,7 +108,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                options_.batches, logger_.named("batches")),
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
                environment_.stores, environment_.losses, options_.load_period_us, options_.changes,
-               environment_.claim_makers, options_.indexes, options_.renew_store, logger_),
+               environment_.claim_makers, environment_.view_makers, options_.indexes,
+               options_.renew_store, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(
           environment_.reactor, meta_, options_.leaving,

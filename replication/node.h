@@ -58,6 +58,8 @@ struct NodeEnvironment {
   storage::LocalLog* batch_log = nullptr;
   /// Which indexes tables have; null: none.
   ClaimMakers claim_makers = nullptr;
+  /// Which views tables have; null: none.
+  ViewMakersOf view_makers = nullptr;
 };
 
 struct NodeOptions {

@@ -31,15 +31,16 @@ bool keeps_disproved(size_t members) {
 
 IndexRunner::IndexRunner(base::Reactor& reactor, MetaService& meta, const HybridClock& clock,
                          std::vector<storage::Store*> stores, ClaimMakers makers,
-                         IndexOptions options, Logger logger)
+                         ViewMakersOf view_makers, IndexOptions options, Logger logger)
     : reactor_(reactor),
       meta_(meta),
       clock_(clock),
       stores_(std::move(stores)),
       makers_(std::move(makers)),
+      view_makers_(std::move(view_makers)),
       options_(options),
       logger_(std::move(logger)) {
-  if (!makers_) return;
+  if (!makers_ && !view_makers_) return;
   subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
     if (before != now) on_state(before, now);
   });
@@ -98,6 +99,12 @@ void IndexRunner::forget(TableIncarnation incarnation) {
 
 /// All stores are told, also those that hold nothing of the table yet.
 void IndexRunner::look_at(const MetaState& state, const TableInfo& table) {
+  if (view_makers_) {
+    const storage::ViewMakersPtr views = view_makers_(state, table);
+    for (storage::Store* store : stores_)
+      if (store != nullptr) store->set_views(table.incarnation, views, {state.next_incarnation});
+  }
+  if (!makers_) return;
   const storage::ClaimMakerPtr maker = makers_(state, table);
   forget(table.incarnation);
   for (uint32_t number = 0; number < stores_.size(); ++number) {

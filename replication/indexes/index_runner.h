@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexes of a shard's stores (rule 23): tells each store which indexes its tables have, has them
-// built at a limited rate, and sweeps claims that no row bears out any more.
+// Indexes of a shard's stores (rule 23): tells each store which indexes and views its tables have, has
+// the indexes built at a limited rate, and sweeps claims that no row bears out any more.
 //
 // A store's disproved claim may go at once where any W of the set's n members have at least one that
 // names the row whenever an acknowledged write made it match: 3 W >= 2 n + 1. With three members it
@@ -27,6 +27,10 @@ namespace tetrad::replication {
 /// The indexes of a table as the schema has them; null: none, now or before. Made by cql.
 using ClaimMakers =
     std::function<storage::ClaimMakerPtr(const MetaState& state, const TableInfo& table)>;
+
+/// The views of a base table as the schema has them; null: none. Made by cql.
+using ViewMakersOf =
+    std::function<storage::ViewMakersPtr(const MetaState& state, const TableInfo& base)>;
 
 struct IndexOptions {
   /// Of rows, that a page of a build reads; then it pauses.
@@ -61,8 +65,8 @@ class IndexRunner {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
   IndexRunner(base::Reactor& reactor, MetaService& meta, const HybridClock& clock,
-              std::vector<storage::Store*> stores, ClaimMakers makers, IndexOptions options,
-              Logger logger);
+              std::vector<storage::Store*> stores, ClaimMakers makers, ViewMakersOf view_makers,
+              IndexOptions options, Logger logger);
   ~IndexRunner();
   IndexRunner(const IndexRunner&) = delete;
   IndexRunner& operator=(const IndexRunner&) = delete;
@@ -101,6 +105,7 @@ class IndexRunner {
   const HybridClock& clock_;
   const std::vector<storage::Store*> stores_;
   const ClaimMakers makers_;
+  const ViewMakersOf view_makers_;
   const IndexOptions options_;
   const Logger logger_;
   IndexMetrics metrics_;

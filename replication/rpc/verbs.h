@@ -52,6 +52,8 @@ enum class Verb : uint8_t {
   kPaxosSettled = 79,    // one-way: a commit is on W of all sets
   kPaxosTurn = 80,       // to a store: whose turn a contended partition is
   kPaxosTurnEnded = 81,  // one-way, to a store: a turn is given back
+  kViewRead = 82,        // to a store: a row of a base table, for an image (replication/views)
+  kViewSettle = 83,      // to a store: tasks of views are done
 };
 
 /// Beside what else a message of this verb is sent. `is_request`: not one-way, and no reply.

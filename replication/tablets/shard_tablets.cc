@@ -28,12 +28,13 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
                            std::vector<storage::Store*> stores,
                            const std::vector<std::optional<PowerLoss>>& losses,
                            int64_t load_period_us, const ChangeLogOptions& changes,
-                           ClaimMakers claim_makers, const IndexOptions& indexes,
-                           StoreRenewal::Renew renew_store, const Logger& logger)
+                           ClaimMakers claim_makers, ViewMakersOf view_makers,
+                           const IndexOptions& indexes, StoreRenewal::Renew renew_store,
+                           const Logger& logger)
     : stores_(std::move(stores)),
       fences_(make_fences(reactor, meta, stores_)),
-      indexes_(reactor, meta, clock, stores_, std::move(claim_makers), indexes,
-               logger.named("indexes")),
+      indexes_(reactor, meta, clock, stores_, std::move(claim_makers), std::move(view_makers),
+               indexes, logger.named("indexes")),
       cleanup_(reactor, log, meta, stores_, logger.named("tablets")),
       renewal_(reactor, meta, cleanup_, stores_, std::move(renew_store), logger.named("tablets")),
       behind_(reactor, log, meta, clock, own_of(stores_), losses, logger.named("replica")),

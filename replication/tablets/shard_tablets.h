@@ -26,7 +26,7 @@ class ShardTablets {
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
-               const ChangeLogOptions& changes, ClaimMakers claim_makers,
+               const ChangeLogOptions& changes, ClaimMakers claim_makers, ViewMakersOf view_makers,
                const IndexOptions& indexes, StoreRenewal::Renew renew_store, const Logger& logger);
   void start() {
     renewal_.start();

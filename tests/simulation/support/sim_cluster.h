@@ -93,6 +93,8 @@ class SimNode {
   bool on_rocks = false;
   /// From the next life on: which indexes tables have.
   replication::ClaimMakers claim_makers;
+  /// From the next life on: which views tables have.
+  replication::ViewMakersOf view_makers;
   replication::DataPlaneOptions data_options;
   SimDiskGauge disk_gauge;
   /// Of the disk under a store, and under the local log; at any moment.
@@ -346,7 +348,8 @@ class SimNode {
             losses(),
             whole(),
             nullptr,
-            claim_makers};
+            claim_makers,
+            view_makers};
   }
   std::vector<uint64_t> whole() const {
     std::vector<uint64_t> out;

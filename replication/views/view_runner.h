@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Materialized views of a shard's stores (design, rule 24). A task of a store is executed so, by this
+// store or by another one that has one of the same row:
+//
+//   1. The members of the base row's tablet share the work: the one whose turn it is begins after a
+//      millisecond, the others later, if the task is still there.
+//   2. A stamp above all that this store has seen is taken. All live members are asked for the row
+//      with it; who has seen one as high says so, and another one is taken.
+//   3. W members, of each set while reads ask both, must hold the same values, this store among them
+//      if it is one. Else the row is read at ALL or QUORUM, which makes members equal, and 2 begins
+//      again.
+//   4. For every view: the row's image at its present name, and a tombstone at every other name that
+//      was answered, all at the stamp. They are written at QUORUM like any other rows.
+//   5. Who has answered with these values is told to drop what its answer has named.
+//
+// Why a view cannot drift: an execution that missed a write w, which is on W members, has read one of
+// these before w came there; w's task is still there, so a later execution, whose stamp is higher,
+// reads the row with w. An execution that wrote an image of a name which is not current any more
+// had W members that have the name noted; the write that replaced it is on one of these, and its
+// task's execution deletes it. Stamps decide whatever arrives late.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/reactor.h"
+#include "base/task_group.h"
+#include "partitioner/tablet_map.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/membership/hybrid_clock.h"
+#include "replication/meta/meta_service.h"
+#include "replication/replica/behind.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+struct ViewOptions {
+  int64_t first_after_us = 1'000;   // that a task was made
+  int64_t next_after_us = 200'000;  // that the member before should have executed it
+  size_t running_max = 32;          // executions of a shard at once
+  size_t waiting_max = 100'000;     // tasks in memory; others are found in the stores later
+  uint64_t build_page_bytes = 64 << 10;
+  int64_t build_pause_us = 5'000;
+};
+
+struct ViewMetrics {
+  base::Counter executed, failed, rows_written, rows_built;
+};
+
+/// How far a view is in a store.
+struct ViewStatus {
+  TableIncarnation base, view;
+  uint32_t store = 0;
+  bool built = false;
+  RingPosition position;  // all before it has tasks
+};
+
+class ViewRunner {
+ public:
+  /// `stores` by number; null: another shard's. Registers its verbs; everything outlives it.
+  ViewRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
+             Coordinator& coordinator, BehindStores& behind, std::vector<storage::Store*> stores,
+             ViewOptions options, Logger logger);
+  ~ViewRunner();
+  ViewRunner(const ViewRunner&) = delete;
+  ViewRunner& operator=(const ViewRunner&) = delete;
+  void start();
+
+  /// Tasks that wait, as far as they are known, and views that are being built.
+  size_t pending() const;
+  /// How long the oldest task has waited.
+  int64_t lag_us() const;
+  std::vector<ViewStatus> statuses() const;
+  const ViewMetrics& metrics() const { return metrics_; }
+  void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
+
+ private:
+  struct Key {
+    uint32_t store;
+    storage::ViewRow row;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  /// Tasks of one row.
+  struct Waiting {
+    std::set<uint64_t> sequences;
+    int64_t since_us = 0;  // of the oldest
+    base::MonotonicUs due_us = 0;
+    uint32_t tries = 0, unseen = 0;  // executions that failed; that did not find the tasks
+    bool runs = false;
+  };
+  struct Attempt;
+  using Store = storage::Store;
+
+  void on_read(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_state();
+  void add(uint32_t store, storage::ViewTaskEntry entry);
+  void set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us);
+  void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
+  /// After which the store begins, by its turn among the members.
+  int64_t turn_after_us(const Key& key) const;
+  void pump();
+  void look_at(base::MonotonicUs at_us);
+
+  Task<void> run(Key key);
+  void forget_unseen(const Key& key, Waiting& waiting, const std::set<uint64_t>& known,
+                     const std::vector<uint64_t>& done);
+  /// The tasks of the own store that are done. Errors: to be tried again.
+  Task<Result<std::vector<uint64_t>>> execute(Key key);
+  Task<void> ask_members(std::shared_ptr<Attempt> attempt);
+  Task<Result<void>> make_equal(const Attempt& attempt);
+  void settle(const Attempt& attempt);
+
+  /// While there are views.
+  Task<void> keep_up();
+  bool has_work() const;
+  Task<void> scan_some();
+  Task<void> expand_some();
+  Task<void> build_some();
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  HybridClock& clock_;
+  Coordinator& coordinator_;
+  BehindStores& behind_;
+  const std::vector<Store*> stores_;
+  const ViewOptions options_;
+  const Logger logger_;
+  ViewMetrics metrics_;
+  std::map<Key, Waiting> waiting_;
+  std::set<std::pair<base::MonotonicUs, Key>> due_;
+  std::deque<std::pair<uint32_t, storage::ViewTaskEntry>> ranges_;
+  std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
+  std::map<std::tuple<uint32_t, TableIncarnation, TableIncarnation>, ViewStatus> views_;
+  size_t running_ = 0;
+  bool keeps_up_ = false;
+  base::Reactor::TimerId timer_ = 0;
+  base::MonotonicUs timer_at_us_ = 0;
+  std::shared_ptr<void> subscription_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication

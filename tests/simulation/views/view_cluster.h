@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// One seed of the view simulation: a cluster of real nodes, writers of a base table with views,
+// faults, and the check of the views. view_simulation.cc says what is checked.
+#pragma once
+
+#include <string>
+
+#include "tests/simulation/support/sim_cluster.h"
+#include "tests/simulation/views/view_tables.h"
+
+namespace tetrad::simulation {
+
+class ViewCluster {
+ public:
+  explicit ViewCluster(uint64_t seed);
+  /// "" or what went wrong.
+  std::string run();
+  /// The same for the same seed.
+  uint64_t trace();
+  uint64_t executed();
+  uint64_t writes() const { return writes_; }
+  uint64_t rows_compared() const { return rows_compared_; }
+
+ private:
+  /// What a seed is about.
+  struct Profile {
+    bool grows = false;  // one node at first, others join
+    bool late = false;   // CREATE MATERIALIZED VIEW while the base is written
+    bool truncates = false;
+    bool power_cuts = false;  // with the sync mode "group"
+    bool purges = false;      // repairs and sweeps every second
+    bool on_rocks = false;
+    bool slow_executors = false;
+  };
+  static Profile profile_of(uint64_t seed);
+
+  SimNode& add_node();
+  std::string make_tables();
+  void create_views();
+  void fault();
+  void split();
+  void truncate();
+  void heal();
+  SimNode* random_ready_node();
+  void start_write(SimNode* via);
+  storage::Mutation random_change(SimNode& via);
+  bool is_quiet();
+  std::string check_views();
+  std::string read_all(SimNode& via, uint8_t table, int64_t now_s, ShownRows& out);
+
+  const Profile profile_;
+  base::Random random_;
+  const uint32_t shards_;
+  SimCluster cluster_;
+  int64_t last_timestamp_ = 0;
+  bool has_views_ = false;
+  uint64_t writes_ = 0, rows_compared_ = 0;
+};
+
+}  // namespace tetrad::simulation

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Materialized views on a simulated cluster under faults: messages lost and late, nodes killed,
+// isolated and joined, power cuts (where every write is synced), splits of the base and of views,
+// tablets that grow from one member to four, TRUNCATE, CREATE MATERIALIZED VIEW while the base is
+// written, repairs and sweeps all the time. What is checked: tasks are over a minute after the last
+// fault, and each view shows then what its query over the base shows.
+//
+// usage: view_simulation [--seeds A..B] [--mutant NAME] [--verbose]
+//        view_simulation --mutants [SEEDS [NAME]]   each known mistake until a seed catches it
+// Every fiftieth seed runs twice and must take the same steps.
+#include "tests/simulation/support/seed_program.h"
+#include "tests/simulation/views/view_cluster.h"
+
+namespace tetrad::simulation {
+namespace {
+
+constexpr NamedMutant kMutants[] = {
+    TETRAD_MUTANT_ROW(view_bound_forgotten),     TETRAD_MUTANT_ROW(view_stamp_unheeded),
+    TETRAD_MUTANT_ROW(view_names_left_out),      TETRAD_MUTANT_ROW(view_ranges_forgotten),
+    TETRAD_MUTANT_ROW(view_tasks_not_of_merged), TETRAD_MUTANT_ROW(view_built_without_barrier),
+    TETRAD_MUTANT_ROW(view_unequal_taken),       TETRAD_MUTANT_ROW(view_read_by_one),
+    TETRAD_MUTANT_ROW(view_settled_unread),      TETRAD_MUTANT_ROW(view_settled_early),
+    TETRAD_MUTANT_ROW(view_old_names_left),
+};
+
+struct Totals {
+  void add(ViewCluster& simulation) {
+    writes += simulation.writes();
+    executed += simulation.executed();
+    compared += simulation.rows_compared();
+  }
+  void print() const {
+    std::printf("%llu writes, %llu tasks executed in last lives, %llu rows of views compared\n",
+                static_cast<unsigned long long>(writes), static_cast<unsigned long long>(executed),
+                static_cast<unsigned long long>(compared));
+  }
+  uint64_t writes = 0, executed = 0, compared = 0;
+};
+
+}  // namespace
+}  // namespace tetrad::simulation
+
+int main(int argc, char** argv) {
+  using namespace tetrad::simulation;
+  return SeedProgram<ViewCluster, Totals>("view_simulation", kMutants, 100).main(argc, argv);
+}
