@@ -13,6 +13,7 @@
 
 #include "cql/execute/aggregate_fold.h"
 #include "cql/index/claim_maker.h"
+#include "cql/views/view_maker.h"
 #include "replication/membership/node_life.h"
 #include "replication/node.h"
 #include "replication/rpc/shard_mailboxes.h"
@@ -367,7 +368,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           losses(),
           whole(),
           shard.number == 0 ? batch_log_.get() : nullptr,
-          cql::claim_maker_of};
+          cql::claim_maker_of,
+          cql::view_makers_of};
 }
 
 std::vector<uint64_t> NodeImpl::whole() const {

@@ -647,7 +647,10 @@ Result<BytesView> SelectRun::clustering_prefix(const RowPlace& place, size_t col
 
 void SelectStatement::required_access(RequiredAccess& out) const {
   if (!is_readable_by_all(table_->keyspace, table_->name))
-    out.add(Permission::kSelect, table_resource(table_->keyspace, table_->name));
+    // As in Cassandra: who may read the base table may read its views.
+    out.add(
+        Permission::kSelect,
+        table_resource(table_->keyspace, table_->view ? table_->view->base_table : table_->name));
   if (table_->keyspace == "system_auth" &&
       std::ranges::any_of(layout_.slots,
                           [](const auto* column) { return column->name == "salted_hash"; }))

@@ -5,23 +5,10 @@
 
 #include "cql/index/index_terms.h"
 #include "cql/schema/schema_text.h"
+#include "cql/schema/state_types.h"
 
 namespace tetrad::cql {
 namespace {
-
-constexpr int kTypesDeepMax = 64;
-
-/// User types of the keyspace, read as they are asked for. `state` outlives it.
-UdtResolver types_of(const replication::MetaState& state, const std::string& keyspace, int deep) {
-  return
-      [&state, keyspace, deep](std::string_view named, std::string_view name) -> Result<TypePtr> {
-        if ((!named.empty() && named != keyspace) || deep == 0) return nullptr;
-        const auto text = state.schema_objects.find(type_key(keyspace, name));
-        if (text == state.schema_objects.end()) return nullptr;
-        const auto type = read_type_text(text->second, types_of(state, keyspace, deep - 1));
-        return type;
-      };
-}
 
 bool is_live_value(const storage::Cell& cell, int64_t now_s) {
   return cell.column_id != storage::kKeyCellColumnId && cell.live_at(now_s);
@@ -125,7 +112,7 @@ storage::ClaimMakerPtr claim_maker_of(const replication::MetaState& state,
   // Most tables never had an index: their texts, which do not say this, are not read.
   if (text == state.schema_objects.end() || text->second.find("next_index_id") == std::string::npos)
     return nullptr;
-  const auto schema = read_table_text(text->second, types_of(state, table.keyspace, kTypesDeepMax));
+  const auto schema = read_table_text(text->second, types_of(state, table.keyspace));
   if (!schema || (*schema)->next_index_id <= 1) return nullptr;
   std::vector<IndexTerms> terms;
   for (const IndexSchema& index : (*schema)->indexes) {

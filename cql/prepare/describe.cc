@@ -106,12 +106,22 @@ Row row_of(const TableSchema& table, const IndexSchema& index) {
           describe_index(table, index)};
 }
 
-void add_table(std::vector<Row>& rows, const TableSchema& table, bool internals) {
+Row row_of_view(const TableSchema& view, bool internals) {
+  return {quote_identifier(view.keyspace), "materialized_view", quote_identifier(view.name),
+          describe_view(view, internals)};
+}
+
+/// With its indexes and views.
+void add_table(std::vector<Row>& rows, const KeyspaceSchema& keyspace, const TableSchema& table,
+               bool internals) {
   rows.push_back({quote_identifier(table.keyspace), "table", quote_identifier(table.name),
                   describe_table(table, internals)});
   std::multimap<std::string, const IndexSchema*> sorted;
   for (const IndexSchema& index : table.indexes) sorted.emplace(lower_name(index.name), &index);
   for (const auto& [key, index] : sorted) rows.push_back(row_of(table, *index));
+  for (const std::string& name : table.views)
+    if (const auto view = keyspace.tables.find(name); view != keyspace.tables.end())
+      rows.push_back(row_of_view(*view->second, internals));
 }
 
 /// False: no table of the keyspace has an index of that name.
@@ -129,7 +139,7 @@ bool add_index(std::vector<Row>& rows, const KeyspaceSchema& keyspace, const std
 void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target target) {
   if (target == Target::kTables) {
     for (const auto& [name, table] : keyspace.tables)
-      rows.push_back({keyspace.name, "table", quote_identifier(name), ""});
+      if (!table->view) rows.push_back({keyspace.name, "table", quote_identifier(name), ""});
   } else if (target == Target::kTypes) {
     for (const auto& [name, type] : keyspace.types)
       rows.push_back({keyspace.name, "type", quote_identifier(name), ""});
@@ -151,7 +161,8 @@ void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool o
   }
   add_functions(rows, keyspace, keyspace.functions, "function", nullptr, true);
   add_functions(rows, keyspace, keyspace.aggregates, "aggregate", nullptr, true);
-  for (const auto& [name, table] : keyspace.tables) add_table(rows, *table, internals);
+  for (const auto& [name, table] : keyspace.tables)
+    if (!table->view) add_table(rows, keyspace, *table, internals);
 }
 
 /// A description that is paged by row number; the schema it began with must still hold.
@@ -292,8 +303,10 @@ class DescribeStatement final : public Statement {
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", in);
         const TablePtr table = schema.table(in, name);
         TETRAD_TRY_VOID(schema.check_readable(table_key(in, name)));
-        if (table != nullptr) {
-          add_table(rows, *table, internals);
+        if (table != nullptr && table->view) {
+          rows.push_back(row_of_view(*table, internals));
+        } else if (table != nullptr) {
+          add_table(rows, *schema.keyspace(in), *table, internals);
         } else if (!add_index(rows, *schema.keyspace(in), name)) {
           return fail(ErrorCode::kInvalid, "'{}' not found in keyspace '{}'", name, in);
         }
@@ -307,11 +320,11 @@ class DescribeStatement final : public Statement {
     if (statement_.target == Target::kTable) {
       TETRAD_TRY_VOID(schema.check_readable(table_key(keyspace->name, name)));
       const auto table = keyspace->tables.find(name);
-      if (table == keyspace->tables.end()) {
+      if (table == keyspace->tables.end() || table->second->view) {
         return fail(ErrorCode::kInvalid, "Table '{}' not found in keyspace '{}'", name,
                     keyspace->name);
       }
-      add_table(rows, *table->second, internals);
+      add_table(rows, *keyspace, *table->second, internals);
       return rows;
     }
     if (statement_.target == Target::kType) {
@@ -331,7 +344,13 @@ class DescribeStatement final : public Statement {
                   keyspace->name);
     }
     if (statement_.target == Target::kView) {
-      return fail(ErrorCode::kInvalid, "Materialized view '{}' not found in keyspace '{}'", name,
+      TETRAD_TRY_VOID(schema.check_readable(table_key(keyspace->name, name)));
+      const auto view = keyspace->tables.find(name);
+      if (view != keyspace->tables.end() && view->second->view) {
+        rows.push_back(row_of_view(*view->second, internals));
+        return rows;
+      }
+      return fail(ErrorCode::kInvalid, "Materialized view '{}' not found in '{}'", name,
                   keyspace->name);
     }
     if (statement_.target == Target::kFunction) {
@@ -457,6 +476,59 @@ std::string describe_index(const TableSchema& table, const IndexSchema& index) {
   return out + ";";
 }
 
+/// PRIMARY KEY (…), as a line of its own.
+std::string primary_key_line(const TableSchema& table) {
+  const std::string partition = joined_names(table.partition_key());
+  const bool alone = table.clustering().empty() || table.has_hidden_clustering();
+  return fmt::format("    PRIMARY KEY ({}{}{})\n",
+                     table.partition_key().size() > 1 ? "(" + partition + ")" : partition,
+                     alone ? "" : ", ", alone ? "" : joined_names(table.clustering()));
+}
+
+/// What stands behind WITH, with the semicolon.
+void add_options(const TableSchema& table, bool internals, std::string& out) {
+  const TableOptions& o = table.options;
+  if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";
+  if (!table.clustering().empty()) {
+    std::string order;
+    for (const auto& column : table.clustering()) {
+      order += fmt::format("{}{} {}", order.empty() ? "" : ", ", quote_identifier(column.name),
+                           column.descending ? "DESC" : "ASC");
+    }
+    out += "CLUSTERING ORDER BY (" + order + ")\n    AND ";
+  }
+  out += "additional_write_policy = " + quoted(o.additional_write_policy);
+  const auto add = [&out](std::string_view option, const std::string& value) {
+    out += fmt::format("\n    AND {} = {}", option, value);
+  };
+  add("allow_auto_snapshot", o.allow_auto_snapshot ? "true" : "false");
+  add("bloom_filter_fp_chance", real_text(o.bloom_filter_fp_chance));
+  add("caching", map_text(o.caching));
+  add("cdc", o.cdc ? "true" : "false");
+  add("comment", quoted(o.comment));
+  add("compaction", map_text(o.compaction));
+  add("compression", map_text(o.compression));
+  add("memtable", "'default'");
+  if (o.throughput.autoscale_max != 0)
+    add(kAutoscaleMaxThroughput, std::to_string(o.throughput.autoscale_max));
+  if (o.throughput.provisioned != 0)
+    add(kProvisionedThroughput, std::to_string(o.throughput.provisioned));
+  add("crc_check_chance", real_text(o.crc_check_chance));
+  if (!table.view) add("default_time_to_live", std::to_string(o.default_time_to_live_s));
+  add("extensions", extensions_text(o.extensions));
+  add("gc_grace_seconds", std::to_string(o.gc_grace_seconds.value_or(864'000)));
+  add("incremental_backups", o.incremental_backups ? "true" : "false");
+  add("max_index_interval", std::to_string(o.max_index_interval));
+  add("memtable_flush_period_in_ms", std::to_string(o.memtable_flush_period_in_ms));
+  add("min_index_interval", std::to_string(o.min_index_interval));
+  add("read_repair", quoted(o.read_repair));
+  add("speculative_retry", quoted(o.speculative_retry));
+  if (o.initial_partitions != 0)
+    add("tetrad_initial_partitions", std::to_string(o.initial_partitions));
+  if (o.max_partition_mb != 0) add("tetrad_max_partition_mb", std::to_string(o.max_partition_mb));
+  out += ";";
+}
+
 std::string describe_table(const TableSchema& table, bool internals) {
   const std::string name = quote_identifier(table.keyspace) + "." + quote_identifier(table.name);
   const bool compact = table.is_compact_storage;
@@ -498,58 +570,14 @@ std::string describe_table(const TableSchema& table, bool internals) {
                          dropped.kind == ColumnKind::kStatic && !compact ? " static" : "");
     }
   }
-  if (short_key) {
+  if (short_key)
     out.erase(out.size() - 2, 1);
-  } else {
-    const std::string partition = joined_names(table.partition_key());
-    const bool alone = table.clustering().empty() || table.has_hidden_clustering();
-    out += fmt::format("    PRIMARY KEY ({}{}{})\n",
-                       table.partition_key().size() > 1 ? "(" + partition + ")" : partition,
-                       alone ? "" : ", ", alone ? "" : joined_names(table.clustering()));
-  }
-  const TableOptions& o = table.options;
+  else
+    out += primary_key_line(table);
   out += ") WITH ";
-  if (is_virtual) return out + "comment = " + quoted(o.comment) + ";\n*/";
+  if (is_virtual) return out + "comment = " + quoted(table.options.comment) + ";\n*/";
   if (compact) out += "COMPACT STORAGE\n    AND ";
-  if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";
-  if (!table.clustering().empty()) {
-    std::string order;
-    for (const auto& column : table.clustering()) {
-      order += fmt::format("{}{} {}", order.empty() ? "" : ", ", quote_identifier(column.name),
-                           column.descending ? "DESC" : "ASC");
-    }
-    out += "CLUSTERING ORDER BY (" + order + ")\n    AND ";
-  }
-  out += "additional_write_policy = " + quoted(o.additional_write_policy);
-  const auto add = [&out](std::string_view option, const std::string& value) {
-    out += fmt::format("\n    AND {} = {}", option, value);
-  };
-  add("allow_auto_snapshot", o.allow_auto_snapshot ? "true" : "false");
-  add("bloom_filter_fp_chance", real_text(o.bloom_filter_fp_chance));
-  add("caching", map_text(o.caching));
-  add("cdc", o.cdc ? "true" : "false");
-  add("comment", quoted(o.comment));
-  add("compaction", map_text(o.compaction));
-  add("compression", map_text(o.compression));
-  add("memtable", "'default'");
-  if (o.throughput.autoscale_max != 0)
-    add(kAutoscaleMaxThroughput, std::to_string(o.throughput.autoscale_max));
-  if (o.throughput.provisioned != 0)
-    add(kProvisionedThroughput, std::to_string(o.throughput.provisioned));
-  add("crc_check_chance", real_text(o.crc_check_chance));
-  add("default_time_to_live", std::to_string(o.default_time_to_live_s));
-  add("extensions", extensions_text(o.extensions));
-  add("gc_grace_seconds", std::to_string(o.gc_grace_seconds.value_or(864'000)));
-  add("incremental_backups", o.incremental_backups ? "true" : "false");
-  add("max_index_interval", std::to_string(o.max_index_interval));
-  add("memtable_flush_period_in_ms", std::to_string(o.memtable_flush_period_in_ms));
-  add("min_index_interval", std::to_string(o.min_index_interval));
-  add("read_repair", quoted(o.read_repair));
-  add("speculative_retry", quoted(o.speculative_retry));
-  if (o.initial_partitions != 0)
-    add("tetrad_initial_partitions", std::to_string(o.initial_partitions));
-  if (o.max_partition_mb != 0) add("tetrad_max_partition_mb", std::to_string(o.max_partition_mb));
-  out += ";";
+  add_options(table, internals, out);
   if (internals) {
     for (const DroppedColumn& dropped : table.dropped_columns) {
       if (table.find(dropped.name) != nullptr) continue;  // added again
@@ -558,6 +586,22 @@ std::string describe_table(const TableSchema& table, bool internals) {
     }
   }
   if (compact) out += "\n*/";
+  return out;
+}
+
+std::string describe_view(const TableSchema& view, bool internals) {
+  std::string columns = "*";
+  if (!view.view->include_all_columns) {
+    columns.clear();
+    for (const ColumnSchema& column : view.columns())
+      columns += (columns.empty() ? "" : ", ") + quote_identifier(column.name);
+  }
+  std::string out = fmt::format(
+      "CREATE MATERIALIZED VIEW {}.{} AS\n    SELECT {}\n    FROM {}.{}\n    WHERE {}\n{} WITH ",
+      quote_identifier(view.keyspace), quote_identifier(view.name), columns,
+      quote_identifier(view.keyspace), quote_identifier(view.view->base_table), view.view->where,
+      primary_key_line(view));
+  add_options(view, internals, out);
   return out;
 }
 

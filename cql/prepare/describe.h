@@ -19,6 +19,8 @@ std::string describe_function(const FunctionSchema& function);
 std::string describe_aggregate(const AggregateSchema& aggregate);
 /// `internals`: WITH INTERNALS adds the id and what was dropped.
 std::string describe_table(const TableSchema& table, bool internals);
+/// Of a table that is a view.
+std::string describe_view(const TableSchema& view, bool internals);
 std::string describe_index(const TableSchema& table, const IndexSchema& index);
 
 }  // namespace tetrad::cql

@@ -31,6 +31,7 @@ struct NameLimits {
 struct Guardrails {
   Threshold keyspaces, tables, columns_per_table, fields_per_udt, vector_dimensions;
   Threshold secondary_indexes_per_table;
+  Threshold materialized_views_per_table;
   Threshold collection_size_bytes, items_per_collection, column_value_size_bytes;
   Threshold page_size, partition_keys_in_select, in_select_cartesian_product;
   Threshold minimum_replication_factor, maximum_replication_factor;

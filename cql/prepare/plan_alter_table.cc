@@ -149,6 +149,11 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
       return fail(ErrorCode::kInvalid, "Cannot drop non-frozen column {} of user type {}",
                   name.text, column->type->cql_text());
     }
+    if (!table.views.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot drop column {} on base table {} with materialized views", name.text,
+                  table.name);
+    }
     if (const std::string names = indexes_on(table, name.text); !names.empty()) {
       return fail(ErrorCode::kInvalid,
                   "Cannot drop column {} because it has dependent secondary indexes ({})",
@@ -183,6 +188,10 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
                   "already exists",
                   from.text, to.text, table.qualified_name());
     }
+    if (!table.views.empty()) {
+      return fail(ErrorCode::kInvalid,
+                  "not supported yet: renaming a column of a table with materialized views");
+    }
     if (const std::string names = indexes_on(table, from.text); !names.empty()) {
       return fail(ErrorCode::kInvalid,
                   "Can't rename column {} because it has dependent secondary indexes ({})",
@@ -192,6 +201,28 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
     changed = true;
   }
   return {};
+}
+
+/// Views of SELECT * have the columns, too, that the table is given.
+void add_to_views(const KeyspaceSchema& keyspace, const TableSchema& before,
+                  const TableSchema& table, replication::SchemaChange& change) {
+  for (const std::string& name : table.views) {
+    const TablePtr known = find_table(&keyspace, name);
+    if (known == nullptr || !known->view || !known->view->include_all_columns) continue;
+    TableSchema view = *known;
+    std::vector<ColumnSchema> columns = known->columns();
+    for (const ColumnSchema& column : table.regular_columns()) {
+      if (before.find(column.name) != nullptr) continue;
+      ColumnSchema& added = columns.emplace_back();
+      added.name = column.name;
+      added.type = column.type;
+      added.id = view.next_column_id++;
+    }
+    if (columns.size() == known->columns().size()) continue;
+    view.set_columns(std::move(columns));
+    view.version.value += 1;
+    change.objects.emplace_back(table_key(view.keyspace, view.name), table_text(view));
+  }
 }
 
 }  // namespace
@@ -209,6 +240,11 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
       return fail(ErrorCode::kInvalid, "Table '{}.{}' doesn't exist", keyspace_name, name);
     out.nothing_to_do = true;
     return out;
+  }
+  if (old->view) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW "
+                "instead");
   }
   TableSchema table = *old;
   std::vector<ColumnSchema> columns = old->columns();
@@ -248,6 +284,12 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     if (table.is_counter && table.options.default_time_to_live_s != 0) {
       return fail(ErrorCode::kInvalid, "Cannot set default_time_to_live on a table with counters");
     }
+    if (!table.views.empty() && table.options.gc_grace_seconds == 0) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, "
+                  "since this value is used to TTL undelivered updates. Setting gc_grace_seconds "
+                  "too low might cause undelivered updates to expire before being replayed.");
+    }
     changed = table_text(table) != table_text(*old);
   } else if (std::holds_alternative<ast::AlterColumnType>(statement.action)) {
     return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
@@ -281,6 +323,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
         check_vectors(input.settings.guardrails, *column.type, column.name, input.warnings));
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
+  add_to_views(*keyspace, *old, table, out.change);
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
       table.options.cdc != old->options.cdc ||
       table.options.throughput.ru_per_s() != old->options.throughput.ru_per_s()) {

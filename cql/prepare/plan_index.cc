@@ -315,6 +315,8 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
   if (old->is_counter && !is_there) {
     return fail(ErrorCode::kInvalid, "Secondary indexes on counter tables aren't supported");
   }
+  if (old->view && !is_there)
+    return fail(ErrorCode::kInvalid, "Secondary indexes on materialized views aren't supported");
   std::optional<IndexSchema> index;
   if (!is_there) {
     TETRAD_TRY_VOID(check_index_count(statement, *old, input));

@@ -319,6 +319,17 @@ Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input)
     out.nothing_to_do = true;
     return out;
   }
+  if (table != nullptr && table->view) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW "
+                "instead.");
+  }
+  if (table != nullptr && !table->views.empty()) {
+    // The keyspace in the place of the views is Cassandra's.
+    return fail(ErrorCode::kInvalid,
+                "Cannot drop a table when materialized views still depend on it ({})",
+                keyspace_name);
+  }
   out.change.objects.emplace_back(table_key(keyspace_name, name), std::nullopt);
   drop_tables(keyspace_name, name, input.meta, out.change);
   out.answer = table_changed(Kind::kDropped, keyspace_name, name);
@@ -339,8 +350,15 @@ Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) 
   const TablePtr table = find_table(keyspace, name);
   if (table == nullptr) return fail(ErrorCode::kInvalid, "table {} does not exist", name);
   if (table->is_virtual) return fail(ErrorCode::kInvalid, "Cannot truncate virtual tables");
+  if (table->view) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot TRUNCATE materialized view directly; must truncate base table instead");
+  }
   SchemaPlan out;
   out.change.truncated_tables.push_back(table->id);
+  for (const std::string& view : table->views)
+    if (const TablePtr of_view = find_table(keyspace, view); of_view != nullptr)
+      out.change.truncated_tables.push_back(of_view->id);
   return out;
 }
 

@@ -295,6 +295,8 @@ class ModifyPreparer {
       return fail(ErrorCode::kInvalid, "Modification is not supported by table {}",
                   table_->qualified_name());
     }
+    if (table_->view)
+      return fail(ErrorCode::kInvalid, "Cannot directly modify a materialized view");
     builder_.emplace(context_, *table_, markers_);
     made_ = std::make_shared<ModifyStatement>();
     made_->table_ = table_;

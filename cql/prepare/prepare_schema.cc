@@ -66,13 +66,6 @@ Result<SchemaPlan> drop_absent(bool if_exists, const std::string& keyspace, cons
   return out;
 }
 
-Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
-  TETRAD_TRY(const std::string keyspace, keyspace_of(statement.name, input));
-  return drop_absent(
-      statement.if_exists, keyspace, input,
-      fmt::format("Materialized view '{}.{}' doesn't exist", keyspace, statement.name.name.text));
-}
-
 Result<SchemaPlan> plan(const ast::DropTrigger& statement, const PlanInput& input) {
   TETRAD_TRY(const std::string keyspace, keyspace_of(statement.table, input));
   return drop_absent(statement.if_exists, keyspace, input,
@@ -189,9 +182,7 @@ class UseStatement final : public Statement {
 struct FeatureName {
   template <class T>
   const char* operator()(const T&) const {
-    if constexpr (std::is_same_v<T, ast::CreateView> || std::is_same_v<T, ast::AlterView>) {
-      return "materialized views";
-    } else if constexpr (std::is_same_v<T, ast::CreateTrigger>) {
+    if constexpr (std::is_same_v<T, ast::CreateTrigger>) {
       return "triggers";
     } else {
       return "roles and permissions";

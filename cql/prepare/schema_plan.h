@@ -45,6 +45,9 @@ Result<SchemaPlan> plan(const ast::DropTable& statement, const PlanInput& input)
 Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropIndex& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input);
+Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::CreateType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input);
 Result<SchemaPlan> plan(const ast::DropType& statement, const PlanInput& input);

@@ -163,6 +163,17 @@ Result<void> read_indexes(const json& in, TableSchema& table) {
   return {};
 }
 
+Result<void> read_view(const json& in, TableSchema& table) {
+  ViewDefinition& view = table.view.emplace();
+  view.base_table = in.at("base_table");
+  const auto id = Uuid::parse(in.at("base_id").get<std::string>());
+  if (!id) return fail(ErrorCode::kCorruption, "base table id of view {}", table.name);
+  view.base_id = TableId{*id};
+  view.include_all_columns = in.at("include_all_columns");
+  view.where = in.at("where");
+  return {};
+}
+
 }  // namespace
 
 std::string keyspace_key(std::string_view keyspace) { return fmt::format("keyspace/{}", keyspace); }
@@ -262,6 +273,13 @@ std::string table_text(const TableSchema& table) {
   // Programs that do not know these pass them over: replication/meta/cluster_format.h.
   if (table.next_index_id != 1) out["next_index_id"] = table.next_index_id;
   if (!table.indexes.empty()) out["indexes"] = indexes_json(table);
+  if (!table.views.empty()) out["views"] = table.views;
+  if (table.view) {
+    out["view"] = {{"base_table", table.view->base_table},
+                   {"base_id", table.view->base_id.to_string()},
+                   {"include_all_columns", table.view->include_all_columns},
+                   {"where", table.view->where}};
+  }
   return text_of(out);
 }
 
@@ -304,6 +322,10 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
     out->set_columns(std::move(columns));
     out->options = read_options(in.at("options"));
     TETRAD_TRY_VOID(read_indexes(in, *out));
+    if (in.contains("views")) out->views = in.at("views").get<std::vector<std::string>>();
+    if (in.contains("view")) {
+      TETRAD_TRY_VOID(read_view(in.at("view"), *out));
+    }
     return out;
   });
 }

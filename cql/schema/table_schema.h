@@ -14,6 +14,7 @@
 
 #include "base/ids.h"
 #include "cql/schema/index_schema.h"
+#include "cql/schema/view_schema.h"
 #include "cql/types/data_type.h"
 
 namespace tetrad::cql {
@@ -100,6 +101,8 @@ class TableSchema {
   uint32_t next_column_id = 1;
   std::vector<IndexSchema> indexes;  // by name
   uint16_t next_index_id = 1;
+  std::optional<ViewDefinition> view;  // set: it is a view
+  std::vector<std::string> views;      // of this table, by name
 
   /// In Cassandra's order: partition key, clustering, then static, then regular columns, each of
   /// the last two by name.

@@ -149,6 +149,18 @@ VirtualRow table_row(const KeyspaceSchema& keyspace, const TableSchema& table) {
   return row;
 }
 
+/// Of system_schema.views.
+VirtualRow view_row(const KeyspaceSchema& keyspace, const TableSchema& view) {
+  VirtualRow row = {text(keyspace.name),
+                    text(view.name),
+                    uuid(view.view->base_id.value),
+                    text(view.view->base_table),
+                    flag(view.view->include_all_columns),
+                    text(view.view->where)};
+  std::ranges::move(option_cells(view), std::back_inserter(row));
+  return row;
+}
+
 /// As system_schema.indexes calls it. KEYS is of tables that Thrift made.
 const char* index_kind(const IndexSchema& index) {
   return index.index_class == IndexClass::kLegacy ? "COMPOSITES" : "CUSTOM";
@@ -192,7 +204,7 @@ void define_schema_tables(ComputedTables& tables) {
                   VirtualRows rows;
                   for_each_table(schema, false, command,
                                  [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
-                                   rows.push_back(table_row(keyspace, table));
+                                   if (!table.view) rows.push_back(table_row(keyspace, table));
                                  });
                   return rows;
                 });
@@ -324,7 +336,15 @@ void define_schema_tables(ComputedTables& tables) {
       {"base_table_id", "uuid"},          {"base_table_name", "text"},
       {"include_all_columns", "boolean"}, {"where_clause", "text"}};
   view_columns.insert(view_columns.end(), kOptionColumns.begin(), kOptionColumns.end());
-  tables.define("system_schema", "views", view_columns, no_rows);
+  tables.define("system_schema", "views", view_columns,
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  VirtualRows rows;
+                  for_each_table(schema, false, command,
+                                 [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+                                   if (table.view) rows.push_back(view_row(keyspace, table));
+                                 });
+                  return rows;
+                });
   tables.define("system_virtual_schema", "keyspaces", {{"keyspace_name", "text", "pk"}},
                 [](const SchemaSnapshot& schema) {
                   VirtualRows rows;

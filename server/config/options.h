@@ -84,6 +84,8 @@ struct Options {
   uint64_t columns_per_table_warn_threshold = 0, columns_per_table_fail_threshold = 0;
   uint64_t secondary_indexes_per_table_warn_threshold = 0,
            secondary_indexes_per_table_fail_threshold = 0;
+  uint64_t materialized_views_per_table_warn_threshold = 0,
+           materialized_views_per_table_fail_threshold = 0;
   uint64_t fields_per_udt_warn_threshold = 0, fields_per_udt_fail_threshold = 0;
   uint64_t vector_dimensions_warn_threshold = 0, vector_dimensions_fail_threshold = 0;
   uint64_t items_per_collection_warn_threshold = 0, items_per_collection_fail_threshold = 0;

@@ -413,9 +413,13 @@ class Server:
 class ScriptRun:
     """A script, run in a keyspace of its own: begin, advance as often as wanted, end; each on any session."""
 
-    def __init__(self, name, statements):
+    SETTLE_S = 15  # a view has what its table has within this, also while a node is away
+
+    def __init__(self, name, statements, is_right=None):
+        """is_right(place, lines): whether an answer is the recorded one; None: it is about to be recorded."""
         self.keyspace = self.used = "conf_" + name
         self.statements = statements
+        self.is_right = is_right
         self.answers = []  # a list of lines for each statement so far
 
     def begin(self, server):
@@ -425,10 +429,19 @@ class ScriptRun:
     def advance(self, server, until=None, after_each=lambda: None):
         server.quietly(f"USE {self.used}")
         for statement in self.statements[len(self.answers):until]:
-            self.answers.append(server.answer(statement))
+            self.answers.append(self.settled_answer(server, statement) if statement.settles else server.answer(statement))
             if USE.match(statement.text) and not self.answers[-1][0].startswith("error "):
                 self.used = USE.match(statement.text)[1]
             after_each()
+
+    def settled_answer(self, server, statement):
+        if self.is_right is None:
+            time.sleep(1)
+            return server.answer(statement)
+        until = time.monotonic() + self.SETTLE_S
+        while not self.is_right(len(self.answers), lines := server.answer(statement)) and time.monotonic() < until:
+            time.sleep(0.1)
+        return lines
 
     def end(self, server):
         server.quietly(f"DROP KEYSPACE IF EXISTS {self.keyspace}")

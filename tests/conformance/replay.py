@@ -60,7 +60,7 @@ def main():
             counts["failed"] += 1
             continue
         asked = [statement.for_reference() for statement in statements] if options.reference else statements
-        work.append(Replayed(path.stem, asked, recorded, options.restart))
+        work.append(Replayed(path.stem, asked, recorded, options.restart, manner))
 
     nodes = Nodes(options.first_address, options.binaries)
     if options.split:
@@ -116,9 +116,9 @@ def main():
 class Replayed:
     """A script, what was recorded, and the places where it waits for a restart."""
 
-    def __init__(self, name, statements, recorded, restarts):
+    def __init__(self, name, statements, recorded, restarts, manner):
         self.name, self.recorded = name, recorded
-        self.run = ScriptRun(name, statements)
+        self.run = ScriptRun(name, statements, lambda at, lines: comparable(manner.lines(recorded[at][1])) == comparable(manner.lines(lines)))
         self.seconds = 0
         reads = [READ.match(statement.text) is not None for statement in statements]
         turns = [at for at in range(1, len(reads)) if reads[at] and not reads[at - 1] and not statements[at].wait]

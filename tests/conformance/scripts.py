@@ -15,6 +15,7 @@ class Statement:
     java: str | None = None  # the body of a function in Java, for a server that takes no Lua
     level: str | None = None  # consistency; None: the session's
     serial: str | None = None  # serial consistency; None: not said
+    settles: bool = False  # of a view: asked again until it is as recorded, for a while
     frame: bool = False  # a BATCH goes out as the protocol's message, each of its statements for itself
 
     def for_reference(self):
@@ -32,7 +33,7 @@ class Statement:
         return found[1] or "LOGGED", [part.strip() for part in found[2].split(";") if part.strip()]
 
 
-DIRECTIVE = re.compile(r"--\s*(page|prepare|java|wait|level|serial|frame)\b(.*)")
+DIRECTIVE = re.compile(r"--\s*(page|prepare|java|wait|settles|level|serial|frame)\b(.*)")
 
 
 # A script never touches what belongs to the server: Cassandra does not refuse all of it (TRUNCATE system.local).
@@ -61,8 +62,8 @@ def read_script(path):
                     told["page"] = int(directive[2])
                 elif directive[1] == "wait":
                     told["wait"] = float(directive[2])
-                elif directive[1] == "frame":
-                    told["frame"] = True
+                elif directive[1] in ("frame", "settles"):
+                    told[directive[1]] = True
                 elif directive[1] == "prepare":
                     told["values"] = json.loads("[" + directive[2] + "]")
                 else:

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// CREATE, ALTER and DROP MATERIALIZED VIEW, with Cassandra 5.0's checks in their order.
+#include <algorithm>
+#include <set>
+
+#include "base/uuid.h"
+#include "cql/grammar/ast_print.h"
+#include "cql/prepare/guardrails.h"
+#include "cql/prepare/option_effects.h"
+#include "cql/prepare/table_checks.h"
+#include "cql/prepare/table_properties.h"
+#include "cql/prepare/throughput_properties.h"
+#include "cql/schema/schema_text.h"
+
+namespace tetrad::cql {
+namespace {
+
+using Kind = SchemaChange::Kind;
+
+std::string joined(const std::vector<std::string>& names, const char* between = ", ") {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : between) + name;
+  return out;
+}
+
+/// In the order in which a Java HashSet of column names gives them, which Cassandra's messages have.
+std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
+  constexpr size_t kBucketsLeast = 16;
+  size_t buckets = kBucketsLeast;
+  while (names.size() * 4 > buckets * 3) buckets *= 2;
+  const auto bucket_of = [&](const std::string& name) {
+    uint32_t hash = 1;
+    for (size_t i = name.size(); i > 0; --i)
+      hash = 31 * hash + static_cast<uint32_t>(static_cast<signed char>(name[i - 1]));
+    return (hash ^ (hash >> 16)) & (buckets - 1);
+  };
+  std::vector<std::string> out = names;
+  std::ranges::stable_sort(out, {}, bucket_of);
+  return out;
+}
+
+/// The columns that are selected.
+Result<std::set<std::string>> selected_columns(const ast::CreateView& statement,
+                                               const TableSchema& base) {
+  std::set<std::string> selected;
+  if (statement.items.empty())
+    for (const ColumnSchema& column : base.columns()) selected.insert(column.name);
+  for (const ast::SelectItem& item : statement.items) {
+    if (item.alias) {
+      return fail(ErrorCode::kInvalid,
+                  "Cannot use aliases when defining a materialized view (got {} AS {})",
+                  ast::to_string(item.selector), item.alias->text);
+    }
+    const auto* column = item.selector.get_if<ast::ColumnSelector>();
+    if (column == nullptr) {
+      return fail(ErrorCode::kInvalid,
+                  "Can only select columns by name when defining a materialized view (got {})",
+                  ast::to_string(item.selector));
+    }
+    if (base.find(column->name.text) == nullptr) {
+      return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", column->name.text,
+                  base.qualified_name());
+    }
+    selected.insert(column->name.text);
+  }
+  for (const std::string& name : selected) {
+    if (base.find(name)->kind != ColumnKind::kStatic) continue;
+    return fail(ErrorCode::kInvalid, "Cannot include static column '{}' in materialized view '{}'",
+                name, statement.name.name.text);
+  }
+  return selected;
+}
+
+/// The columns of the view, those of its key with their kinds.
+Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
+                                             const TableSchema& base,
+                                             const std::set<std::string>& selected) {
+  const std::string& view = statement.name.name.text;
+  if (statement.primary_keys.empty()) {
+    return fail(ErrorCode::kSyntax, "No PRIMARY KEY specifed for view '{}' (exactly one required)",
+                view);
+  }
+  if (statement.primary_keys.size() > 1) {
+    return fail(ErrorCode::kSyntax,
+                "Multiple PRIMARY KEY specified for view '{}' (exactly one required)", view);
+  }
+  const ast::PrimaryKey& key = statement.primary_keys.front();
+  std::vector<ColumnSchema> columns;
+  std::set<std::string> in_key;
+  const auto place = [&](const ast::Identifier& name, ColumnKind kind,
+                         size_t position) -> Result<void> {
+    const ColumnSchema* const column = base.find(name.text);
+    if (column == nullptr || !selected.contains(name.text)) {
+      return fail(ErrorCode::kInvalid,
+                  "Unknown column '{}' referenced in PRIMARY KEY for materialized view '{}'",
+                  name.text, view);
+    }
+    if (!in_key.insert(name.text).second) {
+      return fail(ErrorCode::kInvalid,
+                  "Duplicate column '{}' in PRIMARY KEY clause for materialized view '{}'",
+                  name.text, view);
+    }
+    const DataType& type = *column->type;
+    if (type.is_multi_cell()) {
+      return fail(
+          ErrorCode::kInvalid, "Invalid non-frozen {} type '{}' for PRIMARY KEY column '{}'",
+          type.is_collection() ? "collection" : "user-defined", type.class_name(), name.text);
+    }
+    if (type.is_counter()) {
+      return fail(ErrorCode::kInvalid, "counter type is not supported for PRIMARY KEY column '{}'",
+                  name.text);
+    }
+    if (type.references_duration()) {
+      return fail(ErrorCode::kInvalid, "duration type is not supported for PRIMARY KEY column '{}'",
+                  name.text);
+    }
+    ColumnSchema& added = columns.emplace_back();
+    added.name = column->name;
+    added.type = column->type;
+    added.kind = kind;
+    added.position = static_cast<uint32_t>(position);
+    return {};
+  };
+  for (size_t i = 0; i < key.partition.size(); ++i)
+    TETRAD_TRY_VOID(place(key.partition[i], ColumnKind::kPartitionKey, i));
+  for (size_t i = 0; i < key.clustering.size(); ++i)
+    TETRAD_TRY_VOID(place(key.clustering[i], ColumnKind::kClustering, i));
+  const auto& orders = statement.options.clustering_order;
+  if (!orders.empty()) {
+    const bool same = std::ranges::equal(
+        orders, key.clustering, [](const ast::ClusteringOrder& order, const ast::Identifier& name) {
+          return order.column.text == name.text;
+        });
+    if (!same) {
+      return fail(ErrorCode::kInvalid,
+                  "Clustering key columns must exactly match columns in CLUSTERING ORDER BY "
+                  "directive");
+    }
+    for (size_t i = 0; i < orders.size(); ++i)
+      columns[key.partition.size() + i].descending = orders[i].descending;
+  }
+  std::vector<std::string> missing, extra;
+  for (const ColumnSchema& column : base.columns())
+    if (column.is_primary_key() && !in_key.contains(column.name)) missing.push_back(column.name);
+  if (!missing.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create materialized view '{}' without primary key columns {} from base "
+                "table '{}'",
+                view, joined(missing), base.name);
+  }
+  for (const ColumnSchema& column : columns)
+    if (!base.find(column.name)->is_primary_key()) extra.push_back(column.name);
+  if (extra.size() > 1) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot include more than one non-primary key column in materialized view primary "
+                "key (got {})",
+                joined(in_hash_order(extra)));
+  }
+  for (const ColumnSchema& column : base.regular_columns()) {
+    if (!selected.contains(column.name) || in_key.contains(column.name)) continue;
+    ColumnSchema& added = columns.emplace_back();
+    added.name = column.name;
+    added.type = column.type;
+  }
+  return columns;
+}
+
+/// The text of WHERE, which may say IS NOT NULL only, and must of all columns of the key.
+Result<std::string> where_of(const ast::CreateView& statement, const TableSchema& base,
+                             const std::vector<ColumnSchema>& columns) {
+  std::set<std::string> restricted, others;  // of the base's key and of others
+  std::vector<std::string> texts;
+  for (const ast::Relation& relation : statement.where) {
+    if (relation.target == ast::Relation::Target::kToken)
+      return fail(ErrorCode::kInvalid,
+                  "Cannot use token relation when defining a materialized view");
+    if (relation.target == ast::Relation::Target::kCustomIndex) {
+      return fail(ErrorCode::kInvalid,
+                  "WHERE clause for materialized view '{}' cannot contain custom index expressions",
+                  statement.name.name.text);
+    }
+    for (const ast::Identifier& name : relation.columns) {
+      const ColumnSchema* const column = base.find(name.text);
+      if (column == nullptr) {
+        return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}", name.text,
+                    base.qualified_name());
+      }
+      restricted.insert(name.text);
+      if (relation.op != ast::RelationOperator::kIsNotNull && !column->is_primary_key())
+        others.insert(name.text);
+    }
+    texts.push_back(ast::to_string(relation));
+  }
+  std::vector<std::string> free;
+  for (const ColumnSchema& column : columns)
+    if (column.is_primary_key() && !restricted.contains(column.name)) free.push_back(column.name);
+  if (!free.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
+                joined(in_hash_order(free)));
+  }
+  if (!others.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Non-primary key columns can only be restricted with 'IS NOT NULL' (got: {} "
+                "restricted illegally)",
+                joined({others.begin(), others.end()}, ","));
+  }
+  for (const ast::Relation& relation : statement.where) {
+    if (relation.op == ast::RelationOperator::kIsNotNull) continue;
+    return fail(ErrorCode::kInvalid,
+                "not supported yet: conditions of a materialized view other than IS NOT NULL (got: "
+                "{})",
+                ast::to_string(relation));
+  }
+  return joined(texts, " AND ");
+}
+
+Result<void> check_base(const std::string& view, const TableSchema& base, const PlanInput& input) {
+  if (base.is_counter)
+    return fail(ErrorCode::kInvalid, "Materialized views are not supported on counter tables");
+  TETRAD_TRY_VOID(check_threshold(
+      input.settings.guardrails.materialized_views_per_table, base.views.size() + 1,
+      "materialized_views_per_table", input.warnings, [&](uint64_t limit, bool fails) {
+        return fails ? fmt::format(
+                           "Tables cannot have more than {} materialized views, aborting the "
+                           "creation of materialized view {}",
+                           limit, view)
+                     : fmt::format(
+                           "Creating materialized view {} on table {}, current number of views {} "
+                           "exceeds warning threshold of {}.",
+                           view, base.name, base.views.size() + 1, limit);
+      }));
+  if (base.options.gc_grace_seconds == 0) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create materialized view '{}' for base table '{}' with gc_grace_seconds of "
+                "0, since this value is used to TTL undelivered updates. Setting gc_grace_seconds "
+                "too low might cause undelivered updates to expire before being replayed.",
+                view, base.name);
+  }
+  if (base.is_compact_storage) {
+    return fail(ErrorCode::kInvalid,
+                "not supported yet: materialized views of COMPACT STORAGE tables");
+  }
+  return {};
+}
+
+/// A column that came back shows only what is newer than its drop; its old values would be names.
+Result<void> check_key_column_is_new(const TableSchema& base,
+                                     const std::vector<ColumnSchema>& columns) {
+  for (const ColumnSchema& column : columns) {
+    const ColumnSchema& of_base = *base.find(column.name);
+    if (!column.is_primary_key() || of_base.is_primary_key()) continue;
+    if (std::ranges::count(base.dropped_columns, of_base.id, &DroppedColumn::id) == 0) continue;
+    return fail(ErrorCode::kInvalid,
+                "not supported yet: a materialized view by column {}, which was dropped and added "
+                "again",
+                column.name);
+  }
+  return {};
+}
+
+/// The view, but for its id.
+Result<TableSchema> view_of(const ast::CreateView& statement, const TableSchema& base,
+                            const PlanInput& input) {
+  TETRAD_TRY(const std::set<std::string> selected, selected_columns(statement, base));
+  TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, base, selected));
+  TableSchema view;
+  view.keyspace = base.keyspace;
+  view.name = statement.name.name.text;
+  view.version = SchemaVersion{1};
+  ViewDefinition& definition = view.view.emplace();
+  definition.base_table = base.name;
+  definition.base_id = base.id;
+  definition.include_all_columns = statement.items.empty();
+  TETRAD_TRY(definition.where, where_of(statement, base, columns));
+  TETRAD_TRY_VOID(check_key_column_is_new(base, columns));
+  TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));
+  view.options = default_table_options();
+  std::optional<Uuid> id;
+  TETRAD_TRY_VOID(apply_table_properties(properties, view.options, id));
+  if (view.options.default_time_to_live_s != 0) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot set default_time_to_live for a materialized view. Data in a materialized "
+                "view always expire at the same time than the corresponding data in the parent "
+                "table.");
+  }
+  if (view.options.cdc)
+    return fail(ErrorCode::kInvalid, "not supported yet: cdc of a materialized view");
+  if (auto warning = no_effect_warning(properties, view.options, default_table_options()))
+    input.warnings.push_back(std::move(*warning));
+  if (id) view.id = TableId{*id};
+  for (ColumnSchema& column : columns)
+    if (!column.is_primary_key()) column.id = view.next_column_id++;
+  view.set_columns(std::move(columns));
+  return view;
+}
+
+}  // namespace
+
+Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input) {
+  const std::string& name = statement.name.name.text;
+  std::string keyspace_name;
+  TETRAD_TRY(const KeyspaceSchema* const keyspace,
+             keyspace_for_table(statement.name, input, keyspace_name));
+  if (statement.from.keyspace && statement.from.keyspace->text != keyspace_name) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot create a materialized view on a table in a different keyspace");
+  }
+  if (keyspace == nullptr)
+    return fail(ErrorCode::kInvalid, "Keyspace '{}' doesn't exist", keyspace_name);
+  const std::string& base_name = statement.from.name.text;
+  TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, base_name)));
+  const TablePtr base = find_table(keyspace, base_name);
+  if (base == nullptr || base->view)
+    return fail(ErrorCode::kInvalid, "Base table '{}' doesn't exist", base_name);
+  SchemaPlan out;
+  if (const TablePtr same = find_table(keyspace, name); same != nullptr) {
+    if (!same->view) {
+      return fail(
+          ErrorCode::kInvalid,
+          "Cannot create materialized view '{}' - a table with the same name already exists", name);
+    }
+    if (statement.if_not_exists) {
+      out.nothing_to_do = true;
+      return out;
+    }
+    return std::unexpected(
+        Error(ErrorCode::kAlreadyExists,
+              fmt::format("Cannot add already existing table \"{}\" to keyspace \"{}\"", name,
+                          keyspace_name),
+              base::AlreadyExistsDetail{keyspace_name, name}));
+  }
+  TETRAD_TRY_VOID(input.schema.check_readable(table_key(keyspace_name, name)));
+  if (!is_valid_object_name(name)) {
+    return fail(ErrorCode::kConfig,
+                "{}.{}: Table name must not be empty or not contain non-alphanumeric-underscore "
+                "characters (got \"{}\")",
+                keyspace_name, name, name);
+  }
+  TETRAD_TRY_VOID(check_base(name, *base, input));
+  if (input.meta.format < replication::kFormatViews) {
+    return fail(ErrorCode::kInvalid,
+                "materialized views wait until all nodes run a program that knows them");
+  }
+  TETRAD_TRY(TableSchema view, view_of(statement, *base, input));
+  if (input.meta.tables.contains(view.id)) {
+    return fail(ErrorCode::kInvalid, "A table with the id {} exists already", view.id.to_string());
+  }
+  if (view.id.value.is_nil()) {
+    view.id = TableId{
+        base::make_time_uuid(base::uuid_ticks_of_unix_us(input.now_us) + input.random.below(10),
+                             static_cast<uint16_t>(input.random.next()), input.random.next())};
+  }
+  TableSchema changed = *base;
+  changed.views.insert(std::ranges::upper_bound(changed.views, name), name);
+  changed.version.value += 1;  // replicas that have not heard of the view refuse newer writes
+  out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(view));
+  out.change.objects.emplace_back(table_key(keyspace_name, base_name), table_text(changed));
+  out.change.new_tables.push_back({view.id, keyspace_name, name, view.options.max_partition_mb,
+                                   view.options.initial_partitions, false,
+                                   throughput_of(view.options, *keyspace)});
+  out.answer = table_changed(Kind::kCreated, keyspace_name, name);
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input) {
+  std::string keyspace_name;
+  TETRAD_TRY(const KeyspaceSchema* const keyspace,
+             keyspace_for_table(statement.name, input, keyspace_name));
+  const std::string& name = statement.name.name.text;
+  const TablePtr old = find_table(keyspace, name);
+  SchemaPlan out;
+  if (old == nullptr || !old->view) {
+    if (!statement.if_exists) {
+      return fail(ErrorCode::kInvalid, "Materialized view '{}.{}' doesn't exist", keyspace_name,
+                  name);
+    }
+    out.nothing_to_do = true;
+    return out;
+  }
+  TETRAD_TRY(const auto properties, guarded_properties(statement.options.properties, input));
+  if (properties.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "ALTER MATERIALIZED VIEW WITH invoked, but no parameters found");
+  }
+  TableSchema view = *old;
+  std::optional<Uuid> id;
+  TETRAD_TRY_VOID(apply_table_properties(properties, view.options, id));
+  if (id) return fail(ErrorCode::kConfig, "Cannot alter table id.");
+  if (view.options.gc_grace_seconds == 0) {
+    return fail(ErrorCode::kInvalid,
+                "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is "
+                "used to TTL undelivered updates. Setting gc_grace_seconds too low might cause "
+                "undelivered updates to expire before being replayed.");
+  }
+  if (view.options.default_time_to_live_s != 0) {
+    return fail(ErrorCode::kInvalid,
+                "Forbidden default_time_to_live detected for a materialized view. Data in a "
+                "materialized view always expire at the same time than the corresponding data in "
+                "the parent table. default_time_to_live must be set to zero, see CASSANDRA-12868 "
+                "for more information");
+  }
+  if (view.options.cdc)
+    return fail(ErrorCode::kInvalid, "not supported yet: cdc of a materialized view");
+  if (auto warning = no_effect_warning(properties, view.options, default_table_options()))
+    input.warnings.push_back(std::move(*warning));
+  if (view.options == old->options) {
+    out.nothing_to_do = true;
+    return out;
+  }
+  view.version.value += 1;
+  out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(view));
+  if (view.options.max_partition_mb != old->options.max_partition_mb ||
+      view.options.throughput.ru_per_s() != old->options.throughput.ru_per_s())
+    out.change.altered_tables.push_back(altered_table(view, *keyspace));
+  out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
+  return out;
+}
+
+Result<SchemaPlan> plan(const ast::DropView& statement, const PlanInput& input) {
+  std::string keyspace_name;
+  TETRAD_TRY(const KeyspaceSchema* const keyspace,
+             keyspace_for_table(statement.name, input, keyspace_name));
+  const std::string& name = statement.name.name.text;
+  const TablePtr view = find_table(keyspace, name);
+  SchemaPlan out;
+  if (view == nullptr || !view->view) {
+    if (!statement.if_exists) {
+      return fail(ErrorCode::kInvalid, "Materialized view '{}.{}' doesn't exist", keyspace_name,
+                  name);
+    }
+    out.nothing_to_do = true;
+    return out;
+  }
+  out.change.objects.emplace_back(table_key(keyspace_name, name), std::nullopt);
+  drop_tables(keyspace_name, name, input.meta, out.change);
+  if (const TablePtr base = find_table(keyspace, view->view->base_table); base != nullptr) {
+    TableSchema changed = *base;
+    std::erase(changed.views, name);
+    changed.version.value += 1;
+    out.change.objects.emplace_back(table_key(keyspace_name, base->name), table_text(changed));
+  }
+  out.answer = table_changed(Kind::kDropped, keyspace_name, name);
+  return out;
+}
+
+}  // namespace tetrad::cql

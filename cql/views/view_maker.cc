@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cql/views/view_maker.h"
+
+#include <algorithm>
+
+#include "base/byte_io.h"
+#include "cql/schema/schema_text.h"
+#include "cql/schema/state_types.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+
+namespace tetrad::cql {
+namespace {
+
+/// Values of a base row's key columns, in the order of the base's key.
+struct BaseKey {
+  std::vector<BytesView> values;
+  Bytes decoded;  // of clustering values
+};
+
+/// Takes the values of a key cell apart: join_tuple().
+bool split_key_cell(BytesView cell, size_t count, std::vector<BytesView>& out) {
+  for (size_t i = 0; i < count; ++i) {
+    if (cell.size() < sizeof(int32_t)) return false;
+    const auto size = base::load_big_endian<int32_t>(cell.data());
+    cell.remove_prefix(sizeof(int32_t));
+    if (size < 0 || static_cast<size_t>(size) > cell.size()) return false;
+    out.push_back(cell.substr(0, static_cast<size_t>(size)));
+    cell.remove_prefix(static_cast<size_t>(size));
+  }
+  return true;
+}
+
+class SchemaView final : public storage::ViewMaker {
+ public:
+  SchemaView(const TableSchema& base, const TableSchema& view, TableIncarnation incarnation)
+      : incarnation_(incarnation),
+        version_(view.version),
+        partition_count_(base.partition_key().size()) {
+    for (const ColumnSchema& column : base.clustering())
+      base_clustering_.push_back({column.type, column.descending});
+    for (const ColumnSchema& column : view.partition_key())
+      partition_.push_back(part_of(base, column));
+    for (const ColumnSchema& column : view.clustering())
+      clustering_.push_back(part_of(base, column));
+    for (const ColumnSchema& column : view.columns()) {
+      if (column.is_primary_key()) continue;
+      const ColumnSchema* const of_base = base.find(column.name);
+      if (of_base == nullptr) continue;
+      storage::ViewColumn& added = columns_.emplace_back();
+      added.base_id = of_base->id;
+      added.view_id = column.id;
+      added.has_elements = column.type->is_multi_cell();
+      for (const DroppedColumn& dropped : base.dropped_columns)
+        if (dropped.id == of_base->id) added.dropped_us = dropped.dropped_time_us;
+    }
+    std::ranges::sort(columns_, {}, &storage::ViewColumn::view_id);
+  }
+
+  TableIncarnation incarnation() const override { return incarnation_; }
+  SchemaVersion schema_version() const override { return version_; }
+  std::optional<uint32_t> key_column() const override { return key_column_; }
+  const std::vector<storage::ViewColumn>& columns() const override { return columns_; }
+
+  std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,
+                                             BytesView key_value) const override {
+    BaseKey key;
+    if (!read_key(row, key)) return std::nullopt;
+    const auto value_of = [&](const Part& part) {
+      return part.from_base ? key.values[part.place] : key_value;
+    };
+    storage::ViewPlace place;
+    std::vector<BytesView> components;
+    for (const Part& part : partition_) components.push_back(value_of(part));
+    auto partition_key = partitioner::serialize_partition_key(components);
+    // Not what a key may be, as a client could not write it either.
+    if (!partition_key || partition_key->empty()) return std::nullopt;
+    place.partition_key = std::move(*partition_key);
+    place.position = partitioner::position_of(place.partition_key);
+    std::vector<OptionalView> originals;
+    bool is_lossy_key = false;
+    size_t size = 0;
+    for (const Part& part : clustering_) {
+      const BytesView value = value_of(part);
+      size += value.size();
+      if (!append_ordered(place.clustering_key, *part.type, value, part.descending))
+        return std::nullopt;
+      is_lossy_key = is_lossy_key || (can_be_lossy(*part.type) && is_lossy(*part.type, value));
+      originals.emplace_back(value);
+    }
+    if (size > partitioner::kKeyComponentBytesMax) return std::nullopt;
+    if (is_lossy_key) place.key_cell = join_tuple(originals);
+    return place;
+  }
+
+ private:
+  struct BaseClustering {
+    TypePtr type;
+    bool descending;
+  };
+  /// A column of the view's key: one of the base's key, or the view's key column.
+  struct Part {
+    TypePtr type;
+    bool descending = false;
+    bool from_base = true;
+    size_t place = 0;  // in BaseKey::values
+  };
+
+  Part part_of(const TableSchema& base, const ColumnSchema& column) {
+    Part part;
+    part.type = column.type;
+    part.descending = column.descending;
+    const ColumnSchema* const of_base = base.find(column.name);
+    if (of_base == nullptr) return part;  // such a schema is not made
+    if (of_base->kind == ColumnKind::kPartitionKey) {
+      part.place = of_base->position;
+    } else if (of_base->kind == ColumnKind::kClustering) {
+      part.place = partition_count_ + of_base->position;
+    } else {
+      part.from_base = false;
+      key_column_ = of_base->id;
+    }
+    return part;
+  }
+
+  bool read_key(const storage::BaseRowName& row, BaseKey& key) const {
+    auto components = partitioner::split_partition_key(row.partition_key, partition_count_);
+    if (partition_count_ == 1) {
+      key.values.push_back(row.partition_key);
+    } else if (components) {
+      key.values = std::move(*components);
+    } else {
+      return false;
+    }
+    const size_t before = key.values.size();
+    if (!row.key_cell.empty()) {
+      if (split_key_cell(row.key_cell, base_clustering_.size(), key.values)) return true;
+      key.values.resize(before);
+    }
+    BytesView rest = row.clustering_key;
+    std::vector<size_t> sizes;
+    for (const BaseClustering& column : base_clustering_) {
+      const size_t begun = key.decoded.size();
+      const auto present = decode_ordered_to(key.decoded, rest, *column.type, column.descending);
+      if (!present || !*present) return false;
+      sizes.push_back(key.decoded.size() - begun);
+    }
+    const char* at = key.decoded.data();
+    for (const size_t size : sizes) {
+      key.values.emplace_back(at, size);
+      at += size;
+    }
+    return true;
+  }
+
+  const TableIncarnation incarnation_;
+  const SchemaVersion version_;
+  const size_t partition_count_;
+  std::vector<BaseClustering> base_clustering_;
+  std::vector<Part> partition_, clustering_;
+  std::vector<storage::ViewColumn> columns_;
+  std::optional<uint32_t> key_column_;
+};
+
+}  // namespace
+
+storage::ViewMakersPtr view_makers_of(const replication::MetaState& state,
+                                      const replication::TableInfo& base) {
+  const auto text = state.schema_objects.find(table_key(base.keyspace, base.name));
+  // Most tables have no views: their texts, which do not say this, are not read.
+  if (text == state.schema_objects.end() || text->second.find("\"views\"") == std::string::npos)
+    return nullptr;
+  const UdtResolver types = types_of(state, base.keyspace);
+  const auto schema = read_table_text(text->second, types);
+  if (!schema) return nullptr;
+  auto makers = std::make_shared<storage::ViewMakers>();
+  for (const std::string& name : (*schema)->views) {
+    const auto view_text = state.schema_objects.find(table_key(base.keyspace, name));
+    if (view_text == state.schema_objects.end()) continue;
+    const auto view = read_table_text(view_text->second, types);
+    const replication::TableInfo* info = view ? state.table((*view)->id) : nullptr;
+    if (info == nullptr || !(*view)->view) continue;
+    makers->push_back(std::make_shared<SchemaView>(**schema, **view, info->incarnation));
+  }
+  if (makers->empty()) return nullptr;
+  std::ranges::sort(*makers, {}, &storage::ViewMaker::incarnation);
+  return makers;
+}
+
+}  // namespace tetrad::cql
