@@ -204,8 +204,10 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   const auto [found, is_new] = waiting_.try_emplace(key);
   Waiting& waiting = found->second;
   waiting.sequences.insert(entry.sequence);
-  if (is_new || entry.time_us < waiting.since_us) waiting.since_us = entry.time_us;
-  if (is_new) set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
+  if (!is_new) return;
+  waiting.since_us = entry.time_us;
+  since_us_.insert(entry.time_us);
+  set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
 }
 
 void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us) {
@@ -219,6 +221,7 @@ void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64
   for (const uint64_t sequence : done) waiting.sequences.erase(sequence);
   if (!waiting.sequences.empty() || waiting.runs) return;
   due_.erase({waiting.due_us, key});
+  since_us_.erase(since_us_.find(waiting.since_us));
   waiting_.erase(key);
 }
 
@@ -270,11 +273,10 @@ size_t ViewRunner::pending() const {
 }
 
 int64_t ViewRunner::lag_us() const {
-  int64_t oldest_us = std::numeric_limits<int64_t>::max();
-  for (const auto& [key, waiting] : waiting_) oldest_us = std::min(oldest_us, waiting.since_us);
-  for (const auto& [store, range] : ranges_) oldest_us = std::min(oldest_us, range.time_us);
-  if (oldest_us == std::numeric_limits<int64_t>::max()) return 0;
-  return std::max<int64_t>(0, reactor_.wall_time_us() - oldest_us);
+  int64_t oldest_us = reactor_.wall_time_us();
+  if (!since_us_.empty()) oldest_us = std::min(oldest_us, *since_us_.begin());
+  if (!ranges_.empty()) oldest_us = std::min(oldest_us, ranges_.front().second.time_us);
+  return reactor_.wall_time_us() - oldest_us;
 }
 
 std::vector<ViewStatus> ViewRunner::statuses() const {

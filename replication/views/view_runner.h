@@ -136,6 +136,7 @@ class ViewRunner {
   const Logger logger_;
   ViewMetrics metrics_;
   std::map<Key, Waiting> waiting_;
+  std::multiset<int64_t> since_us_;  // of those in waiting_
   std::set<std::pair<base::MonotonicUs, Key>> due_;
   std::deque<std::pair<uint32_t, storage::ViewTaskEntry>> ranges_;
   std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
