@@ -321,6 +321,7 @@ try:
     main()
     formation.run(sys.modules[__name__])
     program("counters.py", "counters while one node after another is killed and started again")
+    program("views.py", "a materialized view while one node after another is killed and started again")
     program("conditional.py", "conditional statements while two of four nodes are down, or stand still")
     program("full_disk.py", "a node on a disk that fills up")
     program("rot.py", "a node whose files rot")
