@@ -79,7 +79,8 @@ class Load:
 
 
 def start(top, number, seeds):
-    return Node(top, PREFIX + str(number), "--seeds", ",".join(seeds), serves=False)
+    # Timeouts are those of a machine that does other things, too: how long the slowest request took is printed.
+    return Node(top, PREFIX + str(number), "--seeds", ",".join(seeds), "--write-timeout-ms", 8000, "--read-timeout-ms", 8000, serves=False)
 
 
 class Sets:
