@@ -152,8 +152,10 @@ def main(top):
         seven = five + [PREFIX + "6", PREFIX + "7"]
         last = wait_until("two more have their share", lambda: level(nodes[0], seven), 90)
         print("two nodes join five at once: level after %.1f s" % (time.monotonic() - began))
-        # Sizes grow meanwhile: a move or two between the others may come of it.
-        check("hardly any but the two has gained members", grown(after, last, set(seven[-2:])) <= 4, (after.of, last.of))
+        # The two take 46 members of the 160. Sizes grow meanwhile, and one may join before the other: moves between the rest come of it.
+        others = grown(after, last, set(seven[-2:]))
+        print("moves to others than these two: %d" % others)
+        check("hardly any but the two has gained members", others <= 9, others)
 
         began = time.monotonic()
         tetractl("-h", seven[4], "decommission", "--no-wait")
