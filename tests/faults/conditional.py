@@ -6,27 +6,13 @@ import signal
 import time
 
 from cassandra import ConsistencyLevel, ReadTimeout, Unavailable, WriteTimeout, WriteType
-from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
-from cassandra.policies import FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 from cassandra.protocol import ErrorMessage
 from cassandra.query import SimpleStatement
 
-from checks import FIRST, PREFIX, TOP, check, finish, up_at, wait_for, with_retry
+from checks import FIRST, HOSTS, TOP, check, connect, finish, start_four, up, wait_for, with_retry
 
-HOSTS = ["%s.%d" % (PREFIX, int(FIRST.rsplit(".", 1)[1]) + i) for i in range(4)]
 CAS_WRITE_UNKNOWN = 0x1700  # the driver has no class for it
 ROUNDS, STATEMENTS = 4, 150
-
-
-def up(*words):
-    return up_at(FIRST, *words)
-
-
-def session(version, hosts):
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(hosts), request_timeout=30,
-                               consistency_level=ConsistencyLevel.QUORUM, retry_policy=FallthroughRetryPolicy())
-    cluster = Cluster(hosts, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10, protocol_version=version)
-    return cluster.connect()
 
 
 class Paused:
@@ -156,12 +142,9 @@ def standing_still_under_way(client):
 
 
 def main():
-    up("--wipe")
-    started = up("--", "--shards", "2")
-    check("four nodes start", started.returncode == 0, started.stderr + started.stdout)
-    if started.returncode != 0:
+    if not start_four("--shards", "2"):
         return
-    clients = {version: session(version, HOSTS[:2]) for version in (3, 4, 5)}
+    clients = {version: connect(HOSTS[:2], 30, retries=False, protocol_version=version)[1] for version in (3, 4, 5)}
     client = clients[5]
     client.execute("CREATE KEYSPACE cas WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 4}")
     client.execute("CREATE TABLE cas.t (k int PRIMARY KEY, v int)")

@@ -6,24 +6,10 @@ import threading
 import time
 
 from cassandra import ConsistencyLevel, OperationTimedOut, Unavailable, WriteTimeout, WriteType
-from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
-from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
 
-from checks import FIRST, PREFIX, check, finish, up_at, with_retry
+from checks import HOSTS, check, connect, finish, kill_in_turn, start_four, up, with_retry
 
-HOSTS = ["%s.%d" % (PREFIX, int(FIRST.rsplit(".", 1)[1]) + i) for i in range(4)]
 KEYS, CLIENTS, KILLS = 3, 16, 8
-
-
-def up(*words):
-    return up_at(FIRST, *words)
-
-
-def session():
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(HOSTS), request_timeout=15,
-                               consistency_level=ConsistencyLevel.QUORUM, retry_policy=FallthroughRetryPolicy())
-    return Cluster(HOSTS, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10,
-                   reconnection_policy=ConstantReconnectionPolicy(0.5, None)).connect()
 
 
 class Sums:
@@ -60,23 +46,16 @@ def work(client, sums, stop, wrong_types):
 
 
 def main():
-    up("--wipe")
-    started = up("--", "--shards", "2")
-    check("four nodes start", started.returncode == 0, started.stderr + started.stdout)
-    if started.returncode != 0:
+    if not start_four("--shards", "2"):
         return
-    client = session()
+    client = connect(HOSTS, 15, retries=False)[1]
     client.execute("CREATE KEYSPACE cnt WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 4}")
     client.execute("CREATE TABLE cnt.t (k int PRIMARY KEY, n counter)")
     sums, stop, wrong_types = Sums(), threading.Event(), []
     threads = [threading.Thread(target=work, args=(client, sums, stop, wrong_types)) for _ in range(CLIENTS)]
     for thread in threads:
         thread.start()
-    for number in range(KILLS):
-        time.sleep(2)
-        up("--kill", str(number % 4 + 1))
-        time.sleep(2)
-        up("--start", str(number % 4 + 1))
+    kill_in_turn(KILLS)
     time.sleep(2)
     stop.set()
     for thread in threads:

@@ -17,15 +17,10 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.query import SimpleStatement
 
 import formation
-from checks import BINARIES, FIRST, PREFIX, TOP, check, connect, finish, tetractl_at, up_at, wait_for, with_retry
+from checks import BINARIES, FIRST, HOSTS, TOP, check, connect, finish, tetractl_at, up, wait_for, with_retry
 
 SECONDS = int(os.environ.get("TETRAD_FAULTS_SECONDS", "40"))
 SEED = int(os.environ.get("TETRAD_FAULTS_SEED", "1"))
-HOSTS = ["%s.%d" % (PREFIX, i) for i in range(1, 5)]
-
-
-def up(*words):
-    return up_at(FIRST, *words)
 
 
 class Load:

@@ -5,25 +5,9 @@ import random
 import threading
 import time
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Cluster, ExecutionProfile, EXEC_PROFILE_DEFAULT
-from cassandra.policies import ConstantReconnectionPolicy, FallthroughRetryPolicy, WhiteListRoundRobinPolicy
+from checks import HOSTS, check, connect, finish, kill_in_turn, start_four, up, with_retry
 
-from checks import FIRST, PREFIX, check, finish, up_at, with_retry
-
-HOSTS = ["%s.%d" % (PREFIX, int(FIRST.rsplit(".", 1)[1]) + i) for i in range(4)]
 CLIENTS, KILLS, QUIET_S = 8, 4, 60
-
-
-def up(*words):
-    return up_at(FIRST, *words)
-
-
-def session():
-    profile = ExecutionProfile(load_balancing_policy=WhiteListRoundRobinPolicy(HOSTS), request_timeout=15,
-                               consistency_level=ConsistencyLevel.QUORUM, retry_policy=FallthroughRetryPolicy())
-    return Cluster(HOSTS, execution_profiles={EXEC_PROFILE_DEFAULT: profile}, connect_timeout=10,
-                   reconnection_policy=ConstantReconnectionPolicy(0.5, None)).connect()
 
 
 def statement(chance):
@@ -54,12 +38,9 @@ def shown(client, table):
 
 
 def main():
-    up("--wipe")
-    started = up("--", "--shards", "2")
-    check("four nodes start", started.returncode == 0, started.stderr + started.stdout)
-    if started.returncode != 0:
+    if not start_four("--shards", "2"):
         return
-    client = session()
+    client = connect(HOSTS, 15, retries=False)[1]
     client.execute("CREATE KEYSPACE viewed WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}")
     client.execute("CREATE TABLE viewed.t (k int, c int, col text, v int, PRIMARY KEY (k, c))")
     stop, counts = threading.Event(), [0] * CLIENTS
@@ -69,11 +50,7 @@ def main():
     time.sleep(1)
     client.execute("CREATE MATERIALIZED VIEW viewed.v AS SELECT * FROM viewed.t WHERE k IS NOT NULL AND c IS NOT NULL AND "
                    "col IS NOT NULL PRIMARY KEY (col, k, c)")
-    for kill in range(KILLS):
-        time.sleep(2)
-        up("--kill", str(kill % 4 + 1))
-        time.sleep(2)
-        up("--start", str(kill % 4 + 1))
+    kill_in_turn(KILLS)
     stop.set()
     for one in clients:
         one.join()
