@@ -12,6 +12,7 @@
 #include "replication/membership/disk_usage.h"
 #include "replication/membership/store_troubles.h"
 #include "replication/meta/meta_state.h"
+#include "replication/tablets/heat.h"
 
 namespace tetrad::replication {
 
@@ -55,6 +56,8 @@ class MetaService {
   bool is_replica_live(const StoreAddress& replica) const;
   /// Bytes of a tablet as its preferred replica last reported; 0 if never.
   virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
+  /// Of all its members together, as they last reported; nothing if they have not.
+  virtual TabletHeat tablet_heat(TabletId) const { return {}; }
 };
 
 }  // namespace tetrad::replication
