@@ -79,6 +79,13 @@ struct DataMutants {
   bool balance_pending_uncounted = false;  // what moves already counts as not moved
   bool balance_without_band = false;       // a move needs no gap between the nodes
 
+  // Splits by heat.
+  bool heat_at_once = false;           // one hot slot is enough
+  bool heat_of_child_at_once = false;  // what came out of a cut is cut again before it has rested
+  bool heat_of_idle_store = false;     // a store that is not busy splits, too
+  bool heat_cut_in_middle = false;     // the tokens are halved, not the work
+  bool heat_one_cut = false;           // of two cuts the first one only
+
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
   bool damaged_is_source = false;   // a damaged store is streamed from

@@ -109,7 +109,7 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
       tablets_(environment_.reactor, environment_.random, rpc_, environment_.log, meta_, clock_,
                environment_.stores, environment_.losses, options_.load_period_us, options_.changes,
                environment_.claim_makers, environment_.view_makers, options_.indexes,
-               options_.renew_store, logger_),
+               options_.renew_store, options_.heat, environment_.busy_us, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
       leaving_(
           environment_.reactor, meta_, options_.leaving,
@@ -132,6 +132,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
   register_metrics();
   rpc_.handle(Verb::kLoad, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_load(context, body); });
+  rpc_.handle(Verb::kHeat, [this](const RpcContext& context, BytesView body,
+                                  const RpcNode::Reply&) { on_heat(context, body); });
   rpc_.handle(Verb::kSyncApplied, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
     const uint64_t wanted = base::ByteReader(body).read_u64().value_or(0);
     if (meta_.applied_by_shards().value < wanted)
@@ -254,6 +256,15 @@ void ReplicationNode::on_load(const RpcContext& context, BytesView body) {
   for (const auto& [tablet, bytes] : *sizes) meta_.set_tablet_bytes(tablet, bytes);
   if (context.from != self()) return;
   for (const HostId host : membership_.live_hosts()) rpc_.one_way(host, 0, Verb::kLoad, body);
+}
+
+/// The same.
+void ReplicationNode::on_heat(const RpcContext& context, BytesView body) {
+  const auto report = decode_heat(body);
+  if (!report) return;
+  meta_.heat_board().take(context.from, *report, environment_.reactor.now_us());
+  if (context.from != self()) return;
+  for (const HostId host : membership_.live_hosts()) rpc_.one_way(host, 0, Verb::kHeat, body);
 }
 
 }  // namespace tetrad::replication

@@ -60,6 +60,8 @@ struct NodeEnvironment {
   ClaimMakers claim_makers = nullptr;
   /// Which views tables have; null: none.
   ViewMakersOf view_makers = nullptr;
+  /// Microseconds that this shard's loop has worked; null: unknown, it counts as busy.
+  HeatRunner::BusyUs busy_us = nullptr;
 };
 
 struct NodeOptions {
@@ -95,6 +97,7 @@ struct NodeOptions {
   int64_t voter_away_us = 30'000'000;
   int64_t join_retry_us = 50'000;
   int64_t load_period_us = 1'000'000;
+  HeatOptions heat;
   MoveOptions moves;
   LeavingOptions leaving;
   DiskUsageOptions disk_usage;
@@ -163,6 +166,7 @@ class ReplicationNode {
   void on_state(const MetaSnapshot& now);
   void be_removed();
   void on_load(const RpcContext& context, BytesView body);
+  void on_heat(const RpcContext& context, BytesView body);
   void register_metrics();
 
   NodeEnvironment environment_;

@@ -284,6 +284,8 @@ replication::NodeOptions NodeImpl::node_options() {
   out.fatal = [this](const Error& error) { fatal(error); };
   out.leaving.replace_after_us = out.voter_away_us;
   out.moves.store_replace_after_us = out.voter_away_us;
+  out.heat = {options_.split_by_heat, options_.heat_split_ru_per_s,
+              options_.heat_split_mb_per_s << 20, options_.heat_split_busy_percent};
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
   out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;
@@ -369,7 +371,8 @@ replication::NodeEnvironment NodeImpl::environment_of(Shard& shard) {
           whole(),
           shard.number == 0 ? batch_log_.get() : nullptr,
           cql::claim_maker_of,
-          cql::view_makers_of};
+          cql::view_makers_of,
+          [&reactor = shard.reactor] { return reactor.busy_us(); }};
 }
 
 std::vector<uint64_t> NodeImpl::whole() const {

@@ -361,7 +361,7 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
   });
   if (own == set.end()) return std::nullopt;
   command.live_only = true;
-  auto end = replicas_.read_here(own->store, command, sink);
+  auto end = replicas_.read_here(own->store, *table, tablet, command, sink);
   if (!end) return std::nullopt;
   if (options.trace != nullptr && *end) {
     options.trace->add(fmt::format("Read {}.{}, tablet {}, from local store {}", table->keyspace,

@@ -35,7 +35,9 @@ void MetaHub::tick() {
   timer_ = main_.call_at(main_.now_us() + kSizesUs, [weak = weak_from_this()] {
     const auto alive = weak.lock();
     if (!alive || alive->service_ == nullptr) return;
-    if (alive->service_->tablet_bytes_version() != alive->sizes_version_) alive->publish();
+    if (alive->service_->tablet_bytes_version() != alive->sizes_version_ ||
+        alive->service_->heat_board().version() != alive->heat_version_)
+      alive->publish();
     alive->tick();
   });
 }
@@ -100,12 +102,17 @@ void MetaHub::publish() {
     sizes_ = std::make_shared<const std::unordered_map<TabletId, uint64_t>>(
         service_->all_tablet_bytes());
   }
+  if (!heat_ || service_->heat_board().version() != heat_version_) {
+    heat_version_ = service_->heat_board().version();
+    heat_ = std::make_shared<const HeatBoard::ByTablet>(service_->heat_board().all());
+  }
   auto view = std::make_shared<LivenessView>();
   view->live.insert(service_->self());
   for (const HostId host : service_->live_hosts()) view->live.insert(host);
   view->filling_disks = service_->filling_disks();
   view->store_troubles = service_->store_troubles();
   view->tablet_bytes = sizes_;
+  view->heat = heat_;
   const MetaSnapshot state = service_->snapshot();
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
@@ -205,6 +212,12 @@ uint64_t MetaFront::tablet_bytes(TabletId tablet) const {
   if (!view_->tablet_bytes) return 0;
   const auto found = view_->tablet_bytes->find(tablet);
   return found == view_->tablet_bytes->end() ? 0 : found->second;
+}
+
+TabletHeat MetaFront::tablet_heat(TabletId tablet) const {
+  if (!view_->heat) return {};
+  const auto found = view_->heat->find(tablet);
+  return found == view_->heat->end() ? TabletHeat() : found->second;
 }
 
 }  // namespace tetrad::replication

@@ -10,6 +10,7 @@
 
 #include "base/reactor.h"
 #include "replication/meta/meta_service_impl.h"
+#include "replication/tablets/heat_board.h"
 
 namespace tetrad::replication {
 
@@ -19,6 +20,7 @@ struct LivenessView {
   FillingDisks filling_disks;
   StoreTroubles store_troubles;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
+  std::shared_ptr<const HeatBoard::ByTablet> heat;
 };
 
 class MetaFront;
@@ -63,8 +65,9 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
   MetaServiceImpl* service_;  // shard 0 only; null after close()
   std::shared_ptr<void> subscription_;
   base::Reactor::TimerId timer_ = 0;
-  uint64_t sizes_version_ = 0;
+  uint64_t sizes_version_ = 0, heat_version_ = 0;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> sizes_;
+  std::shared_ptr<const HeatBoard::ByTablet> heat_;
   base::TaskGroup tasks_;
   std::mutex mutex_;  // guards what follows; under it nothing is called but a reactor's post
   bool closed_ = false;
@@ -88,6 +91,7 @@ class MetaFront final : public MetaService {
   const FillingDisks& filling_disks() const override { return view_->filling_disks; }
   const StoreTroubles& store_troubles() const override { return view_->store_troubles; }
   uint64_t tablet_bytes(TabletId tablet) const override;
+  TabletHeat tablet_heat(TabletId tablet) const override;
 
  private:
   friend class MetaHub;

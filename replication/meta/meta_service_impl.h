@@ -18,6 +18,7 @@
 #include "replication/meta/meta_command.h"
 #include "replication/meta/meta_service.h"
 #include "replication/meta/raft_driver.h"
+#include "replication/tablets/heat_board.h"
 
 namespace tetrad::replication {
 
@@ -72,6 +73,7 @@ class MetaServiceImpl final : public MetaService {
   /// What was last reported, and a number that rises with each report.
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
+  HeatBoard& heat_board() { return heat_; }
   /// Ticks of this leader since it last heard of a member of the group; 0 when it does not lead.
   uint64_t ticks_away(HostId host) const;
   uint64_t ticks_of(int64_t us) const { return static_cast<uint64_t>(us / options_.tick_us); }
@@ -87,6 +89,7 @@ class MetaServiceImpl final : public MetaService {
   const FillingDisks& filling_disks() const override { return membership_.filling_disks(); }
   const StoreTroubles& store_troubles() const override { return membership_.store_troubles(); }
   uint64_t tablet_bytes(TabletId tablet) const override;
+  TabletHeat tablet_heat(TabletId tablet) const override { return heat_.of(tablet); }
 
  private:
   /// What became of a proposal, and at which index it was applied.
@@ -148,6 +151,7 @@ class MetaServiceImpl final : public MetaService {
   std::unordered_map<TabletId, uint64_t> tablet_bytes_;
   size_t tablet_bytes_most_ = 1024;  // above this those of tablets that are gone are forgotten
   uint64_t tablet_bytes_version_ = 0;
+  HeatBoard heat_;
   bool forgetting_ = false;
   std::map<HostId, base::MonotonicUs> removed_since_;  // as this leader has seen it
   uint64_t ask_round_ = 0;

@@ -410,6 +410,8 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(request.incarnation);
+  fences_[store]->heat().note_write(*table, table->tablets.find(request.position), *mutation,
+                                    reactor_.now_us());
   if (table->change_log.has_value()) {
     if (Result<void> noted = changes_.note(*table, store, *mutation, guard); !noted)
       return done(std::unexpected(std::move(noted.error())));

@@ -16,6 +16,7 @@
 
 #include "base/reactor.h"
 #include "replication/meta/meta_service.h"
+#include "replication/tablets/heat_meters.h"
 #include "storage/engine/write_guard.h"
 
 namespace tetrad::replication {
@@ -35,6 +36,9 @@ class Fence {
   /// A pass of the tablet's epoch. `table` and `tablet` are of `now`, the newest snapshot.
   storage::WritePass enter(const MetaSnapshot& now, const TableInfo& table,
                            const partitioner::Tablet& tablet);
+
+  /// Of the store's tablets; kept here since each request that is let in is measured.
+  HeatMeters& heat() { return heat_; }
 
   /// Runs `then(true)` when all writes of epochs before `epoch`, which the map has reached, have
   /// ended: perhaps at once. False: not before the deadline.
@@ -67,6 +71,7 @@ class Fence {
   std::unordered_map<uint32_t, Gates> gates_;  // by incarnation
   uint64_t next_serial_ = 1;                   // of a gate
   std::vector<std::shared_ptr<Waiter>> waiters_;
+  HeatMeters heat_;
   bool look_posted_ = false;
   std::shared_ptr<void> subscription_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

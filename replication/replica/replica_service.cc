@@ -5,6 +5,7 @@
 
 #include "base/data_mutants.h"
 #include "replication/replica/replica_calls.h"
+#include "storage/row/row_weight.h"
 
 namespace tetrad::replication {
 namespace {
@@ -43,6 +44,28 @@ class OwedCall {
  private:
   std::unique_ptr<ShardCall> call_;
   GiveBack give_back_;
+};
+
+/// Passes rows on, and weighs them.
+class WeighingSink final : public storage::RowSink {
+ public:
+  WeighingSink(storage::RowSink& to, int64_t now_s, WeighedRead& found)
+      : to_(to), now_s_(now_s), found_(found) {}
+  Result<void> begin_partition(RingPosition position, BytesView partition_key,
+                               const storage::RowRecord& header, bool rows_follow) override {
+    return to_.begin_partition(position, partition_key, header, rows_follow);
+  }
+  Result<void> take_row(BytesView clustering_key, const storage::RowRecord& row) override {
+    const uint64_t bytes = clustering_key.size() + storage::live_bytes(row, now_s_);
+    found_.weight += storage::row_weight(bytes);
+    found_.bytes += bytes;
+    return to_.take_row(clustering_key, row);
+  }
+
+ private:
+  storage::RowSink& to_;
+  const int64_t now_s_;
+  WeighedRead& found_;
 };
 
 Place place_of_read(const MetaState& state, const storage::ReadCommand& command, SetEpoch epoch) {
@@ -305,6 +328,8 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     return;
   }
   metrics_.mutations.add();
+  if (tablet != nullptr && !merged)
+    fences_[store]->heat().note_write(*table, *tablet, mutation, reactor_.now_us());
   if (merged && merged->synced && !TETRAD_MUTANT(writeback_unsynced)) {
     done = [this, alive = std::weak_ptr<char>(alive_), store,
             done = std::move(done)](Result<void> applied) mutable {
@@ -349,6 +374,25 @@ bool ReplicaService::lacks(uint32_t store, const storage::ReadCommand& command) 
                           : behind_.is_behind(store, command.incarnation, command.position);
 }
 
+std::optional<Result<storage::ReadEnd>> ReplicaService::read_here(
+    uint32_t store, const TableInfo& table, const partitioner::Tablet& tablet,
+    const storage::ReadCommand& command, storage::RowSink& sink) {
+  if (is_behind(store, command)) return std::nullopt;
+  HeatMeters& heat = fences_[store]->heat();
+  WeighedRead found;
+  std::optional<Result<storage::ReadEnd>> end;
+  if (heat.is_weighed()) {
+    WeighingSink weighing(sink, command.now_s, found);
+    end = stores_[store]->read_here(command, weighing);
+  } else {
+    end = stores_[store]->read_here(command, sink);
+  }
+  if (!end) return end;
+  metrics_.reads.add();
+  heat.note_read_here(table, tablet, command.position, reactor_.now_us(), found);
+  return end;
+}
+
 Result<void> ReplicaService::check_times(std::optional<int64_t> server_timestamp_us,
                                          int64_t dated_us) const {
   const int64_t own_us = clock_.own_us(reactor_);
@@ -373,7 +417,7 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     return;
   }
   const MetaSnapshot state = meta_.snapshot();
-  const MapStanding now = place_of_read(*state, command, epoch).standing;
+  const auto [now, tablet, table] = place_of_read(*state, command, epoch);
   if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
       waiting_.size() < kWaitingMax) {
     wait(deadline, [this, store, epoch, command = std::move(command), deadline,
@@ -394,6 +438,9 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
   if (is_behind(store, command)) return done(std::unexpected(BehindStores::refusal()));
   metrics_.reads.add();
   if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
+  if (tablet != nullptr)
+    done = fences_[store]->heat().note_read(*table, *tablet, command, reactor_.now_us(),
+                                            std::move(done));
   stores_[store]->read(std::move(command), deadline, std::move(done));
 }
 

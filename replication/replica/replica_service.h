@@ -84,15 +84,12 @@ class ReplicaService {
   void read(uint32_t store, SetEpoch epoch, storage::ReadCommand command, base::Deadline deadline,
             ReadCallback done);
 
-  /// As Store::read_here(); for the coordinator of this shard, whose map is this node's own.
-  std::optional<Result<storage::ReadEnd>> read_here(uint32_t store,
+  /// As Store::read_here(); for the coordinator of this shard, whose map is this node's own: `table`
+  /// and `tablet` are where the command's partition is.
+  std::optional<Result<storage::ReadEnd>> read_here(uint32_t store, const TableInfo& table,
+                                                    const partitioner::Tablet& tablet,
                                                     const storage::ReadCommand& command,
-                                                    storage::RowSink& sink) {
-    if (is_behind(store, command)) return std::nullopt;
-    auto end = stores_[store]->read_here(command, sink);
-    if (end) metrics_.reads.add();
-    return end;
-  }
+                                                    storage::RowSink& sink);
 
   /// Whether the own store has lost something of the command's place: others are to be asked.
   bool is_behind(uint32_t store, const storage::ReadCommand& command) const {

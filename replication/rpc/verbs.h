@@ -32,6 +32,7 @@ enum class Verb : uint8_t {
   kRepairSync = 17,        // to a store: what the repair brought is on its disk
   kRecent = 18,            // to a store: a page of what was written to it since a moment
   kBatchFloor = 19,        // of the first shard: since when logged batches may yet be replayed
+  kHeat = 20,              // one-way, as kLoad: the heat of tablets
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,
@@ -62,6 +63,7 @@ constexpr Lane lane_of(Verb verb, bool is_request) {
     case Verb::kRaft:  // as a request it carries an image of the whole metadata
       return is_request ? Lane::kBulk : Lane::kControl;
     case Verb::kLoad:
+    case Verb::kHeat:
     case Verb::kStreamRange:
     case Verb::kRecent:
     case Verb::kRepairTree:

@@ -30,6 +30,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
                            int64_t load_period_us, const ChangeLogOptions& changes,
                            ClaimMakers claim_makers, ViewMakersOf view_makers,
                            const IndexOptions& indexes, StoreRenewal::Renew renew_store,
+                           const HeatOptions& heat, HeatRunner::BusyUs busy_us,
                            const Logger& logger)
     : stores_(std::move(stores)),
       fences_(make_fences(reactor, meta, stores_)),
@@ -42,6 +43,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
       paxos_keys_(reactor, stores_),
       load_(reactor, rpc, meta, stores_, load_period_us),
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
+      heat_(reactor, random, rpc, meta, fences_, heat, std::move(busy_us), logger.named("tablets")),
       stream_(reactor, rpc, meta, stores_, fences_, cleanup_, behind_, changes_, paxos_keys_,
               logger.named("tablets")) {
   load_.on_measured(
@@ -89,6 +91,18 @@ void ShardTablets::register_in(base::MetricsRegistry& metrics, const std::string
                     [this] { return static_cast<double>(indexes_.pending()); });
   metrics.add("tetrad_replication_tablet_splits_total", "Physical partitions split by this shard.",
               labels, splits_.metrics().splits);
+  metrics.add("tetrad_replication_heat_splits_total",
+              "Cuts of physical partitions that were hot, by this shard.", labels,
+              heat_.metrics().splits);
+  metrics.add("tetrad_replication_heat_set_apart_total",
+              "Hot logical partitions that were set apart, or should have been.", labels,
+              heat_.metrics().set_apart);
+  metrics.add("tetrad_replication_heat_not_cut_total",
+              "Times a hot physical partition was not cut, since no cut would help.", labels,
+              heat_.metrics().not_cut);
+  metrics.add_gauge("tetrad_replication_shard_busy_ratio",
+                    "Part of the last second in which this shard's loop has worked.", labels,
+                    [this] { return heat_.busy(); });
   metrics.add("tetrad_replication_tablets_filled_total",
               "Physical partitions this shard's stores became members of by streaming.", labels,
               stream_.metrics().tablets_filled);

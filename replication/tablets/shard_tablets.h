@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every shard does for the tablets of its stores: measures them, splits those that have grown,
-// or whose table has more throughput now, takes part in changes of members, and has its stores
+// that are hot, or whose table has more throughput now, takes part in changes of members, and has its stores
 // clean up what was dropped.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include "replication/paxos/paxos_keys.h"
 #include "replication/replica/behind.h"
 #include "replication/replica/fence.h"
+#include "replication/tablets/heat_runner.h"
 #include "replication/tablets/load_report.h"
 #include "replication/tablets/split_runner.h"
 #include "replication/tablets/store_cleanup.h"
@@ -27,14 +28,17 @@ class ShardTablets {
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
                const ChangeLogOptions& changes, ClaimMakers claim_makers, ViewMakersOf view_makers,
-               const IndexOptions& indexes, StoreRenewal::Renew renew_store, const Logger& logger);
+               const IndexOptions& indexes, StoreRenewal::Renew renew_store,
+               const HeatOptions& heat, HeatRunner::BusyUs busy_us, const Logger& logger);
   void start() {
     renewal_.start();
     load_.start();
+    heat_.start();
     changes_.start();
     indexes_.start();
   }
   const Fences& fences() const { return fences_; }
+  HeatRunner& heat() { return heat_; }
   StoreCleanup& cleanup() { return cleanup_; }
   ChangeLogs& changes() { return changes_; }
   BehindStores& behind() { return behind_; }
@@ -55,6 +59,7 @@ class ShardTablets {
   PaxosKeys paxos_keys_;
   LoadReporter load_;
   SplitRunner splits_;
+  HeatRunner heat_;
   TabletStream stream_;
   std::shared_ptr<void> subscription_;
 };

@@ -170,6 +170,7 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
         const auto* node = state->node(replica.host);
         replicas.push_back(node == nullptr ? replica.host.to_string() : node->address);
       }
+      const replication::TabletHeat heat = parts_.node.meta().tablet_heat(tablet.id);
       out.push_back(
           {{"keyspace", table->keyspace},
            {"table", table->name},
@@ -178,6 +179,10 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
            {"range_end", tablet.range.end.token},
            {"replicas", replicas},
            {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
+           {"ru_per_s", heat.ru_per_s()},
+           {"read_ru_per_s", heat.read_ru_per_s},
+           {"write_ru_per_s", heat.write_ru_per_s},
+           {"bytes_per_s", heat.bytes_per_s},
            {"state", tablet.full ? std::string_view("full") : replication::name_of(tablet.stage)}});
     }
   }

@@ -130,6 +130,7 @@ void AsioReactor::run() {
       continue;
     }
     ended_us = monotonic_now_us();
+    busy_us_ += ended_us - began_us;
     watch_->turn_ended(began_us, ended_us);
   }
 }

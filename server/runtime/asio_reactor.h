@@ -43,6 +43,8 @@ class AsioReactor final : public base::Reactor {
   boost::asio::io_context& context() { return context_; }
   /// Gets the length of each turn; null: none. To be set before run(), or on the shard's thread.
   void set_watch(StallWatch* watch) { watch_ = watch; }
+  /// How long the turns have taken in all, while there was a watch. On the shard's thread.
+  int64_t busy_us() const { return busy_us_; }
   /// Runs turns until stop(); call it on the shard's thread.
   void run();
   /// Runs turns until `done` holds, before run(): for what a start waits for.
@@ -70,6 +72,7 @@ class AsioReactor final : public base::Reactor {
   mutable base::MonotonicUs now_us_ = 0;
   mutable bool is_late_ = false;
   StallWatch* watch_ = nullptr;
+  int64_t busy_us_ = 0;
   base::MonotonicUs timers_us_ = INT64_MAX;  // when this turn's timers began
   std::atomic<bool> stopped_{false};
 };

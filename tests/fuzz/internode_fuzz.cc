@@ -8,6 +8,7 @@
 #include "replication/meta/raft_messages.h"
 #include "replication/rpc/envelope.h"
 #include "replication/rpc/frame.h"
+#include "replication/tablets/heat_board.h"
 #include "replication/tablets/load_report.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -45,5 +46,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)decode_meta_state(input);
   (void)decode_raft_message(input);
   (void)decode_load(input);
+  if (const auto report = decode_heat(input); report && decode_heat(encode_heat(*report)) != report)
+    __builtin_trap();
   return 0;
 }

@@ -95,6 +95,8 @@ class SimNode {
   replication::ClaimMakers claim_makers;
   /// From the next life on: which views tables have.
   replication::ViewMakersOf view_makers;
+  /// From the next life on: how long its loops have worked; null: they are always busy.
+  replication::HeatRunner::BusyUs busy_us;
   replication::DataPlaneOptions data_options;
   SimDiskGauge disk_gauge;
   /// Of the disk under a store, and under the local log; at any moment.
@@ -349,7 +351,8 @@ class SimNode {
             whole(),
             nullptr,
             claim_makers,
-            view_makers};
+            view_makers,
+            busy_us};
   }
   std::vector<uint64_t> whole() const {
     std::vector<uint64_t> out;

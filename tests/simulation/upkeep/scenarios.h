@@ -26,6 +26,9 @@ ScenarioResult run_leaving(uint64_t seed);
 ScenarioResult run_balance(uint64_t seed);
 ScenarioResult run_racks(uint64_t seed);
 
+/// Tablets get hot, and are split by it.
+ScenarioResult run_heat(uint64_t seed);
+
 /// The metadata group's leader changes while a dead node is taken out: no request fails of it.
 ScenarioResult run_election(uint64_t seed);
 
