@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of system_views whose rows only the server can give: they are of the whole process, of all
+// Tables of system_views and system_tetrad whose rows only the server can give: they are of the whole process, of all
 // its shards.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace tetrad::cql {
 
-/// One table of system_views.
+/// One table; no two have one name.
 struct NodeTable {
   using Done = std::function<void(VirtualRows)>;
 
@@ -22,6 +22,7 @@ struct NodeTable {
   /// Calls `done` once, later, on the thread of `asker`, unless the node ends before; rows have
   /// their cells in the order of `columns`. Any shard's thread may ask.
   std::function<void(base::Reactor& asker, Done done)> gather;
+  std::string keyspace = "system_views";
 };
 
 /// All of a node; the same ones for each of its shards.

@@ -43,7 +43,7 @@ class SystemTables final : public VirtualTables {
   Task<Result<void>> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
                                   base::Reactor& reactor,
                                   replication::Coordinator& coordinator) override {
-    if (table.keyspace == "system_views") {
+    if (table.keyspace == "system_views" || table.keyspace == "system_tetrad") {
       auto gathered = co_await gather(table.name, reactor);
       co_return gathered;
     }
@@ -78,7 +78,7 @@ class SystemTables final : public VirtualTables {
   void define_tables_of_node() {
     if (of_node_ == nullptr) return;
     for (const NodeTable& table : *of_node_)
-      tables_.define("system_views", table.name, table.columns,
+      tables_.define(table.keyspace, table.name, table.columns,
                      [this, name = table.name](const SchemaSnapshot&) {
                        const auto found = gathered_.find(name);
                        return found == gathered_.end() ? VirtualRows() : *found->second;

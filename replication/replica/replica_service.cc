@@ -389,7 +389,7 @@ std::optional<Result<storage::ReadEnd>> ReplicaService::read_here(
   }
   if (!end) return end;
   metrics_.reads.add();
-  heat.note_read_here(table, tablet, command.position, reactor_.now_us(), found);
+  heat.note_read_here(table, tablet, command, reactor_.now_us(), found);
   return end;
 }
 

@@ -97,6 +97,7 @@ class ReplicaService {
   }
 
   const ReplicaMetrics& metrics() const { return metrics_; }
+  const Fences& fences() const { return fences_; }
 
  private:
   /// Calls of this node's other shards.

@@ -70,16 +70,18 @@ void HeatMeters::note_write(const TableInfo& table, const Tablet& tablet,
   MeteredTablet& here = *metered(table, tablet, now_us);
   const uint64_t weight = write_weight(mutation);
   here.meter.add_write(now_us, weight, mutation.size_bytes());
-  if (here.sample != nullptr) here.sample->add(mutation.position, weight);
+  if (here.sample != nullptr)
+    here.note_key(mutation.position, mutation.partition_key, weight, true);
 }
 
-void HeatMeters::note_read_here(const TableInfo& table, const Tablet& tablet, RingPosition position,
-                                int64_t now_us, const WeighedRead& found) {
+void HeatMeters::note_read_here(const TableInfo& table, const Tablet& tablet,
+                                const storage::ReadCommand& command, int64_t now_us,
+                                const WeighedRead& found) {
   MeteredTablet& here = *metered(table, tablet, now_us);
   uint64_t weight = kWeightOfUnit;
   if (found.weight > kWeightOfUnit) weight += kWeighedReads * (found.weight - kWeightOfUnit);
   here.meter.add_read(now_us, weight, kWeighedReads * found.bytes);
-  if (here.sample != nullptr) here.sample->add(position, weight);
+  if (here.sample != nullptr) here.note_key(command.position, command.partition_key, weight, false);
 }
 
 storage::Store::ReadCallback HeatMeters::note_read(const TableInfo& table, const Tablet& tablet,
@@ -100,18 +102,20 @@ storage::Store::ReadCallback HeatMeters::note_read(const TableInfo& table, const
     };
   }
   here->meter.add_read(now_us, kWeightOfUnit, 0);
-  if (here->sample != nullptr) here->sample->add(command.position, kWeightOfUnit);
+  if (here->sample != nullptr)
+    here->note_key(command.position, command.partition_key, kWeightOfUnit, false);
   if (!is_weighed()) return done;
-  return [here, at = command.position, now_us,
-          done = std::move(done)](Result<storage::ReadResult> result) mutable {
-    if (result) {
-      const WeighedRead found = weigh(*result);
-      const uint64_t more = kWeighedReads * (found.weight - kWeightOfUnit);
-      here->meter.add_read(now_us, more, kWeighedReads * found.bytes);
-      if (here->sample != nullptr && more != 0) here->sample->add(at, more);
-    }
-    done(std::move(result));
-  };
+  return
+      [here, at = command.position, now_us, key = Bytes(here->sample ? command.partition_key : ""),
+       done = std::move(done)](Result<storage::ReadResult> result) mutable {
+        if (result) {
+          const WeighedRead found = weigh(*result);
+          const uint64_t more = kWeighedReads * (found.weight - kWeightOfUnit);
+          here->meter.add_read(now_us, more, kWeighedReads * found.bytes);
+          if (here->sample != nullptr && more != 0) here->note_key(at, key, more, false);
+        }
+        done(std::move(result));
+      };
 }
 
 void HeatMeters::look_up(const TableInfo& table, int64_t now_us) {

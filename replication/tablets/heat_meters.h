@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partitioner/heat_meter.h"
+#include "partitioner/heavy_keys.h"
 #include "partitioner/position_sample.h"
 #include "replication/meta/meta_state.h"
 #include "replication/tablets/heat.h"
@@ -26,12 +27,19 @@ struct MeteredTablet {
 
   /// Of this member alone.
   TabletHeat heat() const;
+  /// Of a warm tablet: where one key gets work.
+  void note_key(RingPosition position, BytesView key, uint64_t work, bool is_write) {
+    sample->add(position, work);
+    keys->add(position, key, work, is_write);
+  }
 
   const TabletId id;
   const RingRange range;
   partitioner::HeatMeter meter;
   /// Where the work goes; null: the tablet is not warm.
   std::unique_ptr<partitioner::PositionSample> sample;
+  /// The keys that get most of it; null with `sample`.
+  std::unique_ptr<partitioner::HeavyKeys> keys;
   /// When it came out of a cut, where this store saw that; 0: it did not.
   int64_t cut_at_us = 0;
 };
@@ -62,7 +70,8 @@ class HeatMeters {
                                          storage::Store::ReadCallback done);
   /// A point read that is answered at once. `found`: nothing where it was not weighed.
   void note_read_here(const TableInfo& table, const partitioner::Tablet& tablet,
-                      RingPosition position, int64_t now_us, const WeighedRead& found);
+                      const storage::ReadCommand& command, int64_t now_us,
+                      const WeighedRead& found);
   /// Whether the next such read is to be weighed: every sixteenth.
   bool is_weighed() { return ++reads_ % kWeighedReads == 0; }
 

@@ -23,7 +23,7 @@ constexpr size_t kSlotsLater = 4;     // a member that does not act waits for so
 constexpr double kWarmShare = 0.25;   // of what is hot
 constexpr double kStoreShare = 0.1;   // of its store's work: less of it is moved as a whole
 constexpr double kBucketShare = 0.8;  // of what its table's throughput lets in
-constexpr size_t kSamplesMax = 256;   // of a shard: 32 KiB each
+constexpr size_t kSamplesMax = 256;   // of a shard: 56 KiB each at most
 constexpr int64_t kAfterCutUs = 3'000'000;
 constexpr int64_t kTryAgainUs = 10'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
@@ -143,14 +143,17 @@ void HeatRunner::keep_sample(MeteredTablet& tablet, size_t& samples) {
   const base::MonotonicUs now_us = reactor_.now_us();
   const auto warm = limit_of(options_, kWarmShare);
   if (tablet.sample == nullptr) {
-    if (!options_.split || tablet.meter.hot_slots(1, warm) == 0 || samples >= kSamplesMax) return;
+    if (tablet.meter.hot_slots(1, warm) == 0 || samples >= kSamplesMax) return;
     tablet.sample = std::make_unique<partitioner::PositionSample>(random_, now_us);
+    tablet.keys = std::make_unique<partitioner::HeavyKeys>(now_us);
   } else if (tablet.meter.hot_slots(HeatMeter::kSlots, warm) == 0) {
     tablet.sample.reset();
+    tablet.keys.reset();
     return;
   }
   ++samples;
   tablet.sample->advance(now_us);
+  tablet.keys->advance(now_us);
 }
 
 bool HeatRunner::is_hot(const MetaSnapshot& state, const TableInfo& table,

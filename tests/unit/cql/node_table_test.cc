@@ -43,6 +43,18 @@ TEST_CASE("rows that the server gives later are asked for anew by each page") {
   CHECK(asked == 4);
 }
 
+TEST_CASE("such a table may be of system_tetrad") {
+  cql::NodeTables tables = one_table([](base::Reactor& asker, NodeTable::Done done) {
+    asker.post([done = std::move(done)] { done({{cql::cells::text("f"), cql::cells::big(1)}}); });
+  });
+  auto moved = *tables;
+  moved[0].keyspace = "system_tetrad";
+  WholeRequests node(std::make_shared<const std::vector<NodeTable>>(std::move(moved)));
+  CHECK(row_count(node.query("SELECT * FROM system_tetrad.figures")) == 1);
+  CHECK(row_count(node.query("SELECT * FROM tetrad.figures WHERE name = 'f'")) == 1);
+  CHECK(row_count(node.query("SELECT * FROM system_tetrad.nodes")) >= 0);
+}
+
 TEST_CASE("a part of the server that does not answer costs a request its time, not more") {
   bool answers = false;
   NodeTable::Done late;

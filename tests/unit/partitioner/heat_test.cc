@@ -2,6 +2,8 @@
 // What is measured of a tablet's heat, the sample of where it goes, and where a hot tablet is cut.
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <numeric>
 
 #include <catch2/catch.hpp>
@@ -9,6 +11,7 @@
 #include "base/random.h"
 #include "partitioner/heat_meter.h"
 #include "partitioner/heat_policy.h"
+#include "partitioner/heavy_keys.h"
 #include "partitioner/position_sample.h"
 
 namespace tetrad::partitioner {
@@ -155,6 +158,48 @@ TEST_CASE("a sample has each position by its work, and forgets with its half-lif
   sample.add(old, 0);
   for (int i = 0; i < 2'000; ++i) sample.add(light, 1'000'000);
   CHECK(sample.positions() == std::vector<RingPosition>(PositionSample::kSize, light));
+}
+
+TEST_CASE("the heaviest keys are found among many, with what they get per second") {
+  base::Random random(7);
+  const ZipfKeys keys(100'000, 1.1, random);
+  HeavyKeys heavy(0);
+  const auto name_of = [](RingPosition position) { return std::to_string(position.hash); };
+  std::map<RingPosition, double> drawn;
+  constexpr int kSeconds = 60, kPerSecond = 8'000;
+  for (int slot = 0; slot < 4 * kSeconds; ++slot) {
+    heavy.advance(slot * HeatMeter::kSlotUs);
+    for (int op = 0; op < kPerSecond / 4; ++op) {
+      const RingPosition at = keys.draw(0, 100'000, random);
+      drawn[at] += 1.0 / kSeconds;
+      heavy.add(at, name_of(at), 10, random.one_in(4));
+    }
+  }
+  heavy.advance(kSeconds * kSecondUs);
+  std::vector<std::pair<double, RingPosition>> real;
+  for (const auto& [position, per_s] : drawn) real.emplace_back(per_s, position);
+  std::ranges::sort(real, std::greater());
+  const auto found = heavy.heaviest(10);
+  REQUIRE(found.size() == 10);
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(found[i].position == real[i].second);
+    CHECK(found[i].key == name_of(real[i].second));
+    CHECK(found[i].reads + found[i].writes == Approx(10 * real[i].first).epsilon(0.15));
+    CHECK(found[i].writes == Approx(found[i].reads / 3).epsilon(0.25));
+    CHECK_FALSE(found[i].is_cut);
+  }
+  // What is not used any more goes, a long key is cut.
+  const RingPosition other{1, 1};
+  const std::string name(1'000, 'k');
+  for (int slot = 0; slot < 400; ++slot) {
+    heavy.advance(kSeconds * kSecondUs + slot * HeatMeter::kSlotUs);
+    for (int op = 0; op < 80; ++op) heavy.add(other, name, 1, false);
+  }
+  const auto last = heavy.heaviest(1);
+  CHECK(last[0].position == other);
+  CHECK(last[0].is_cut);
+  CHECK(last[0].key == name.substr(0, HeavyKeys::kKeyBytesMax));
+  CHECK(last[0].reads == Approx(320).epsilon(0.1));
 }
 
 TEST_CASE("of 1000 splits in two under zipf at least 950 leave 45 to 55 percent on each side") {

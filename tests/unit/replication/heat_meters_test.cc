@@ -123,7 +123,7 @@ TEST_CASE("point reads weigh one unit, large ones and scans what they find") {
   for (int i = 0; i < 320; ++i, now_us += 7'812) {
     const bool is_weighed = meters.is_weighed();
     meters.note_read_here(
-        *table, table->tablets.find(kLeft), kLeft, now_us,
+        *table, table->tablets.find(kLeft), point, now_us,
         is_weighed ? WeighedRead{10 * storage::kWeightOfUnit, 100'000} : WeighedRead{});
   }
   CHECK(heat_at(meters, state, TabletId{1}, 102'500'000).read_ru_per_s == 1'280);
