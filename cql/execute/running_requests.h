@@ -10,7 +10,7 @@
 
 namespace tetrad::cql {
 
-/// What is told of a request under way.
+/// A request under way, as the table system_views.queries shows it.
 struct RunningRequest {
   std::string task;  // its kind and the beginning of its statement, without passwords
   int64_t running_us = 0;

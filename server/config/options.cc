@@ -94,14 +94,14 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "The IP address that drivers are told to reach this node at; empty: rpc_address if that is "
-       "said, else broadcast_address."},
+       "The IP address at which drivers reach this node; empty: rpc_address if that is set, else "
+       "broadcast_address."},
       {"broadcast_native_port",
        &Options::broadcast_native_port,
        0,
        kPortMax,
        {},
-       "The port that drivers are told; 0: native_port."},
+       "The port at which drivers reach this node; 0: native_port."},
       {"native_port", &Options::native_port, 1, kPortMax, {}, "Port for CQL clients."},
       {"internode_port", &Options::internode_port, 1, kPortMax, {}, "Port for the other nodes."},
       {"admin_port",
@@ -123,7 +123,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        {},
        "Allow a listen_address off loopback although nodes trust whoever reaches their port, or "
-       "clients need not log in or encrypt, and an admin_address although facts are told to all."},
+       "clients need not log in or encrypt, and an admin_address although anybody may read its "
+       "facts."},
       {"authenticator",
        &Options::authenticator,
        0,
@@ -328,7 +329,7 @@ const std::vector<OptionEntry>& option_table() {
        {},
        "Each answer tells in its custom payload, as RequestCharge, what the request cost in "
        "request "
-       "units; otherwise only clients that send a payload with that key are told."},
+       "units; otherwise only to clients that send a payload with that key."},
       {"replace_after_s",
        &Options::replace_after_s,
        1,
@@ -341,8 +342,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        0,
        {},
-       "Splits physical partitions that get much work for seconds, where the work halves; it is "
-       "told by the next three."},
+       "Splits physical partitions that get much work for seconds, where the work halves; the next "
+       "three say what is much."},
       {"heat_split_ru_per_s",
        &Options::heat_split_ru_per_s,
        0,
