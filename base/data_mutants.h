@@ -32,6 +32,8 @@ struct DataMutants {
   bool tallies_mixed = false;          // rule 9: acks of either set count for the old one
   bool settling_skipped = false;       // rule 9: what came to old members late is left there
   bool reads_new_only = false;         // rule 9: "read new" forgets those who still read old
+  bool local_counts_all = false;       // rule 1: LOCAL_QUORUM is counted over all data centres
+  bool quorum_not_local = false;       // rule 1: QUORUM without the quorum of its own data centre
   bool fill_from_one = false;          // rule 10: a new member is filled from one old one
   bool cleanup_skipped = false;        // rule 11: a tablet returns to a store that kept its data
   bool source_not_closed = false;      // rule 10: a source gives before it has closed the stage

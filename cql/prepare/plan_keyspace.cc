@@ -10,6 +10,7 @@
 #include "cql/prepare/throughput_properties.h"
 #include "cql/schema/schema_text.h"
 #include "cql/types/type_size.h"
+#include "replication/meta/placed_in.h"
 
 namespace tetrad::cql {
 namespace {
@@ -33,7 +34,7 @@ void warn_about_factor(const std::map<std::string, std::string>& replication,
     if (node.state != replication::NodeState::kRemoved) ++nodes[node.data_center];
   }
   for (const auto& [option, factor] : replication) {
-    if (option == "class") continue;
+    if (option == "class" || factor == "0") continue;
     const size_t in_data_center = nodes.contains(option) ? nodes[option]
                                   : nodes.empty()        ? 1
                                                          : nodes.begin()->second;
@@ -45,6 +46,24 @@ void warn_about_factor(const std::map<std::string, std::string>& replication,
                     "are now; the replication factor {} is kept and shown but changes nothing",
                     kept, factor));
     return;
+  }
+}
+
+/// Where the keyspace's rows are: in the data centres that NetworkTopologyStrategy names with a
+/// factor, else in all of the cluster.
+void place(const std::string& name, const std::map<std::string, std::string>& replication,
+           const PlanInput& input, replication::SchemaChange& change) {
+  if (input.meta.format < replication::kFormatPlacement) return;
+  std::set<std::string> data_centers;
+  const auto strategy = replication.find("class");
+  if (strategy != replication.end() && strategy->second.ends_with("NetworkTopologyStrategy"))
+    for (const auto& [option, factor] : replication)
+      if (option != "class" && factor != "0") data_centers.insert(option);
+  const std::string key = replication::placement_key(name);
+  if (!data_centers.empty()) {
+    change.objects.emplace_back(key, replication::placement_text(data_centers));
+  } else if (input.meta.schema_objects.contains(key)) {
+    change.objects.emplace_back(key, std::nullopt);
   }
 }
 
@@ -250,6 +269,7 @@ Result<SchemaPlan> plan(const ast::CreateKeyspace& statement, const PlanInput& i
     for (const auto& data_center : data_centers) keyspace.replication[data_center] = "4";
   }
   out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
+  place(name, keyspace.replication, input, out.change);
   out.answer = SchemaChange{Kind::kCreated, Target::kKeyspace, name, "", {}};
   return out;
 }
@@ -280,6 +300,7 @@ Result<SchemaPlan> plan(const ast::AlterKeyspace& statement, const PlanInput& in
     return out;
   }
   out.change.objects.emplace_back(keyspace_key(name), keyspace_text(keyspace));
+  place(name, keyspace.replication, input, out.change);
   if (keyspace.throughput.ru_per_s() != found->throughput.ru_per_s()) {
     for (const auto& [table_name, table] : found->tables)
       if (table->options.throughput.ru_per_s() == 0)

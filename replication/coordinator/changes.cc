@@ -28,11 +28,13 @@ constexpr int64_t kTryAgainUs = 5'000;
 /// A set of members and how many of them must answer.
 struct Quorum {
   std::vector<StoreAddress> set;
-  size_t need = 0;
+  Need need;
 };
 
-/// Those that every acknowledged write has W members in, as for reads; each set once.
-std::vector<Quorum> quorums_of(const TableInfo& table, const ChangesCommand& command) {
+/// Those that every acknowledged write has W members in, as for reads; each set once. With members
+/// near this node R of those will do: what was written elsewhere is in their logs when it comes.
+std::vector<Quorum> quorums_of(const TableInfo& table, const ChangesCommand& command,
+                               const Levels& levels) {
   std::set<std::vector<StoreAddress>> sets;
   const auto add = [&](const partitioner::Tablet& tablet) {
     sets.insert(read_set(tablet));
@@ -44,10 +46,12 @@ std::vector<Quorum> quorums_of(const TableInfo& table, const ChangesCommand& com
     for (const partitioner::Tablet& tablet : table.tablets.tablets()) add(tablet);
   std::vector<Quorum> quorums;
   for (const std::vector<StoreAddress>& set : sets) {
-    const size_t need =
-        TETRAD_MUTANT(changes_ask_one)
-            ? 1
-            : set.size() - static_cast<size_t>(write_quorum(static_cast<int>(set.size()))) + 1;
+    const Members near =
+        members_that(set, [&](const StoreAddress& one) { return levels.is_near(one.host); });
+    const int members = near == 0 ? static_cast<int>(set.size()) : std::popcount(near);
+    Need need;
+    need.also({near == 0 ? all_of(set) : near,
+               TETRAD_MUTANT(changes_ask_one) ? 1 : read_quorum(members)});
     quorums.push_back({set, need});
   }
   return quorums;
@@ -108,11 +112,10 @@ struct CoordinatorImpl::Logs {
   template <class Counts>
   bool has_quorums(Counts counts) const {
     return std::all_of(quorums.begin(), quorums.end(), [&](const Quorum& quorum) {
-      const auto found = std::count_if(asked.begin(), asked.end(), [&](const Asked& one) {
-        return counts(one) &&
-               std::find(quorum.set.begin(), quorum.set.end(), one.store) != quorum.set.end();
-      });
-      return static_cast<size_t>(found) >= quorum.need;
+      return quorum.need.is_met_by(members_that(quorum.set, [&](const StoreAddress& member) {
+        const auto found = std::ranges::find(asked, member, &Asked::store);
+        return found != asked.end() && counts(*found);
+      }));
     });
   }
   bool has_enough() const {
@@ -146,9 +149,10 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
     const TableInfo& table, const ChangesCommand& command, const ChangePlaces& from,
     const ReadOptions& options) {
   const auto logs = std::make_shared<Logs>(reactor_);
-  logs->quorums = quorums_of(table, command);
+  const MetaSnapshot state = meta_.snapshot();
+  logs->quorums = quorums_of(table, command, levels(*state));
   for (const Quorum& quorum : logs->quorums)
-    TETRAD_TRY_VOID(check_enough(quorum.set, options.level, static_cast<int>(quorum.need)));
+    TETRAD_TRY_VOID(check_enough(quorum.set, options.level, quorum.need));
   const int64_t skew_us = options_.horizon.clock_skew_us + 1;
   const auto start = std::min(
       kChangeSequenceMax, static_cast<ChangeSequence>(std::max(from.since_us, skew_us) - skew_us));
@@ -192,9 +196,9 @@ Error CoordinatorImpl::changes_error(const Logs& logs, ConsistencyLevel level) c
   const auto received =
       static_cast<int32_t>(std::count_if(logs.asked.begin(), logs.asked.end(),
                                          [](const auto& one) { return one.answer.has_value(); }));
-  size_t need = 1;
-  for (const Quorum& quorum : logs.quorums) need = std::max(need, quorum.need);
-  const auto required = std::max(static_cast<int32_t>(need), received + 1);
+  int32_t need = 1;
+  for (const Quorum& quorum : logs.quorums) need = std::max(need, quorum.need.least());
+  const auto required = std::max(need, received + 1);
   for (const ErrorCode code : {ErrorCode::kCorruption, ErrorCode::kIo}) {
     if (!logs.failed_with(code)) continue;
     logger_.error("a change log cannot be read");

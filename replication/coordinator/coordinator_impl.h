@@ -19,6 +19,7 @@
 #include "replication/meta/meta_service.h"
 #include "replication/paxos/ballot_source.h"
 #include "replication/paxos/paxos_service.h"
+#include "replication/quorum.h"
 #include "replication/repair/purge_horizon.h"
 #include "replication/replica/replica_service.h"
 #include "replication/rpc/rpc.h"
@@ -169,8 +170,10 @@ class CoordinatorImpl final : public Coordinator {
   /// Errors: kOverloaded, when a member of a set has no room for what a mutation adds.
   Result<void> check_disks(const MetaState& state,
                            std::span<const storage::Mutation> mutations) const;
+  /// `state` outlives what is returned.
+  Levels levels(const MetaState& state) const { return Levels(state, meta_.self()); }
   Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
-                            int required) const;
+                            const Need& need) const;
 
   Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,
                                                    ReadOptions options);
@@ -213,12 +216,24 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
-  /// `both_sets`: the level's number of each of this tablet's sets; null: any `need` of the
-  /// candidates.
+  /// What must answer a read of one tablet besides a number of replicas: so much of each of these
+  /// sets.
+  struct ReadQuorum {
+    std::vector<StoreAddress> set;
+    Need need;
+    bool is_met_by(std::span<const StoreAddress> answered) const;
+    /// Whom an answer may come from that counts.
+    bool counts(const StoreAddress& replica) const;
+  };
+  /// Asks the first `need` of the candidates, then others in place of those that fail or are slow.
+  /// Without `quorums` any `need` answers will do.
   std::shared_ptr<Gathering> gather(const storage::ReadCommand& command, SetEpoch epoch,
                                     std::vector<StoreAddress> candidates, size_t need, bool digests,
-                                    const ReadOptions& options,
-                                    const partitioner::Tablet* both_sets);
+                                    const ReadOptions& options, std::vector<ReadQuorum> quorums);
+  /// Where the data centres matter: candidates near this node come first, those that cannot count
+  /// are left out. How many of them meet the quorums.
+  static size_t arrange_for(const std::vector<ReadQuorum>& quorums, const Levels& levels,
+                            std::vector<StoreAddress>& candidates);
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
   void on_reply(Gathering& gathering);
   void on_digest(Gathering& gathering, const StoreAddress& replica, const DigestReply& reply);

@@ -55,7 +55,8 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     first.row_limit = 1;
     Result<storage::ReadResult> seen = co_await read(std::move(first), options);
     if (!seen) co_return std::unexpected(std::move(seen.error()));
-    options.level = ConsistencyLevel::kQuorum;
+    options.level = options.level == ConsistencyLevel::kLocalSerial ? ConsistencyLevel::kLocalQuorum
+                                                                    : ConsistencyLevel::kQuorum;
   }
   command.by_index.reset();  // a count is of all rows: who tests rows reads them
   command.row_limit = kPageRows;

@@ -154,16 +154,38 @@ void CoordinatorImpl::on_reply(Gathering& gathering) {
   if (gathering.complete()) gathering.finish(true);
 }
 
+bool CoordinatorImpl::ReadQuorum::is_met_by(std::span<const StoreAddress> answered) const {
+  return need.is_met_by(members_that(set, [&](const StoreAddress& member) {
+    return std::ranges::find(answered, member) != answered.end();
+  }));
+}
+
+bool CoordinatorImpl::ReadQuorum::counts(const StoreAddress& replica) const {
+  const int index = index_in(set, replica);
+  return index >= 0 && (need.counted() & bit_of(static_cast<size_t>(index))) != 0;
+}
+
+size_t CoordinatorImpl::arrange_for(const std::vector<ReadQuorum>& quorums, const Levels& levels,
+                                    std::vector<StoreAddress>& candidates) {
+  std::erase_if(candidates, [&](const StoreAddress& replica) {
+    return std::ranges::none_of(quorums,
+                                [&](const ReadQuorum& quorum) { return quorum.counts(replica); });
+  });
+  std::ranges::stable_partition(
+      candidates, [&](const StoreAddress& replica) { return levels.is_near(replica.host); });
+  for (size_t first = 1; first < candidates.size(); ++first) {
+    const std::span<const StoreAddress> asked(candidates.data(), first);
+    if (std::ranges::all_of(quorums, [&](const auto& quorum) { return quorum.is_met_by(asked); }))
+      return first;
+  }
+  return candidates.size();
+}
+
 std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
     const storage::ReadCommand& command, SetEpoch epoch, std::vector<StoreAddress> candidates,
-    size_t need, bool digests, const ReadOptions& options, const partitioner::Tablet* both_sets) {
+    size_t need, bool digests, const ReadOptions& options, std::vector<ReadQuorum> quorums) {
   auto gathering = std::make_shared<Gathering>();
-  if (both_sets != nullptr) {
-    for (const auto* set : {&both_sets->replicas, &both_sets->new_replicas})
-      gathering->quorums.push_back({*set, static_cast<size_t>(required_replies(
-                                              options.level, static_cast<int>(set->size())))});
-    need = candidates.size();
-  }
+  gathering->quorums = std::move(quorums);
   gathering->command = command;
   gathering->epoch = epoch;
   gathering->candidates = std::move(candidates);
@@ -194,7 +216,9 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
 
 Error CoordinatorImpl::read_error(const Gathering& gathering, ConsistencyLevel level) const {
   const auto received = static_cast<int32_t>(gathering.replies());
-  const auto required = static_cast<int32_t>(gathering.need);
+  const auto required = gathering.quorums.empty()
+                            ? static_cast<int32_t>(gathering.need)
+                            : static_cast<int32_t>(gathering.quorums.front().need.least());
   if (gathering.stale_schema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
   if (gathering.index_not_built)

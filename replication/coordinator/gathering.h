@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/replica/replica_calls.h"
@@ -21,15 +22,9 @@ struct CoordinatorImpl::Gathering {
   TracePtr trace;
   Bytes encoded;
 
-  /// While two sets are read each has its own number; none: any `need` replies.
-  struct Quorum {
-    std::vector<StoreAddress> set;
-    size_t need;
-    bool has(const StoreAddress& replica) const {
-      return std::find(set.begin(), set.end(), replica) != set.end();
-    }
-  };
-  std::vector<Quorum> quorums;
+  /// While two sets are read, or where data centres count, what each set needs; none: any `need`
+  /// replies.
+  std::vector<ReadQuorum> quorums;
   std::vector<StoreAddress> failed_replicas;
 
   std::vector<storage::ReplicaReply> data;
@@ -52,30 +47,29 @@ struct CoordinatorImpl::Gathering {
     return nullptr;
   }
   size_t replies() const { return data.size() + digest_replies.size(); }
-  size_t replies_of(const Quorum& quorum) const {
-    const auto from_data = std::count_if(data.begin(), data.end(),
-                                         [&](const auto& reply) { return quorum.has(reply.from); });
-    const auto digests_of =
-        std::count_if(digest_replies.begin(), digest_replies.end(),
-                      [&](const auto& reply) { return quorum.has(reply.first); });
-    return static_cast<size_t>(from_data + digests_of);
+  std::vector<StoreAddress> answered() const {
+    std::vector<StoreAddress> out;
+    for (const auto& reply : data) out.push_back(reply.from);
+    for (const auto& [from, reply] : digest_replies) out.push_back(from);
+    return out;
   }
   bool complete() const {
     if (data.empty()) return false;
     if (quorums.empty()) return replies() >= need;
-    return std::all_of(quorums.begin(), quorums.end(),
-                       [this](const Quorum& quorum) { return replies_of(quorum) >= quorum.need; });
+    if (std::cmp_less(replies(), quorums.front().need.least())) return false;
+    const std::vector<StoreAddress> from = answered();
+    return std::ranges::all_of(quorums,
+                               [&](const ReadQuorum& quorum) { return quorum.is_met_by(from); });
   }
   /// Not even with all replies that may still come.
   bool too_few() const {
     if (quorums.empty()) return asked - failed < need;
-    return std::any_of(quorums.begin(), quorums.end(), [this](const Quorum& quorum) {
-      const auto left = std::count_if(candidates.begin(), candidates.end(), [&](const auto& c) {
-        return quorum.has(c) && std::find(failed_replicas.begin(), failed_replicas.end(), c) ==
-                                    failed_replicas.end();
-      });
-      return static_cast<size_t>(left) < quorum.need;
+    std::vector<StoreAddress> left = candidates;
+    std::erase_if(left, [this](const StoreAddress& replica) {
+      return std::ranges::find(failed_replicas, replica) != failed_replicas.end();
     });
+    return !std::ranges::all_of(quorums,
+                                [&](const ReadQuorum& quorum) { return quorum.is_met_by(left); });
   }
   /// The replicas have another map: asking more of them is of no use.
   bool refused() const { return stale_schema || stale_epoch; }

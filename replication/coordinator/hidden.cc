@@ -184,13 +184,19 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
     storage::ReadCommand command = command_for(*mutation, part, deleted_rows_max);
     command.now_s = now_us() / 1'000'000;
     ReadOptions reading;
-    reading.level = ConsistencyLevel::kQuorum;
+    const Levels levels = this->levels(*state);
+    reading.level = levels.reading_after(options.level);
     reading.deadline = options.deadline;
-    const int count = static_cast<int>(read_set(tablet).size());
-    const auto need = static_cast<size_t>(required_replies(reading.level, count));
-    TETRAD_CO_TRY_VOID(check_enough(read_set(tablet), reading.level, static_cast<int>(need)));
-    const auto gathering =
-        gather(command, tablet.epoch, std::move(members), need, false, reading, nullptr);
+    const Need needed = levels.reading(reading.level, read_set(tablet));
+    TETRAD_CO_TRY_VOID(check_enough(read_set(tablet), reading.level, needed));
+    size_t first_asked = static_cast<size_t>(needed.least());
+    std::vector<ReadQuorum> quorums;
+    if (levels.has_several()) {
+      quorums.push_back({read_set(tablet), needed});
+      first_asked = arrange_for(quorums, levels, members);
+    }
+    const auto gathering = gather(command, tablet.epoch, std::move(members), first_asked, false,
+                                  reading, std::move(quorums));
     const bool complete = co_await gathering->done;
     if (!complete) co_return std::unexpected(read_error(*gathering, reading.level));
     TETRAD_CO_TRY(const auto found_us, hiding(part, stamp_us, gathering->data));

@@ -78,11 +78,14 @@ Result<CoordinatorImpl::IncrementTry> CoordinatorImpl::plan_increment(
   out.epoch = tablet.epoch;
   for (const auto* set : {&sets.old_set, &sets.new_set}) {
     if (set->empty()) continue;
-    const int required = required_acks(options.level, static_cast<int>(set->size()));
-    TETRAD_TRY_VOID(check_enough(*set, options.level, required));
-    out.required = std::max(out.required, required);
+    const Need needed = levels(*state).writing(options.level, *set);
+    TETRAD_TRY_VOID(check_enough(*set, options.level, needed));
+    out.required = std::max(out.required, needed.least());
   }
   out.leaders = live_members(sets.old_set);
+  std::ranges::stable_partition(out.leaders, [near = levels(*state)](const StoreAddress& leader) {
+    return near.is_near(leader.host);
+  });
   // What a leader has counted so far it reads from its store: a damaged one may lack it.
   std::erase_if(out.leaders, [this](const StoreAddress& leader) {
     return meta_.state_of(leader) == storage::StoreState::kDamaged;

@@ -44,7 +44,7 @@ Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::Pa
   place->reset();
   const Result<void> synced = co_await syncing.shot;
   if (synced) co_return Step::kDone;
-  Round round(plan, write_quorum);
+  Round round(plan, [&](const auto& set) { return plan->deciding(set); });
   round.on_error(plan->live.front(), synced.error());
   co_return after_failure(round);
 }
@@ -58,7 +58,7 @@ Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>>
 CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   const StoreAddress member = plan->live.front();
   const auto failed_with = [&](const Error& error) -> Result<std::optional<Step>> {
-    Round round(plan, write_quorum);
+    Round round(plan, [&](const auto& set) { return plan->deciding(set); });
     round.on_error(member, error);
     return after_failure(round);
   };
@@ -119,7 +119,7 @@ CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
   if (!vote) co_return failed_with(vote.error());
   proposed.clear();
   if (!vote->yes) {
-    Round round(plan, write_quorum);
+    Round round(plan, [&](const auto& set) { return plan->deciding(set); });
     round.on_refusal(member, vote->last);
     co_return after_failure(round);
   }

@@ -101,6 +101,10 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
   const partitioner::Tablet& tablet = table->tablets.find(command.position);
   command.horizon_s = purge_horizon_s(tablet, self.options_.horizon);
   auto plan = std::make_shared<Plan>();
+  plan->state = state;
+  plan->self = self.meta_.self();
+  plan->serial_level = serial_level;
+  const Levels levels = self.levels(*state);
   plan->epoch = tablet.epoch;
   plan->repaired_us = tablet.repaired_us;
   plan->sets = write_sets(tablet);
@@ -110,11 +114,10 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
   if (reads_both_sets(tablet)) plan->row_sets = {tablet.replicas, tablet.new_replicas};
   if (with_check) {
     for (const auto* set : {&plan->sets.old_set, &plan->sets.new_set}) {
-      const auto count = static_cast<int>(set->size());
-      if (count == 0) continue;
-      TETRAD_TRY_VOID(self.check_enough(*set, serial_level, write_quorum(count)));
+      if (set->empty()) continue;
+      TETRAD_TRY_VOID(self.check_enough(*set, serial_level, plan->deciding(*set)));
       if (statement != nullptr)
-        TETRAD_TRY_VOID(self.check_enough(*set, commit_level, required_acks(commit_level, count)));
+        TETRAD_TRY_VOID(self.check_enough(*set, commit_level, levels.writing(commit_level, *set)));
     }
   }
   if (TETRAD_MUTANT(lwt_one_tally)) {
@@ -131,14 +134,19 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
   std::ranges::stable_partition(plan->live, [this](const StoreAddress& replica) {
     return !self.replicas_.is_local(replica);
   });
+  plan->voting = plan->live.size();
+  if (serial_level == ConsistencyLevel::kLocalSerial && levels.has_several()) {
+    const auto far = std::ranges::stable_partition(
+        plan->live, [&](const StoreAddress& replica) { return levels.is_near(replica.host); });
+    plan->voting = plan->live.size() - far.size();
+  }
   return plan;
 }
 
 Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::PaxosRun::prepare(
     PlanPtr plan, Ballot ballot) {
-  const auto promises = [](int count) {
-    const int fewer = TETRAD_MUTANT(lwt_promises_few) ? 1 : 0;
-    return std::max(1, write_quorum(count) - fewer);
+  const auto promises = [&](const std::vector<StoreAddress>& set) {
+    return plan->deciding(set).with_fewer(TETRAD_MUTANT(lwt_promises_few) ? 1 : 0);
   };
   const auto round = std::make_shared<PrepareRound>(plan, promises);
   round->ballot = ballot;
@@ -148,7 +156,7 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::
   sent = true;
   for (const StoreAddress& replica : plan->down)
     round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
-  for (const StoreAddress& replica : plan->live) {
+  for (const StoreAddress& replica : plan->voters()) {
     const bool has_rows = plan->gives_rows(replica);
     PrepareRequest request{plan->epoch, ballot, has_rows ? PaxosRows::kData : PaxosRows::kNone,
                            command};
@@ -176,12 +184,11 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::
 
 Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRun::accept(
     PlanPtr plan, Proposal proposal) {
-  const auto accepts = [](int count) {
-    const int fewer = TETRAD_MUTANT(lwt_accepts_few) ? 1 : 0;
-    return std::max(1, write_quorum(count) - fewer);
+  const auto accepts = [&](const std::vector<StoreAddress>& set) {
+    return plan->deciding(set).with_fewer(TETRAD_MUTANT(lwt_accepts_few) ? 1 : 0);
   };
   const auto round = std::make_shared<Round>(plan, accepts);
-  round->without_vote = plan->live.size();
+  round->without_vote = plan->voting;
   const ProposeRequest request{plan->epoch,      command.incarnation,   command.schema_version,
                                command.position, command.partition_key, std::move(proposal)};
   const Bytes encoded = encode_propose(request);
@@ -189,7 +196,7 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   const std::weak_ptr<char> alive = self.alive_;
   for (const StoreAddress& replica : plan->down)
     round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
-  for (const StoreAddress& replica : plan->live) {
+  for (const StoreAddress& replica : plan->voters()) {
     const auto take = [alive, round, replica](Result<PaxosVote> vote) {
       if (alive.expired()) return;
       if (vote) round->on_vote(vote->yes);
@@ -237,7 +244,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
   CommitRound(CoordinatorImpl& its_self, PlanPtr its_plan, Required level_required)
       : Round(std::move(its_plan), level_required),
         self(its_self),
-        quorum(plan->sets, write_quorum) {}
+        quorum(plan->sets, [this](const auto& set) { return plan->deciding(set); }) {}
 
   void on_committed(const StoreAddress& from) {
     holders.push_back(from);
@@ -280,7 +287,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
 
   CoordinatorImpl& self;
   const int64_t began_us = self.now_us();  // what hints are dated by
-  SetsTally quorum;                        // W, whatever the level
+  SetsTally quorum;                        // that decides, whatever the level
   ProposeRequest request;
   std::vector<StoreAddress> holders;
   std::vector<StoreAddress> elsewhere;  // they know a later epoch
@@ -291,7 +298,10 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
                                                      std::vector<StoreAddress> known) {
   if (TETRAD_MUTANT(lwt_applied_at_decision)) level = ConsistencyLevel::kAny;
   while (true) {
-    const auto enough = [level](int count) { return std::min(count, required_acks(level, count)); };
+    const auto enough = [&](const std::vector<StoreAddress>& set) {
+      Need needed = Levels(*plan->state, plan->self).writing(level, set);
+      return needed.is_met_by(all_of(set)) ? needed : plan->deciding(set);
+    };
     const auto round = std::make_shared<CommitRound>(self, plan, enough);
     round->request = {plan->epoch,      command.incarnation,   command.schema_version,
                       command.position, command.partition_key, proposal};

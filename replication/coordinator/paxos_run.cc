@@ -70,8 +70,9 @@ Task<void> CoordinatorImpl::PaxosRun::take_turn() {
   goes_without = true;
   const auto planned = make_plan(false);
   if (!planned || is_alone(**planned)) co_return;
+  const auto voters = (*planned)->voters();
   const auto is_live = [&](const StoreAddress& member) {
-    return std::ranges::find((*planned)->live, member) != (*planned)->live.end();
+    return std::ranges::find(voters, member) != voters.end();
   };
   const auto& members = (*planned)->sets.old_set;
   const auto first = std::ranges::find_if(members, is_live);
@@ -198,7 +199,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
   if (TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
   if (judgment.committed != nullptr && !judgment.is_settled) {
     std::vector<StoreAddress> known;
-    SetsTally holders(round->plan->sets, write_quorum);
+    SetsTally holders(round->plan->sets,
+                      [&](const auto& set) { return round->plan->deciding(set); });
     for (const RegistersOf& answer : told) {
       if (std::ranges::find(judgment.lacking, answer.from) != judgment.lacking.end()) continue;
       known.push_back(answer.from);
@@ -206,8 +208,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
     }
     if (!holders.succeeded()) {
       note("Bringing an earlier conditional statement to a quorum");
-      Result<void> done = co_await commit(round->plan, *judgment.committed,
-                                          ConsistencyLevel::kQuorum, std::move(known));
+      Result<void> done = co_await commit(round->plan, *judgment.committed, deciding_commit_level(),
+                                          std::move(known));
       if (!done) co_return Step::kAgain;
     }
   }
@@ -259,7 +261,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complet
   self.metrics_.conditional_completed.add();
   proposed.clear();  // what is decided now has a later ballot than they
   Result<void> done =
-      co_await commit(std::move(plan), std::move(open), ConsistencyLevel::kQuorum, {});
+      co_await commit(std::move(plan), std::move(open), deciding_commit_level(), {});
   at_once = done.has_value();
   co_return Step::kAgain;
 }
@@ -297,7 +299,8 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
                                                  std::shared_ptr<storage::MergedRead> merged,
                                                  std::vector<StoreAddress> from) {
   struct Repairs {
-    explicit Repairs(const WriteSets& its_sets) : sets(its_sets), tally(sets, write_quorum) {}
+    explicit Repairs(const Plan& plan)
+        : sets(plan.row_sets), tally(sets, [&](const auto& set) { return plan.deciding(set); }) {}
     const WriteSets sets;
     SetsTally tally;
     std::vector<size_t> left;
@@ -317,7 +320,7 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
       done.setter().set(tally.succeeded());
     }
   };
-  const auto repairs = std::make_shared<Repairs>(plan->row_sets);
+  const auto repairs = std::make_shared<Repairs>(*plan);
   const int64_t now_s = self.now_us() / 1'000'000;
   for (size_t i = 0; i < from.size(); ++i) {
     std::vector<storage::Mutation>& lacking = merged->repairs[i];
@@ -534,8 +537,8 @@ int CoordinatorImpl::PaxosRun::promises_needed() const {
   const TableInfo* const table = state->table(command.incarnation);
   if (table == nullptr) return 1;
   const WriteSets sets = write_sets(table->tablets.find(command.position));
-  const auto needed = [](const std::vector<StoreAddress>& set) {
-    return set.empty() ? 0 : write_quorum(static_cast<int>(set.size()));
+  const auto needed = [&](const std::vector<StoreAddress>& set) {
+    return set.empty() ? 0 : self.levels(*state).serial(serial_level, set).least();
   };
   return std::max(needed(sets.old_set), needed(sets.new_set));
 }

@@ -38,10 +38,19 @@ struct CoordinatorImpl::PaxosRun {
 
   /// Where the messages of one attempt go.
   struct Plan {
+    MetaSnapshot state;  // that the plan was made by
+    HostId self;
+    ConsistencyLevel serial_level = ConsistencyLevel::kSerial;
     SetEpoch epoch;
     int64_t repaired_us = 0;
     WriteSets sets, row_sets;              // that vote; that are read
     std::vector<StoreAddress> live, down;  // of both sets, each once
+    size_t voting = 0;                     // so many of `live`, the first, have a vote
+    std::span<const StoreAddress> voters() const { return std::span(live).first(voting); }
+    /// Promises and votes of a set that decide.
+    Need deciding(const std::vector<StoreAddress>& set) const {
+      return Levels(*state, self).serial(serial_level, set);
+    }
     bool gives_rows(const StoreAddress& replica) const;
   };
   using PlanPtr = std::shared_ptr<const Plan>;
@@ -104,6 +113,11 @@ struct CoordinatorImpl::PaxosRun {
   Task<void> pause();
   base::Deadline attempt_deadline() const;
   bool is_out_of_time() const;
+  /// Of a commit that somebody else began.
+  ConsistencyLevel deciding_commit_level() const {
+    return serial_level == ConsistencyLevel::kLocalSerial ? ConsistencyLevel::kLocalQuorum
+                                                          : ConsistencyLevel::kQuorum;
+  }
   /// Nothing it has proposed can be applied any more.
   bool is_certain() const { return proposed.empty(); }
   bool is_own(const storage::Ballot& origin) const;

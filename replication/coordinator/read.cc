@@ -74,7 +74,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
         fmt::format("Digest mismatch: reading data from {} replicas", replicas.size()));
   }
   const size_t need = replicas.size();
-  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options, nullptr);
+  const auto gathering = gather(command, epoch, std::move(replicas), need, false, options, {});
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
   if (storage::ReadResult* const withheld = gathering->withheld()) co_return std::move(*withheld);
@@ -152,13 +152,15 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
         !TETRAD_MUTANT(range_fenced_at_end))
       co_return fail(ErrorCode::kStaleEpoch, "the tablet was split");
     const std::vector<StoreAddress>& set = read_set(tablet);
-    const int required = required_replies(options.level, static_cast<int>(set.size()));
+    const Levels levels = this->levels(*state);
+    const Need needed = levels.reading(options.level, set);
+    const int required = needed.least();
     if (state->format < kFormatIndexes) command.by_index.reset();
     std::optional<storage::ReadCommand> without_index;  // where an index is not built yet
     if (command.by_index) {
       without_index = command;
       without_index->by_index.reset();
-      command.by_index->keeps_disproved = keeps_disproved(set.size());
+      command.by_index->keeps_disproved = levels.has_several() || keeps_disproved(set.size());
     }
     const auto is_unbuilt = [&](const Error& error) {
       return error.code == ErrorCode::kIndexNotBuilt && without_index.has_value();
@@ -221,18 +223,22 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       continue;
     }
 
-    TETRAD_CO_TRY_VOID(check_enough(set, options.level, required));
+    TETRAD_CO_TRY_VOID(check_enough(set, options.level, needed));
     std::vector<StoreAddress> candidates = live_members(set);
+    std::vector<ReadQuorum> quorums;
+    if (both || levels.has_several()) quorums.push_back({set, needed});
     if (both) {
-      const auto count = static_cast<int>(tablet.replicas.size());
-      TETRAD_CO_TRY_VOID(
-          check_enough(tablet.replicas, options.level, required_replies(options.level, count)));
+      const Need of_old = levels.reading(options.level, tablet.replicas);
+      TETRAD_CO_TRY_VOID(check_enough(tablet.replicas, options.level, of_old));
+      quorums.push_back({tablet.replicas, of_old});
       for (const StoreAddress& replica : live_members(tablet.replicas)) {
         if (std::find(candidates.begin(), candidates.end(), replica) == candidates.end())
           candidates.push_back(replica);
       }
     }
     ask_last_who_is_behind(candidates);
+    size_t first_asked = both ? candidates.size() : static_cast<size_t>(required);
+    if (levels.has_several()) first_asked = arrange_for(quorums, levels, candidates);
     command.live_only = alone;
     if (both && command.by_index)
       command.by_index->keeps_disproved |= keeps_disproved(tablet.replicas.size());
@@ -243,9 +249,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
     const bool is_relied_on = options.level != ConsistencyLevel::kAll && required > 1 &&
                               (both || read_quorum(static_cast<int>(set.size())) > 1);
     const TabletSeen seen{epoch, tablet.repaired_us, is_relied_on};
-    const auto gathering =
-        gather(command, epoch, std::move(candidates), static_cast<size_t>(required),
-               !alone && !command.count_only, options, both ? &tablet : nullptr);
+    const auto gathering = gather(command, epoch, std::move(candidates), first_asked,
+                                  !alone && !command.count_only, options, std::move(quorums));
     const bool complete = co_await gathering->done;
     if (!complete) {
       Error error = read_error(*gathering, options.level);
@@ -354,7 +359,7 @@ std::optional<Result<storage::ReadEnd>> CoordinatorImpl::read_here(storage::Read
   if (table == nullptr) return std::nullopt;
   const partitioner::Tablet& tablet = table->tablets.find(command.position);
   const std::vector<StoreAddress>& set = read_set(tablet);
-  if (required_replies(options.level, static_cast<int>(set.size())) != 1 || reads_both_sets(tablet))
+  if (levels(*state).reading(options.level, set).least() != 1 || reads_both_sets(tablet))
     return std::nullopt;
   const auto own = std::find_if(set.begin(), set.end(), [this](const StoreAddress& replica) {
     return replicas_.is_local(replica);

@@ -196,7 +196,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_named(storage::ReadComma
                                    replicas.size()));
   }
   const size_t need = replicas.size();
-  const auto gathering = gather(naming, epoch, std::move(replicas), need, false, options, nullptr);
+  const auto gathering = gather(naming, epoch, std::move(replicas), need, false, options, {});
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
   const Names names = join_names(gathering->data, command.reversed);

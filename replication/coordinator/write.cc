@@ -40,6 +40,16 @@ struct CoordinatorImpl::WriteOperation {
     bool contains(const std::vector<StoreAddress>& set, const StoreAddress& replica) const {
       return std::find(set.begin(), set.end(), replica) != set.end();
     }
+    void on_ack(const StoreAddress& replica) {
+      if (const int at = index_in(sets.old_set, replica); at >= 0) old_tally->on_ack(at);
+      if (!new_tally) return;
+      if (const int at = index_in(sets.new_set, replica); at >= 0) new_tally->on_ack(at);
+    }
+    void on_failure(const StoreAddress& replica) {
+      if (const int at = index_in(sets.old_set, replica); at >= 0) old_tally->on_failure(at);
+      if (!new_tally) return;
+      if (const int at = index_in(sets.new_set, replica); at >= 0) new_tally->on_failure(at);
+    }
     /// A known mistake: one set of all.
     void mix_sets() {
       for (const StoreAddress& replica : std::exchange(sets.new_set, {}))
@@ -217,16 +227,15 @@ Result<void> CoordinatorImpl::check_disks(const MetaState& state,
 }
 
 Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
-                                           ConsistencyLevel level, int required) const {
-  const auto alive =
-      static_cast<int32_t>(std::count_if(set.begin(), set.end(), [this](const auto& replica) {
-        return meta_.is_replica_live(replica);
-      }));
-  if (alive >= required) return {};
+                                           ConsistencyLevel level, const Need& need) const {
+  const Members live = members_that(
+      set, [this](const StoreAddress& replica) { return meta_.is_replica_live(replica); });
+  const Need::Group* const unmet = need.first_unmet(live);
+  if (unmet == nullptr) return {};
   return std::unexpected(
       Error(ErrorCode::kUnavailable,
             fmt::format("Cannot achieve consistency level {}", base::name_of(level)),
-            base::UnavailableDetail{level, required, alive}));
+            base::UnavailableDetail{level, unmet->count, std::popcount(live & unmet->members)}));
 }
 
 Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_write(
@@ -235,6 +244,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
   auto operation = std::make_shared<WriteOperation>();
   operation->trace = options.trace;
   operation->parts.reserve(mutations.size());
+  const Levels levels = this->levels(state);
   for (storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
     if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
@@ -246,17 +256,20 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     if (TETRAD_MUTANT(pending_writes_new) && !part.sets.new_set.empty())
       part.sets = {std::move(part.sets.new_set), {}};
     part.epoch = tablet.epoch;
-    const auto count = static_cast<int>(part.sets.old_set.size());
-    const int required = required_acks(options.level, count);
-    TETRAD_TRY_VOID(check_enough(part.sets.old_set, options.level, required));
-    if (TETRAD_MUTANT(tallies_mixed)) part.mix_sets();
-    part.old_tally.emplace(static_cast<int>(part.sets.old_set.size()), required);
+    Need needed = levels.writing(options.level, part.sets.old_set);
+    TETRAD_TRY_VOID(check_enough(part.sets.old_set, options.level, needed));
+    if (TETRAD_MUTANT(tallies_mixed)) {
+      part.mix_sets();
+      needed = Need(part.sets.old_set.size(), needed.least());
+    }
+    const int required = needed.least();
+    part.old_tally.emplace(std::move(needed));
     if (!part.sets.new_set.empty()) {
-      const auto new_count = static_cast<int>(part.sets.new_set.size());
-      const int new_required = TETRAD_MUTANT(all_is_w) ? write_quorum(new_count)
-                                                       : required_acks(options.level, new_count);
-      TETRAD_TRY_VOID(check_enough(part.sets.new_set, options.level, new_required));
-      part.new_tally.emplace(new_count, new_required);
+      Need of_new = TETRAD_MUTANT(all_is_w)
+                        ? levels.writing(ConsistencyLevel::kQuorum, part.sets.new_set)
+                        : levels.writing(options.level, part.sets.new_set);
+      TETRAD_TRY_VOID(check_enough(part.sets.new_set, options.level, of_new));
+      part.new_tally.emplace(std::move(of_new));
     }
     for (const auto* set : {&part.sets.old_set, &part.sets.new_set}) {
       for (const StoreAddress& replica : *set) {
@@ -267,8 +280,8 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     if (options.trace != nullptr) {
       options.trace->add(fmt::format(
           "Writing {} rows to {}.{}, tablet {}: {} of {} replicas must acknowledge, {} live",
-          mutation.rows.size(), table->keyspace, table->name, tablet.id.value, required, count,
-          part.live.size()));
+          mutation.rows.size(), table->keyspace, table->name, tablet.id.value, required,
+          part.sets.old_set.size(), part.live.size()));
     }
     operation->parts.push_back(std::move(part));
   }
@@ -287,12 +300,9 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
                                 : fmt::format("Not acknowledged by {}: {}", place_text(replica),
                                               result.error().message));
   }
-  const bool in_old = part.contains(part.sets.old_set, replica);
-  const bool in_new = part.contains(part.sets.new_set, replica);
   if (result) {
     if (*result) operation.mark_us = std::max(operation.mark_us.value_or(**result), **result);
-    if (in_old) part.old_tally->on_ack();
-    if (in_new) part.new_tally->on_ack();
+    part.on_ack(replica);
   } else {
     const ErrorCode code = result.error().code;
     operation.timed_out |= code == ErrorCode::kTimedOut;
@@ -309,13 +319,11 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
                  TETRAD_MUTANT(hint_dated_late) ? now_us() : operation.began_us);
     }
     if (TETRAD_MUTANT(hints_count)) {
-      if (in_old) part.old_tally->on_ack();
-      if (in_new) part.new_tally->on_ack();
+      part.on_ack(replica);
       operation.look_at(index);
       return;
     }
-    if (in_old) part.old_tally->on_failure();
-    if (in_new) part.new_tally->on_failure();
+    part.on_failure(replica);
   }
   operation.look_at(index);
 }
@@ -417,7 +425,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
       const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
                          tablet.replicas.size() == 1 &&
                          tablet.replicas.front().host == rpc_.self() && !tablet.full &&
-                         !partitioner::is_set_apart(tablet) && required_acks(options.level, 1) == 1;
+                         !partitioner::is_set_apart(tablet) &&
+                         levels(*state).writing(options.level, tablet.replicas).least() == 1;
       if (alone && options.held && options.held->replica == tablet.replicas.front() &&
           options.held->epoch == tablet.epoch)
         co_return Result<void>();

@@ -65,7 +65,11 @@ Result<std::vector<HostId>> CoordinatorImpl::choose_holders(const MetaState& sta
       others.erase(found);
     }
   };
-  take(is_apart);
+  const auto is_near = [own](const NodeInfo* node) {
+    return node->data_center == own->data_center;
+  };
+  take([&](const NodeInfo* node) { return is_near(node) && is_apart(node); });
+  take(is_near);
   take([](const NodeInfo*) { return true; });
   // A node that leaves takes no entry, not even its own.
   const bool leaves = own->state == NodeState::kLeaving || own->state == NodeState::kRemoved;
@@ -89,6 +93,7 @@ Result<void> CoordinatorImpl::check_parts(const std::vector<storage::Mutation>& 
                                           const WriteOptions& options,
                                           const MetaState& state) const {
   if (!meta_.filling_disks().empty()) TETRAD_TRY_VOID(check_disks(state, mutations));
+  const Levels levels = this->levels(state);
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
     if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
@@ -97,8 +102,7 @@ Result<void> CoordinatorImpl::check_parts(const std::vector<storage::Mutation>& 
     const WriteSets sets = write_sets(tablet);
     for (const auto* set : {&sets.old_set, &sets.new_set}) {
       if (set->empty()) continue;
-      const int required = required_acks(options.level, static_cast<int>(set->size()));
-      TETRAD_TRY_VOID(check_enough(*set, options.level, required));
+      TETRAD_TRY_VOID(check_enough(*set, options.level, levels.writing(options.level, *set)));
     }
   }
   return {};

@@ -3,40 +3,49 @@
 #pragma once
 
 #include "base/assert.h"
+#include "replication/quorum.h"
 
 namespace tetrad::replication {
 
+/// Counts the answers of one replica set against what is needed of it. Members are named by their
+/// index in the set.
 class WriteTally {
  public:
   enum class Verdict { kPending, kSucceeded, kFailed };
 
-  /// One per replica set; `required_acks` <= `replica_count`.
-  WriteTally(int replica_count, int required_acks)
-      : replica_count_(replica_count), required_acks_(required_acks) {
-    TETRAD_ASSERT(required_acks > 0 && required_acks <= replica_count);
+  /// All members together meet `need`.
+  explicit WriteTally(Need need) : need_(std::move(need)) {
+    TETRAD_ASSERT(need_.is_met_by(~Members{0}) && !need_.is_met_by(0));
   }
 
-  /// One replica holds the mutation.
-  void on_ack() {
-    ++acks_;
-    TETRAD_ASSERT(acks_ + failures_ <= replica_count_);
+  /// The member holds the mutation.
+  void on_ack(size_t index) {
+    TETRAD_ASSERT(((acks_ | failures_) & bit_of(index)) == 0);
+    acks_ |= bit_of(index);
   }
-  /// One replica refused, is down or ran out of time.
-  void on_failure() {
-    ++failures_;
-    TETRAD_ASSERT(acks_ + failures_ <= replica_count_);
+  /// The member refused, is down or ran out of time.
+  void on_failure(size_t index) {
+    TETRAD_ASSERT(((acks_ | failures_) & bit_of(index)) == 0);
+    failures_ |= bit_of(index);
   }
   Verdict verdict() const {
-    if (acks_ >= required_acks_) return Verdict::kSucceeded;
-    return replica_count_ - failures_ < required_acks_ ? Verdict::kFailed : Verdict::kPending;
+    const Need::Group* const unmet = need_.first_unmet(acks_);
+    if (unmet == nullptr) return Verdict::kSucceeded;
+    return need_.is_met_by(~failures_) ? Verdict::kPending : Verdict::kFailed;
   }
-  int acks() const { return acks_; }
-  int failures() const { return failures_; }
-  int required() const { return required_acks_; }
+  /// Of those that count for the first group that has not enough: what a client hears of.
+  int acks() const { return std::popcount(acks_ & short_group().members); }
+  int failures() const { return std::popcount(failures_ & need_.counted()); }
+  int required() const { return short_group().count; }
 
  private:
-  int acks_ = 0, failures_ = 0;
-  int replica_count_, required_acks_;
+  const Need::Group& short_group() const {
+    const Need::Group* const unmet = need_.first_unmet(acks_);
+    return unmet == nullptr ? need_.first() : *unmet;
+  }
+
+  Need need_;
+  Members acks_ = 0, failures_ = 0;
 };
 
 }  // namespace tetrad::replication

@@ -212,7 +212,9 @@ bool IndexRunner::may_drop(Place place, RingPosition position, uint64_t hash, ui
   if (table == nullptr) return false;
   const Tablet& tablet = table->tablets.find(position);
   if (tablet.stage != TabletStage::kNormal) return false;
-  if (!keeps_disproved(tablet.replicas.size()) || TETRAD_MUTANT(claim_gone_early)) return true;
+  if ((state->data_centers == nullptr && !keeps_disproved(tablet.replicas.size())) ||
+      TETRAD_MUTANT(claim_gone_early))
+    return true;
   const StoreAddress own{meta_.self(), place.store};
   if (std::ranges::find(tablet.replicas, own) == tablet.replicas.end()) return true;
   const uint64_t key = hash * 31 + place.store;

@@ -25,11 +25,6 @@ void for_sets_of(const MetaState& state, HostId host, Look look) {
   }
 }
 
-size_t live_in(const std::vector<StoreAddress>& set, const IsLive& is_live) {
-  return static_cast<size_t>(std::count_if(
-      set.begin(), set.end(), [&](const StoreAddress& member) { return is_live(member.host); }));
-}
-
 }  // namespace
 
 size_t replicas_on(const MetaState& state, HostId host) {
@@ -61,12 +56,17 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
     return fail(ErrorCode::kConflict, "node {} is the only one of its cluster", host.to_string());
   Result<void> result;
   for_sets_of(state, host, [&](const TableInfo& table, const auto& tablet, const auto& set) {
-    const size_t alive = live_in(set, is_live), needed = write_quorum(set.size());
-    if (alive >= needed || !result) return;
-    result = fail(ErrorCode::kUnavailable,
-                  "physical partition {} of {}.{} has {} of {} replicas alive and needs {} to be "
-                  "rebuilt; start the others first",
-                  tablet.id.value, table.keyspace, table.name, alive, set.size(), needed);
+    const Members alive =
+        members_that(set, [&](const StoreAddress& member) { return is_live(member.host); });
+    const Need needed = closing(state.data_centers.get(), set);
+    const Need::Group* const unmet = needed.first_unmet(alive);
+    if (unmet == nullptr || !result) return;
+    result =
+        fail(ErrorCode::kUnavailable,
+             "physical partition {} of {}.{} has {} of {} replicas alive and needs {} to be "
+             "rebuilt; start the others first",
+             tablet.id.value, table.keyspace, table.name, std::popcount(alive & unmet->members),
+             std::popcount(unmet->members), unmet->count);
   });
   return result;
 }

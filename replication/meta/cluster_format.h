@@ -17,6 +17,8 @@
 //   5       4, 4                     4       tables with indexes, and reads by an index
 //   6       5, 5                     4       a node's NodeInfo says where drivers reach it
 //   7       5, 5                     4       tables with materialized views, messages of these
+//   8       5, 5                     4       an object of the schema names the data centres that
+//                                            hold a keyspace (placed_in.h)
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -37,8 +39,9 @@ inline constexpr ClusterFormat kFormatRoles = 4;
 inline constexpr ClusterFormat kFormatIndexes = 5;
 inline constexpr ClusterFormat kFormatClientAddress = 6;
 inline constexpr ClusterFormat kFormatViews = 7;
+inline constexpr ClusterFormat kFormatPlacement = 8;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatViews;
+inline constexpr ClusterFormat kFormatNewest = kFormatPlacement;
 
 /// The number that commands and the image begin with; it rises where their bytes change.
 inline constexpr uint8_t kMetaEncodingFirst = 3, kMetaEncodingNumbered = 4;

@@ -2,11 +2,13 @@
 // What metadata commands do. Everything here is deterministic: numbers, tokens and places are
 // chosen from the state and the command alone.
 #include <algorithm>
+#include <set>
 
 #include "base/assert.h"
 #include "base/data_mutants.h"
 #include "partitioner/placement.h"
 #include "replication/meta/meta_command.h"
+#include "replication/meta/placed_in.h"
 
 namespace tetrad::replication {
 
@@ -39,8 +41,17 @@ Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex ind
   node.state = NodeState::kNormal;
   node.tokens = partitioner::choose_tokens({}, partitioner::kTokensPerNode, body.token_seed);
   state.nodes[node.host] = std::move(node);
-  state.find_format();
+  state.look_at_nodes();
   return {};
+}
+
+Result<void> check_data_centers(const MetaState& state, const NodeInfo& added) {
+  std::set<std::string_view> known{added.data_center};
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved) known.insert(node.data_center);
+  if (known.size() <= kDataCentersMax) return {};
+  return fail(ErrorCode::kConfig, "a cluster has at most {} data centers; '{}' would be one more",
+              kDataCentersMax, added.data_center);
 }
 
 Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
@@ -53,6 +64,7 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
   }
   const auto known = state.nodes.find(node.host);
   if (known == state.nodes.end()) {
+    TETRAD_TRY_VOID(check_data_centers(state, node));
     std::vector<partitioner::RingNode> others;
     for (const auto& [host, other] : state.nodes)
       others.push_back({host, other.data_center, other.rack, other.tokens, other.store_count});
@@ -71,7 +83,7 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
     node.store_count = known->second.store_count;
   }
   state.nodes[node.host] = std::move(node);
-  state.find_format();
+  state.look_at_nodes();
   return {};
 }
 
@@ -102,7 +114,7 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
   if (body.state == NodeState::kRemoved && is_named(state, body.host))
     return fail(ErrorCode::kConflict, "host {} still has replicas", body.host.to_string());
   now = body.state;
-  state.find_format();
+  state.look_at_nodes();
   return {};
 }
 
@@ -194,9 +206,13 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     state.put_table(std::move(table));
   }
   if (!body.new_tables.empty()) {
-    const partitioner::Ring ring(ring_nodes(state));
-    for (const SchemaChange::NewTable& wanted : body.new_tables)
+    for (const SchemaChange::NewTable& wanted : body.new_tables) {
+      const partitioner::Ring ring(nodes_for(placed_in(state, wanted.keyspace), ring_nodes(state)));
+      if (ring.nodes().empty())
+        return fail(ErrorCode::kInvalid, "no node is in a data center of keyspace {}",
+                    wanted.keyspace);
       TETRAD_TRY_VOID(add_table(state, wanted, ring));
+    }
   }
   for (const auto& [name, text] : body.objects) {
     if (text)

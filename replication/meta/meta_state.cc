@@ -163,7 +163,7 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
     const HostId host = node.host;
     state.nodes.emplace(host, std::move(node));
   }
-  state.find_format();
+  state.look_at_nodes();
   TETRAD_TRY(const uint64_t tables, in.read_varint());
   std::map<TableId, std::shared_ptr<const TableInfo>> by_id;
   std::map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
@@ -185,12 +185,23 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
 
 }  // namespace
 
-void MetaState::find_format() {
+void MetaState::look_at_nodes() {
   std::optional<ClusterFormat> lowest;
-  for (const auto& [host, node] : nodes)
-    if (node.state != NodeState::kRemoved)
-      lowest = std::min(lowest.value_or(node.format), node.format);
+  std::map<std::string_view, uint32_t> numbers;
+  for (const auto& [host, node] : nodes) {
+    if (node.state == NodeState::kRemoved) continue;
+    lowest = std::min(lowest.value_or(node.format), node.format);
+    numbers.try_emplace(node.data_center, static_cast<uint32_t>(numbers.size()));
+  }
   if (lowest) format = *lowest;
+  data_centers = nullptr;
+  if (numbers.size() < 2) return;
+  std::map<HostId, uint32_t> of_node;
+  for (const auto& [host, node] : nodes) {
+    const auto number = numbers.find(node.data_center);
+    if (number != numbers.end()) of_node[host] = number->second;
+  }
+  data_centers = std::make_shared<const DataCenters>(std::move(of_node));
 }
 
 void MetaState::put_table(std::shared_ptr<const TableInfo> table) {

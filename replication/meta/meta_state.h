@@ -16,6 +16,7 @@
 #include "partitioner/placement.h"
 #include "partitioner/tablet_map.h"
 #include "replication/meta/cluster_format.h"
+#include "replication/meta/data_centers.h"
 
 namespace tetrad::replication {
 
@@ -81,6 +82,8 @@ struct MetaState {
   std::map<HostId, NodeInfo> nodes;  // removed ones stay with their state
   /// In which commands, images and messages are written: the lowest of all nodes but removed ones.
   ClusterFormat format = kFormatFirst;
+  /// Null: all nodes but removed ones are in one data centre.
+  std::shared_ptr<const DataCenters> data_centers;
   base::SharedMap<TableId, std::shared_ptr<const TableInfo>> tables;
   base::SharedMap<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
   uint64_t limited_tables = 0;  // how many have a throughput
@@ -101,8 +104,8 @@ struct MetaState {
   };
   std::vector<Outcome> recent_outcomes;
 
-  /// To be called when `nodes` has changed.
-  void find_format();
+  /// To be called when `nodes` has changed: finds `format` and `data_centers`.
+  void look_at_nodes();
   /// In place of the table of the same id, if there is one.
   void put_table(std::shared_ptr<const TableInfo> table);
   void erase_table(TableId id);

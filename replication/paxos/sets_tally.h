@@ -3,7 +3,6 @@
 // Pure.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 
 #include "replication/coordinator/replica_sets.h"
@@ -11,22 +10,24 @@
 
 namespace tetrad::replication {
 
+/// The tallies of one set, or of both while members change. Each member answers once.
 class SetsTally {
  public:
-  /// `required(count)`: of a set of so many.
-  template <class Required>
-  SetsTally(const WriteSets& sets, Required required)
-      : sets_(&sets), old_(count(sets.old_set), required(count(sets.old_set))) {
-    if (!sets.new_set.empty()) new_.emplace(count(sets.new_set), required(count(sets.new_set)));
+  /// `need_of(set)`: what is needed of a set; all of its members together meet it.
+  template <class NeedOf>
+  SetsTally(const WriteSets& sets, NeedOf need_of) : sets_(&sets), old_(need_of(sets.old_set)) {
+    if (!sets.new_set.empty()) new_.emplace(need_of(sets.new_set));
   }
 
   void on_yes(const StoreAddress& from) {
-    if (has(sets_->old_set, from)) old_.on_ack();
-    if (new_ && has(sets_->new_set, from)) new_->on_ack();
+    if (const int at = index_in(sets_->old_set, from); at >= 0) old_.on_ack(at);
+    if (!new_) return;
+    if (const int at = index_in(sets_->new_set, from); at >= 0) new_->on_ack(at);
   }
   void on_no(const StoreAddress& from) {
-    if (has(sets_->old_set, from)) old_.on_failure();
-    if (new_ && has(sets_->new_set, from)) new_->on_failure();
+    if (const int at = index_in(sets_->old_set, from); at >= 0) old_.on_failure(at);
+    if (!new_) return;
+    if (const int at = index_in(sets_->new_set, from); at >= 0) new_->on_failure(at);
   }
   WriteTally::Verdict verdict() const {
     const auto first = old_.verdict();
@@ -37,16 +38,12 @@ class SetsTally {
                : first;
   }
   bool succeeded() const { return verdict() == WriteTally::Verdict::kSucceeded; }
-  /// Of the set that has not enough, for who is told.
+  /// Of the set that has not enough: what a client hears of.
   const WriteTally& short_of() const {
     return new_ && old_.verdict() == WriteTally::Verdict::kSucceeded ? *new_ : old_;
   }
 
  private:
-  static int count(const std::vector<StoreAddress>& set) { return static_cast<int>(set.size()); }
-  static bool has(const std::vector<StoreAddress>& set, const StoreAddress& from) {
-    return std::find(set.begin(), set.end(), from) != set.end();
-  }
   const WriteSets* sets_;  // outlive it
   WriteTally old_;
   std::optional<WriteTally> new_;

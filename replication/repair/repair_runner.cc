@@ -222,7 +222,8 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   const bool one_stays = std::ranges::any_of(old_set, [&](const StoreAddress& member) {
     return std::ranges::find(new_set, member) != new_set.end();
   });
-  if (old_set.size() == 2 && new_set.size() <= 2 && one_stays) return reply.ok(Bytes(1, '\1'));
+  if (state->data_centers == nullptr && old_set.size() == 2 && new_set.size() <= 2 && one_stays)
+    return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
@@ -234,7 +235,10 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
 Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
   const TabletId id = target.tablet.id;
   const SetEpoch epoch = target.tablet.epoch;
-  Result<void> read = co_await read_pages(std::move(target), ConsistencyLevel::kQuorum, 0);
+  const ConsistencyLevel level = meta_.snapshot()->data_centers == nullptr
+                                     ? ConsistencyLevel::kQuorum
+                                     : ConsistencyLevel::kEachQuorum;
+  Result<void> read = co_await read_pages(std::move(target), level, 0);
   const auto known = settling_.find(id);
   if (known == settling_.end() || known->second.epoch != epoch)
     read = fail(ErrorCode::kStaleEpoch, "physical partition {} has changed", id.value);

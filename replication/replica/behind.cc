@@ -38,13 +38,14 @@ Result<RingPosition> read_position(base::ByteReader& in) {
 
 /// Of a set's members without this node: at least R are heard of.
 bool hears_quorum(const std::vector<StoreAddress>& set, const MetaService& meta) {
-  size_t others = 0, live = 0;
-  for (const StoreAddress& member : set) {
-    if (member.host == meta.self()) continue;
-    ++others;
-    live += meta.is_live(member.host) ? 1 : 0;
-  }
-  return set.empty() || live >= std::min(others, read_quorum(set.size()));
+  if (set.empty()) return true;
+  const Members others =
+      members_that(set, [&](const StoreAddress& member) { return member.host != meta.self(); });
+  const Members live = others & members_that(set, [&](const StoreAddress& member) {
+                         return meta.is_live(member.host);
+                       });
+  const MetaSnapshot state = meta.snapshot();
+  return live == others || recovering(state->data_centers.get(), set, meta.self()).is_met_by(live);
 }
 
 }  // namespace

@@ -113,13 +113,17 @@ void RecentFetch::carry_over(const Targets& from, Targets& to) {
   }
 }
 
+Need RecentFetch::needed_of(const std::vector<StoreAddress>& set) const {
+  if (TETRAD_MUTANT(behind_from_one)) return Need(set.size(), 1);
+  return recovering(meta_.snapshot()->data_centers.get(), set, meta_.self());
+}
+
 RecentFetch::Verdict RecentFetch::judge(const Target& target) const {
   bool with_loss = false;
   for (const std::vector<StoreAddress>& set : target.sets) {
-    const size_t others = others_of(set, target.own), complete = count_in(set, target.complete);
-    const size_t needed = TETRAD_MUTANT(behind_from_one) ? 1 : read_quorum(set.size());
-    if (complete >= needed && others != 0) continue;
-    const size_t answered = complete + count_in(set, target.behind);
+    const size_t others = others_of(set, target.own);
+    if (needed_of(set).is_met_by(members_in(set, target.complete)) && others != 0) continue;
+    const size_t answered = count_in(set, target.complete) + count_in(set, target.behind);
     if (TETRAD_MUTANT(all_cut_alone) && count_in(set, target.behind) != 0) continue;
     const bool waited =
         loss_accepted_ || reactor_.now_us() > behind_.since(target.own.store).heard_us +
@@ -139,15 +143,15 @@ std::map<StoreAddress, std::vector<size_t>> RecentFetch::next_asked(const Target
     if (judge(target) != Verdict::kWaits) continue;
     std::set<StoreAddress> chosen;
     for (const std::vector<StoreAddress>& set : target.sets) {
-      size_t missing = TETRAD_MUTANT(behind_from_one) ? 1 : read_quorum(set.size());
-      missing -= std::min(missing, count_in(set, target.complete) + count_in(set, chosen));
-      for (const StoreAddress& member : set) {
-        if (missing == 0) break;
+      const Need needed = needed_of(set);
+      for (size_t member_index = 0; member_index < set.size(); ++member_index) {
+        const StoreAddress& member = set[member_index];
+        const Members given = members_in(set, target.complete) | members_in(set, chosen);
+        if (!needed.wants(member_index, given)) continue;
         if (target.asked.contains(member) || chosen.contains(member) ||
             (member.host != meta_.self() && !meta_.is_live(member.host)))
           continue;
         chosen.insert(member);
-        --missing;
       }
     }
     for (const StoreAddress& member : chosen) out[member].push_back(i);

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/task_group.h"
+#include "replication/quorum.h"
 #include "replication/repair/purge_horizon.h"
 #include "replication/replica/behind.h"
 #include "replication/replica/recent_messages.h"
@@ -99,6 +100,8 @@ class RecentFetch {
   void begin(uint32_t store);
   Task<void> run(uint32_t store);
   Targets targets_of(uint32_t store) const;
+  /// Who has to have given all it has.
+  Need needed_of(const std::vector<StoreAddress>& set) const;
   Verdict judge(const Target& target) const;
   /// Whom to ask next, and for which targets.
   std::map<StoreAddress, std::vector<size_t>> next_asked(const Targets& targets) const;

@@ -8,6 +8,7 @@
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "partitioner/balance_policy.h"
+#include "replication/meta/placed_in.h"
 #include "replication/tablets/split_runner.h"
 #include "storage/engine/store_status.h"
 
@@ -201,7 +202,7 @@ void MoveRunner::evaluate(TabletId id) {
   const TableInfo* table = state->table(table_of_[id]);
   const Tablet* tablet = find_tablet(table, id);
   if (tablet == nullptr) return;
-  const auto next = next_stage(*tablet, found->second.progress);
+  const auto next = next_stage(*tablet, found->second.progress, state->data_centers.get());
   if (!next) return;
   if (*next == TabletStage::kNormal) metrics_.finished.add();
   propose(*table, {table->incarnation, id, tablet->epoch, *next, {}, false});
@@ -211,36 +212,57 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
   if (changes_.size() >= options_.changes_at_once || state->tables.empty()) return;
   std::vector<partitioner::RingNode> nodes = ring_nodes(*state);
   if (nodes.empty()) return;
-  const partitioner::Ring ring(std::move(nodes));
+  /// The nodes that may hold a keyspace, which most keyspaces have in common.
+  struct Place {
+    partitioner::Ring ring;
+    size_t members_most = 0;
+    std::set<std::string, std::less<>> data_centers;  // empty: all that there are
+  };
+  std::map<std::set<std::string, std::less<>>, Place> places;
+  const auto place_of = [&](const std::string& keyspace) -> const Place& {
+    const auto data_centers = placed_in(*state, keyspace);
+    const auto known = places.find(data_centers);
+    if (known != places.end()) return known->second;
+    partitioner::Ring ring(nodes_for(data_centers, nodes));
+    const size_t most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
+    const bool is_everywhere = ring.nodes().size() == nodes.size();
+    Place place{std::move(ring), most, {}};
+    if (!is_everywhere) place.data_centers = data_centers;
+    return places.emplace(data_centers, std::move(place)).first->second;
+  };
   partitioner::StoreLoad load;  // counted when there is something to do
-  const size_t members_most = ring.replicas_of(0, partitioner::kReplicasPerDataCenter).size();
   const bool looks_at_racks = reactor_.now_us() >= racks_next_us_;
   if (looks_at_racks) racks_next_us_ = reactor_.now_us() + options_.racks_period_us;
-  const auto is_crowded = [&](const Tablet& tablet) {
+  const auto is_crowded = [&](const Tablet& tablet, const partitioner::Ring& ring) {
     return std::ranges::any_of(tablet.replicas, [&](const StoreAddress& member) {
       const NodeInfo* node = state->node(member.host);
       return node != nullptr &&
              partitioner::rack_excess(ring.nodes(), tablet.replicas, node->data_center) != 0;
     });
   };
-  const auto as_it_should_be = [&](const Tablet& tablet) {
-    return tablet.replicas.size() >= members_most && !(looks_at_racks && is_crowded(tablet)) &&
+  const auto as_it_should_be = [&](const Tablet& tablet, const Place& place) {
+    return tablet.replicas.size() >= place.members_most &&
+           !(looks_at_racks && is_crowded(tablet, place.ring)) &&
            std::all_of(tablet.replicas.begin(), tablet.replicas.end(), [&](const auto& member) {
              const NodeInfo* node = state->node(member.host);
              return node != nullptr && node->state == NodeState::kNormal &&
-                    vacating_.store() != member;
+                    vacating_.store() != member &&
+                    (place.data_centers.empty() || place.data_centers.contains(node->data_center));
            });
   };
   const Outlook outlook = [this](const StoreAddress& member) { return outlook_of(member); };
   for (const auto& [id, table] : state->tables) {
     partitioner::StoreLoad of_table;
+    const Place& place = place_of(table->keyspace);
+    if (place.ring.nodes().empty()) continue;
     for (const Tablet& tablet : table->tablets.tablets()) {
       if (changes_.size() >= options_.changes_at_once) return;
-      if (changes_.contains(tablet.id) || as_it_should_be(tablet)) continue;
+      if (changes_.contains(tablet.id) || as_it_should_be(tablet, place)) continue;
       if (load.empty())
         for (const auto& [other_id, other] : state->tables) add_load(*other, load);
       if (of_table.empty()) add_load(*table, of_table);
-      auto members = wanted_members(ring, tablet, of_table, load, outlook);
+      auto members =
+          wanted_members(place.ring, tablet, of_table, load, outlook, state->data_centers.get());
       if (!members) continue;
       for (const StoreAddress& member : *members) {
         if (std::ranges::find(tablet.replicas, member) != tablet.replicas.end()) continue;

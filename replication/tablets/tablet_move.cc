@@ -18,13 +18,6 @@ using partitioner::TabletStage;
 
 namespace {
 
-bool quorum_confirmed(const std::vector<StoreAddress>& set, const MoveProgress& progress) {
-  const auto confirmed = std::count_if(set.begin(), set.end(), [&](const StoreAddress& member) {
-    return progress.confirmed.contains(member);
-  });
-  return static_cast<size_t>(confirmed) >= write_quorum(set.size());
-}
-
 constexpr uint64_t kLoadOfNoUse = UINT64_MAX / 2;
 
 bool has_host(const std::vector<StoreAddress>& set, HostId host) {
@@ -32,9 +25,9 @@ bool has_host(const std::vector<StoreAddress>& set, HostId host) {
                      [&](const StoreAddress& member) { return member.host == host; });
 }
 
-using Members = std::vector<StoreAddress>;
+using Set = std::vector<StoreAddress>;
 
-size_t excess_with(const partitioner::Ring& ring, Members members, const StoreAddress& added) {
+size_t excess_with(const partitioner::Ring& ring, Set members, const StoreAddress& added) {
   if (TETRAD_MUTANT(racks_forgotten)) return 0;
   members.push_back(added);
   for (const partitioner::RingNode& node : ring.nodes())
@@ -45,13 +38,13 @@ size_t excess_with(const partitioner::Ring& ring, Members members, const StoreAd
 
 /// Those that the ring wants, then a store of each other node: the one with the fewest tablets of
 /// the table, then of all. The walk along the ring takes no care of racks past the first round.
-Members candidates_of(const partitioner::Ring& ring, const Members& by_ring,
-                      const partitioner::StoreLoad& of_table, const partitioner::StoreLoad& load) {
+Set candidates_of(const partitioner::Ring& ring, const Set& by_ring,
+                  const partitioner::StoreLoad& of_table, const partitioner::StoreLoad& load) {
   const auto count_in = [](const partitioner::StoreLoad& counts, const StoreAddress& store) {
     const auto found = counts.find(store);
     return found == counts.end() ? 0 : found->second;
   };
-  Members candidates = by_ring;
+  Set candidates = by_ring;
   for (const partitioner::RingNode& node : ring.nodes()) {
     if (has_host(by_ring, node.host)) continue;
     StoreAddress best{node.host, 0};
@@ -68,12 +61,12 @@ Members candidates_of(const partitioner::Ring& ring, const Members& by_ring,
 
 /// The set with one member less in a rack that has too many, and one more where there are too few.
 /// Unset: as it is, or there is nobody who could take it.
-std::optional<Members> with_rack_restored(const partitioner::Ring& ring, const Members& members,
-                                          const Members& candidates, const Outlook& outlook) {
-  std::optional<Members> best;
+std::optional<Set> with_rack_restored(const partitioner::Ring& ring, const Set& members,
+                                      const Set& candidates, const Outlook& outlook) {
+  std::optional<Set> best;
   size_t least = SIZE_MAX;
   for (size_t i = members.size(); i-- > 0;) {
-    Members others = members;
+    Set others = members;
     others.erase(others.begin() + static_cast<ptrdiff_t>(i));
     const size_t before = excess_with(ring, others, members[i]);
     for (const StoreAddress& added : candidates) {
@@ -107,10 +100,13 @@ std::vector<StoreAddress> added_members(const Tablet& tablet) {
   return added;
 }
 
-std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& progress) {
+std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& progress,
+                                      const DataCenters* centers) {
   if (tablet.stage == TabletStage::kNormal || progress.epoch != tablet.epoch) return std::nullopt;
-  const bool confirmed = quorum_confirmed(tablet.replicas, progress) &&
-                         quorum_confirmed(tablet.new_replicas, progress);
+  const auto is_confirmed = [&](const Set& set) {
+    return closing(centers, set).is_met_by(members_in(set, progress.confirmed));
+  };
+  const bool confirmed = is_confirmed(tablet.replicas) && is_confirmed(tablet.new_replicas);
   if (!confirmed && !TETRAD_MUTANT(confirmations_skipped)) return std::nullopt;
   if (tablet.stage == TabletStage::kStream && !TETRAD_MUTANT(fill_not_awaited)) {
     for (const StoreAddress& member : added_members(tablet))
@@ -126,11 +122,9 @@ std::optional<TabletStage> next_stage(const Tablet& tablet, const MoveProgress& 
   return static_cast<TabletStage>(static_cast<int>(tablet.stage) + 1);
 }
 
-std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
-                                                        const Tablet& tablet,
-                                                        const partitioner::StoreLoad& of_table,
-                                                        const partitioner::StoreLoad& load,
-                                                        const Outlook& outlook) {
+std::optional<std::vector<StoreAddress>> wanted_members(
+    const partitioner::Ring& ring, const Tablet& tablet, const partitioner::StoreLoad& of_table,
+    const partitioner::StoreLoad& load, const Outlook& outlook, const DataCenters* centers) {
   if (tablet.stage != TabletStage::kNormal) return std::nullopt;
   std::map<HostId, std::string_view> data_center_of;
   for (const partitioner::RingNode& node : ring.nodes())
@@ -155,7 +149,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
     ++has[on_ring->second];
     members.push_back(member);
   }
-  const Members candidates = candidates_of(ring, by_ring, to_choose_by, load);
+  const Set candidates = candidates_of(ring, by_ring, to_choose_by, load);
   const auto is_missing = [&](const StoreAddress& member) {
     const std::string_view data_center = data_center_of[member.host];
     return !has_host(members, member.host) && has[data_center] < wanted[data_center];
@@ -179,17 +173,15 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
       members = std::move(*restored);
   }
   if (members == tablet.replicas || members.empty()) return std::nullopt;
-  const auto quorum_lives = [&](const std::vector<StoreAddress>& set) {
-    const auto live = std::count_if(set.begin(), set.end(), [&](const StoreAddress& member) {
-      return outlook(member).is_live;
-    });
-    return static_cast<size_t>(live) >= write_quorum(set.size());
+  const auto quorum_lives = [&](const Set& set) {
+    const auto is_live = [&](const StoreAddress& member) { return outlook(member).is_live; };
+    return closing(centers, set).is_met_by(members_that(set, is_live));
   };
-  const auto giving = std::ranges::count_if(tablet.replicas, [&](const StoreAddress& member) {
+  const Members giving = members_that(tablet.replicas, [&](const StoreAddress& member) {
     const StoreOutlook seen = outlook(member);
     return seen.is_live && (seen.may_give || TETRAD_MUTANT(damaged_is_source));
   });
-  if (static_cast<size_t>(giving) < read_quorum(tablet.replicas.size())) return std::nullopt;
+  if (!finding(centers, tablet.replicas).is_met_by(giving)) return std::nullopt;
   if (!quorum_lives(tablet.replicas) || !quorum_lives(members)) return std::nullopt;
   return members;
 }

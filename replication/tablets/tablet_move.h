@@ -3,9 +3,10 @@
 // Pure: the runner acts on its decisions and reports the results.
 //
 //   kNormal -> kWriteBoth -> kStream -> kReadNew -> kWriteNew -> kNormal
-// A stage is left when W of the old and W of the new set have confirmed its epoch: from then on
-// they refuse the one before, so that only two neighbouring stages are ever in use. kStream is left
-// when every new member, besides, has been filled from R members of the old set; kReadNew when all
+// A stage is left when W of the old and W of the new set, in each data centre, have confirmed its
+// epoch: from then on they refuse the one before, so that only two neighbouring stages are ever in
+// use. kStream is left when every new member, besides, has been filled from R members of the old
+// set (finding() of quorum.h); kReadNew when all
 // of the tablet has been read once at the quorums of both sets (repair/repair_runner.h).
 #pragma once
 
@@ -17,11 +18,9 @@
 #include "partitioner/placement.h"
 #include "partitioner/topology.h"
 #include "replication/meta/meta_state.h"
+#include "replication/quorum.h"
 
 namespace tetrad::replication {
-
-constexpr size_t write_quorum(size_t members) { return members / 2 + 1; }
-constexpr size_t read_quorum(size_t members) { return members - write_quorum(members) + 1; }
 
 /// What is known of one epoch of one tablet.
 struct MoveProgress {
@@ -37,7 +36,8 @@ std::vector<StoreAddress> added_members(const partitioner::Tablet& tablet);
 
 /// The stage to enter now; unset: something is still to be waited for, or no change is under way.
 std::optional<partitioner::TabletStage> next_stage(const partitioner::Tablet& tablet,
-                                                   const MoveProgress& progress);
+                                                   const MoveProgress& progress,
+                                                   const DataCenters* centers = nullptr);
 
 /// What the leader knows of a store when it chooses members.
 struct StoreOutlook {
@@ -59,6 +59,7 @@ std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring&
                                                         const partitioner::Tablet& tablet,
                                                         const partitioner::StoreLoad& of_table,
                                                         const partitioner::StoreLoad& load,
-                                                        const Outlook& outlook);
+                                                        const Outlook& outlook,
+                                                        const DataCenters* centers = nullptr);
 
 }  // namespace tetrad::replication

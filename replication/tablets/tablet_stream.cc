@@ -211,13 +211,21 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
       continue;
     }
     const std::vector<StoreAddress> sources = found->tablet.replicas;
-    const size_t wanted = TETRAD_MUTANT(fill_from_one) ? 1 : read_quorum(sources.size());
-    for (const StoreAddress& source : sources) {
-      if (done.size() >= wanted) break;
+    const Need wanted = TETRAD_MUTANT(fill_from_one)
+                            ? Need(sources.size(), 1)
+                            : finding(meta_.snapshot()->data_centers.get(), sources);
+    const auto given = [&] {
+      return members_that(sources, [&](const StoreAddress& source) {
+        return std::ranges::find(done, source) != done.end();
+      });
+    };
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const StoreAddress& source = sources[i];
+      if (!wanted.wants(i, given())) continue;
       const bool gives = meta_.is_replica_live(source) &&
                          (meta_.state_of(source) != storage::StoreState::kDamaged ||
                           TETRAD_MUTANT(damaged_is_source));
-      if (!gives || std::find(done.begin(), done.end(), source) != done.end()) continue;
+      if (!gives || std::ranges::find(done, source) != done.end()) continue;
       Result<void> filled = co_await fill_from(what, store, source);
       if (filled)
         done.push_back(source);
@@ -225,7 +233,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
         logger_.debug("tablet stream failed tablet={} from={} reason={}", what.tablet.value,
                       source.host.to_string(), filled.error().message);
     }
-    if (done.size() >= wanted) break;
+    if (wanted.is_met_by(given())) break;
     co_await base::sleep_for(reactor_, kTryAgainUs);
   }
   base::OneShot<Result<void>> flushed;

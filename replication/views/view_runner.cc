@@ -6,8 +6,8 @@
 #include "base/data_mutants.h"
 #include "base/hash.h"
 #include "base/sleep.h"
-#include "replication/consistency.h"
 #include "replication/coordinator/replica_sets.h"
+#include "replication/quorum.h"
 #include "replication/replica/place.h"
 #include "replication/views/view_image_plan.h"
 #include "replication/views/view_messages.h"
@@ -45,7 +45,8 @@ struct ViewRunner::Attempt {
   storage::ViewRow row;
   storage::ViewMakersPtr makers;
   SetEpoch epoch;
-  std::vector<std::vector<StoreAddress>> sets;  // of each W are needed
+  std::vector<std::vector<StoreAddress>> sets;
+  std::vector<Need> needs;  // W of each set
   ViewStamp stamp;
 
   /// What a member has answered.
@@ -61,13 +62,13 @@ struct ViewRunner::Attempt {
   storage::ViewNamesByView current;
 
   bool has_quorums(const std::vector<size_t>& of) const {
-    return std::ranges::all_of(sets, [&](const std::vector<StoreAddress>& set) {
-      const auto count = std::ranges::count_if(
-          of, [&](size_t i) { return std::ranges::find(set, answers[i].from) != set.end(); });
-      const int needed =
-          TETRAD_MUTANT(view_read_by_one) ? 1 : write_quorum(static_cast<int>(set.size()));
-      return count >= needed;
-    });
+    for (size_t at = 0; at < sets.size(); ++at) {
+      const Members answered = members_that(sets[at], [&](const StoreAddress& member) {
+        return std::ranges::find(of, member, [&](size_t i) { return answers[i].from; }) != of.end();
+      });
+      if (!needs[at].is_met_by(answered)) return false;
+    }
+    return true;
   }
   std::vector<size_t> all() const {
     std::vector<size_t> out;
@@ -353,6 +354,11 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
     attempt->epoch = tablet.epoch;
     attempt->sets = {read_set(tablet)};
     if (reads_both_sets(tablet)) attempt->sets.push_back(tablet.replicas);
+    const Levels levels(*state, meta_.self());
+    for (const auto& set : attempt->sets)
+      attempt->needs.push_back(TETRAD_MUTANT(view_read_by_one)
+                                   ? Need(set.size(), 1)
+                                   : levels.reading(ConsistencyLevel::kQuorum, set));
     attempt->stamp = storage::stamp_above(above, clock_.now_us(reactor_));
     co_await ask_members(attempt);
     if (attempt->seen) {

@@ -11,7 +11,7 @@
 //      again.
 //   4. For every view: the row's image at its present name, and a tombstone at every other name that
 //      was answered, all at the stamp. They are written at QUORUM like any other rows.
-//   5. Who has answered with these values is told to drop what its answer has named.
+//   5. Each member that has answered with these values drops the tasks that its answer named.
 //
 // Why a view cannot drift: an execution that missed a write w, which is on W members, has read one of
 // these before w came there; w's task is still there, so a later execution, whose stamp is higher,

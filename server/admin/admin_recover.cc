@@ -5,7 +5,7 @@
 #include <set>
 
 #include "partitioner/tablet_map.h"
-#include "replication/consistency.h"
+#include "replication/quorum.h"
 #include "replication/tablets/tablet_move.h"
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
@@ -41,15 +41,17 @@ struct Chances {
 Chances chances_of(const std::vector<StoreAddress>& set, const StoreAddress& own,
                    const Sight& sight) {
   Chances out;
-  size_t complete = 0, others_here = 0, others = 0;
+  size_t others_here = 0, others = 0;
   for (const StoreAddress& member : set) {
     if (member == own) continue;
     ++others;
-    complete += sight.complete.contains(member) ? 1 : 0;
     others_here += sight.live.contains(member.host) ? 1 : 0;
   }
-  out.can_be_fetched =
-      (others != 0 && complete >= replication::read_quorum(set.size())) || others_here == others;
+  const auto needed = replication::recovering(sight.state->data_centers.get(), set, own.host);
+  const auto complete = replication::members_that(set, [&](const StoreAddress& member) {
+    return member != own && sight.complete.contains(member);
+  });
+  out.can_be_fetched = (others != 0 && needed.is_met_by(complete)) || others_here == others;
   out.here = others_here + (set.size() - others);
   out.needed = replication::write_quorum(set.size());
   return out;

@@ -211,7 +211,7 @@ Readiness AdminService::measure() const {
     for (const HostId host : driver->core().configuration().voters) voters.push_back(host);
     leader_known = driver->core().leader().has_value();
   }
-  return measure_readiness(*state, voters, leader_known, [this](HostId host) {
+  return measure_readiness(*state, parts_.node.self(), voters, leader_known, [this](HostId host) {
     return host == parts_.node.self() || parts_.node.meta().is_live(host);
   });
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "replication/consistency.h"
+#include "replication/quorum.h"
 
 namespace tetrad::server {
 
@@ -36,8 +36,10 @@ std::vector<std::string> Readiness::warnings() const {
   return out;
 }
 
-Readiness measure_readiness(const replication::MetaState& state, const std::vector<HostId>& voters,
-                            bool leader_known, const std::function<bool(HostId)>& is_live) {
+Readiness measure_readiness(const replication::MetaState& state, HostId self,
+                            const std::vector<HostId>& voters, bool leader_known,
+                            const std::function<bool(HostId)>& is_live) {
+  const replication::Levels levels(state, self);
   Readiness out;
   out.leader_known = leader_known;
   out.voters = voters.size();
@@ -55,13 +57,13 @@ Readiness measure_readiness(const replication::MetaState& state, const std::vect
     out.partitions += tablets.size();
     if (dead.empty()) continue;
     for (const auto& tablet : tablets) {
-      const auto lacking = std::ranges::count_if(tablet.replicas, [&](const auto& replica) {
-        return std::ranges::find(dead, replica.host) != dead.end();
+      const auto live = replication::members_that(tablet.replicas, [&](const auto& replica) {
+        return std::ranges::find(dead, replica.host) == dead.end();
       });
-      if (lacking == 0) continue;
+      if (live == replication::all_of(tablet.replicas)) continue;
       ++out.partial;
-      const int members = static_cast<int>(tablet.replicas.size());
-      if (members - lacking < replication::write_quorum(members)) ++out.unavailable;
+      const auto needed = levels.writing(base::ConsistencyLevel::kOne, tablet.replicas);
+      if (!needed.is_met_by(live)) ++out.unavailable;
     }
   }
   return out;

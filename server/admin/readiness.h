@@ -17,7 +17,7 @@ struct Readiness {
   bool leader_known = false;
   size_t partitions = 0;   // physical ones
   size_t partial = 0;      // of them, with a member away
-  size_t unavailable = 0;  // of those, with too few for QUORUM
+  size_t unavailable = 0;  // of those, with too few for a write that comes to this node
 
   /// Enough voters of the metadata group are live; without them no table is made and nobody joins.
   bool has_quorum() const { return voters_live * 2 > voters; }
@@ -27,8 +27,9 @@ struct Readiness {
   std::vector<std::string> warnings() const;
 };
 
-/// `voters`: of the metadata group. Pure; looks at the tablets only when a node is away.
-Readiness measure_readiness(const replication::MetaState& state, const std::vector<HostId>& voters,
-                            bool leader_known, const std::function<bool(HostId)>& is_live);
+/// Seen from `self`. `voters`: of the metadata group. Pure; looks at the tablets only when a node is away.
+Readiness measure_readiness(const replication::MetaState& state, HostId self,
+                            const std::vector<HostId>& voters, bool leader_known,
+                            const std::function<bool(HostId)>& is_live);
 
 }  // namespace tetrad::server

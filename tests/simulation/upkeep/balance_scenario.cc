@@ -137,7 +137,7 @@ class Balancing {
       const Tablet& tablet =
           state_->table(incarnation_)->tablets.find(partitioner::position_of(key));
       const size_t copies = copies_of(key, tablet.replicas);
-      if (copies < replication::write_quorum(4))
+      if (copies < replication::write_quorum(size_t{4}))
         return fmt::format("{} was acknowledged and is on {} of 4 members", key, copies);
     }
     return acknowledged_.size() < 50 ? "hardly anything was acknowledged" : "";

@@ -26,6 +26,9 @@ ScenarioResult run_leaving(uint64_t seed);
 ScenarioResult run_balance(uint64_t seed);
 ScenarioResult run_racks(uint64_t seed);
 
+/// Data centres are cut off from each other, and join, under writes and reads of all levels (rule 1).
+ScenarioResult run_centers(uint64_t seed);
+
 /// Tablets get hot, and are split by it.
 ScenarioResult run_heat(uint64_t seed);
 

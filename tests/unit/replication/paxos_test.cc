@@ -304,7 +304,9 @@ TEST_CASE("the fate of a proposal is told by what was proposed after it") {
 
 TEST_CASE("each of two sets has a tally of its own") {
   WriteSets sets{{member(1)}, {member(1), member(2), member(3)}};
-  const auto quorum = [](int count) { return count / 2 + 1; };
+  const auto quorum = [](const std::vector<StoreAddress>& set) {
+    return Need(set.size(), write_quorum(static_cast<int>(set.size())));
+  };
   SetsTally tally(sets, quorum);
   tally.on_yes(member(2));
   tally.on_yes(member(3));

@@ -67,7 +67,7 @@ TEST_CASE("readiness: members that are away are counted by what they are needed 
     hosts.push_back(host);
   }
   const auto live_but = [&](std::vector<HostId> away) {
-    return measure_readiness(state, hosts, true, [away](HostId host) {
+    return measure_readiness(state, hosts.front(), hosts, true, [away](HostId host) {
       return std::ranges::find(away, host) == away.end();
     });
   };
@@ -79,8 +79,9 @@ TEST_CASE("readiness: members that are away are counted by what they are needed 
   state.nodes[hosts[0]].state = replication::NodeState::kRemoved;
   CHECK(live_but({hosts[0]}).nodes == 2);
   CHECK(live_but({hosts[0]}).away.empty());
-  CHECK(measure_readiness(state, hosts, false, [](HostId) { return true; }).obstacles() ==
-        std::vector<std::string>{"the metadata group is choosing a leader"});
+  CHECK(measure_readiness(state, hosts.front(), hosts, false, [](HostId) {
+          return true;
+        }).obstacles() == std::vector<std::string>{"the metadata group is choosing a leader"});
 }
 
 }  // namespace tetrad::server
