@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "partitioner/topology.h"
+#include "replication/meta/placed_in.h"
 #include "replication/tablets/tablet_move.h"
 
 namespace tetrad::replication {
@@ -23,6 +24,24 @@ void for_sets_of(const MetaState& state, HostId host, Look look) {
         if (names(*set, host)) look(*table, tablet, *set);
     }
   }
+}
+
+/// No keyspace would be without a node.
+Result<void> check_keyspaces(const MetaState& state, const NodeInfo& leaving) {
+  for (const auto& [id, table] : state.tables) {
+    const auto data_centers = placed_in(state, table->keyspace);
+    if (!data_centers.contains(leaving.data_center)) continue;
+    const bool others_stay = std::ranges::any_of(state.nodes, [&](const auto& entry) {
+      return entry.first != leaving.host && entry.second.state == NodeState::kNormal &&
+             data_centers.contains(entry.second.data_center);
+    });
+    if (!others_stay)
+      return fail(ErrorCode::kConflict,
+                  "keyspace {} has its rows on node {} ({}) alone: no other node is in a data "
+                  "center that it names; ALTER KEYSPACE first",
+                  table->keyspace, leaving.host.to_string(), leaving.address);
+  }
+  return {};
 }
 
 }  // namespace
@@ -54,6 +73,7 @@ Result<void> check_leaving(const MetaState& state, HostId host, bool dead, const
   }
   if (others == 0)
     return fail(ErrorCode::kConflict, "node {} is the only one of its cluster", host.to_string());
+  TETRAD_TRY_VOID(check_keyspaces(state, *node));
   Result<void> result;
   for_sets_of(state, host, [&](const TableInfo& table, const auto& tablet, const auto& set) {
     const Members alive =

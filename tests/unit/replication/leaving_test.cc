@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "partitioner/balance_policy.h"
+#include "replication/meta/placed_in.h"
 #include "replication/meta/voter_policy.h"
 #include "replication/tablets/tablet_move.h"
 
@@ -179,6 +180,33 @@ TEST_CASE("who leaves votes no longer than it must") {
       CHECK(configuration.voters.size() == voters_wanted(count - 1u));
     }
   }
+}
+
+TEST_CASE("the last node of a keyspace's data centers stays") {
+  MetaState state = cluster_of(2);
+  state.nodes[host(2)].data_center = "elsewhere";
+  const auto everyone = all_but({});
+  CHECK(check_leaving(state, host(1), false, everyone));
+  state.schema_objects.put(placement_key("ks"), placement_text({"dc"}));
+  const auto refused = check_leaving(state, host(1), false, everyone);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message.starts_with("keyspace ks has its rows on node"));
+  CHECK(check_leaving(state, host(2), false, everyone));
+  state.schema_objects.put(placement_key("ks"), placement_text({"dc", "elsewhere"}));
+  CHECK(check_leaving(state, host(1), false, everyone));
+}
+
+TEST_CASE("the data centers of a keyspace, as text") {
+  MetaState state;
+  CHECK(placed_in(state, "ks").empty());
+  CHECK(placement_text({"east", "west"}) == "east\nwest\n");
+  state.schema_objects.put(placement_key("ks"), "east\nwest\n");
+  CHECK(placed_in(state, "ks") == std::set<std::string, std::less<>>{"east", "west"});
+  CHECK(placed_in(state, "other").empty());
+  const std::vector<partitioner::RingNode> nodes = {{host(1), "east", "r", {1}, 1},
+                                                    {host(2), "south", "r", {2}, 1}};
+  CHECK(nodes_for(placed_in(state, "ks"), nodes).size() == 1);
+  CHECK(nodes_for(placed_in(state, "other"), nodes).size() == 2);
 }
 
 }  // namespace tetrad::replication
