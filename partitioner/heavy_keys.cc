@@ -16,6 +16,7 @@ double halvings(int64_t passed_us) {
 }  // namespace
 
 void HeavyKeys::take(RingPosition position, BytesView key, double work, bool is_write) {
+  all_ += work;
   auto found = std::ranges::find(entries_, position, &Entry::position);
   if (found == entries_.end()) {
     if (entries_.size() < kSize) {
@@ -37,6 +38,7 @@ void HeavyKeys::advance(int64_t now_us) {
   if (now_us <= advanced_us_) return;
   const double left = std::exp2(-halvings(now_us - advanced_us_));
   advanced_us_ = now_us;
+  all_ *= left;
   for (Entry& entry : entries_) {
     entry.reads *= left;
     entry.writes *= left;
@@ -50,9 +52,11 @@ std::vector<HeavyKeys::Heavy> HeavyKeys::heaviest(size_t most) const {
                          (1 - std::exp2(-halvings(advanced_us_ - begun_us_)));
   std::vector<Heavy> out;
   if (seconds <= 0) return out;
-  for (const Entry& entry : entries_)
+  for (const Entry& entry : entries_) {
+    const double work = entry.reads + entry.writes;
     out.push_back({entry.position, entry.key, entry.is_cut, entry.reads / seconds,
-                   entry.writes / seconds, entry.inherited / seconds});
+                   entry.writes / seconds, entry.inherited / seconds, all_ > 0 ? work / all_ : 0});
+  }
   std::ranges::sort(out, [](const Heavy& a, const Heavy& b) {
     const double work_a = a.reads + a.writes, work_b = b.reads + b.writes;
     return work_a != work_b ? work_a > work_b : a.position < b.position;

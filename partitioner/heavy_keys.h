@@ -28,6 +28,7 @@ class HeavyKeys {
     bool is_cut = false;
     double reads = 0, writes = 0;  // work per second
     double at_most_less = 0;       // by so much they may be too high in sum
+    double share = 0;              // of all work
   };
 
   explicit HeavyKeys(int64_t now_us) : begun_us_(now_us), advanced_us_(now_us) {}
@@ -54,6 +55,7 @@ class HeavyKeys {
   const int64_t begun_us_;
   int64_t advanced_us_;
   uint64_t requests_ = 0;
+  double all_ = 0;  // the weight of what was looked at, whatever the key
   std::vector<Entry> entries_;
 };
 

@@ -22,6 +22,7 @@ using namespace cql::cells;
 
 constexpr size_t kQueriesOfAShardMax = 1'000;
 constexpr size_t kHotKeysOfATabletMax = 10;
+constexpr double kHotKeyShareLeast = 0.01;  // of its tablet's work
 
 /// Calls `part` on each shard's thread, `join` on the first one's with what came of it, by shard,
 /// and gives its rows to the asker on his.
@@ -441,13 +442,11 @@ std::string text_of_key(const cql::TableSchema* table, const partitioner::HeavyK
 void add_hot_keys(const replication::TableInfo& table, const replication::MeteredTablet& tablet,
                   const cql::TableSchema* schema, std::vector<HotKey>& out) {
   constexpr double kUnit = storage::kWeightOfUnit;
-  const double all = tablet.meter.recent(partitioner::HeatMeter::kSlots).work();
   for (const auto& heavy : tablet.keys->heaviest(kHotKeysOfATabletMax)) {
-    const double work = heavy.reads + heavy.writes;
-    if (work < kUnit) break;
+    if (heavy.reads + heavy.writes < kUnit || heavy.share < kHotKeyShareLeast) break;
     out.push_back({table.keyspace, table.name, text_of_key(schema, heavy),
                    static_cast<int64_t>(tablet.id.value), heavy.position.token, heavy.reads / kUnit,
-                   heavy.writes / kUnit, all <= 0 ? 1 : std::min(1.0, work / all)});
+                   heavy.writes / kUnit, heavy.share});
   }
 }
 

@@ -52,7 +52,7 @@ bool uses_up_bucket(const TableInfo& table, const MeteredTablet& tablet) {
 double largest_allowed(const TableInfo& table) {
   if (!table.throughput.is_limited() || table.throughput.of_keyspace) return 1;
   const auto count = static_cast<double>(table.tablets.tablets().size());
-  return count / (count + 1);
+  return count / (count + 2);  // of as many as two more
 }
 
 bool has_changed(uint64_t before, uint64_t now) {
@@ -65,6 +65,14 @@ bool has_changed(const TabletHeat& before, const TabletHeat& now) {
          has_changed(before.bytes_per_s, now.bytes_per_s) ||
          has_changed(before.ru_per_s_most, now.ru_per_s_most) ||
          has_changed(before.bytes_per_s_most, now.bytes_per_s_most);
+}
+
+/// With one store nobody could take a part.
+bool has_other_stores(const MetaState& state) {
+  uint64_t stores = 0;
+  for (const auto& [host, node] : state.nodes)
+    if (node.state != NodeState::kRemoved) stores += node.store_count;
+  return stores > 1;
 }
 
 /// The tablet of the table that is still what was measured; null: it has changed.
@@ -174,7 +182,7 @@ bool HeatRunner::is_hot(const MetaSnapshot& state, const TableInfo& table,
   const partitioner::Tablet* now = unchanged(table, tablet);
   if (now == nullptr || now->stage != partitioner::TabletStage::kNormal ||
       table.tablets.tablets().size() + 2 > partitioner::kTabletsPerTableMax ||
-      state->table(table.incarnation) != &table)
+      !has_other_stores(*state))
     return false;
   const StoreAddress acting = acting_member(*now, meta_);
   if (acting == StoreAddress{meta_.self(), store}) return true;

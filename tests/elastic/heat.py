@@ -151,9 +151,10 @@ def hot_key(session, nodes):
     rows = len(Partitions(session, "hot").rows)
     keys = [key for key in session.execute("SELECT * FROM system_tetrad.hot_keys WHERE keyspace_name = 'ks'") if key.table_name == "hot"]
     load.stop()
+    # As the node that was asked counts: of the reads it gets those that it coordinates, and perhaps others.
     hottest = max(keys, key=lambda key: key.ru_per_s, default=None)
     check("the hot key is shown", hottest is not None and hottest.key == str(hot) and hottest.token == token(hot) and hottest.share > 0.9 and
-          hottest.read_ru_per_s > hottest.write_ru_per_s > 0, keys[:5])
+          hottest.read_ru_per_s > 0 and hottest.write_ru_per_s > 0, hottest)
     print("one key with 70 %% of the work is alone after %.1f s, %d partitions" % (alone_s, rows))
     check("it is set apart within %d s" % WITHIN_S, alone_s <= WITHIN_S, alone_s)
     check("no client has seen an error", not load.errors, load.errors[:5])

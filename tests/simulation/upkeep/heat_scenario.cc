@@ -3,7 +3,8 @@
 // that the work halves, and a key with most of it comes to be alone in one step; the halves rest before
 // they are split again, and none is split in the end that is not hot. A load that passes, a store that is
 // not busy and a single key split nothing. Where the acting member is dead, or gets none of the load,
-// another member does it. No request fails of it, and all nodes hear of the heat.
+// another member does it. A table's throughput that is used up counts as much as a busy store, but a
+// table of one tablet has nothing from a cut of it. No request fails of it, and all nodes hear of the heat.
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +23,8 @@ constexpr uint64_t kHotRuPerS = 200;
 constexpr int64_t kStepUs = 5'000;
 constexpr size_t kKeys = 2'000;
 
-enum class Kind { kZipf, kHotKey, kOneKey, kSpike, kIdle, kChildren, kDead, kElsewhere };
-constexpr uint64_t kKinds = 8;
+enum class Kind { kZipf, kHotKey, kOneKey, kSpike, kIdle, kChildren, kDead, kElsewhere, kBucket };
+constexpr uint64_t kKinds = 9;
 
 class Heating {
  public:
@@ -34,7 +35,7 @@ class Heating {
         cluster_(seed, 4, shards_of(seed), shards_of(seed)) {
     for (size_t i = 0; i < 4; ++i) {
       cluster_[i].options().heat.ru_per_s = kHotRuPerS;
-      if (kind_ == Kind::kIdle)
+      if (kind_ == Kind::kIdle || kind_ == Kind::kBucket)
         cluster_[i].busy_us = [this] { return cluster_.world().now_us() / 2; };
     }
     make_keys();
@@ -44,14 +45,18 @@ class Heating {
     if (!cluster_.form(30 * kSecondUs)) return "the cluster does not form";
     replication::SchemaChange change;
     change.new_tables.push_back(table_t());
-    change.new_tables.back().initial_tablets = 1;
+    const uint32_t tablets_wanted = kind_ == Kind::kBucket && random_.one_in(2) ? 4 : 1;
+    change.new_tables.back().initial_tablets = tablets_wanted;
+    if (kind_ == Kind::kBucket)
+      change.new_tables.back().throughput = {tablets_wanted * static_cast<uint32_t>(kHotRuPerS) * 2,
+                                             false};
     bool created = false;
     cluster_[0].spawn(change_schema_now(&cluster_[0], std::move(change), &created));
     if (!cluster_.world().run_until([&] { return created; }, 10 * kSecondUs))
       return "the table is not made";
     incarnation_ = cluster_[0].state()->tables.begin()->second->incarnation;
     cluster_.world().run_for(kSecondUs + static_cast<int64_t>(random_.below(kSecondUs)));
-    if (tablets().size() != 1) return "the table does not begin with one tablet";
+    if (tablets().size() != tablets_wanted) return "the table does not begin as it should";
     std::string wrong = run_kind();
     if (!wrong.empty()) return wrong;
     cluster_.world().run_for(3 * kSecondUs);
@@ -153,6 +158,8 @@ class Heating {
         return tablets().size() == 1 ? "" : "it was split for a load of one second";
       case Kind::kChildren:
         return run_children();
+      case Kind::kBucket:
+        return run_bucket();
       case Kind::kDead:
         load(times, 1'200'000);
         cluster_[first].kill();
@@ -210,6 +217,22 @@ class Heating {
     for (const Tablet& tablet : tablets())
       if (kTimes * share_of(tablet) < 0.3) return "a tablet was split that was not hot";
     return "";
+  }
+
+  /// All of the work goes to the first tablet, as much as its part of the throughput is.
+  std::string run_bucket() {
+    const RingRange hot = tablets().front().range;
+    const size_t before = tablets().size();
+    double sum = 0, last = 0;
+    for (size_t i = 0; i < kKeys; ++i) {
+      const double share = shares_[i] - std::exchange(last, shares_[i]);
+      if (hot.contains(partitioner::position_of(names_[i]))) sum += share;
+      shares_[i] = sum;
+    }
+    for (double& share : shares_) share /= sum;
+    load(writes_ ? 2 : 1.5, 8 * kSecondUs);
+    if (before == 1) return tablets().size() == 1 ? "" : "a table of one tablet was split";
+    return tablets().size() > before ? "" : "it is not split";
   }
 
   size_t index_of(HostId host) {

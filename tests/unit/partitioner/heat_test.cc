@@ -186,6 +186,7 @@ TEST_CASE("the heaviest keys are found among many, with what they get per second
     CHECK(found[i].key == name_of(real[i].second));
     CHECK(found[i].reads + found[i].writes == Approx(10 * real[i].first).epsilon(0.15));
     CHECK(found[i].writes == Approx(found[i].reads / 3).epsilon(0.25));
+    CHECK(found[i].share == Approx(real[i].first / kPerSecond).epsilon(0.15));
     CHECK_FALSE(found[i].is_cut);
   }
   // What is not used any more goes, a long key is cut.
