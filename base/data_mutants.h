@@ -88,6 +88,16 @@ struct DataMutants {
   bool heat_cut_in_middle = false;     // the tokens are halved, not the work
   bool heat_one_cut = false;           // of two cuts the first one only
 
+  // Merges.
+  bool merge_unequal_sets = false;    // rule 12: halves with other members are merged
+  bool merge_lower_horizon = false;   // rule 12: unequal horizons: the lower one is the whole's
+  bool merge_higher_horizon = false;  // rule 12: the higher one is
+  bool merge_epoch_of_left = false;   // rule 8: the whole goes on at the left half's epoch
+  bool merge_repairs_left = false;    // rule 12: the right half is taken for repaired with the left
+  bool merge_layout_sum = false;  // rule 12: places of change feeds are as old as the epochs say
+  bool merge_at_once = false;     // what is cold now counts as cold for long
+  bool merge_bounces = false;     // how often a place was split and merged does not count
+
   // Stores that fail.
   bool failed_store_live = false;   // a replica on a store that failed counts as live
   bool damaged_is_source = false;   // a damaged store is streamed from

@@ -85,16 +85,26 @@ StoreAddress least_loaded(const RingNode& node, const StoreLoad& of_table, const
   return best;
 }
 
+/// As many as give every store of the first four nodes a tablet.
+uint32_t stores_of_first(const Ring& ring) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < std::min(kFirstNodes, ring.nodes().size()); ++i)
+    count = std::max(count, ring.nodes()[i].store_count);
+  return count;
+}
+
 }  // namespace
+
+size_t usual_tablets(const Ring& ring, uint32_t replicas_max) {
+  const size_t count = std::max<size_t>(stores_of_first(ring), 1);
+  if (ring.everyone_everywhere(replicas_max)) return count;
+  return std::max(count, ring_cuts(ring, replicas_max).size());
+}
 
 Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions& options,
                                         StoreLoad& load) {
   if (ring.tokens().empty()) return fail(ErrorCode::kInvalid, "no node to place a table on");
-  uint32_t count = options.tablets;
-  if (count == 0) {
-    for (size_t i = 0; i < std::min(kFirstNodes, ring.nodes().size()); ++i)
-      count = std::max(count, ring.nodes()[i].store_count);
-  }
+  const uint32_t count = options.tablets == 0 ? stores_of_first(ring) : options.tablets;
   if (count > kTabletsPerTableMax)
     return fail(ErrorCode::kInvalid, "{} physical partitions in one table, at most {}", count,
                 kTabletsPerTableMax);

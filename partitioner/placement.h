@@ -28,6 +28,9 @@ struct PlacementOptions {
   uint64_t first_tablet_id = 1;
 };
 
+/// How many tablets a new table has of which nothing else is asked.
+size_t usual_tablets(const Ring& ring, uint32_t replicas_max = kReplicasPerDataCenter);
+
 /// The tablets of a new table, ids counted up from first_tablet_id. `load` is brought up to date.
 /// Errors: kInvalid without nodes or with too many tablets.
 Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions& options,

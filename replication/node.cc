@@ -111,6 +111,8 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                environment_.claim_makers, environment_.view_makers, options_.indexes,
                options_.renew_store, options_.heat, environment_.busy_us, logger_),
       moves_(environment_.reactor, rpc_, meta_, options_.moves, logger_.named("tablets")),
+      merges_(environment_.reactor, rpc_, meta_, moves_, options_.heat, options_.merges,
+              logger_.named("tablets")),
       leaving_(
           environment_.reactor, meta_, options_.leaving,
           [this](HostId host) { return membership_.is_drained(host); },
@@ -202,6 +204,12 @@ void ReplicationNode::register_metrics() {
   metrics.add("tetrad_replication_balance_bytes_total",
               "What those moves are to copy, by the sizes known when they began.", "",
               moves_.metrics().balanced_bytes);
+  metrics.add("tetrad_replication_merges_total",
+              "Pairs of tablets that this node, as that leader or by order, has merged.", "",
+              merges_.metrics().merged);
+  metrics.add("tetrad_replication_merges_given_up_total",
+              "Pairs that were on their way to be merged and were not.", "",
+              merges_.metrics().given_up);
   metrics.add("tetrad_replication_stores_vacated_total",
               "Stores whose tablets this node, as that leader, has moved because of their disks.",
               "", moves_.metrics().vacated);
@@ -218,6 +226,7 @@ void ReplicationNode::start() {
   disk_usage_.start();
   tablets_.start();
   moves_.start();
+  merges_.start();
   leaving_.start();
 }
 

@@ -25,6 +25,7 @@
 #include "replication/meta/meta_service_impl.h"
 #include "replication/replica/behind.h"
 #include "replication/rpc/rpc.h"
+#include "replication/tablets/merge_runner.h"
 #include "replication/tablets/move_runner.h"
 #include "replication/tablets/shard_tablets.h"
 #include "replication/throughput/throughput_holder.h"
@@ -99,6 +100,7 @@ struct NodeOptions {
   int64_t load_period_us = 1'000'000;
   HeatOptions heat;
   MoveOptions moves;
+  MergeOptions merges;
   LeavingOptions leaving;
   DiskUsageOptions disk_usage;
   ChangeLogOptions changes;
@@ -149,6 +151,7 @@ class ReplicationNode {
   PaxosKeys& paxos_keys() { return tablets_.paxos_keys(); }
   IndexRunner& indexes() { return tablets_.indexes(); }
   BatchService& batches() { return batches_; }
+  MergeRunner& merges() { return merges_; }
   Membership& membership() { return membership_; }
   /// Shared by all shards.
   HybridClock& clock() { return clock_; }
@@ -181,6 +184,7 @@ class ReplicationNode {
   BatchService batches_;
   ShardTablets tablets_;
   MoveRunner moves_;
+  MergeRunner merges_;
   LeavingRunner leaving_;
   Formation formation_;
   std::shared_ptr<MetaHub> hub_;

@@ -286,6 +286,11 @@ replication::NodeOptions NodeImpl::node_options() {
   out.moves.store_replace_after_us = out.voter_away_us;
   out.heat = {options_.split_by_heat, options_.heat_split_ru_per_s,
               options_.heat_split_mb_per_s << 20, options_.heat_split_busy_percent};
+  out.merges.merge = options_.merge_when_cold;
+  out.merges.age_us = static_cast<int64_t>(options_.merge_after_s) * 1'000'000;
+  out.merges.tablets_asked_for = [this](const replication::TableInfo& table) {
+    return shards_[0]->partitions_asked_for(table);
+  };
   out.changes.retention_us =
       static_cast<int64_t>(options_.change_feed_retention_hours) * 3'600 * 1'000'000;
   out.batches.replay_after_us = 2 * static_cast<int64_t>(options_.write_timeout_ms) * 1000;

@@ -122,6 +122,14 @@ std::optional<int64_t> Shard::gc_grace_s(const replication::TableInfo& table) co
   return known->options.gc_grace_seconds;
 }
 
+uint32_t Shard::partitions_asked_for(const replication::TableInfo& table) const {
+  const cql::SchemaPtr schema = processor == nullptr ? nullptr : processor->schema();
+  const cql::TablePtr known =
+      schema == nullptr ? nullptr : schema->table(table.keyspace, table.name);
+  // Not known yet: none is merged.
+  return known == nullptr ? partitioner::kTabletsPerTableMax : known->options.initial_partitions;
+}
+
 void Shard::register_metrics(base::MetricsRegistry& metrics) {
   const std::string shard = fmt::format("shard=\"{}\"", number);
   const ConnectionMetrics& c = connections->metrics;

@@ -48,6 +48,8 @@ struct Shard {
   void drain();
   /// gc_grace_seconds of a table, where the user set it; one that is not known yet keeps all.
   std::optional<int64_t> gc_grace_s(const replication::TableInfo& table) const;
+  /// tetrad_initial_partitions of a table; of one that is not known yet as many as there can be.
+  uint32_t partitions_asked_for(const replication::TableInfo& table) const;
   /// Closes what is open, and drops what still runs.
   void stop_serving();
 

@@ -69,7 +69,8 @@ uint64_t key_of(TableIncarnation log, uint32_t store) {
 
 }  // namespace
 
-uint64_t epochs_of(const TableInfo& table) {
+uint64_t layout_of(const TableInfo& table) {
+  if (!TETRAD_MUTANT(merge_layout_sum)) return table.tablets.layout();
   uint64_t sum = 0;
   for (const partitioner::Tablet& tablet : table.tablets.tablets()) sum += tablet.epoch.value;
   return sum;
@@ -373,7 +374,7 @@ void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback d
       return done(fail(ErrorCode::kBehind, "this node has not heard of the change log yet"));
     return done(fail(ErrorCode::kStaleSchema, "the change log is gone"));
   }
-  if (epochs_of(*table) > request.epochs)
+  if (layout_of(*table) > request.layout)
     return done(fail(ErrorCode::kStaleEpoch, "the replica set has changed"));
   const LogPtr log = find_or_open(*table, store);
   if (!log->is_open) return done(fail(ErrorCode::kBehind, "the change log is being opened"));

@@ -45,8 +45,8 @@ struct ChangeLogOptions {
   int64_t sweep_pause_us = 10'000;  // between two pages
 };
 
-/// Rises with every change of members and every split.
-uint64_t epochs_of(const TableInfo& table);
+/// Rises with every change of members, every split and every merge: TabletMap::layout().
+uint64_t layout_of(const TableInfo& table);
 
 /// When the sequences of this life were given, on the monotonic clock: in steps, as far back as
 /// somebody asks.

@@ -97,7 +97,7 @@ Bytes encode_changes_request(const ChangesRequest& request) {
   writer.u8(kVersion);
   writer.u32(request.table.value);
   writer.u32(request.log.value);
-  writer.varint(request.epochs);
+  writer.varint(request.layout);
   writer.varint(request.after);
   writer.varint(request.changes_max);
   writer.varint(request.bytes_max);
@@ -115,7 +115,7 @@ Result<ChangesRequest> decode_changes_request(BytesView body) {
   ChangesRequest out;
   TETRAD_TRY(out.table.value, in.read_u32());
   TETRAD_TRY(out.log.value, in.read_u32());
-  TETRAD_TRY(out.epochs, in.read_varint());
+  TETRAD_TRY(out.layout, in.read_varint());
   TETRAD_TRY(out.after, read_sequence(in));
   TETRAD_TRY(const uint64_t changes_max, in.read_varint());
   if (changes_max == 0 || changes_max > 0xffffffff)

@@ -5,7 +5,7 @@
 //   entry   := u64 sequence, change; the clustering key of a row without cells
 //   change  := i64 token, u64 hash, bytes partition key, u8 kind (0 static columns, 1 a row),
 //              clustering key: to the end in an entry, bytes in an answer
-//   changes := u8 version (1), u32 incarnation of the table, u32 of its log, varint epochs,
+//   changes := u8 version (1), u32 incarnation of the table, u32 of its log, varint layout,
 //              varint after, varint changes max, varint bytes max,
 //              u8 0 | u8 1, i64 token, u64 hash, bytes partition key
 //   answer  := u8 version (1), u8 exhausted, varint scanned, varint end, varint reach,
@@ -45,8 +45,8 @@ Result<LoggedChange> decode_log_entry(BytesView encoded);
 /// A page of one store's log.
 struct ChangesRequest {
   TableIncarnation table, log;
-  /// Of the table as the sender knows it (epochs_of()); a store that knows of more refuses.
-  uint64_t epochs = 0;
+  /// Of the table as the sender knows it (layout_of()); a store that knows of more refuses.
+  uint64_t layout = 0;
   ChangeSequence after = 0;
   uint32_t changes_max = 1;
   uint64_t bytes_max = 1 << 20;

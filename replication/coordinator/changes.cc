@@ -166,7 +166,7 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
   ChangesRequest request;
   request.table = table.incarnation;
   request.log = *table.change_log;
-  request.epochs = epochs_of(table);
+  request.layout = layout_of(table);
   request.changes_max = command.changes_max;
   request.bytes_max = kPageBytesMax;
   request.partition = command.partition;

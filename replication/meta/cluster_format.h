@@ -19,6 +19,8 @@
 //   7       5, 5                     4       tables with materialized views, messages of these
 //   8       5, 5                     4       an object of the schema names the data centres that
 //                                            hold a keyspace (placed_in.h)
+//   9       5, 5                     4       tablets are merged: the command, its messages, and a
+//                                            map of tablets that says what merges took from it
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -40,8 +42,9 @@ inline constexpr ClusterFormat kFormatIndexes = 5;
 inline constexpr ClusterFormat kFormatClientAddress = 6;
 inline constexpr ClusterFormat kFormatViews = 7;
 inline constexpr ClusterFormat kFormatPlacement = 8;
+inline constexpr ClusterFormat kFormatMerges = 9;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatPlacement;
+inline constexpr ClusterFormat kFormatNewest = kFormatMerges;
 
 /// The number that commands and the image begin with; it rises where their bytes change.
 inline constexpr uint8_t kMetaEncodingFirst = 3, kMetaEncodingNumbered = 4;

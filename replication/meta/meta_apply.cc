@@ -167,7 +167,8 @@ Result<void> truncate_table(MetaState& state, TableId id) {
     tablet.stage = TabletStage::kNormal;
     tablet.new_replicas.clear();
     tablet.epoch = SetEpoch{1};
-    tablet.full = false;
+    tablet.full = tablet.is_merged = false;
+    tablet.bounces = 0;
     tablet.repaired_us = 0;
   }
   table->tablets = TabletMap(std::move(tablets));
@@ -249,8 +250,59 @@ Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
   if (table->tablets.tablets().size() >= partitioner::kTabletsPerTableMax)
     return fail(ErrorCode::kLimit, "{} physical partitions in one table are the most",
                 partitioner::kTabletsPerTableMax);
+  if (tablet.is_merged && body.tablets_max == 0 && !TETRAD_MUTANT(merge_bounces)) {
+    Tablet undone = tablet;  // not by the operator's wish for more throughput
+    undone.bounces = std::min<uint8_t>(tablet.bounces + 1, partitioner::kBouncesMost);
+    TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(undone)));
+  }
   TETRAD_TRY(table->tablets,
              table->tablets.with_split(body.tablet, body.at, TabletId{state.next_tablet_id}));
+  ++state.next_tablet_id;
+  state.put_table(table);
+  return {};
+}
+
+bool same_members(const Tablet& a, const Tablet& b) {
+  return a.replicas.size() == b.replicas.size() &&
+         std::ranges::is_permutation(a.replicas, b.replicas);
+}
+
+/// What must be true of both halves besides what the map looks at.
+Result<void> check_halves(const Tablet& left, const Tablet& right) {
+  if (!same_members(left, right) && !TETRAD_MUTANT(merge_unequal_sets))
+    return fail(ErrorCode::kConflict, "physical partitions {} and {} have different members",
+                left.id.value, right.id.value);
+  if (left.repaired_us != right.repaired_us && !TETRAD_MUTANT(merge_lower_horizon) &&
+      !TETRAD_MUTANT(merge_higher_horizon))
+    return fail(ErrorCode::kConflict, "physical partitions {} and {} were not repaired together",
+                left.id.value, right.id.value);
+  return {};
+}
+
+Result<void> apply(MetaState& state, const MergeTablets& body, MetaIndex) {
+  if (state.format < kFormatMerges)
+    return fail(ErrorCode::kConflict, "not all nodes have a program that merges tablets");
+  TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
+  const Tablet left = table->tablets.find(body.cut);
+  const Tablet right = table->tablets.find(body.range.end);
+  if (left.id != body.left || left.epoch != body.left_epoch ||
+      left.range != RingRange{body.range.start, body.cut} || right.id != body.right ||
+      right.epoch != body.right_epoch || right.range != RingRange{body.cut, body.range.end})
+    return fail(ErrorCode::kConflict, "physical partition {} or {} has changed", body.left.value,
+                body.right.value);
+  TETRAD_TRY_VOID(check_halves(left, right));
+  if (table->tablets.tablets().size() <= std::max<size_t>(body.tablets_min, 1))
+    return fail(ErrorCode::kConflict, "the table keeps {} physical partitions", body.tablets_min);
+  const TabletId id{state.next_tablet_id};
+  TETRAD_TRY(table->tablets, table->tablets.with_merge(left.id, right.id, id));
+  Tablet merged = table->tablets.find(body.cut);
+  merged.bounces = std::min(merged.bounces, body.bounces_most);
+  if (TETRAD_MUTANT(merge_epoch_of_left)) merged.epoch = left.epoch;
+  if (TETRAD_MUTANT(merge_lower_horizon))
+    merged.repaired_us = std::min(left.repaired_us, right.repaired_us);
+  if (TETRAD_MUTANT(merge_higher_horizon))
+    merged.repaired_us = std::max(left.repaired_us, right.repaired_us);
+  TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(merged)));
   ++state.next_tablet_id;
   state.put_table(table);
   return {};

@@ -27,6 +27,7 @@ enum class CommandType : uint8_t {
   kSetSetting = 8,
   kForgetRetired = 9,
   kSetTabletRepaired = 10,
+  kMergeTablets = 11,
 };
 
 Result<Uuid> read_uuid(ByteReader& in) {
@@ -306,6 +307,35 @@ Result<SetTabletRepaired> read_set_tablet_repaired(ByteReader& in) {
   return body;
 }
 
+CommandType write_body(const MergeTablets& body, ByteWriter& out) {
+  out.varint(body.incarnation.value);
+  out.varint(body.left.value);
+  out.varint(body.right.value);
+  out.varint(body.left_epoch.value);
+  out.varint(body.right_epoch.value);
+  write_position(body.range.start, out);
+  write_position(body.cut, out);
+  write_position(body.range.end, out);
+  out.varint(body.tablets_min);
+  out.u8(body.bounces_most);
+  return CommandType::kMergeTablets;
+}
+
+Result<MergeTablets> read_merge_tablets(ByteReader& in) {
+  MergeTablets body;
+  TETRAD_TRY(body.incarnation.value, read_u32(in));
+  TETRAD_TRY(body.left.value, in.read_varint());
+  TETRAD_TRY(body.right.value, in.read_varint());
+  TETRAD_TRY(body.left_epoch.value, in.read_varint());
+  TETRAD_TRY(body.right_epoch.value, in.read_varint());
+  TETRAD_TRY(body.range.start, read_position(in));
+  TETRAD_TRY(body.cut, read_position(in));
+  TETRAD_TRY(body.range.end, read_position(in));
+  TETRAD_TRY(body.tablets_min, read_u32(in));
+  TETRAD_TRY(body.bounces_most, in.read_u8());
+  return body;
+}
+
 CommandType write_body(const SetSetting& body, ByteWriter& out) {
   out.bytes(body.name);
   write_optional(body.value, out);
@@ -375,6 +405,10 @@ Result<void> read_body(uint8_t format, CommandType type, ByteReader& in, MetaCom
     }
     case CommandType::kSetTabletRepaired: {
       TETRAD_TRY(command.body, read_set_tablet_repaired(in));
+      return {};
+    }
+    case CommandType::kMergeTablets: {
+      TETRAD_TRY(command.body, read_merge_tablets(in));
       return {};
     }
   }
@@ -498,6 +532,8 @@ Result<MetaCommand> decode_meta_command(BytesView encoded, ClusterFormat known) 
     return fail(ErrorCode::kConfig, "a metadata command of a later program (its version {})",
                 format);
   TETRAD_TRY(const uint8_t type, in.read_u8());
+  if (static_cast<CommandType>(type) == CommandType::kMergeTablets && known < kFormatMerges)
+    return fail(ErrorCode::kConfig, "a metadata command of a later program (its type {})", type);
   MetaCommand command;
   TETRAD_TRY(command.id, read_uuid(in));
   TETRAD_TRY(command.origin.value, read_uuid(in));

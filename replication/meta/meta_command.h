@@ -45,6 +45,21 @@ struct SplitTablet {
   uint32_t tablets_max = 0;  // 0: as many as a table may have
 };
 
+/// Two neighbours become one, under a number and an epoch of its own: above both halves', so that
+/// nothing that was sent to a half is taken for the whole. Refused with kConflict when a half is no
+/// longer as it is named here, and unless both have the same members and the same horizon: under a
+/// lower one a write could come back that the other half's members have purged the deletion of, under
+/// a higher one a deletion be purged that not all members have.
+struct MergeTablets {
+  TableIncarnation incarnation;
+  TabletId left, right;
+  SetEpoch left_epoch, right_epoch;
+  RingRange range;                                   // of both
+  RingPosition cut;                                  // where the left half ends
+  uint32_t tablets_min = 1;                          // the table keeps so many
+  uint8_t bounces_most = partitioner::kBouncesMost;  // 0: what was undone here before is long ago
+};
+
 /// Enters the next stage of a change of members, or gives it up. Refused with kConflict when the
 /// set epoch is no longer `expected`.
 struct ChangeTabletStage {
@@ -90,7 +105,8 @@ struct MetaCommand {
   Uuid id;
   HostId origin;  // who waits for it
   std::variant<BootstrapCluster, PutNode, SetNodeState, SchemaChange, SplitTablet,
-               ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired, SetTabletRepaired>
+               ChangeTabletStage, SetTabletFull, SetSetting, ForgetRetired, SetTabletRepaired,
+               MergeTablets>
       body;
 };
 

@@ -2,7 +2,9 @@
 #include "replication/repair/repair_runner.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr int64_t kBeginUs = 2'000'000;
 constexpr int64_t kSyncUs = 20'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
+constexpr size_t kTogetherMost = 4;
 constexpr int64_t kFirstPart = 6;  // of a period: a new tablet's time until its first repair
 
 const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, TabletId id) {
@@ -100,9 +103,14 @@ RepairRunner::RepairRunner(base::Reactor& reactor, base::Random& random, RpcNode
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
                 on_sync(context.store, body, std::move(reply));
               });
+  rpc_.handle(Verb::kRepairTogether,
+              [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+                on_together(body, std::move(reply));
+              });
 }
 
 RepairRunner::~RepairRunner() {
+  rpc_.handle(Verb::kRepairTogether, nullptr);
   rpc_.handle(Verb::kRepairSync, nullptr);
   rpc_.handle(Verb::kRepairBegin, nullptr);
   rpc_.handle(Verb::kSettleTablet, nullptr);
@@ -154,7 +162,8 @@ std::optional<RepairRunner::Target> RepairRunner::next_due() {
 
 Task<void> RepairRunner::run_due(Target target) {
   const TabletId id = target.tablet.id;
-  Result<bool> repaired = co_await repair(std::move(target));
+  std::vector<Target> targets{std::move(target)};
+  Result<bool> repaired = co_await repair(std::move(targets));
   if (repaired && *repaired) {
     not_before_us_.erase(id);
   } else if (repaired) {
@@ -186,7 +195,8 @@ Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   Summary summary;
   std::vector<int> tries(targets.size(), 1);
   for (size_t i = 0; i < targets.size(); ++i) {
-    Result<bool> repaired = co_await repair(targets[i]);
+    std::vector<Target> one{targets[i]};
+    Result<bool> repaired = co_await repair(std::move(one));
     const bool changed = !repaired && (repaired.error().code == ErrorCode::kStaleEpoch ||
                                        repaired.error().code == ErrorCode::kConflict);
     if (changed && tries[i] < kTriesMax) {
@@ -373,41 +383,92 @@ Task<Result<void>> RepairRunner::sync(const Target& target) {
   co_return Result<void>();
 }
 
-Task<Result<bool>> RepairRunner::repair(Target target) {
-  const Tablet tablet = target.tablet;
-  const TableIncarnation incarnation = target.incarnation;
-  Result<int64_t> began_us = co_await begin(target);
-  if (!began_us) {
-    metrics_.failed.add();
-    co_return std::unexpected<Error>(began_us.error());
-  }
-  if (TETRAD_MUTANT(horizon_one_clock)) began_us = reactor_.wall_time_us();
+Task<Result<void>> RepairRunner::make_equal(Target target) {
   // The only member has nobody to differ from.
-  if (tablet.replicas.size() > 1 && !TETRAD_MUTANT(repair_reads_nothing)) {
-    Result<void> read = co_await read_pages(target, ConsistencyLevel::kAll, options_.pause_us);
-    if (read) read = co_await sync(target);
-    if (!read) {
-      metrics_.failed.add();
-      co_return std::unexpected<Error>(read.error());
-    }
-  }
-  if (*began_us <= tablet.repaired_us) {
-    metrics_.horizons_held.add();
-    logger_.debug("tablet repaired, its horizon stays below logged batches tablet={}",
-                  tablet.id.value);
-    co_return false;
-  }
-  SetTabletRepaired repaired{incarnation, tablet.id, tablet.epoch, tablet.range, *began_us};
+  if (target.tablet.replicas.size() <= 1 || TETRAD_MUTANT(repair_reads_nothing))
+    co_return Result<void>();
+  Result<void> read = co_await read_pages(target, ConsistencyLevel::kAll, options_.pause_us);
+  if (!read) co_return std::unexpected<Error>(read.error());
+  Result<void> synced = co_await sync(target);
+  co_return synced;
+}
+
+Task<Result<void>> RepairRunner::note_repaired(Target target, int64_t began_us) {
+  const Tablet& tablet = target.tablet;
+  SetTabletRepaired repaired{target.incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
   MetaCommandBody body(std::move(repaired));
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> noted =
       co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
-  (noted ? metrics_.tablets : metrics_.failed).add();
   if (noted)
     logger_.debug("tablet repaired tablet={} epoch={} members={}", tablet.id.value,
                   tablet.epoch.value, tablet.replicas.size());
-  if (!noted) co_return std::unexpected<Error>(noted.error());
+  co_return noted;
+}
+
+Task<Result<bool>> RepairRunner::repair(std::vector<Target> targets) {
+  TETRAD_ASSERT(!targets.empty());
+  int64_t began_us = std::numeric_limits<int64_t>::max();
+  int64_t horizon_us = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Result<int64_t> earliest_us = co_await begin(targets[i]);
+    if (!earliest_us) {
+      metrics_.failed.add();
+      co_return std::unexpected<Error>(earliest_us.error());
+    }
+    began_us = std::min(began_us, *earliest_us);
+    horizon_us = std::max(horizon_us, targets[i].tablet.repaired_us);
+  }
+  if (TETRAD_MUTANT(horizon_one_clock)) began_us = reactor_.wall_time_us();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (i > 0 && TETRAD_MUTANT(merge_repairs_left)) break;
+    Result<void> equal = co_await make_equal(targets[i]);
+    if (!equal) {
+      metrics_.failed.add();
+      co_return std::unexpected<Error>(equal.error());
+    }
+  }
+  if (began_us <= horizon_us) {
+    metrics_.horizons_held.add();
+    logger_.debug("tablet repaired, its horizon stays below logged batches tablet={}",
+                  targets.front().tablet.id.value);
+    co_return false;
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    Result<void> noted = co_await note_repaired(targets[i], began_us);
+    (noted ? metrics_.tablets : metrics_.failed).add();
+    if (!noted) co_return std::unexpected<Error>(noted.error());
+  }
   co_return true;
+}
+
+/// Answers at once: whoever asks sees in the metadata when it is done, and asks again if it is not.
+void RepairRunner::on_together(BytesView body, RpcNode::Reply reply) {
+  const auto what = decode_tablet_epoch(body);
+  if (!what) return reply.error(what.error());
+  const MetaSnapshot state = meta_.snapshot();
+  const auto found = find_at_epoch(*state, *what);
+  if (!found) return reply.error(found.error());
+  const Tablet& left = **found;
+  if (left.epoch != what->epoch || left.range.end == RingPosition::highest())
+    return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet has changed"));
+  if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off))
+    return reply.error(Error(ErrorCode::kClockOff, clock_.refusal().message));
+  reply.ok({});
+  if (together_.size() >= kTogetherMost || !together_.insert(left.id).second) return;
+  const std::vector<Tablet>& tablets = state->table(what->incarnation)->tablets.tablets();
+  const Tablet& right = tablets[static_cast<size_t>(&left - tablets.data()) + 1];
+  std::vector<Target> halves{{what->incarnation, left}, {what->incarnation, right}};
+  tasks_.spawn(repair_together(std::move(halves)));
+}
+
+Task<void> RepairRunner::repair_together(std::vector<Target> targets) {
+  const TabletId id = targets.front().tablet.id;
+  Result<bool> repaired = co_await repair(std::move(targets));
+  if (!repaired)
+    logger_.debug("tablets not repaired together tablet={} reason={}", id.value,
+                  repaired.error().message);
+  together_.erase(id);
 }
 
 }  // namespace tetrad::replication

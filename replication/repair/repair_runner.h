@@ -9,6 +9,9 @@
 // from then on. Where logged batches may be older than that (a node that may hold some is silent) the
 // members are made equal all the same, and the horizon stays until a later repair.
 //
+// Two neighbours that are to be merged are repaired together: both begin at the same time, the
+// earliest that a member of either says, so that both have one horizon in the end.
+//
 // And settling: while a tablet's new set is read already, all of it is read once at the quorums of
 // both sets. A write that failed, or its hint, may have come to old members alone after the new
 // ones were filled, and have been answered from there; so it comes to the new set before that is
@@ -17,6 +20,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/log.h"
@@ -85,8 +89,14 @@ class RepairRunner {
   void on_settle(BytesView body, RpcNode::Reply reply);
   Task<void> settle(Target target, RpcNode::Reply reply);
   Task<void> run_all(std::vector<Target> targets, Done done);
-  /// False: its members are equal, and the horizon stays.
-  Task<Result<bool>> repair(Target target);
+  /// One tablet, or neighbours, which get one horizon. False: the members of each are equal, and the
+  /// horizon stays.
+  Task<Result<bool>> repair(std::vector<Target> targets);
+  /// Compares the members of one.
+  Task<Result<void>> make_equal(Target target);
+  Task<Result<void>> note_repaired(Target target, int64_t began_us);
+  void on_together(BytesView body, RpcNode::Reply reply);
+  Task<void> repair_together(std::vector<Target> targets);
   void on_begin(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_sync(uint32_t store, BytesView body, RpcNode::Reply reply);
   /// What the repair has brought is on the disks of all members.
@@ -116,6 +126,7 @@ class RepairRunner {
     bool done = false;
   };
   std::map<TabletId, Settling> settling_;
+  std::set<TabletId> together_;  // left halves of pairs that are repaired together now
   bool busy_ = false;
   base::Reactor::TimerId timer_ = 0;
   base::TaskGroup tasks_;

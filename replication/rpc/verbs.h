@@ -33,6 +33,7 @@ enum class Verb : uint8_t {
   kRecent = 18,            // to a store: a page of what was written to it since a moment
   kBatchFloor = 19,        // of the first shard: since when logged batches may yet be replayed
   kHeat = 20,              // one-way, as kLoad: the heat of tablets
+  kRepairTogether = 21,  // to a store: give two neighbours one horizon, so that they can be merged
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,

@@ -79,6 +79,7 @@ Tablets tablets_of(const BalanceView& view) {
       const auto proposed = view.proposed.find(tablet.id);
       const bool is_proposed = proposed != view.proposed.end() && !proposed->second.empty();
       weighed.may_move = tablet.stage == TabletStage::kNormal && !is_proposed &&
+                         !view.held.contains(tablet.id) &&
                          std::ranges::all_of(tablet.replicas, is_sound);
       weighed.members = tablet.replicas;
       if (!TETRAD_MUTANT(balance_pending_uncounted)) {

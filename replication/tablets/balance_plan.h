@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "partitioner/balance_policy.h"
@@ -55,6 +56,8 @@ struct BalanceView {
   Outlook outlook;
   /// Sets that were proposed and may not be in the state yet.
   const std::map<TabletId, std::vector<StoreAddress>>& proposed;
+  /// They are brought together with a neighbour: they go where that is.
+  const std::set<TabletId>& held;
 };
 
 /// The changes to begin now, in order. A set is left alone while it changes, has a member that is

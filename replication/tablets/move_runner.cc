@@ -297,7 +297,7 @@ std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
   balance.start_ratio = static_cast<double>(start_percent) / 100;
   balance.has_begun = balance_has_begun_ || is_ordered;
   balance.moves_max = kPlannedAtOnce;
-  return balance_changes({state, nodes, bytes_of, outlook, proposed}, balance, limits);
+  return balance_changes({state, nodes, bytes_of, outlook, proposed, held_}, balance, limits);
 }
 
 std::vector<BalanceChange> MoveRunner::balance_plan(const MetaState& state) const {
@@ -339,6 +339,16 @@ void MoveRunner::begin_balance(const MetaSnapshot& state) {
     propose(*change.table, {change.table->incarnation, change.tablet, change.epoch,
                             TabletStage::kWriteBoth, change.members, false});
   }
+}
+
+bool MoveRunner::begin(const TableInfo& table, const Tablet& tablet,
+                       std::vector<StoreAddress> members) {
+  if (changes_.contains(tablet.id)) return false;
+  changes_[tablet.id].progress.epoch = tablet.epoch;
+  metrics_.begun.add();
+  propose(table, {table.incarnation, tablet.id, tablet.epoch, TabletStage::kWriteBoth,
+                  std::move(members), false});
+  return true;
 }
 
 std::vector<partitioner::RingNode> MoveRunner::ring_nodes(const MetaState& state) const {

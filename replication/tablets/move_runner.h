@@ -67,6 +67,17 @@ class MoveRunner {
   std::vector<BalanceChange> balance_plan(const MetaState& state) const;
   /// Whether this node leads and has begun moves that are not at their end.
   bool is_balancing() const { return balance_has_begun_; }
+  /// Whether this node leads and nothing is to heal or to be carried on.
+  bool is_at_rest() const { return changes_.empty() && !balance_has_begun_ && !vacating_.store(); }
+  /// Gives a tablet that is at rest other members, for a merge. False: one is under way already.
+  bool begin(const TableInfo& table, const partitioner::Tablet& tablet,
+             std::vector<StoreAddress> members);
+  /// Those that are not moved for balance.
+  void hold(std::set<TabletId> tablets) { held_ = std::move(tablets); }
+  /// What is known of a store when members are chosen.
+  StoreOutlook outlook_of(const StoreAddress& member) const;
+  /// Those that may hold data.
+  std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) const;
   const Metrics& metrics() const { return metrics_; }
 
  private:
@@ -80,7 +91,6 @@ class MoveRunner {
 
   void tick();
   void look_at_troubles(const MetaState& state);
-  StoreOutlook outlook_of(const StoreAddress& member) const;
   void carry_on(const MetaSnapshot& state);
   void work_on(const TableInfo& table, const partitioner::Tablet& tablet);
   void ask(const TabletEpoch& what, StoreAddress member, Verb verb);
@@ -90,7 +100,6 @@ class MoveRunner {
   void look_at_orders(const MetaState& state);
   std::vector<BalanceChange> plan_within(const MetaState& state, const BalanceLimits& limits,
                                          bool is_ordered) const;
-  std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) const;
   void propose(const TableInfo& table, ChangeTabletStage change);
   Task<void> run_proposal(std::string name, ChangeTabletStage change);
 
@@ -103,6 +112,7 @@ class MoveRunner {
   Vacating vacating_;
   std::map<TabletId, Change> changes_;
   std::map<TabletId, TableIncarnation> table_of_;
+  std::set<TabletId> held_;
   size_t node_count_ = 0;
   base::MonotonicUs nodes_since_us_ = 0;
   base::MonotonicUs racks_next_us_ = 0;

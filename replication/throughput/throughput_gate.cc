@@ -167,8 +167,10 @@ Task<Loan> ThroughputGate::ask_holder(AccountPtr account, uint64_t debt) {
     co_return Loan{slice_of(account->per_s) + 1, 0};
   const base::MonotonicUs now_us = reactor_.now_us();
   if (now_us >= account->alone_until_us) {
-    const HostId holder = holder_of(*state, meta_, *table, table->tablets.find(account->position));
-    Bytes request = encode_borrow_request({account->table, account->tablet, debt});
+    // After a merge the whole lends what waits here, and takes what is owed.
+    const partitioner::Tablet& tablet = table->tablets.find(account->position);
+    const HostId holder = holder_of(*state, meta_, *table, tablet);
+    Bytes request = encode_borrow_request({account->table, tablet.id, debt});
     const base::Deadline deadline{now_us + kAskUs};
     const Result<Bytes> reply =
         co_await rpc_.ask(holder, 0, Verb::kBorrowThroughput, std::move(request), deadline);

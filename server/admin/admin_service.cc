@@ -91,6 +91,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
        &Self::order_trace_probability,
        {"probability"}},
       {Access::kOrder, "POST", "/split", &Self::order_split, {"id"}},
+      {Access::kOrder, "POST", "/merge", &Self::order_merge, {"id"}},
       {Access::kOrder, "POST", "/repair", &Self::order_repair, {"keyspace", "table"}},
       {Access::kFact, "GET", "/verification", &Self::answer_verification},
       {Access::kOrder, "POST", "/verify", &Self::order_verify, {"keyspace", "table"}},
@@ -388,6 +389,19 @@ void AdminService::order_split(const HttpRequest& request, Respond respond) {
   if (!id)
     return respond(http_error(400, "id is the number of a partition, see `tetractl partitions`"));
   spawn(split(this, *id), std::move(respond));
+}
+
+/// Answers when they are one.
+void AdminService::order_merge(const HttpRequest& request, Respond respond) {
+  const auto id = whole_number(request.parameter("id"));
+  if (!id)
+    return respond(http_error(400, "id is the number of a partition, see `tetractl partitions`"));
+  parts_.node.merges().order(TabletId{*id},
+                             [respond = std::move(respond)](Result<void> merged) mutable {
+                               if (merged) return respond(json_response({{"ok", true}}));
+                               const bool is_unknown = merged.error().code == ErrorCode::kNotFound;
+                               respond(http_error(is_unknown ? 404 : 409, merged.error().message));
+                             });
 }
 
 void AdminService::order_repair(const HttpRequest& request, Respond respond) {

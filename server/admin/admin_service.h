@@ -105,6 +105,7 @@ class AdminService {
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
   void order_split(const HttpRequest& request, Respond respond);
+  void order_merge(const HttpRequest& request, Respond respond);
   void order_repair(const HttpRequest& request, Respond respond);
   void order_verify(const HttpRequest& request, Respond respond);
   void order_remove_node(const HttpRequest& request, Respond respond);

@@ -20,7 +20,7 @@ const std::vector<OptionTheme>& option_themes() {
         "admin_port", "admin_address", "insecure_listen", "log_level"}},
       {"The cluster",
        {"seeds", "found", "cluster_name", "datacenter", "rack", "replace_after_s", "split_by_heat",
-        "heat_split_*"}},
+        "heat_split_*", "merge_*"}},
       {"Logins and the audit log", {"authenticator", "init_superuser*", "audit_log_*"}},
       {"TLS",
        {"client_encryption_*", "client_certificate_identity", "admin_encryption_enabled",

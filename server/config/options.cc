@@ -364,6 +364,21 @@ const std::vector<OptionEntry>& option_table() {
        {},
        "A hot physical partition is split when the thread of its store has worked for so much of "
        "the last second, or when it uses up its part of its table's throughput."},
+      {"merge_when_cold",
+       &Options::merge_when_cold,
+       0,
+       0,
+       {},
+       "Merges neighbouring physical partitions that are small and get little work, down to as "
+       "many "
+       "as the table began with or its throughput needs."},
+      {"merge_after_s",
+       &Options::merge_after_s,
+       1,
+       1 << 24,
+       {},
+       "Seconds that both must have been so; where a merge was undone before, 10 and 60 times as "
+       "many."},
       {"scrub_period_s",
        &Options::scrub_period_s,
        0,

@@ -72,6 +72,8 @@ struct Options {
   bool request_charge = false;
   uint64_t replace_after_s = 3'600;
   bool split_by_heat = true;
+  bool merge_when_cold = true;
+  uint64_t merge_after_s = 60;
   uint64_t heat_split_ru_per_s = 8'000, heat_split_mb_per_s = 64, heat_split_busy_percent = 60;
   uint64_t scrub_period_s = 14 * 24 * 3'600;
   uint64_t change_feed_retention_hours = 24;

@@ -116,6 +116,8 @@ def cluster_verbs():
     case("rebalance", "rebalance --plan prints what rebalance --apply begins", 1)
     case("split 99999", "there is no partition 99999", 1)
     case("split x", "id is the number of a partition", 1)
+    case("merge 99999", "there is no partition 99999", 1)
+    case("merge x", "id is the number of a partition", 1)
     case("setting max_logical_partition_mb 20000")
     case("setting max_logical_partition_mb x", "is a whole number", 1)
     for word in "remove-node", "removenode":
@@ -256,6 +258,7 @@ def lines_of_words():
     case("status --jsn", "did you mean --json", 2)
     case("status a b", "'b' is too much: tetractl status", 2)
     case("split", "id is missing", 2)
+    case("merge", "id is missing", 2)
     case("", "a command is missing", 2)
     case("help flush", r"^tetractl flush \[keyspace\] \[tables...\]")
     case("flush --help", r"^tetractl flush")

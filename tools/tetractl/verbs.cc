@@ -61,6 +61,9 @@ std::vector<Verb> cluster_verbs() {
       Verb("split", "Splits a physical partition in two (partitions tells its id)")
           .takes({{"id", Times::kOnce}})
           .orders("/split", {"id"}),
+      Verb("merge", "Merges a physical partition with the one behind it in its table")
+          .takes({{"id", Times::kOnce}})
+          .orders("/merge", {"id"}),
       Verb("setting", "Changes a setting of the whole cluster (describe-cluster shows them)")
           .takes({{"name", Times::kOnce}, {"value", Times::kOnce}})
           .orders("/setting", {"name", "value"}),

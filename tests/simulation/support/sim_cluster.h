@@ -465,6 +465,7 @@ class SimCluster {
     options.store_count = stores;
     options.shard_count = shards;
     options.seeds = seeds_;
+    options.merges.merge = false;  // but where merges are looked at: tables begin with many tablets
     nodes_.push_back(std::make_unique<SimNode>(world_, network_, std::move(options)));
     return *nodes_.back();
   }

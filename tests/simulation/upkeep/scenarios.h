@@ -32,6 +32,9 @@ ScenarioResult run_centers(uint64_t seed);
 /// Tablets get hot, and are split by it.
 ScenarioResult run_heat(uint64_t seed);
 
+/// Tablets are merged, by themselves and by order (rule 12).
+ScenarioResult run_merge(uint64_t seed);
+
 /// The metadata group's leader changes while a dead node is taken out: no request fails of it.
 ScenarioResult run_election(uint64_t seed);
 

@@ -72,6 +72,76 @@ TEST_CASE("the example of a tablet map's bytes is what it says") {
   CHECK(again == bytes);
 }
 
+TEST_CASE("the example of a map with merges is what it says") {
+  const Bytes bytes =
+      tests::from_hex("03 09 02 01 08 04 00 0a 00 7fffffffffffffff ffffffffffffffff 00 00");
+  base::ByteReader reader(bytes);
+  const auto map = decode_tablet_map(reader);
+  REQUIRE(map);
+  CHECK(map->layout() == 6);
+  const Tablet& tablet = map->tablets()[0];
+  CHECK(tablet.id == TabletId{8});
+  CHECK(tablet.is_merged);
+  CHECK(tablet.bounces == 2);
+  CHECK_FALSE(tablet.full);
+  Bytes again;
+  encode_tablet_map(*map, again);
+  CHECK(again == bytes);
+  // A map without merges has no such tablets.
+  Bytes older = bytes;
+  older[0] = 2;
+  older.erase(2, 1);
+  base::ByteReader in(older);
+  CHECK_FALSE(decode_tablet_map(in));
+  Bytes none = bytes;
+  none[2] = 0;
+  base::ByteReader of_none(none);
+  CHECK_FALSE(decode_tablet_map(of_none));
+}
+
+TEST_CASE("a merge raises epoch and layout, and is undone by a split") {
+  TabletMap map = map_of(4);
+  Tablet older = map.tablets()[2];
+  older.epoch = SetEpoch{9};
+  older.bounces = 2;
+  CHECK_FALSE(map.with_merge(TabletId{1}, TabletId{3}, TabletId{50}));
+  CHECK_FALSE(map.with_merge(TabletId{4}, TabletId{5}, TabletId{50}));
+  CHECK_FALSE(map.with_merge(TabletId{9}, TabletId{1}, TabletId{50}));
+  for (const bool full : {true, false}) {
+    Tablet refused = map.tablets()[1];
+    refused.full = full;
+    if (!full) refused.stage = TabletStage::kWriteBoth;
+    CHECK_FALSE(map.with_tablet(refused)->with_merge(TabletId{2}, TabletId{3}, TabletId{50}));
+    CHECK_FALSE(map.with_tablet(refused)->with_merge(TabletId{1}, TabletId{2}, TabletId{50}));
+  }
+  map = *map.with_merge(TabletId{3}, TabletId{4}, TabletId{50})
+             ->with_split(TabletId{50}, map.tablets()[2].range.end, TabletId{51});
+  older = map.tablets()[2];
+  older.epoch = SetEpoch{9};
+  older.bounces = 2;
+  map = *map.with_tablet(older);
+  const uint64_t layout = map.layout();
+  const auto merged = map.with_merge(TabletId{2}, TabletId{50}, TabletId{60});
+  REQUIRE(merged);
+  CHECK(merged->layout() == layout + 1);
+  CHECK(merged->version() == map.version() + 1);
+  REQUIRE(merged->tablets().size() == 3);
+  const Tablet& whole = merged->tablets()[1];
+  CHECK(whole.id == TabletId{60});
+  CHECK(whole.range == RingRange{map.tablets()[1].range.start, map.tablets()[2].range.end});
+  CHECK(whole.epoch == SetEpoch{10});
+  CHECK(whole.is_merged);
+  CHECK(whole.bounces == 2);
+  const auto split = merged->with_split(TabletId{60}, map.tablets()[1].range.end, TabletId{61});
+  REQUIRE(split);
+  CHECK(split->layout() == layout + 11);
+  for (const size_t half : {1, 2}) {
+    CHECK_FALSE(split->tablets()[half].is_merged);
+    CHECK(split->tablets()[half].bounces == 2);
+    CHECK(split->tablets()[half].epoch == SetEpoch{10});
+  }
+}
+
 TEST_CASE("a tablet map comes back from its bytes, and broken bytes are refused") {
   TabletMap map = map_of(5);
   Tablet changed = map.tablets()[2];

@@ -48,7 +48,8 @@ struct Grown {
   }
   std::vector<Tablet> tablets() const { return state.tables.begin()->second->tablets.tablets(); }
   std::vector<BalanceChange> plan() const {
-    const BalanceView view{state, nodes,
+    const BalanceView view{state,
+                           nodes,
                            [this](TabletId id) -> std::optional<uint64_t> {
                              if (unknown.contains(id)) return std::nullopt;
                              return 10 << 20;
@@ -58,10 +59,12 @@ struct Grown {
                              seen.is_live = !down.contains(store.host);
                              return seen;
                            },
-                           proposed};
+                           proposed,
+                           held};
     return balance_changes(view, {}, limits);
   }
 
+  std::set<TabletId> held;
   MetaState state;
   std::vector<partitioner::RingNode> nodes;
   std::set<TabletId> unknown;

@@ -106,7 +106,7 @@ struct LogRig {
     ChangesRequest out;
     out.table = storage::kTable;
     out.log = *meta.table().change_log;
-    out.epochs = epochs_of(meta.table());
+    out.layout = layout_of(meta.table());
     out.after = after;
     out.changes_max = changes_max;
     return out;
@@ -367,9 +367,9 @@ TEST_CASE("a store refuses pages of logs that it does not have") {
   request.log = TableIncarnation{5};
   CHECK(rig.ask(request).error().code == ErrorCode::kStaleSchema);
   request = rig.request(0);
-  request.epochs = 4;
+  request.layout = 4;
   CHECK(rig.ask(request).error().code == ErrorCode::kStaleEpoch);
-  request.epochs = 6;
+  request.layout = 6;
   CHECK(rig.ask(request));
 }
 

@@ -73,7 +73,7 @@ TEST_CASE("a page of a change log can be asked for") {
   ChangesRequest request;
   request.table = {4};
   request.log = {3};
-  request.epochs = 9000;
+  request.layout = 9000;
   request.after = 1'700'000'000'000'000;
   request.changes_max = 500;
   request.bytes_max = 1 << 20;

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/tablets/merge_runner.h"
+
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "replication/meta/placed_in.h"
+#include "replication/tablets/load_report.h"
+#include "replication/tablets/split_runner.h"
+
+namespace tetrad::replication {
+
+using partitioner::MergeLimits;
+using partitioner::MergePair;
+using partitioner::MergeTablet;
+using partitioner::Tablet;
+using partitioner::TabletStage;
+
+namespace {
+
+constexpr size_t kPairsAtOnce = 8, kApartAtOnce = 2;
+constexpr int64_t kSoonUs = 5'000;  // one look for several changes
+constexpr int64_t kProposeUs = 5'000'000;
+constexpr int64_t kAskUs = 2'000'000, kAskAgainUs = 1'000'000;
+constexpr int64_t kGivenUpUs = 600'000'000;  // a large half is read for minutes
+constexpr int64_t kRestUs = 60'000'000;
+/// Before that it has not heard of the heat of all tablets.
+constexpr int64_t kLeadsForUs = 2 * kHeatHeardWithinUs;
+constexpr int64_t kPeaceUs = int64_t{3600} * 1'000'000;
+constexpr uint64_t kPartOfSize = 4, kPartOfHeat = 2;
+/// Of a table's throughput, at most, when half as many tablets divide it: a read at QUORUM costs two
+/// units there and one here.
+constexpr double kPartOfThroughput = 0.35;
+
+}  // namespace
+
+MergeRunner::MergeRunner(base::Reactor& reactor, RpcNode& rpc, MetaServiceImpl& meta,
+                         MoveRunner& moves, HeatOptions heat, MergeOptions options, Logger logger)
+    : reactor_(reactor),
+      rpc_(rpc),
+      meta_(meta),
+      moves_(moves),
+      heat_(heat),
+      options_(std::move(options)),
+      logger_(std::move(logger)) {
+  subscription_ = meta_.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {
+    if (before != now) look_soon();
+  });
+}
+
+MergeRunner::~MergeRunner() {
+  for (const base::Reactor::TimerId timer : {timer_, soon_})
+    if (timer != 0) reactor_.cancel(timer);
+}
+
+void MergeRunner::look_soon() {
+  if (pairs_.empty() || soon_ != 0) return;
+  soon_ = reactor_.call_at(reactor_.now_us() + kSoonUs, [this] {
+    soon_ = 0;
+    carry_on(meta_.snapshot());
+  });
+}
+
+void MergeRunner::start() {
+  timer_ = reactor_.call_at(reactor_.now_us() + options_.look_every_us, [this] {
+    start();
+    tick();
+  });
+}
+
+void MergeRunner::tick() {
+  const MetaSnapshot state = meta_.snapshot();
+  if (!meta_.is_leader()) {
+    leads_since_us_.reset();
+    seen_.clear();
+    for (const PairPtr& pair : std::list<PairPtr>(pairs_))
+      if (!pair->is_ordered) end(pair, fail(ErrorCode::kConflict, "this node does not lead"));
+  } else if (!leads_since_us_) {
+    leads_since_us_ = reactor_.now_us();
+  }
+  carry_on(state);
+  if (options_.merge && leads_since_us_ && state->format >= kFormatMerges) choose(*state);
+  std::set<TabletId> held;
+  for (const PairPtr& pair : pairs_) held.insert({pair->halves.left, pair->halves.right});
+  moves_.hold(std::move(held));
+}
+
+// ---- pairs under way ----
+
+bool MergeRunner::is_taken(TabletId tablet) const {
+  return std::ranges::any_of(pairs_, [&](const PairPtr& pair) {
+    return pair->halves.left == tablet || pair->halves.right == tablet;
+  });
+}
+
+void MergeRunner::end(const PairPtr& pair, Result<void> outcome) {
+  pair->is_over = true;
+  pairs_.remove(pair);
+  if (!outcome) {
+    metrics_.given_up.add();
+    not_before_us_[pair->halves.left] = reactor_.now_us() + kRestUs;
+    logger_.debug("tablets not merged table={} left={} right={} reason={}", pair->table,
+                  pair->halves.left.value, pair->halves.right.value, outcome.error().message);
+  }
+  if (pair->done) std::exchange(pair->done, nullptr)(std::move(outcome));
+}
+
+void MergeRunner::carry_on(const MetaSnapshot& state) {
+  for (const PairPtr& pair : std::list<PairPtr>(pairs_)) {
+    if (pair->is_proposing) continue;
+    if (reactor_.now_us() - pair->begun_us > kGivenUpUs)
+      end(pair,
+          fail(ErrorCode::kTimedOut, "the physical partitions were not merged in 10 minutes"));
+    else
+      work_on(state, pair);
+  }
+}
+
+/// Nothing waits for a member that is away; and what is hot again by itself stays two.
+Result<void> MergeRunner::check_sound(const FoundHalves& found, const Pair& pair) const {
+  uint64_t ru_per_s = 0;
+  for (const Tablet* half : {found.left, found.right}) {
+    const std::vector<StoreAddress> members = all_members(*half);
+    const auto bad = std::ranges::find_if(members, [this](const StoreAddress& member) {
+      const StoreOutlook seen = moves_.outlook_of(member);
+      return !seen.is_live || !seen.may_get || !seen.may_give;
+    });
+    if (bad != members.end())
+      return fail(ErrorCode::kConflict, "store {} of host {} is away, full or damaged", bad->store,
+                  bad->host.to_string());
+    ru_per_s += meta_.tablet_heat(half->id).ru_per_s();
+  }
+  if (!pair.is_ordered && heat_.ru_per_s != 0 && ru_per_s >= heat_.ru_per_s)
+    return fail(ErrorCode::kConflict, "the physical partitions are hot again");
+  return {};
+}
+
+void MergeRunner::work_on(const MetaSnapshot& state, const PairPtr& pair) {
+  const auto found = find_halves(*state, pair->halves);
+  if (!found) return end(pair, std::unexpected(found.error()));
+  if (const auto sound = check_sound(*found, *pair); !sound) return end(pair, sound);
+  auto next = next_merge_step(*found, pair->left_moves, moves_.ring_nodes(*state));
+  if (!next) return end(pair, std::unexpected(next.error()));
+  switch (next->step) {
+    case MergeStep::kWait:
+      return;
+    case MergeStep::kExchange:
+      (void)moves_.begin(*found->table, *next->moving, std::move(next->members));
+      return;
+    case MergeStep::kRepair:
+      return ask_for_repair(*found, *pair);
+    case MergeStep::kMerge:
+      pair->is_proposing = true;
+      tasks_.spawn(propose(pair, merge_command(*found, pair->tablets_min, pair->bounces_most)));
+      return;
+  }
+}
+
+/// The answer is in the metadata: equal horizons.
+void MergeRunner::ask_for_repair(const FoundHalves& found, Pair& pair) {
+  if (pair.asked_us != 0 && reactor_.now_us() - pair.asked_us < kAskAgainUs) return;
+  pair.asked_us = reactor_.now_us();
+  const StoreAddress member = acting_member(*found.left, meta_);
+  const TabletEpoch what{found.table->incarnation, found.left->id, found.left->epoch};
+  rpc_.call(member.host, member.store, Verb::kRepairTogether, encode_tablet_epoch(what),
+            base::Deadline{reactor_.now_us() + kAskUs},
+            [this, alive = std::weak_ptr<char>(alive_), id = what.tablet](Result<Bytes> answer) {
+              if (alive.expired() || answer) return;
+              logger_.debug("tablets not repaired together tablet={} reason={}", id.value,
+                            answer.error().message);
+            });
+}
+
+Task<void> MergeRunner::propose(PairPtr pair, MergeTablets command) {
+  const base::Deadline deadline{reactor_.now_us() + kProposeUs};
+  MetaCommandBody body(std::move(command));
+  Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  pair->is_proposing = false;
+  if (pair->is_over) co_return;
+  if (proposed) {
+    metrics_.merged.add();
+    logger_.info("tablets merged table={} left={} right={}", pair->table, pair->halves.left.value,
+                 pair->halves.right.value);
+    end(pair, {});
+  } else if (proposed.error().code != ErrorCode::kConflict) {
+    end(pair, std::unexpected(proposed.error()));
+  } else {
+    logger_.debug("tablets not merged yet table={} left={} reason={}", pair->table,
+                  pair->halves.left.value, proposed.error().message);
+  }
+}
+
+void MergeRunner::order(TabletId left, Done done) {
+  const MetaSnapshot state = meta_.snapshot();
+  if (state->format < kFormatMerges)
+    return done(fail(ErrorCode::kConflict,
+                     "not all nodes have a program that merges physical partitions yet"));
+  const TableInfo* table = nullptr;
+  const Tablet* tablet = nullptr;
+  for (const auto& [id, info] : state->tables) {
+    const auto found = std::ranges::find(info->tablets.tablets(), left, &Tablet::id);
+    if (found == info->tablets.tablets().end()) continue;
+    table = info.get();
+    tablet = &*found;
+  }
+  if (tablet == nullptr)
+    return done(fail(ErrorCode::kNotFound, "there is no partition {}", left.value));
+  if (tablet->range.end == RingPosition::highest())
+    return done(fail(ErrorCode::kConflict,
+                     "partition {} is the last of its table: none is behind it", left.value));
+  if (pairs_.size() >= 2 * kPairsAtOnce)
+    return done(
+        fail(ErrorCode::kOverloaded, "{} merges are under way: wait for one", pairs_.size()));
+  auto pair = std::make_shared<Pair>();
+  pair->halves = {table->incarnation, left, std::next(tablet)->id};
+  if (is_taken(pair->halves.left) || is_taken(pair->halves.right))
+    return done(fail(ErrorCode::kConflict, "partition {} is being merged already", left.value));
+  pair->table = table->keyspace + "." + table->name;
+  pair->left_moves = meta_.tablet_bytes(left) < meta_.tablet_bytes(pair->halves.right);
+  pair->begun_us = reactor_.now_us();
+  pair->is_ordered = true;
+  pair->done = std::move(done);
+  pairs_.push_back(pair);
+  work_on(state, pair);
+}
+
+// ---- choosing ----
+
+bool MergeRunner::may_choose(const MetaState& state) const {
+  if (reactor_.now_us() - *leads_since_us_ < kLeadsForUs && !TETRAD_MUTANT(merge_at_once))
+    return false;
+  if (pairs_.size() >= kPairsAtOnce || !moves_.is_at_rest()) return false;
+  return std::ranges::all_of(state.nodes, [this](const auto& entry) {
+    const auto& [host, node] = entry;
+    return node.state == NodeState::kRemoved ||
+           (node.state == NodeState::kNormal && meta_.is_live(host));
+  });
+}
+
+/// What placement would do is worked out again when the ring has changed.
+void MergeRunner::look_at_nodes(const MetaState& state) {
+  std::vector<std::pair<HostId, NodeState>> nodes;
+  for (const auto& [host, node] : state.nodes) nodes.emplace_back(host, node.state);
+  if (nodes == nodes_) return;
+  nodes_ = std::move(nodes);
+  usual_.clear();
+}
+
+size_t MergeRunner::tablets_min_of(const MetaState& state, const TableInfo& table) {
+  const auto data_centers = placed_in(state, table.keyspace);
+  auto known = usual_.find(data_centers);
+  if (known == usual_.end()) {
+    const partitioner::Ring ring(nodes_for(data_centers, moves_.ring_nodes(state)));
+    known = usual_.emplace(data_centers, partitioner::usual_tablets(ring)).first;
+  }
+  const uint32_t asked_for = options_.tablets_asked_for ? options_.tablets_asked_for(table) : 0;
+  return std::max<size_t>({known->second, tablets_wanted(state, table.throughput), asked_for, 1});
+}
+
+void MergeRunner::choose(const MetaState& state) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  ++looks_;
+  look_at_nodes(state);
+  std::erase_if(not_before_us_, [&](const auto& entry) { return entry.second <= now_us; });
+  const bool may = may_choose(state);
+  for (const auto& [id, table] : state.tables) {
+    const size_t count = table->tablets.tablets().size();
+    if (count <= 1) continue;
+    const size_t least = tablets_min_of(state, *table);
+    if (count <= least) continue;
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      Seen& seen = seen_[tablet.id];
+      if (seen.look == 0 || seen.range != tablet.range) seen = {tablet.range, now_us, looks_};
+      seen.look = looks_;
+    }
+    if (may) choose_of(state, *table, least);
+  }
+  std::erase_if(seen_, [this](const auto& entry) { return entry.second.look != looks_; });
+}
+
+std::vector<MergeTablet> MergeRunner::weigh(const TableInfo& table) {
+  std::vector<MergeTablet> weighed;
+  const auto is_sound = [this](const StoreAddress& member) {
+    const StoreOutlook seen = moves_.outlook_of(member);
+    return seen.is_live && seen.may_get && seen.may_give && !seen.is_vacated;
+  };
+  for (const Tablet& tablet : table.tablets.tablets()) {
+    MergeTablet out;
+    out.tablet = &tablet;
+    const auto bytes = meta_.all_tablet_bytes().find(tablet.id);
+    const bool is_known = bytes != meta_.all_tablet_bytes().end();
+    out.may_merge = is_known && tablet.stage == TabletStage::kNormal && !tablet.full &&
+                    !is_taken(tablet.id) && !not_before_us_.contains(tablet.id) &&
+                    std::ranges::all_of(tablet.replicas, is_sound);
+    out.bytes = is_known ? bytes->second : 0;
+    const TabletHeat heat = meta_.tablet_heat(tablet.id);
+    out.ru_per_s = std::max(heat.ru_per_s_most, heat.ru_per_s());
+    out.bytes_per_s = std::max(heat.bytes_per_s_most, heat.bytes_per_s);
+    out.age_us = reactor_.now_us() - seen_.at(tablet.id).since_us;
+    weighed.push_back(out);
+  }
+  return weighed;
+}
+
+MergeLimits MergeRunner::limits_of(const MetaState& state, const TableInfo& table,
+                                   size_t tablets_min) const {
+  MergeLimits limits;
+  limits.bytes = std::max<uint64_t>(physical_partition_bytes_max(state, table) / kPartOfSize, 1);
+  limits.ru_per_s = heat_.ru_per_s / kPartOfHeat;
+  limits.bytes_per_s = heat_.bytes_per_s / kPartOfHeat;
+  limits.age_us = TETRAD_MUTANT(merge_at_once) ? 0 : options_.age_us;
+  limits.tablets_min = tablets_min;
+  if (!table.throughput.is_limited() || table.throughput.of_keyspace) return limits;
+  const size_t half = std::max(tablets_min, (table.tablets.tablets().size() + 1) / 2);
+  const double each = static_cast<double>(table.throughput.ru_per_s) / static_cast<double>(half);
+  const auto most = std::max<uint64_t>(static_cast<uint64_t>(kPartOfThroughput * each), 1);
+  limits.ru_per_s = limits.ru_per_s == 0 ? most : std::min(limits.ru_per_s, most);
+  return limits;
+}
+
+void MergeRunner::choose_of(const MetaState& state, const TableInfo& table, size_t tablets_min) {
+  const std::vector<MergeTablet> weighed = weigh(table);
+  auto apart = static_cast<size_t>(
+      std::ranges::count_if(pairs_, [](const PairPtr& pair) { return !pair->is_ordered; }));
+  for (const MergePair& chosen :
+       partitioner::choose_merges(weighed, limits_of(state, table, tablets_min))) {
+    if (pairs_.size() >= kPairsAtOnce) return;
+    if (chosen.bytes_to_move != 0 && ++apart > kApartAtOnce) continue;
+    const MergeTablet& left = weighed[chosen.left];
+    const MergeTablet& right = weighed[chosen.left + 1];
+    auto pair = std::make_shared<Pair>();
+    pair->halves = {table.incarnation, left.tablet->id, right.tablet->id};
+    pair->table = table.keyspace + "." + table.name;
+    pair->left_moves = partitioner::left_half_moves(left, right);
+    pair->tablets_min = static_cast<uint32_t>(tablets_min);
+    if (std::min(left.age_us, right.age_us) >= kPeaceUs) pair->bounces_most = 0;
+    pair->begun_us = reactor_.now_us();
+    logger_.info("tablets are to be merged table={} left={} right={} bytes={} ru_per_s={}",
+                 pair->table, left.tablet->id.value, right.tablet->id.value,
+                 left.bytes + right.bytes, left.ru_per_s + right.ru_per_s);
+    pairs_.push_back(std::move(pair));
+  }
+}
+
+}  // namespace tetrad::replication
