@@ -404,6 +404,7 @@ void BatchCluster::split() {
       partitioner::position_of(key_of(static_cast<int>(random_.below(kGroups)), 9));
   const auto* table = via->state()->table(incarnation);
   if (table == nullptr) return;
+  if (merge_instead(*via, *table, at)) return;
   const partitioner::Tablet& tablet = table->tablets.find(at);
   via->spawn(propose(via, replication::SplitTablet{incarnation, tablet.id, tablet.range, at}));
 }

@@ -393,6 +393,7 @@ void DataCluster::change_tablets() {
       via->spawn(propose(via, replication::SetTabletFull{table.incarnation, each.id, true}));
     return;
   }
+  if (merge_instead(*via, table, at)) return;
   via->spawn(
       propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));
 }

@@ -4,6 +4,7 @@
 
 #include "partitioner/token.h"
 #include "tests/simulation/conditional/conditional_cluster.h"
+#include "tests/simulation/support/tables.h"
 
 namespace tetrad::simulation {
 namespace {
@@ -172,6 +173,7 @@ void ConditionalCluster::split() {
   const auto& table = *via->state()->tables.begin()->second;
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(4))) + "x");
+  if (merge_instead(*via, table, at)) return;
   const partitioner::Tablet& tablet = table.tablets.find(at);
   via->spawn(
       propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));

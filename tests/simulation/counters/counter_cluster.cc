@@ -331,6 +331,7 @@ void CounterCluster::split() {
   const auto& table = *via.state()->table(incarnation_);
   const RingPosition at =
       partitioner::position_of(key_text(static_cast<int>(random_.below(4))) + "x");
+  if (merge_instead(via, table, at)) return;
   const partitioner::Tablet& tablet = table.tablets.find(at);
   via.spawn(propose(&via, replication::SplitTablet{incarnation_, tablet.id, tablet.range, at}));
 }

@@ -162,6 +162,7 @@ IndexCluster::Profile IndexCluster::profile_of(uint64_t seed, IndexScenario scen
           .truncates = seed % 5 == 2,
           .power_cuts = seed % 7 == 3,
           .purges = seed % 2 == 0,
+          .merges = seed % 4 == 0,
           .on_rocks = seed % 10 == 5 && seed % 7 != 3,
           .short_pages = seed % 4 >= 2};
 }
@@ -354,6 +355,7 @@ void IndexCluster::split() {
   const auto& table = *state->tables.begin()->second;
   const RingPosition at =
       partitioner::position_of(index_key_text(static_cast<int>(random_.below(kIndexKeys))));
+  if (profile_.merges && merge_instead(*via, table, at)) return;
   const partitioner::Tablet& tablet = table.tablets.find(at);
   via->spawn(
       propose(via, replication::SplitTablet{table.incarnation, tablet.id, tablet.range, at}));

@@ -37,6 +37,7 @@ class IndexCluster {
     bool truncates = false;
     bool power_cuts = false;  // with the sync mode "group"
     bool purges = false;      // repairs and sweeps every second
+    bool merges = false;      // tablets are split and merged, otherwise split
     bool on_rocks = false;
     bool short_pages = false;  // stores look at a few claims a page
     int keys = kIndexKeys;     // that are written

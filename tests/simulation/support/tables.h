@@ -35,6 +35,16 @@ inline Task<void> create_table(SimNode* node, uint32_t max_partition_mb, bool* c
   return change_schema_now(node, std::move(change), created);
 }
 
+/// Every other time, as the clock has it: has the tablet there merged with the one behind it. False: it
+/// may be split.
+inline bool merge_instead(SimNode& via, const replication::TableInfo& table, RingPosition at) {
+  const partitioner::Tablet& tablet = table.tablets.find(at);
+  if (via.world().now_us() / 1000 % 2 != 0 || tablet.range.end == RingPosition::highest())
+    return false;
+  via.node().merges().order(tablet.id, [](Result<void>) {});
+  return true;
+}
+
 /// An INSERT of nothing but the key, of a table without clustering columns.
 inline storage::Mutation row_of(TableIncarnation incarnation, const std::string& key) {
   storage::RowRecord record;

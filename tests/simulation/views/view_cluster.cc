@@ -274,6 +274,7 @@ void ViewCluster::split() {
                     : number == kColourView ? colour_text(random_.below(kColours))
                                             : row_text(random_.below(kRows));
   const RingPosition at = partitioner::position_of(key);
+  if (merge_instead(*via, *table, at)) return;
   const partitioner::Tablet& tablet = table->tablets.find(at);
   via->spawn(
       propose(via, replication::SplitTablet{table->incarnation, tablet.id, tablet.range, at}));
