@@ -6,6 +6,7 @@
 //   for example "tetrad store format 2\n"
 #include "storage/engine/rocks_database.h"
 
+#include <array>
 #include <charconv>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <rocksdb/env.h>
 
 #include "base/assert.h"
+#include "storage/encryption/file_header.h"
 #include "storage/engine/kept_logs.h"
 #include "storage/engine/log_chain.h"
 #include "storage/engine/rocks_status.h"
@@ -59,7 +61,27 @@ Result<int> check_format_text(const std::string& text, const std::string& file,
   return format;
 }
 
+/// A file of an encrypted database that was opened without its keys; where there are keys `env` shows
+/// what is in it.
+Result<void> refuse_encrypted(rocksdb::Env& env, const std::string& file) {
+  std::unique_ptr<rocksdb::SequentialFile> sequence;
+  uint64_t bytes = 0;
+  if (!env.GetFileSize(file, &bytes).ok() ||
+      !env.NewSequentialFile(file, &sequence, rocksdb::EnvOptions()).ok())
+    return {};  // what follows says why
+  std::array<char, kFileHeaderUsedBytes> scratch;
+  rocksdb::Slice first;
+  if (!sequence->Read(scratch.size(), &first, scratch.data()).ok()) return {};
+  const BytesView header(first.data(), first.size());
+  if (file_kind(header, bytes) != FileKind::kEncrypted) return {};
+  TETRAD_TRY(const MasterKeyName name, master_key_of(header, file));
+  TETRAD_TRY_VOID(find_master_key(name, nullptr, file));
+  return {};
+}
+
 Result<void> check_format(rocksdb::Env& env, const std::string& directory, std::string_view kind) {
+  for (const char* name : {"/TETRAD_FORMAT", "/CURRENT"})
+    TETRAD_TRY_VOID(refuse_encrypted(env, directory + name));
   const std::string file = directory + "/TETRAD_FORMAT";
   const std::string newest = fmt::format("tetrad {} format {}\n", kind, newest_format(kind));
   uint64_t size = 0;
