@@ -41,6 +41,7 @@
 #include "server/runtime/thread_io_pool.h"
 #include "server/serving.h"
 #include "server/shard.h"
+#include "storage/encryption/encrypted_files.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
 #include "storage/engine/log_recovery.h"
@@ -117,6 +118,8 @@ class NodeImpl final : public Node {
   }
   Result<uint32_t> choose_shards();
   Result<void> share_out(uint32_t shards);
+  Result<void> open_disk_keys();
+  void count_encrypted(std::function<void(std::string, Result<storage::FileCounts>)> done);
   Result<void> open_stores();
   Result<void> open_transports();
   Result<void> open_replication();
@@ -168,7 +171,9 @@ class NodeImpl final : public Node {
   DataDisk disk_;
   LoginLimits logins_;
   NodeTls tls_;
-  std::unique_ptr<AuditLog> audit_;  // null: nothing is recorded
+  std::shared_ptr<const storage::DiskKeys> disk_keys_;  // null: nothing is encrypted
+  std::shared_ptr<rocksdb::FileSystem> files_;          // with them; null: the system's
+  std::unique_ptr<AuditLog> audit_;                     // null: nothing is recorded
   std::optional<FirstSuperuser> first_superuser_;
   ThreadIoPool pool_;
   std::unique_ptr<boost::asio::signal_set> signals_;
@@ -429,7 +434,7 @@ Result<void> NodeImpl::open_stores() {
       options_.background_threads != 0 ? options_.background_threads
                                        : std::max<uint64_t>(2, usable_cores() / 2));
   store_factory_ =
-      storage::make_rocks_store_factory(options, logger_.named("store"), nullptr, log_recovery());
+      storage::make_rocks_store_factory(options, logger_.named("store"), files_, log_recovery());
   for (const auto& shard : shards_) {
     const std::string directory =
         fmt::format("{}/store-{}", options_.data_directory, shard->number);
@@ -583,7 +588,10 @@ Result<void> NodeImpl::open_admin() {
       *node_, std::move(parts), metrics_, logger_, [this] { return health(); }, kProgramVersion,
       std::move(token), token_file, addresses_.admin, [this] { return complaints(); },
       [this](auto done) { certificates_->reload_now(std::move(done)); }, &serving_,
-      snapshots_.get(), life_.start_number});
+      snapshots_.get(), life_.start_number,
+      [this](std::function<void(std::string, Result<storage::FileCounts>)> done) {
+        count_encrypted(std::move(done));
+      }});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -600,6 +608,28 @@ Result<void> NodeImpl::open_admin() {
   return {};
 }
 
+Result<void> NodeImpl::open_disk_keys() {
+  if (options_.disk_encryption_key_file.empty()) return {};
+  TETRAD_TRY(disk_keys_, storage::DiskKeys::read(options_.disk_encryption_key_file, os_random));
+  TETRAD_TRY_VOID(storage::check_encrypted_files(options_.data_directory, *disk_keys_));
+  files_ = storage::make_encrypted_files(nullptr, disk_keys_);
+  logger_.info("new files are encrypted key={} keys={}", disk_keys_->of_new_files().id,
+               disk_keys_->all().size());
+  return {};
+}
+
+/// Tells the id of the key of new files ("": they are plain), and what is there.
+void NodeImpl::count_encrypted(std::function<void(std::string, Result<storage::FileCounts>)> done) {
+  const auto counted = std::make_shared<Result<storage::FileCounts>>(storage::FileCounts());
+  const std::string id = disk_keys_ == nullptr ? "" : disk_keys_->of_new_files().id;
+  pool_.run(
+      *reactors_[0], base::IoDuty::kMaintenance, 0,
+      [counted, directory = options_.data_directory] {
+        *counted = storage::count_encrypted_files(directory);
+      },
+      [counted, id, done = std::move(done)] { done(id, std::move(*counted)); });
+}
+
 Result<void> NodeImpl::open() {
   TETRAD_TRY(addresses_, addresses_of(options_));
   if (!options_.init_superuser.empty()) {
@@ -613,10 +643,11 @@ Result<void> NodeImpl::open() {
   TETRAD_TRY(lock_, DirectoryLock::take(options_.data_directory));
   TETRAD_TRY_VOID(check_disk_size(options_, disk_));
   TETRAD_TRY(audit_, open_audit_log(options_, logger_));
+  TETRAD_TRY_VOID(open_disk_keys());
   TETRAD_TRY(const auto machine, machine_start(options_.data_directory));
   TETRAD_TRY(
       log_, storage::open_rocks_local_log(options_.data_directory + "/log", *reactors_[0], pool_, 0,
-                                          logger_.named("log"), nullptr,
+                                          logger_.named("log"), files_,
                                           log_recovery_of(options_.data_directory, machine)));
   // On a full disk not: then a log that a power cut has torn may have to be looked at by hand.
   if (auto marked = mark_running(options_.data_directory, machine); !marked)
@@ -626,10 +657,10 @@ Result<void> NodeImpl::open() {
   // Apart, so that a storm of hints holds up nothing of the metadata group.
   TETRAD_TRY(hint_log_,
              storage::open_rocks_local_log(options_.data_directory + "/hints", *reactors_[0], pool_,
-                                           1, logger_.named("hints"), nullptr, log_recovery()));
+                                           1, logger_.named("hints"), files_, log_recovery()));
   TETRAD_TRY(batch_log_, storage::open_rocks_local_log(
                              options_.data_directory + "/batches", *reactors_[0], pool_, 2,
-                             logger_.named("batches"), nullptr, log_recovery()));
+                             logger_.named("batches"), files_, log_recovery()));
   TETRAD_TRY(const uint32_t shards, choose_shards());
   TETRAD_TRY_VOID(share_out(shards));
   for (uint32_t i = 0; i < shards; ++i) {

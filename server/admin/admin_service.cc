@@ -68,6 +68,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
       {Access::kFact, "GET", "/snapshots", &Self::answer_snapshots},
+      {Access::kFact, "GET", "/disk-encryption", &Self::answer_disk_encryption},
       {Access::kOrder,
        "POST",
        "/snapshot",
@@ -458,6 +459,18 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
                                                setting->unit, setting->most)));
   }
   spawn(propose(this, replication::SetSetting{name, std::to_string(*number)}), std::move(respond));
+}
+
+void AdminService::answer_disk_encryption(const HttpRequest&, Respond respond) {
+  parts_.count_encrypted([respond = std::make_shared<Respond>(std::move(respond))](
+                             const std::string& id, Result<storage::FileCounts> found) {
+    if (!found) return (*respond)(http_error(500, found.error().message));
+    auto keys = nlohmann::json::array();
+    for (const auto& [key, count] : *found)
+      keys.push_back(
+          {{"key", key}, {"new_files", key == id}, {"files", count.files}, {"bytes", count.bytes}});
+    (*respond)(json_response({{"key_of_new_files", id}, {"keys", keys}}));
+  });
 }
 
 void AdminService::order_reload_certificates(const HttpRequest&, Respond respond) {

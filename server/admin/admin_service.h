@@ -19,6 +19,7 @@
 #include "server/admin/node_controls.h"
 #include "server/admin/readiness.h"
 #include "server/snapshots/snapshots.h"
+#include "storage/encryption/encrypted_files.h"
 #include "storage/engine/store.h"
 
 namespace tetrad::server {
@@ -48,6 +49,9 @@ class AdminService {
     NodeControls* controls = nullptr;  // outlives the service; not null
     Snapshots* snapshots = nullptr;    // as well
     uint64_t start_number = 0;         // rises with every start of the node
+    /// The id of the key that new files are encrypted under ("": none), and the files by that of theirs.
+    std::function<void(std::function<void(std::string id, Result<storage::FileCounts> found)>)>
+        count_encrypted = {};
   };
   using Respond = HttpServer::Respond;
 
@@ -104,6 +108,7 @@ class AdminService {
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
+  void answer_disk_encryption(const HttpRequest& request, Respond respond);
   void order_split(const HttpRequest& request, Respond respond);
   void order_merge(const HttpRequest& request, Respond respond);
   void order_repair(const HttpRequest& request, Respond respond);

@@ -387,6 +387,13 @@ const std::vector<OptionEntry>& option_table() {
        "Seconds in which every block on disk is read once, so that rot is found while other "
        "replicas "
        "have what it hit; 0: only when asked, by tetractl verify."},
+      {"disk_encryption_key_file",
+       &Options::disk_encryption_key_file,
+       0,
+       0,
+       {},
+       "A file of keys, the newest first, under which all that the databases of this node write is "
+       "encrypted; empty: nothing is."},
       {"change_feed_retention_hours",
        &Options::change_feed_retention_hours,
        1,

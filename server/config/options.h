@@ -76,6 +76,7 @@ struct Options {
   uint64_t merge_after_s = 60;
   uint64_t heat_split_ru_per_s = 8'000, heat_split_mb_per_s = 64, heat_split_busy_percent = 60;
   uint64_t scrub_period_s = 14 * 24 * 3'600;
+  std::string disk_encryption_key_file;
   uint64_t change_feed_retention_hours = 24;
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
 

@@ -84,7 +84,8 @@ class AdminNode {
                                     [this](auto done) { done(certificates_well, certificates); },
                                     &controls,
                                     &*snapshots,
-                                    7});
+                                    7,
+                                    [this](auto done) { done("k2", encrypted); }});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -101,6 +102,7 @@ class AdminNode {
   base::MetricsRegistry metrics;
   std::string health = "serving";
   std::vector<std::string> complaints;
+  Result<storage::FileCounts> encrypted = storage::FileCounts{{"k1", {3, 5000}}, {"k2", {1, 4096}}};
   simulation::SimIoPool pool{cluster.world()};
   const std::string data_directory =
       std::filesystem::temp_directory_path() / ("tetrad-admin-" + std::to_string(::getpid()));

@@ -166,6 +166,7 @@ def node_verbs():
     case("log-level warn", "level: warn")
     case("log-level loud", "level is one of", 1)
     case("log-level info")
+    case("disk-encryption", "^new files: plain\nplain: \\d+ files, \\d+ bytes", 0)
     for word in "reload-certificates", "reloadssl":
         case(word, "no certificates", 1)
 

@@ -137,6 +137,9 @@ std::vector<Verb> node_verbs() {
       Verb("log-level", "Changes the least level that the node logs: debug, info, warn, error")
           .takes({{"level", Times::kOnce}})
           .orders("/log-level", {"level"}),
+      Verb("disk-encryption", "The keys that the node's files on disk are encrypted with")
+          .asks_for("/disk-encryption")
+          .shown_by(print_disk_encryption),
       Verb("reload-certificates", "Reads the node's certificates again; it also looks by itself")
           .also({"reloadssl"})
           .orders("/reload-certificates")

@@ -36,6 +36,17 @@ int print_certificates(const json& answer, const Invocation&) {
   return 0;
 }
 
+int print_disk_encryption(const json& answer, const Invocation&) {
+  const std::string id = cell_text(answer.at("key_of_new_files"));
+  fmt::print("new files: {}\n", id.empty() ? "plain" : "key " + id);
+  for (const auto& key : answer.at("keys")) {
+    const std::string name = cell_text(key.at("key"));
+    fmt::print("{}: {} files, {} bytes\n", name.empty() ? "plain" : "key " + name,
+               key.at("files").dump(), key.at("bytes").dump());
+  }
+  return 0;
+}
+
 int print_losses(const json& answer, const Invocation&) {
   for (const auto& store : answer.at("may_have_lost")) {
     fmt::print("store {}: acknowledged writes of {} physical partitions may be lost\n",

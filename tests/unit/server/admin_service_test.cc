@@ -231,6 +231,18 @@ TEST_CASE("admin routes: endpoints are the replicas of the key's physical partit
   CHECK(ask(node, "GET", "/endpoints?key=1").status == 404);
 }
 
+TEST_CASE("admin routes: files are counted by the keys that they are encrypted with") {
+  tests::AdminNode node;
+  const auto asked = nlohmann::json::parse(ask(node, "GET", "/disk-encryption").body);
+  CHECK(asked.at("key_of_new_files") == "k2");
+  REQUIRE(asked.at("keys").size() == 2);
+  CHECK(asked.at("keys")[0] ==
+        nlohmann::json({{"key", "k1"}, {"new_files", false}, {"files", 3}, {"bytes", 5000}}));
+  CHECK(asked.at("keys")[1].at("new_files") == true);
+  node.encrypted = fail(ErrorCode::kIo, "cannot read the folder");
+  CHECK(ask(node, "GET", "/disk-encryption").status == 500);
+}
+
 TEST_CASE("admin routes: who may ask what") {
   using Access = AdminService::Access;
   tests::AdminNode node;
