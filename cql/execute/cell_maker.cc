@@ -86,6 +86,18 @@ Result<void> check_indexed(const Operation& operation, std::span<const Cell> cel
   return {};
 }
 
+/// The view could not have the row. Errors: kInvalid.
+Result<void> check_view_key(const Operation& operation, std::span<const Cell> cells) {
+  constexpr size_t kKeyBytesMax = 65'535;
+  for (const Cell& cell : cells)
+    if (cell.kind == CellKind::kValue && cell.value.size() > kKeyBytesMax)
+      return fail(ErrorCode::kInvalid,
+                  "Key length of {} is longer than maximum of {}: column {} is in the key of "
+                  "materialized view {}",
+                  cell.value.size(), kKeyBytesMax, operation.column->name, operation.key_of_view);
+  return {};
+}
+
 }  // namespace
 
 Result<bool> CellMaker::add(const Operation& operation, const Place& place,
@@ -97,6 +109,9 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   }
   if (!operation.index_limits.empty()) {
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
+  }
+  if (!operation.key_of_view.empty()) {
+    TETRAD_TRY_VOID(check_view_key(operation, std::span(cells).subspan(first)));
   }
   if (cells.size() - first > 1)
     sort_paths(cells.begin() + static_cast<ptrdiff_t>(first), cells.end());

@@ -386,6 +386,12 @@ class ModifyPreparer {
           {index.target,
            fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});
     }
+    for (const std::string& name : table_->views) {
+      const TablePtr view = context_.schema->table(table_->keyspace, name);
+      const ColumnSchema* const column =
+          view == nullptr ? nullptr : view->find(operation.column->name);
+      if (column != nullptr && column->is_primary_key()) operation.key_of_view = name;
+    }
     auto& operations = operation.column->kind == ColumnKind::kStatic ? made_->static_operations_
                                                                      : made_->regular_operations_;
     operations.push_back(std::move(operation));

@@ -48,6 +48,7 @@ struct ColumnOperation {
   ExpressionPtr key, value;
   size_t field = 0;
   std::vector<IndexLimit> index_limits;
+  std::string key_of_view;  // the view whose key column it is: of what a key may be; "": none
 
   bool needs_read() const {
     return kind == Kind::kDiscard || kind == Kind::kSetIndex || kind == Kind::kRemoveIndex ||

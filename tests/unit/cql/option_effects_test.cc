@@ -63,6 +63,23 @@ TEST_CASE_METHOD(Fixture, "system_tetrad is found by its old name, unless a keys
   CHECK(rows("SELECT address, state FROM system_tetrad.nodes") == nodes);
 }
 
+TEST_CASE_METHOD(Fixture, "a value that no key may have is refused in the key column of a view") {
+  CHECK(cql("CREATE KEYSPACE viewed WITH replication = {'class': 'SimpleStrategy', "
+            "'replication_factor': 1}") == "ok");
+  CHECK(cql("CREATE TABLE viewed.t (k int PRIMARY KEY, a text, b text)") == "ok");
+  CHECK(cql("CREATE MATERIALIZED VIEW viewed.v AS SELECT * FROM viewed.t WHERE k IS NOT NULL AND "
+            "a IS NOT NULL PRIMARY KEY (a, k)") == "ok");
+  const auto insert = [](const char* column, size_t bytes) {
+    return fmt::format("INSERT INTO viewed.t (k, {}) VALUES (1, '{}')", column,
+                       std::string(bytes, 'x'));
+  };
+  CHECK(cql(insert("a", 65'535)) == "ok");
+  CHECK(cql(insert("b", 65'536)) == "ok");
+  CHECK(error(insert("a", 65'536)) ==
+        "Key length of 65536 is longer than maximum of 65535: column a is in the key of "
+        "materialized view v");
+}
+
 TEST_CASE_METHOD(Fixture, "tables of Cassandra's about what is not here are there, and empty") {
   for (const char* table :
        {"system.\"IndexInfo\"", "system.available_ranges", "system.batches", "system.built_views",
