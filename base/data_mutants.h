@@ -245,6 +245,8 @@ struct DataMutants {
   bool view_settled_unread = false;         // rule 24: tasks go where the read was not answered
   bool view_settled_early = false;          // rule 24: tasks go before the images are on W
   bool view_old_names_left = false;         // rule 24: rows of names that are not current stay
+  bool view_leaver_unasked = false;    // rule 24: who is no member any more is not asked for names
+  bool view_old_schema_taken = false;  // rule 24: tasks are settled by who knows fewer views
 
   // Formation, hints.
   bool first_seed_founds = false;      // the first seed founds although others say nothing

@@ -46,6 +46,8 @@ struct WriteOptions {
   /// then, and a hint of it is as old as that.
   std::optional<int64_t> taken_us = {};
   LoggedRun* logged = nullptr;  // write_logged()'s own
+  /// The mutations are as small as they can be: no limit on their size refuses them.
+  bool is_cut = false;
 };
 
 struct ReadOptions {

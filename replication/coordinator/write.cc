@@ -601,7 +601,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   }
   TETRAD_CO_TRY_VOID(renew_doubtful_times(mutations, options, in_doubt));
   for (const storage::Mutation& mutation : mutations) {
-    if (mutation.size_bytes() > options_.mutation_bytes_max) {
+    if (mutation.size_bytes() > options_.mutation_bytes_max && !options.is_cut) {
       co_return fail(ErrorCode::kInvalid,
                      "Mutation of {} bytes is too large for the maximum size of {}",
                      mutation.size_bytes(), options_.mutation_bytes_max);

@@ -2,6 +2,7 @@
 #include "replication/views/view_image_plan.h"
 
 #include <set>
+#include <utility>
 
 #include "base/data_mutants.h"
 #include "storage/views/view_image.h"
@@ -12,6 +13,40 @@ namespace {
 
 /// Stores keep the value of an expired cell for an hour, by their own clocks.
 constexpr int64_t kExpiredKept_s = 600;
+
+/// What a piece of an image has, unless one cell has more.
+constexpr size_t kPieceBytes = 1 << 20;
+
+void add_piece(const storage::ViewMaker& maker, const storage::ViewPlace& place,
+               const storage::RowRecord& piece, std::vector<storage::Mutation>& out) {
+  storage::Mutation& mutation = out.emplace_back();
+  mutation.incarnation = maker.incarnation();
+  mutation.schema_version = maker.schema_version();
+  mutation.position = place.position;
+  mutation.partition_key = place.partition_key;
+  storage::RowChange& change = mutation.rows.emplace_back();
+  change.clustering_key = place.clustering_key;
+  storage::encode_row_record(piece, change.record);
+}
+
+// A row grows by many writes, but a mutation has a limit. All pieces have the image's stamp, so in
+// whatever order they come, together they are the image.
+void add_image(const storage::ViewMaker& maker, const storage::ViewPlace& place,
+               storage::RowRecord& image, std::vector<storage::Mutation>& out) {
+  const std::vector<storage::Cell> cells = std::exchange(image.cells, {});
+  size_t bytes = 0;
+  for (const storage::Cell& cell : cells) {
+    const size_t more = cell.value.size() + cell.path.size();
+    if (!image.cells.empty() && bytes + more > kPieceBytes) {
+      add_piece(maker, place, image, out);
+      image = {};
+      bytes = 0;
+    }
+    image.cells.push_back(cell);
+    bytes += more;
+  }
+  add_piece(maker, place, image, out);
+}
 
 }  // namespace
 
@@ -46,16 +81,9 @@ Result<ViewImages> view_images(const storage::ViewMakers& makers, const storage:
           maker->place_of({row.partition_key, row.clustering_key, name.key_cell}, name.key_value);
       if (!place || !places.emplace(place->partition_key, place->clustering_key).second)
         return false;
-      const storage::RowRecord image =
+      storage::RowRecord image =
           storage::view_image(*maker, base_row, name, place->key_cell, stamp);
-      storage::Mutation& mutation = out.mutations.emplace_back();
-      mutation.incarnation = maker->incarnation();
-      mutation.schema_version = maker->schema_version();
-      mutation.position = place->position;
-      mutation.partition_key = place->partition_key;
-      storage::RowChange& change = mutation.rows.emplace_back();
-      change.clustering_key = place->clustering_key;
-      storage::encode_row_record(image, change.record);
+      add_image(*maker, *place, image, out.mutations);
       return true;
     };
     // First what is there now: nothing else is written at its place.

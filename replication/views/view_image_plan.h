@@ -15,7 +15,7 @@ namespace tetrad::replication {
 /// kCorruption.
 Result<Bytes> shown_values(BytesView record, int64_t now_s);
 
-/// The images of a row.
+/// The images of a row; a large one in several mutations.
 struct ViewImages {
   std::vector<storage::Mutation> mutations;
   storage::ViewNamesByView current;  // names that are in views now

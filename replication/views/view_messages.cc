@@ -100,6 +100,7 @@ Bytes encode_view_read(const ViewReadRequest& request) {
   ByteWriter out(body);
   out.u8(kVersion);
   out.varint(request.epoch.value);
+  out.varint(request.schema_version.value);
   put_row(out, request.row);
   out.zigzag(request.stamp.us);
   return body;
@@ -110,6 +111,7 @@ Result<ViewReadRequest> decode_view_read(BytesView body) {
   ViewReadRequest request;
   TETRAD_TRY_VOID(check_version(in));
   TETRAD_TRY(request.epoch.value, in.read_varint());
+  TETRAD_TRY(request.schema_version.value, in.read_varint());
   TETRAD_TRY(request.row, read_row(in));
   TETRAD_TRY(request.stamp.us, in.read_zigzag());
   TETRAD_TRY_VOID(check_end(in));

@@ -20,84 +20,13 @@ using storage::ViewTaskEntry;
 
 namespace {
 
-constexpr int64_t kAskUs = 1'000'000, kWriteUs = 2'000'000;
-constexpr int64_t kLateAnswersUs = 20'000;  // waited for behind W of them
-constexpr int64_t kTryAgainUs = 100'000, kTryAgainMostUs = 3'000'000;
+constexpr int64_t kTryAgainUs = 100'000, kTryAgainMostUs = 1'000'000;
 constexpr int64_t kKeepUpEveryUs = 50'000;
-constexpr int kStampsMax = 8, kReadsToEqual = 3;
-constexpr uint32_t kUnseenMost = 3;
-constexpr size_t kScanPage = 512, kRangesAtOnce = 16;
-
-storage::ReadCommand command_of(const storage::ViewRow& row) {
-  storage::ReadCommand command;
-  command.incarnation = row.base;
-  command.position = row.position;
-  command.partition_key = row.partition_key;
-  command.rows = {row.clustering_key};
-  command.wants_static = false;
-  return command;
-}
+constexpr uint32_t kUnseenMost = 3, kTriesToTell = 10;
+constexpr size_t kScanPage = 4096, kRangesAtOnce = 16, kTasksPerRowAbout = 4;
+constexpr size_t kBuildAheadMax = 512;  // rows of a build that wait, about
 
 }  // namespace
-
-/// One round of an execution. Shared with calls that may be answered when it is over.
-struct ViewRunner::Attempt {
-  storage::ViewRow row;
-  storage::ViewMakersPtr makers;
-  SetEpoch epoch;
-  std::vector<std::vector<StoreAddress>> sets;
-  std::vector<Need> needs;  // W of each set
-  ViewStamp stamp;
-
-  /// What a member has answered.
-  struct Answer {
-    StoreAddress from;
-    ViewRowAnswer answer;
-    Bytes values;
-  };
-  std::vector<Answer> answers;
-  size_t asked = 0, failed = 0;
-  std::optional<ViewStamp> seen;  // the highest, if too high
-  std::vector<size_t> group;      // of answers: those with equal values
-  storage::ViewNamesByView current;
-
-  bool has_quorums(const std::vector<size_t>& of) const {
-    for (size_t at = 0; at < sets.size(); ++at) {
-      const Members answered = members_that(sets[at], [&](const StoreAddress& member) {
-        return std::ranges::find(of, member, [&](size_t i) { return answers[i].from; }) != of.end();
-      });
-      if (!needs[at].is_met_by(answered)) return false;
-    }
-    return true;
-  }
-  std::vector<size_t> all() const {
-    std::vector<size_t> out;
-    for (size_t i = 0; i < answers.size(); ++i) out.push_back(i);
-    return out;
-  }
-  bool is_member(const StoreAddress& store) const {
-    return std::ranges::any_of(sets, [&](const std::vector<StoreAddress>& set) {
-      return std::ranges::find(set, store) != set.end();
-    });
-  }
-  const Answer* answer_of(const StoreAddress& store) const {
-    const auto found = std::ranges::find(answers, store, &Answer::from);
-    return found == answers.end() ? nullptr : &*found;
-  }
-  /// False: no group of equal answers, with that of `own` if it is a member, is large enough.
-  bool choose_group(const StoreAddress& own) {
-    for (const Answer& leader : answers) {
-      group.clear();
-      for (size_t i = 0; i < answers.size(); ++i)
-        if (answers[i].values == leader.values) group.push_back(i);
-      const bool has_own =
-          std::ranges::any_of(group, [&](size_t i) { return answers[i].from == own; });
-      if (has_quorums(group) && (has_own || !is_member(own))) return true;
-    }
-    group = all();
-    return TETRAD_MUTANT(view_unequal_taken);
-  }
-};
 
 ViewRunner::ViewRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                        Coordinator& coordinator, BehindStores& behind, std::vector<Store*> stores,
@@ -151,6 +80,10 @@ void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Rep
     return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
   const storage::ViewRow& row = request->row;
   const Place place = place_of(*meta_.snapshot(), row.base, row.position, request->epoch);
+  // Who executes with an older schema would leave out views and columns, and settle the task.
+  if (request->schema_version < meta_.snapshot()->schema_version &&
+      !TETRAD_MUTANT(view_old_schema_taken))
+    return reply.error(Error(ErrorCode::kStaleSchema, "the schema is a newer one"));
   switch (place.standing) {
     case MapStanding::kCurrent:
       break;
@@ -193,22 +126,37 @@ void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::R
 
 void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   const TableIncarnation base = entry.row.base;
-  if (waiting_.size() + ranges_.size() >= options_.waiting_max) {
-    to_scan_.emplace(store, base);
-    return;
-  }
+  const auto find_later = [&] { to_scan_.emplace(store, base); };
+  if (waiting_.size() + ranges_.size() >= options_.waiting_max ||
+      tasks_known_ >= kTasksPerRowAbout * options_.waiting_max)
+    return find_later();
   if (entry.of_range) {
+    since_us_.insert(entry.time_us);
     ranges_.emplace_back(store, std::move(entry));
-    return;
+    return expand_some();
   }
   Key key{store, std::move(entry.row)};
   const auto [found, is_new] = waiting_.try_emplace(key);
   Waiting& waiting = found->second;
-  waiting.sequences.insert(entry.sequence);
-  if (!is_new) return;
-  waiting.since_us = entry.time_us;
-  since_us_.insert(entry.time_us);
-  set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
+  if (waiting.tasks.size() >= options_.tasks_of_row_max) return find_later();
+  if (waiting.tasks.emplace(entry.sequence, entry.time_us).second) ++tasks_known_;
+  note_since(waiting);
+  if (is_new) set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
+}
+
+// Sequences rise with time.
+void ViewRunner::note_since(Waiting& waiting) {
+  const int64_t since_us = waiting.tasks.empty() ? 0 : waiting.tasks.begin()->second;
+  if (since_us == waiting.since_us) return;
+  if (waiting.since_us != 0) since_us_.erase(since_us_.find(waiting.since_us));
+  waiting.since_us = since_us;
+  if (since_us != 0) since_us_.insert(since_us);
+}
+
+std::vector<uint64_t> ViewRunner::known_of(const Key& key) const {
+  std::vector<uint64_t> known;
+  for (const auto& [sequence, time_us] : waiting_.at(key).tasks) known.push_back(sequence);
+  return known;
 }
 
 void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us) {
@@ -219,10 +167,10 @@ void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due
 }
 
 void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done) {
-  for (const uint64_t sequence : done) waiting.sequences.erase(sequence);
-  if (!waiting.sequences.empty() || waiting.runs) return;
+  for (const uint64_t sequence : done) tasks_known_ -= waiting.tasks.erase(sequence);
+  note_since(waiting);
+  if (!waiting.tasks.empty() || waiting.runs) return;
   due_.erase({waiting.due_us, key});
-  since_us_.erase(since_us_.find(waiting.since_us));
   waiting_.erase(key);
 }
 
@@ -270,14 +218,13 @@ void ViewRunner::pump() {
 size_t ViewRunner::pending() const {
   const auto building =
       std::ranges::count_if(views_, [](const auto& view) { return !view.second.built; });
-  return waiting_.size() + ranges_.size() + to_scan_.size() + static_cast<size_t>(building);
+  return waiting_.size() + ranges_.size() + expanding_ + to_scan_.size() +
+         static_cast<size_t>(building) + (scans_ ? 1 : 0);
 }
 
 int64_t ViewRunner::lag_us() const {
-  int64_t oldest_us = reactor_.wall_time_us();
-  if (!since_us_.empty()) oldest_us = std::min(oldest_us, *since_us_.begin());
-  if (!ranges_.empty()) oldest_us = std::min(oldest_us, ranges_.front().second.time_us);
-  return reactor_.wall_time_us() - oldest_us;
+  const int64_t now_us = reactor_.wall_time_us();
+  return since_us_.empty() ? 0 : std::max<int64_t>(0, now_us - *since_us_.begin());
 }
 
 std::vector<ViewStatus> ViewRunner::statuses() const {
@@ -289,7 +236,7 @@ std::vector<ViewStatus> ViewRunner::statuses() const {
 // ---- executing ----
 
 Task<void> ViewRunner::run(Key key) {
-  const std::set<uint64_t> known = waiting_.at(key).sequences;
+  const std::vector<uint64_t> known = known_of(key);
   const auto done = co_await execute(key);
   --running_;
   Waiting& waiting = waiting_.at(key);
@@ -301,7 +248,10 @@ Task<void> ViewRunner::run(Key key) {
     drop(key, waiting, *done);
   } else {
     metrics_.failed.add();
-    ++waiting.tries;
+    // Once a row, while it does not change.
+    if (++waiting.tries == kTriesToTell)
+      logger_.warn("a row of a view cannot be made, it is tried again base={} error=\"{}\"",
+                   key.row.base.value, done.error().message);
     logger_.debug("a task of a view is tried again tries={} error=\"{}\"", waiting.tries,
                   done.error().message);
   }
@@ -319,161 +269,23 @@ Task<void> ViewRunner::run(Key key) {
 
 /// What reads of the store do not show was settled when a list of tasks was on its way, or was never
 /// written; a new list tells.
-void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::set<uint64_t>& known,
+void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::vector<uint64_t>& known,
                                const std::vector<uint64_t>& done) {
+  // Of a row with many tasks a read shows the first ones.
+  const auto behind = std::ranges::lower_bound(done, storage::kViewNotes);
+  const uint64_t read_to = behind == done.begin() ? storage::kViewNotes : *(behind - 1);
   std::vector<uint64_t> unseen;
   for (const uint64_t sequence : known)
-    if (waiting.sequences.contains(sequence) && !std::ranges::binary_search(done, sequence))
+    if (sequence < read_to && waiting.tasks.contains(sequence) &&
+        !std::ranges::binary_search(done, sequence))
       unseen.push_back(sequence);
   if (unseen.empty()) {
     waiting.unseen = 0;
     return;
   }
   if (++waiting.unseen < kUnseenMost) return;
-  for (const uint64_t sequence : unseen) waiting.sequences.erase(sequence);
+  for (const uint64_t sequence : unseen) tasks_known_ -= waiting.tasks.erase(sequence);
   to_scan_.emplace(key.store, key.row.base);
-}
-
-Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
-  Store& store = *stores_[key.store];
-  const StoreAddress own{meta_.self(), key.store};
-  const auto everything = [&] {
-    const std::set<uint64_t>& known = waiting_.at(key).sequences;
-    return std::vector<uint64_t>(known.begin(), known.end());
-  };
-  ViewStamp above = store.views().highest_of(key.row.base, key.row.position);
-  int reads = 0;
-  for (int stamps = 0; stamps < kStampsMax; ++stamps) {
-    const auto attempt = std::make_shared<Attempt>();
-    const MetaSnapshot state = meta_.snapshot();
-    const TableInfo* table = state->table(key.row.base);
-    attempt->makers = store.views().makers(key.row.base);
-    if (table == nullptr || attempt->makers == nullptr) co_return everything();
-    const partitioner::Tablet& tablet = table->tablets.find(key.row.position);
-    attempt->row = key.row;
-    attempt->epoch = tablet.epoch;
-    attempt->sets = {read_set(tablet)};
-    if (reads_both_sets(tablet)) attempt->sets.push_back(tablet.replicas);
-    const Levels levels(*state, meta_.self());
-    for (const auto& set : attempt->sets)
-      attempt->needs.push_back(TETRAD_MUTANT(view_read_by_one)
-                                   ? Need(set.size(), 1)
-                                   : levels.reading(ConsistencyLevel::kQuorum, set));
-    attempt->stamp = storage::stamp_above(above, clock_.now_us(reactor_));
-    co_await ask_members(attempt);
-    if (attempt->seen) {
-      above = std::max(above, *attempt->seen);
-      continue;
-    }
-    if (!attempt->has_quorums(attempt->all()) ||
-        (attempt->is_member(own) && attempt->answer_of(own) == nullptr))
-      co_return fail(ErrorCode::kUnavailable, "{} of {} members have answered",
-                     attempt->answers.size(), attempt->asked);
-    if (!attempt->choose_group(own)) {
-      if (++reads > kReadsToEqual)
-        co_return fail(ErrorCode::kOverloaded, "the row changes too fast");
-      TETRAD_CO_TRY_VOID(co_await make_equal(*attempt));
-      continue;
-    }
-    storage::ViewNamesByView names;
-    for (const Attempt::Answer& answer : attempt->answers)
-      for (const auto& [view, of_view] : answer.answer.names)
-        names[view].insert(of_view.begin(), of_view.end());
-    TETRAD_CO_TRY(ViewImages images, view_images(*attempt->makers, key.row,
-                                                 attempt->answers[attempt->group.front()].values,
-                                                 names, attempt->stamp));
-    attempt->current = std::move(images.current);
-    if (TETRAD_MUTANT(view_settled_early)) settle(*attempt);
-    metrics_.rows_written.add(images.mutations.size());
-    if (!images.mutations.empty()) {
-      WriteOptions options;
-      options.level = ConsistencyLevel::kQuorum;
-      options.deadline.at_us = reactor_.now_us() + kWriteUs;
-      TETRAD_CO_TRY_VOID(co_await coordinator_.write(std::move(images.mutations), options));
-    }
-    settle(*attempt);
-    if (const Attempt::Answer* answer = attempt->answer_of(own)) co_return answer->answer.sequences;
-    // This store is no member any more: those that are have its changes, as far as these are
-    // acknowledged, and have answered with them.
-    std::vector<uint64_t> done = everything();
-    store.views().settle({key.row, done, {}, attempt->stamp}, [](const Result<void>&) {});
-    co_return done;
-  }
-  co_return fail(ErrorCode::kOverloaded, "others execute the row's tasks");
-}
-
-/// Ends when all have answered, or W have and others are late.
-Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
-  std::set<StoreAddress> members;
-  for (const auto& set : attempt->sets)
-    for (const StoreAddress& member : set)
-      if (member.host == meta_.self() || meta_.is_live(member.host)) members.insert(member);
-  attempt->asked = members.size();
-  if (members.empty()) co_return;
-  base::OneShot<bool> enough;
-  const Bytes request = encode_view_read({attempt->epoch, attempt->row, attempt->stamp});
-  const int64_t now_s = clock_.now_us(reactor_) / 1'000'000;
-  const base::Deadline deadline{reactor_.now_us() + kAskUs};
-  for (const StoreAddress& member : members) {
-    rpc_.call(member.host, member.store, Verb::kViewRead, request, deadline,
-              [attempt, member, now_s, setter = enough.setter()](Result<Bytes> reply) {
-                if (setter.is_set()) return;
-                auto answer = reply ? decode_view_answer(*reply)
-                                    : Result<ViewRowAnswer>(std::unexpected(reply.error()));
-                auto values = answer ? shown_values(answer->record, now_s)
-                                     : Result<Bytes>(std::unexpected(answer.error()));
-                if (!values) {
-                  ++attempt->failed;
-                } else if (answer->seen) {
-                  ++attempt->failed;
-                  attempt->seen = std::max(attempt->seen.value_or(*answer->seen), *answer->seen);
-                } else {
-                  attempt->answers.push_back({member, std::move(*answer), std::move(*values)});
-                }
-                if (attempt->answers.size() + attempt->failed == attempt->asked) setter.set(true);
-              });
-  }
-  // Whoever is late executes its tasks itself.
-  tasks_.spawn([](base::Reactor& reactor, std::shared_ptr<Attempt> of, base::Deadline until,
-                  base::OneShot<bool>::Setter setter) -> Task<void> {
-    while (!setter.is_set() && reactor.now_us() < until.at_us) {
-      const bool has_enough = of->has_quorums(of->all());
-      co_await base::sleep_for(reactor, kLateAnswersUs);
-      if (has_enough) break;
-    }
-    setter.set(true);
-  }(reactor_, attempt, deadline, enough.setter()));
-  co_await enough;
-}
-
-Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
-  storage::ReadCommand command = command_of(attempt.row);
-  command.now_s = clock_.now_us(reactor_) / 1'000'000;
-  const MetaSnapshot state = meta_.snapshot();
-  if (const TableInfo* table = state->table(attempt.row.base); table != nullptr)
-    command.schema_version = state->schema_version;
-  ReadOptions options;
-  options.level = attempt.answers.size() == attempt.asked && attempt.failed == 0
-                      ? ConsistencyLevel::kAll
-                      : ConsistencyLevel::kQuorum;
-  options.deadline.at_us = reactor_.now_us() + kAskUs;
-  options.background = true;
-  auto read = co_await coordinator_.read(std::move(command), options);
-  if (!read) co_return std::unexpected(std::move(read.error()));
-  co_return Result<void>();
-}
-
-void ViewRunner::settle(const Attempt& attempt) {
-  const base::Deadline deadline{reactor_.now_us() + kAskUs};
-  for (size_t i = 0; i < attempt.answers.size(); ++i) {
-    const bool took_part = std::ranges::find(attempt.group, i) != attempt.group.end();
-    if (!took_part && !TETRAD_MUTANT(view_settled_unread)) continue;
-    const Attempt::Answer& member = attempt.answers[i];
-    const Bytes settlement = encode_view_settlement(
-        {attempt.row, member.answer.sequences, attempt.current, attempt.stamp});
-    rpc_.call(member.from.host, member.from.store, Verb::kViewSettle, settlement, deadline,
-              [](const Result<Bytes>&) {});
-  }
 }
 
 // ---- beside it ----
@@ -494,8 +306,9 @@ void ViewRunner::on_state() {
           continue;
         }
         const bool built = views.is_built(base, maker->incarnation());
-        known.emplace(place, ViewStatus{base, maker->incarnation(), number, built,
-                                        built ? RingPosition::highest() : RingPosition::lowest()});
+        known.emplace(place,
+                      ViewStatus{base, maker->incarnation(), number, built,
+                                 built ? RingPosition::highest() : RingPosition::lowest()});
         to_scan_.emplace(number, base);  // what an earlier life has left
       }
     }
@@ -512,9 +325,13 @@ bool ViewRunner::has_work() const {
 
 Task<void> ViewRunner::keep_up() {
   while (has_work()) {
-    co_await base::sleep_for(reactor_, kKeepUpEveryUs);
-    if (!to_scan_.empty() && waiting_.size() < options_.waiting_max / 2) co_await scan_some();
-    if (!ranges_.empty()) co_await expand_some();
+    const bool builds =
+        std::ranges::any_of(views_, [](const auto& view) { return !view.second.built; });
+    co_await base::sleep_for(reactor_, builds ? options_.build_pause_us : kKeepUpEveryUs);
+    expand_some();
+    // Beside the rest: a store may have many notes to pass over.
+    if (!scans_ && !to_scan_.empty() && waiting_.size() < options_.waiting_max / 2)
+      tasks_.spawn(scan_some());
     co_await build_some();
   }
   keeps_up_ = false;
@@ -522,6 +339,12 @@ Task<void> ViewRunner::keep_up() {
 
 /// Tasks of one base table of one store.
 Task<void> ViewRunner::scan_some() {
+  scans_ = true;
+  co_await scan_one();
+  scans_ = false;
+}
+
+Task<void> ViewRunner::scan_one() {
   const auto [number, base] = *to_scan_.begin();
   to_scan_.erase(to_scan_.begin());
   Bytes after;
@@ -544,22 +367,36 @@ Task<void> ViewRunner::scan_some() {
   }
 }
 
-Task<void> ViewRunner::expand_some() {
-  for (size_t i = std::min(ranges_.size(), kRangesAtOnce); i > 0; --i) {
+void ViewRunner::expand_some() {
+  while (!ranges_.empty() && expanding_ < kRangesAtOnce &&
+         waiting_.size() < options_.waiting_max / 2) {
     auto [number, range] = std::move(ranges_.front());
     ranges_.pop_front();
-    base::OneShot<Result<bool>> expanded;
-    stores_[number]->views().expand(range, [setter = expanded.setter()](Result<bool> is_over) {
-      setter.set(std::move(is_over));
-    });
-    const Result<bool> is_over = co_await expanded;
-    if (!is_over || !*is_over) ranges_.emplace_back(number, std::move(range));
+    ++expanding_;
+    tasks_.spawn(expand_one(number, std::move(range)));
   }
+}
+
+Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
+  co_await base::sleep_for(reactor_, 0);  // not within the call that begins it
+  base::OneShot<Result<bool>> expanded;
+  stores_[store]->views().expand(range, [setter = expanded.setter()](Result<bool> is_over) {
+    setter.set(std::move(is_over));
+  });
+  const Result<bool> is_over = co_await expanded;
+  if (!is_over) co_await base::sleep_for(reactor_, kKeepUpEveryUs);
+  --expanding_;
+  if (is_over && *is_over)
+    since_us_.erase(since_us_.find(range.time_us));
+  else
+    ranges_.emplace_back(store, std::move(range));
+  expand_some();
 }
 
 /// A page of each view that is not built.
 Task<void> ViewRunner::build_some() {
-  if (waiting_.size() > options_.waiting_max / 4) co_return;
+  // What clients write is not to wait behind it.
+  if (waiting_.size() > kBuildAheadMax) co_return;
   std::vector<ViewStatus> building;
   for (const auto& [place, status] : views_)
     if (!status.built) building.push_back(status);

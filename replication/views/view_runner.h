@@ -45,7 +45,8 @@ struct ViewOptions {
   int64_t first_after_us = 1'000;   // that a task was made
   int64_t next_after_us = 200'000;  // that the member before should have executed it
   size_t running_max = 32;          // executions of a shard at once
-  size_t waiting_max = 100'000;     // tasks in memory; others are found in the stores later
+  size_t waiting_max = 100'000;  // rows and ranges in memory; others are found in the stores later
+  size_t tasks_of_row_max = 1'024;  // in memory
   uint64_t build_page_bytes = 64 << 10;
   int64_t build_pause_us = 5'000;
 };
@@ -89,8 +90,8 @@ class ViewRunner {
   };
   /// Tasks of one row.
   struct Waiting {
-    std::set<uint64_t> sequences;
-    int64_t since_us = 0;  // of the oldest
+    std::map<uint64_t, int64_t> tasks;  // sequences, and when the store took the change
+    int64_t since_us = 0;               // of the oldest
     base::MonotonicUs due_us = 0;
     uint32_t tries = 0, unseen = 0;  // executions that failed; that did not find the tasks
     bool runs = false;
@@ -102,6 +103,9 @@ class ViewRunner {
   void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_state();
   void add(uint32_t store, storage::ViewTaskEntry entry);
+  /// How long what waits has waited.
+  void note_since(Waiting& waiting);
+  std::vector<uint64_t> known_of(const Key& key) const;
   void set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us);
   void drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done);
   /// After which the store begins, by its turn among the members.
@@ -110,19 +114,25 @@ class ViewRunner {
   void look_at(base::MonotonicUs at_us);
 
   Task<void> run(Key key);
-  void forget_unseen(const Key& key, Waiting& waiting, const std::set<uint64_t>& known,
+  void forget_unseen(const Key& key, Waiting& waiting, const std::vector<uint64_t>& known,
                      const std::vector<uint64_t>& done);
   /// The tasks of the own store that are done. Errors: to be tried again.
   Task<Result<std::vector<uint64_t>>> execute(Key key);
   Task<void> ask_members(std::shared_ptr<Attempt> attempt);
+  /// What the own store knows of a row whose tablet it is no member of any more.
+  Task<Result<void>> ask_own(Store& store, Attempt* attempt);
   Task<Result<void>> make_equal(const Attempt& attempt);
+  Task<Result<void>> write_images(std::vector<storage::Mutation> images);
   void settle(const Attempt& attempt);
 
   /// While there are views.
   Task<void> keep_up();
   bool has_work() const;
   Task<void> scan_some();
-  Task<void> expand_some();
+  Task<void> scan_one();
+  /// As many ranges at once as may be.
+  void expand_some();
+  Task<void> expand_one(uint32_t store, storage::ViewTaskEntry range);
   Task<void> build_some();
 
   base::Reactor& reactor_;
@@ -136,13 +146,14 @@ class ViewRunner {
   const Logger logger_;
   ViewMetrics metrics_;
   std::map<Key, Waiting> waiting_;
-  std::multiset<int64_t> since_us_;  // of those in waiting_
+  size_t tasks_known_ = 0;           // of those in waiting_
+  std::multiset<int64_t> since_us_;  // of those in waiting_, and of ranges
   std::set<std::pair<base::MonotonicUs, Key>> due_;
   std::deque<std::pair<uint32_t, storage::ViewTaskEntry>> ranges_;
   std::set<std::pair<uint32_t, TableIncarnation>> to_scan_;
   std::map<std::tuple<uint32_t, TableIncarnation, TableIncarnation>, ViewStatus> views_;
-  size_t running_ = 0;
-  bool keeps_up_ = false;
+  size_t running_ = 0, expanding_ = 0;
+  bool keeps_up_ = false, scans_ = false;
   base::Reactor::TimerId timer_ = 0;
   base::MonotonicUs timer_at_us_ = 0;
   std::shared_ptr<void> subscription_;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/views/view_rows.h"
 
+#include <algorithm>
+
+#include "base/byte_io.h"
 #include "storage/engine/partition_reader.h"
 #include "storage/engine/range_export.h"
 #include "storage/index/claim.h"
 
 namespace tetrad::storage {
 namespace {
+
+constexpr size_t kTasksOfAReadMax = 512, kNamesOfAReadBytes = 1 << 20;
 
 /// A key of the row's records less the sequence.
 Bytes records_of(const ViewRow& row) {
@@ -49,15 +54,32 @@ Result<ViewRowAnswer> read_view_row(KeyView& keys, const ViewRow& row) {
     for (const RowData& data : partition.rows)
       if (data.clustering_key == row.clustering_key) answer.record = data.record;
   const Bytes prefix = records_of(row);
+  Bytes notes = prefix;
+  base::ByteWriter(notes).u64(kViewNotes);
   const auto it = keys.iterate({prefix, past_prefix(prefix), false, false});
-  for (it->seek(prefix); it->valid(); it->next()) {
-    const auto place = decode_view_task_key(it->key());
-    if (!place || place->of_range || place->clustering_key != row.clustering_key) continue;
-    TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
-    join(task.names, answer.names);
-    answer.sequences.push_back(place->sequence);
-  }
-  TETRAD_TRY_VOID(it->status());
+  const auto read_some = [&](BytesView from, bool of_notes) -> Result<void> {
+    size_t count = 0, bytes = 0;
+    for (it->seek(from); it->valid(); it->next()) {
+      const auto place = decode_view_task_key(it->key());
+      if (!place || place->of_range || place->clustering_key != row.clustering_key) continue;
+      if ((place->sequence >= kViewNotes) != of_notes) {
+        if (!of_notes) break;
+        continue;
+      }
+      if (!of_notes && (count >= kTasksOfAReadMax || bytes >= kNamesOfAReadBytes)) break;
+      TETRAD_TRY(const ViewTask task, decode_view_task(it->value(), false));
+      join(task.names, answer.names);
+      answer.sequences.push_back(place->sequence);
+      ++count;
+      bytes += it->value().size();
+    }
+    return it->status();
+  };
+  // All notes, and of the tasks those that came first: the others are of a later execution. There
+  // are few notes, since every execution makes one of those that it has read.
+  TETRAD_TRY_VOID(read_some(notes, true));
+  TETRAD_TRY_VOID(read_some(prefix, false));
+  std::ranges::sort(answer.sequences);
   return answer;
 }
 

@@ -51,9 +51,10 @@ Bytes base_row(BytesView colour, BytesView value) {
 }
 
 TEST_CASE("messages of views come back as they were") {
-  const auto read = decode_view_read(encode_view_read({SetEpoch{5}, kRow, ViewStamp{1002}}));
+  const auto read = decode_view_read(encode_view_read({SetEpoch{5}, {7}, kRow, ViewStamp{1002}}));
   REQUIRE(read);
   CHECK(read->epoch == SetEpoch{5});
+  CHECK(read->schema_version == SchemaVersion{7});
   CHECK(read->row == kRow);
   CHECK(read->stamp == ViewStamp{1002});
 
@@ -85,7 +86,7 @@ TEST_CASE("what is no message of views does not decode, and takes no memory") {
   storage::ViewRowAnswer answer;
   answer.names = kNames;
   answer.sequences = {1, 2, 3};
-  const Bytes messages[] = {encode_view_read({SetEpoch{5}, kRow, ViewStamp{1002}}),
+  const Bytes messages[] = {encode_view_read({SetEpoch{5}, {7}, kRow, ViewStamp{1002}}),
                             encode_view_answer(answer),
                             encode_view_settlement({kRow, {1, 9}, kNames, ViewStamp{1002}})};
   const auto decodes = [](int kind, BytesView body) {
@@ -129,6 +130,55 @@ TEST_CASE("an execution writes the row as it is, and takes away what it was call
   REQUIRE(images);
   CHECK(images->mutations.size() == 2);
   CHECK(images->current.empty());
+}
+
+TEST_CASE("an image that no mutation has room for is written in pieces of one stamp") {
+  // Rows grow by many writes; a mutation has a limit, which refused such an image for ever.
+  class Wide final : public storage::ViewMaker {
+   public:
+    TableIncarnation incarnation() const override { return {8}; }
+    SchemaVersion schema_version() const override { return {4}; }
+    std::optional<uint32_t> key_column() const override { return std::nullopt; }
+    const std::vector<storage::ViewColumn>& columns() const override { return columns_; }
+    std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,
+                                               BytesView) const override {
+      return storage::ViewPlace{Bytes(row.partition_key), {5, 5}, "c", {}};
+    }
+
+   private:
+    const std::vector<storage::ViewColumn> columns_{{1, 1, true}};
+  };
+  const Bytes large(700'000, 'x');
+  const std::vector<Bytes> paths{"a", "b", "c", "d", "e"};
+  storage::RowRecord record;
+  record.liveness.timestamp_us = 10;
+  for (const Bytes& path : paths) {
+    storage::Cell& cell = record.cells.emplace_back();
+    cell.column_id = 1;
+    cell.timestamp_us = 10;
+    cell.has_path = true;
+    cell.path = path;
+    cell.value = large;
+  }
+  Bytes values;
+  storage::encode_row_record(record, values);
+  const storage::ViewMakers makers{std::make_shared<Wide>()};
+  const auto images = view_images(makers, kRow, values, {}, ViewStamp{1002});
+  REQUIRE(images);
+  CHECK(images->mutations.size() == 5);
+  size_t markers = 0, elements = 0, deletions = 0;
+  for (const storage::Mutation& mutation : images->mutations) {
+    CHECK(mutation.size_bytes() < 1'100'000);
+    CHECK(mutation.partition_key == "pk");
+    const auto piece = storage::decode_row_record(mutation.rows.at(0).record);
+    REQUIRE(piece);
+    markers += piece->liveness.present() ? 1 : 0;
+    for (const storage::Cell& cell : piece->cells)
+      ++(cell.kind == storage::CellKind::kColumnDeletion ? deletions : elements);
+  }
+  CHECK(markers == 1);
+  CHECK(deletions == 1);
+  CHECK(elements == 5);
 }
 
 TEST_CASE("what members may hold otherwise does not count: tombstones, and what expired long ago") {

@@ -131,6 +131,36 @@ TEST_CASE("every change of a row leaves a task until it is settled") {
   }
 }
 
+TEST_CASE("a row with many tasks is read a part at a time, and no name is lost") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    rig.store->set_views(kTable, one_view(), kAfterView);
+    constexpr int kWrites = 1500;
+    for (int i = 1; i <= kWrites; ++i)
+      REQUIRE(rig.apply(put("a", i, "c" + std::to_string(i))).has_value());
+    std::set<std::string> seen;
+    int64_t stamp_us = 1000;
+    int reads = 0;
+    while (!tasks(rig).empty()) {
+      REQUIRE(++reads < 10);
+      stamp_us += 2;
+      const auto answer = read_row(rig, "a", stamp_us);
+      REQUIRE(answer);
+      CHECK(answer->sequences.size() < 600);
+      CHECK(std::ranges::is_sorted(answer->sequences));
+      for (const ViewName& name : answer->names.at(kView)) seen.insert(name.key_value);
+      settle(rig, "a", answer->sequences, {{kView, {{"c" + std::to_string(kWrites), ""}}}},
+             stamp_us);
+    }
+    CHECK(seen.size() == kWrites);
+    CHECK(reads > 1);
+    const auto last = read_row(rig, "a", stamp_us + 2);
+    REQUIRE(last);
+    CHECK(last->sequences.size() == 1);  // the one note
+    CHECK(names_of(*last) == "c" + std::to_string(kWrites));
+  }
+}
+
 TEST_CASE("a stamp is taken once, also across a restart; tasks and notes stay") {
   for (const auto& factory : both()) {
     StoreRig rig(factory);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// One task of a view: what view_runner.h says of an execution.
+#include <algorithm>
+
+#include "base/data_mutants.h"
+#include "base/sleep.h"
+#include "replication/coordinator/replica_sets.h"
+#include "replication/quorum.h"
+#include "replication/views/view_image_plan.h"
+#include "replication/views/view_messages.h"
+#include "replication/views/view_runner.h"
+
+namespace tetrad::replication {
+
+using storage::ViewRowAnswer;
+using storage::ViewStamp;
+
+namespace {
+
+constexpr int64_t kAskUs = 1'000'000, kWriteUs = 2'000'000;
+constexpr int64_t kLateAnswersUs = 20'000;  // waited for behind W of them
+constexpr int kStampsMax = 8, kReadsToEqual = 3;
+constexpr uint64_t kWriteBytes = 8 << 20;  // of images at once
+
+storage::ReadCommand command_of(const storage::ViewRow& row) {
+  storage::ReadCommand command;
+  command.incarnation = row.base;
+  command.position = row.position;
+  command.partition_key = row.partition_key;
+  command.rows = {row.clustering_key};
+  command.wants_static = false;
+  return command;
+}
+
+}  // namespace
+
+/// One round of an execution. Shared with calls that may be answered when it is over.
+struct ViewRunner::Attempt {
+  storage::ViewRow row;
+  storage::ViewMakersPtr makers;
+  SetEpoch epoch;
+  SchemaVersion schema_version;
+  std::vector<std::vector<StoreAddress>> sets;
+  std::vector<Need> needs;  // W of each set
+  ViewStamp stamp;
+
+  /// What a member has answered.
+  struct Answer {
+    StoreAddress from;
+    ViewRowAnswer answer;
+    Bytes values;
+  };
+  std::vector<Answer> answers;
+  size_t asked = 0, failed = 0;
+  std::optional<ViewStamp> seen;            // the highest, if too high
+  std::vector<size_t> group;                // of answers: those with equal values
+  std::optional<ViewRowAnswer> own_answer;  // of the own store, if it is no member
+  storage::ViewNamesByView current;
+
+  bool has_quorums(const std::vector<size_t>& of) const {
+    for (size_t at = 0; at < sets.size(); ++at) {
+      const Members answered = members_that(sets[at], [&](const StoreAddress& member) {
+        return std::ranges::find(of, member, [&](size_t i) { return answers[i].from; }) != of.end();
+      });
+      if (!needs[at].is_met_by(answered)) return false;
+    }
+    return true;
+  }
+  std::vector<size_t> all() const {
+    std::vector<size_t> out;
+    for (size_t i = 0; i < answers.size(); ++i) out.push_back(i);
+    return out;
+  }
+  bool is_member(const StoreAddress& store) const {
+    return std::ranges::any_of(sets, [&](const std::vector<StoreAddress>& set) {
+      return std::ranges::find(set, store) != set.end();
+    });
+  }
+  const Answer* answer_of(const StoreAddress& store) const {
+    const auto found = std::ranges::find(answers, store, &Answer::from);
+    return found == answers.end() ? nullptr : &*found;
+  }
+  /// False: no group of equal answers, with that of `own` if it is a member, is large enough.
+  bool choose_group(const StoreAddress& own) {
+    for (const Answer& leader : answers) {
+      group.clear();
+      for (size_t i = 0; i < answers.size(); ++i)
+        if (answers[i].values == leader.values) group.push_back(i);
+      const bool has_own =
+          std::ranges::any_of(group, [&](size_t i) { return answers[i].from == own; });
+      if (has_quorums(group) && (has_own || !is_member(own))) return true;
+    }
+    group = all();
+    return TETRAD_MUTANT(view_unequal_taken);
+  }
+};
+
+Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
+  Store& store = *stores_[key.store];
+  const StoreAddress own{meta_.self(), key.store};
+  ViewStamp above = store.views().highest_of(key.row.base, key.row.position);
+  int reads = 0;
+  for (int stamps = 0; stamps < kStampsMax; ++stamps) {
+    const auto attempt = std::make_shared<Attempt>();
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(key.row.base);
+    attempt->makers = store.views().makers(key.row.base);
+    if (table == nullptr || attempt->makers == nullptr) co_return known_of(key);
+    const partitioner::Tablet& tablet = table->tablets.find(key.row.position);
+    attempt->row = key.row;
+    attempt->epoch = tablet.epoch;
+    attempt->schema_version = state->schema_version;
+    attempt->sets = {read_set(tablet)};
+    if (reads_both_sets(tablet)) attempt->sets.push_back(tablet.replicas);
+    const Levels levels(*state, meta_.self());
+    for (const auto& set : attempt->sets)
+      attempt->needs.push_back(TETRAD_MUTANT(view_read_by_one)
+                                   ? Need(set.size(), 1)
+                                   : levels.reading(ConsistencyLevel::kQuorum, set));
+    attempt->stamp = storage::stamp_above(above, clock_.now_us(reactor_));
+    co_await ask_members(attempt);
+    if (!attempt->is_member(own)) {
+      TETRAD_CO_TRY_VOID(co_await ask_own(store, attempt.get()));
+    }
+    if (attempt->seen) {
+      above = std::max(above, *attempt->seen);
+      continue;
+    }
+    if (!attempt->has_quorums(attempt->all()) ||
+        (attempt->is_member(own) && attempt->answer_of(own) == nullptr))
+      co_return fail(ErrorCode::kUnavailable, "{} of {} members have answered",
+                     attempt->answers.size(), attempt->asked);
+    if (!attempt->choose_group(own)) {
+      if (++reads > kReadsToEqual)
+        co_return fail(ErrorCode::kOverloaded, "the row changes too fast");
+      TETRAD_CO_TRY_VOID(co_await make_equal(*attempt));
+      continue;
+    }
+    storage::ViewNamesByView names;
+    for (const Attempt::Answer& answer : attempt->answers)
+      for (const auto& [view, of_view] : answer.answer.names)
+        names[view].insert(of_view.begin(), of_view.end());
+    if (attempt->own_answer)
+      for (const auto& [view, of_view] : attempt->own_answer->names)
+        names[view].insert(of_view.begin(), of_view.end());
+    TETRAD_CO_TRY(ViewImages images, view_images(*attempt->makers, key.row,
+                                                 attempt->answers[attempt->group.front()].values,
+                                                 names, attempt->stamp));
+    attempt->current = std::move(images.current);
+    if (TETRAD_MUTANT(view_settled_early)) settle(*attempt);
+    metrics_.rows_written.add(images.mutations.size());
+    TETRAD_CO_TRY_VOID(co_await write_images(std::move(images.mutations)));
+    settle(*attempt);
+    if (const Attempt::Answer* answer = attempt->answer_of(own)) co_return answer->answer.sequences;
+    // Members have this store's changes, as far as these are acknowledged, and have answered with
+    // them.
+    if (!attempt->own_answer) co_return known_of(key);
+    store.views().settle({key.row, attempt->own_answer->sequences, {}, attempt->stamp},
+                         [](const Result<void>&) {});
+    co_return attempt->own_answer->sequences;
+  }
+  co_return fail(ErrorCode::kOverloaded, "others execute the row's tasks");
+}
+
+/// Ends when all have answered, or W have and others are late.
+Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
+  std::set<StoreAddress> members;
+  for (const auto& set : attempt->sets)
+    for (const StoreAddress& member : set)
+      if (member.host == meta_.self() || meta_.is_live(member.host)) members.insert(member);
+  attempt->asked = members.size();
+  if (members.empty()) co_return;
+  base::OneShot<bool> enough;
+  const Bytes request =
+      encode_view_read({attempt->epoch, attempt->schema_version, attempt->row, attempt->stamp});
+  const int64_t now_s = clock_.now_us(reactor_) / 1'000'000;
+  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  for (const StoreAddress& member : members) {
+    rpc_.call(member.host, member.store, Verb::kViewRead, request, deadline,
+              [attempt, member, now_s, setter = enough.setter()](Result<Bytes> reply) {
+                if (setter.is_set()) return;
+                auto answer = reply ? decode_view_answer(*reply)
+                                    : Result<ViewRowAnswer>(std::unexpected(reply.error()));
+                auto values = answer ? shown_values(answer->record, now_s)
+                                     : Result<Bytes>(std::unexpected(answer.error()));
+                if (!values) {
+                  ++attempt->failed;
+                } else if (answer->seen) {
+                  ++attempt->failed;
+                  attempt->seen = std::max(attempt->seen.value_or(*answer->seen), *answer->seen);
+                } else {
+                  attempt->answers.push_back({member, std::move(*answer), std::move(*values)});
+                }
+                if (attempt->answers.size() + attempt->failed == attempt->asked) setter.set(true);
+              });
+  }
+  // Whoever is late executes its tasks itself.
+  tasks_.spawn([](base::Reactor& reactor, std::shared_ptr<Attempt> of, base::Deadline until,
+                  base::OneShot<bool>::Setter setter) -> Task<void> {
+    while (!setter.is_set() && reactor.now_us() < until.at_us) {
+      const bool has_enough = of->has_quorums(of->all());
+      co_await base::sleep_for(reactor, kLateAnswersUs);
+      if (has_enough) break;
+    }
+    setter.set(true);
+  }(reactor_, attempt, deadline, enough.setter()));
+  co_await enough;
+}
+
+// It may be the only one that knows what the row was called before: members that were filled since know
+// the row as it is.
+Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
+  if (TETRAD_MUTANT(view_leaver_unasked)) co_return Result<void>();
+  base::OneShot<Result<ViewRowAnswer>> answered;
+  store.views().read(attempt->row, attempt->stamp, {reactor_.now_us() + kAskUs},
+                     [setter = answered.setter()](Result<ViewRowAnswer> answer) {
+                       setter.set(std::move(answer));
+                     });
+  Result<ViewRowAnswer> answer = co_await answered;
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  if (answer->seen) {
+    attempt->seen = std::max(attempt->seen.value_or(*answer->seen), *answer->seen);
+  } else {
+    attempt->own_answer = std::move(*answer);
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> images) {
+  WriteOptions options;
+  options.level = ConsistencyLevel::kQuorum;
+  options.is_cut = true;
+  for (auto next = images.begin(); next != images.end();) {
+    std::vector<storage::Mutation> some;
+    for (uint64_t bytes = 0; next != images.end(); ++next) {
+      bytes += next->size_bytes();
+      if (!some.empty() && bytes > kWriteBytes) break;
+      some.push_back(std::move(*next));
+    }
+    options.deadline.at_us = reactor_.now_us() + kWriteUs;
+    TETRAD_CO_TRY_VOID(co_await coordinator_.write(std::move(some), options));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
+  storage::ReadCommand command = command_of(attempt.row);
+  command.now_s = clock_.now_us(reactor_) / 1'000'000;
+  const MetaSnapshot state = meta_.snapshot();
+  if (const TableInfo* table = state->table(attempt.row.base); table != nullptr)
+    command.schema_version = state->schema_version;
+  ReadOptions options;
+  options.level = attempt.answers.size() == attempt.asked && attempt.failed == 0
+                      ? ConsistencyLevel::kAll
+                      : ConsistencyLevel::kQuorum;
+  options.deadline.at_us = reactor_.now_us() + kAskUs;
+  options.background = true;
+  auto read = co_await coordinator_.read(std::move(command), options);
+  if (!read) co_return std::unexpected(std::move(read.error()));
+  co_return Result<void>();
+}
+
+void ViewRunner::settle(const Attempt& attempt) {
+  const base::Deadline deadline{reactor_.now_us() + kAskUs};
+  for (size_t i = 0; i < attempt.answers.size(); ++i) {
+    const bool took_part = std::ranges::find(attempt.group, i) != attempt.group.end();
+    if (!took_part && !TETRAD_MUTANT(view_settled_unread)) continue;
+    const Attempt::Answer& member = attempt.answers[i];
+    const Bytes settlement = encode_view_settlement(
+        {attempt.row, member.answer.sequences, attempt.current, attempt.stamp});
+    rpc_.call(member.from.host, member.from.store, Verb::kViewSettle, settlement, deadline,
+              [](const Result<Bytes>&) {});
+  }
+}
+
+}  // namespace tetrad::replication
