@@ -23,11 +23,6 @@ std::vector<EmptyTable> tables_of_system() {
        "batches",
        {{"id", "timeuuid", "pk"}, {"mutations", "list<blob>"}, {"version", "int"}}},
       {"system",
-       "built_views",
-       {{"keyspace_name", "text", "pk"},
-        {"view_name", "text", "ck"},
-        {"status_replicated", "boolean"}}},
-      {"system",
        "compaction_history",
        {{"id", "timeuuid", "pk"},
         {"bytes_in", "bigint"},
@@ -110,14 +105,6 @@ std::vector<EmptyTable> tables_of_system() {
         {"peer", "inet", "ck"},
         {"peer_port", "int", "ck"},
         {"ranges", "set<blob>"}}},
-      {"system",
-       "view_builds_in_progress",
-       {{"keyspace_name", "text", "pk"},
-        {"view_name", "text", "ck"},
-        {"start_token", "text", "ck"},
-        {"end_token", "text", "ck"},
-        {"keys_built", "bigint"},
-        {"last_token", "text"}}},
   };
 }
 
@@ -157,12 +144,6 @@ std::vector<EmptyTable> tables_of_others() {
         {"range_begin", "text"},
         {"range_end", "text"},
         {"started_at", "timestamp"},
-        {"status", "text"}}},
-      {"system_distributed",
-       "view_build_status",
-       {{"keyspace_name", "text", "pk"},
-        {"view_name", "text", "pk"},
-        {"host_id", "uuid", "ck"},
         {"status", "text"}}},
   };
 }

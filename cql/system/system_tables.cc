@@ -43,7 +43,7 @@ class SystemTables final : public VirtualTables {
   Task<Result<void>> prepare_read(const TableSchema& table, const storage::ReadCommand& command,
                                   base::Reactor& reactor,
                                   replication::Coordinator& coordinator) override {
-    if (table.keyspace == "system_views" || table.keyspace == "system_tetrad") {
+    if (is_of_node(table)) {
       auto gathered = co_await gather(table.name, reactor);
       co_return gathered;
     }
@@ -75,6 +75,12 @@ class SystemTables final : public VirtualTables {
     return out;
   }
 
+  bool is_of_node(const TableSchema& table) const {
+    return of_node_ != nullptr && std::ranges::any_of(*of_node_, [&](const NodeTable& known) {
+             return known.keyspace == table.keyspace && known.name == table.name;
+           });
+  }
+
   void define_tables_of_node() {
     if (of_node_ == nullptr) return;
     for (const NodeTable& table : *of_node_)
@@ -88,9 +94,7 @@ class SystemTables final : public VirtualTables {
   /// Asks for what read() gives then. Requests that overlap see the newest rows of them.
   Task<Result<void>> gather(std::string name, base::Reactor& reactor) {
     constexpr int64_t kWaitUs = 5'000'000;
-    if (of_node_ == nullptr) co_return Result<void>();
     const auto table = std::ranges::find(*of_node_, name, &NodeTable::name);
-    if (table == of_node_->end()) co_return Result<void>();
     using Rows = std::shared_ptr<const VirtualRows>;  // null: they did not come
     base::OneShot<Rows> arrived;
     table->gather(reactor, [setter = arrived.setter()](VirtualRows rows) {

@@ -308,7 +308,7 @@ void ViewRunner::on_state() {
         const bool built = views.is_built(base, maker->incarnation());
         known.emplace(place,
                       ViewStatus{base, maker->incarnation(), number, built,
-                                 built ? RingPosition::highest() : RingPosition::lowest()});
+                                 built ? RingPosition::highest() : RingPosition::lowest(), 0});
         to_scan_.emplace(number, base);  // what an earlier life has left
       }
     }
@@ -413,6 +413,7 @@ Task<void> ViewRunner::build_some() {
     metrics_.rows_built.add(page->rows);
     known->second.built = page->built;
     known->second.position = page->position;
+    known->second.rows += page->rows;
     if (page->built)
       logger_.info("all rows of a store have tasks of the view base={} view={} store={}",
                    status.base.value, status.view.value, status.store);

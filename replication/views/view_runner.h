@@ -61,6 +61,7 @@ struct ViewStatus {
   uint32_t store = 0;
   bool built = false;
   RingPosition position;  // all before it has tasks
+  uint64_t rows = 0;      // that this life has built
 };
 
 class ViewRunner {
