@@ -5,6 +5,12 @@ namespace tetrad::replication {
 
 namespace {
 
+storage::Store* first_of(const std::vector<storage::Store*>& stores) {
+  for (storage::Store* store : stores)
+    if (store != nullptr) return store;
+  return nullptr;
+}
+
 constexpr uint64_t kDiskPartOfHints = 20;        // a twentieth of it at most
 constexpr uint64_t kHintBytesLeast = 16u << 20;  // but so much
 
@@ -78,7 +84,8 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       store_teller_(environment.reactor, environment.stores, behind, recent_fetch_,
                     options.tell_store),
       views_(environment.reactor, rpc, meta, clock, coordinator_, behind, environment.stores,
-             options.views, environment.logger.named("views")) {}
+             options.views, environment.logger.named("views")),
+      view_verifier_(environment.reactor, rpc, meta, clock, coordinator_, first_of(stores_)) {}
 
 DataPlane::~DataPlane() {
   if (batches_ != nullptr) batches_->stop();

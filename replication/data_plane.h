@@ -22,6 +22,7 @@
 #include "replication/replica/store_teller.h"
 #include "replication/throughput/throughput_gate.h"
 #include "replication/views/view_runner.h"
+#include "replication/views/view_verifier.h"
 
 namespace tetrad::replication {
 
@@ -73,6 +74,7 @@ class DataPlane {
   BehindStores& behind() { return behind_; }
   RecentFetch& recent_fetch() { return recent_fetch_; }
   ViewRunner& views() { return views_; }
+  ViewVerifier& view_verifier() { return view_verifier_; }
 
  private:
   DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaService& meta, HybridClock& clock,
@@ -98,6 +100,7 @@ class DataPlane {
   RecentFetch recent_fetch_;
   StoreTeller store_teller_;
   ViewRunner views_;
+  ViewVerifier view_verifier_;
 };
 
 }  // namespace tetrad::replication

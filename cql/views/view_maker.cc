@@ -12,8 +12,8 @@
 namespace tetrad::cql {
 namespace {
 
-/// Values of a base row's key columns, in the order of the base's key.
-struct BaseKey {
+/// Values of a row's key columns, in the order of its table's key.
+struct Key {
   std::vector<BytesView> values;
   Bytes decoded;  // of clustering values
 };
@@ -39,6 +39,8 @@ class SchemaView final : public storage::ViewMaker {
         partition_count_(base.partition_key().size()) {
     for (const ColumnSchema& column : base.clustering())
       base_clustering_.push_back({column.type, column.descending});
+    for (const ColumnSchema& column : view.clustering())
+      view_clustering_.push_back({column.type, column.descending});
     for (const ColumnSchema& column : view.partition_key())
       partition_.push_back(part_of(base, column));
     for (const ColumnSchema& column : view.clustering())
@@ -64,8 +66,8 @@ class SchemaView final : public storage::ViewMaker {
 
   std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,
                                              BytesView key_value) const override {
-    BaseKey key;
-    if (!read_key(row, key)) return std::nullopt;
+    Key key;
+    if (!read_key(row, partition_count_, base_clustering_, key)) return std::nullopt;
     const auto value_of = [&](const Part& part) {
       return part.from_base ? key.values[part.place] : key_value;
     };
@@ -93,8 +95,41 @@ class SchemaView final : public storage::ViewMaker {
     return place;
   }
 
+  std::optional<storage::ViewOrigin> origin_of(
+      const storage::BaseRowName& view_row) const override {
+    Key key;
+    if (!read_key(view_row, partition_.size(), view_clustering_, key)) return std::nullopt;
+    std::vector<BytesView> of_base(partition_count_ + base_clustering_.size());
+    storage::ViewOrigin origin;
+    for (size_t i = 0; i < key.values.size(); ++i) {
+      const Part& part = i < partition_.size() ? partition_[i] : clustering_[i - partition_.size()];
+      if (part.from_base)
+        of_base[part.place] = key.values[i];
+      else
+        origin.key_value = key.values[i];
+    }
+    const auto middle = of_base.begin() + static_cast<ptrdiff_t>(partition_count_);
+    auto partition_key =
+        partitioner::serialize_partition_key(std::vector<BytesView>(of_base.begin(), middle));
+    if (!partition_key || partition_key->empty()) return std::nullopt;
+    origin.partition_key = std::move(*partition_key);
+    origin.position = partitioner::position_of(origin.partition_key);
+    bool is_lossy_key = false;
+    std::vector<OptionalView> originals;
+    for (size_t i = 0; i < base_clustering_.size(); ++i) {
+      const Clustering& column = base_clustering_[i];
+      const BytesView value = of_base[partition_count_ + i];
+      if (!append_ordered(origin.clustering_key, *column.type, value, column.descending))
+        return std::nullopt;
+      is_lossy_key = is_lossy_key || (can_be_lossy(*column.type) && is_lossy(*column.type, value));
+      originals.emplace_back(value);
+    }
+    if (is_lossy_key) origin.key_cell = join_tuple(originals);
+    return origin;
+  }
+
  private:
-  struct BaseClustering {
+  struct Clustering {
     TypePtr type;
     bool descending;
   };
@@ -103,7 +138,7 @@ class SchemaView final : public storage::ViewMaker {
     TypePtr type;
     bool descending = false;
     bool from_base = true;
-    size_t place = 0;  // in BaseKey::values
+    size_t place = 0;  // in Key::values of the base
   };
 
   Part part_of(const TableSchema& base, const ColumnSchema& column) {
@@ -123,9 +158,11 @@ class SchemaView final : public storage::ViewMaker {
     return part;
   }
 
-  bool read_key(const storage::BaseRowName& row, BaseKey& key) const {
-    auto components = partitioner::split_partition_key(row.partition_key, partition_count_);
-    if (partition_count_ == 1) {
+  /// Of a row of the base, or of the view.
+  static bool read_key(const storage::BaseRowName& row, size_t partition_count,
+                       const std::vector<Clustering>& clustering, Key& key) {
+    auto components = partitioner::split_partition_key(row.partition_key, partition_count);
+    if (partition_count == 1) {
       key.values.push_back(row.partition_key);
     } else if (components) {
       key.values = std::move(*components);
@@ -134,12 +171,12 @@ class SchemaView final : public storage::ViewMaker {
     }
     const size_t before = key.values.size();
     if (!row.key_cell.empty()) {
-      if (split_key_cell(row.key_cell, base_clustering_.size(), key.values)) return true;
+      if (split_key_cell(row.key_cell, clustering.size(), key.values)) return true;
       key.values.resize(before);
     }
     BytesView rest = row.clustering_key;
     std::vector<size_t> sizes;
-    for (const BaseClustering& column : base_clustering_) {
+    for (const Clustering& column : clustering) {
       const size_t begun = key.decoded.size();
       const auto present = decode_ordered_to(key.decoded, rest, *column.type, column.descending);
       if (!present || !*present) return false;
@@ -156,7 +193,7 @@ class SchemaView final : public storage::ViewMaker {
   const TableIncarnation incarnation_;
   const SchemaVersion version_;
   const size_t partition_count_;
-  std::vector<BaseClustering> base_clustering_;
+  std::vector<Clustering> base_clustering_, view_clustering_;
   std::vector<Part> partition_, clustering_;
   std::vector<storage::ViewColumn> columns_;
   std::optional<uint32_t> key_column_;

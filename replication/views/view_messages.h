@@ -31,7 +31,7 @@ Bytes encode_view_read(const ViewReadRequest& request);
 Result<ViewReadRequest> decode_view_read(BytesView body);
 Bytes encode_view_answer(const storage::ViewRowAnswer& answer);
 Result<storage::ViewRowAnswer> decode_view_answer(BytesView body);
-/// kViewSettle.
+/// kViewSettle; kViewMend, with the names that were found.
 Bytes encode_view_settlement(const storage::ViewSettlement& settlement);
 Result<storage::ViewSettlement> decode_view_settlement(BytesView body);
 

@@ -48,11 +48,16 @@ ViewRunner::ViewRunner(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, 
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
                 on_settle(context, body, std::move(reply));
               });
+  rpc_.handle(Verb::kViewMend,
+              [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+                on_mend(context, body, std::move(reply));
+              });
 }
 
 ViewRunner::~ViewRunner() {
   rpc_.handle(Verb::kViewRead, nullptr);
   rpc_.handle(Verb::kViewSettle, nullptr);
+  rpc_.handle(Verb::kViewMend, nullptr);
   for (Store* store : stores_)
     if (store != nullptr) store->views().on_task(nullptr);
   if (timer_ != 0) reactor_.cancel(timer_);
@@ -101,6 +106,19 @@ void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Rep
                         if (!answer) return reply.error(answer.error());
                         reply.ok(encode_view_answer(*answer));
                       });
+}
+
+void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+  auto found = decode_view_settlement(body);
+  if (!found) return reply.error(found.error());
+  Store* const store = context.store < stores_.size() ? stores_[context.store] : nullptr;
+  if (store == nullptr)
+    return reply.error(Error(ErrorCode::kNotFound, "the store is not of this shard"));
+  store->views().add_task(found->row, std::move(found->names),
+                          [reply = std::move(reply)](Result<void> written) mutable {
+                            if (!written) return reply.error(written.error());
+                            reply.ok({});
+                          });
 }
 
 void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply) {

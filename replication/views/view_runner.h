@@ -101,6 +101,7 @@ class ViewRunner {
   using Store = storage::Store;
 
   void on_read(const RpcContext& context, BytesView body, RpcNode::Reply reply);
+  void on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply);
   void on_state();
   void add(uint32_t store, storage::ViewTaskEntry entry);

@@ -105,6 +105,7 @@ class AdminService {
   void answer_clients(const HttpRequest& request, Respond respond);
   void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
+  void answer_view_verification(const HttpRequest& request, Respond respond);
   void order_flush(const HttpRequest& request, Respond respond);
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
@@ -113,6 +114,7 @@ class AdminService {
   void order_merge(const HttpRequest& request, Respond respond);
   void order_repair(const HttpRequest& request, Respond respond);
   void order_verify(const HttpRequest& request, Respond respond);
+  void order_verify_view(const HttpRequest& request, Respond respond);
   void order_remove_node(const HttpRequest& request, Respond respond);
   void order_decommission(const HttpRequest& request, Respond respond);
   void order_setting(const HttpRequest& request, Respond respond);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifying: every block of this node's stores is read, then what the members of physical
-// partitions hold is compared. Nothing is written but what a store keeps of its own damage.
+// partitions hold is compared. Nothing is written but what a store keeps of its own damage. A view is
+// compared with its base table by itself (replication/views/view_verifier.h).
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
 
@@ -81,6 +82,31 @@ HttpResponse AdminService::verify_progress(const AllFigures& figures) {
                         {"pages", compared.pages},
                         {"differing", compared.differing},
                         {"failed", failed}});
+}
+
+void AdminService::order_verify_view(const HttpRequest& request, Respond respond) {
+  replication::ViewVerifier& verifier = parts_.shards.front().data.view_verifier();
+  const Result<void> started =
+      verifier.start(request.parameter("keyspace"), request.parameter("view"),
+                     request.parameter("mend") == "true");
+  if (!started)
+    return respond(http_error(started.error().code == ErrorCode::kNotFound ? 404 : 409,
+                              started.error().message));
+  respond(json_response({{"ok", true}}));
+}
+
+void AdminService::answer_view_verification(const HttpRequest&, Respond respond) {
+  const replication::ViewVerifier::Progress& progress =
+      parts_.shards.front().data.view_verifier().progress();
+  respond(json_response({{"running", progress.running},
+                         {"base_rows", progress.base_rows},
+                         {"view_rows", progress.view_rows},
+                         {"missing", progress.missing},
+                         {"differing", progress.differing},
+                         {"extra", progress.extra},
+                         {"mended", progress.mended},
+                         {"differences", progress.differences},
+                         {"failed", progress.failed}}));
 }
 
 }  // namespace tetrad::server

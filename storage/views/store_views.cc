@@ -275,6 +275,16 @@ void StoreViews::settle(const ViewSettlement& settlement,
   backend_.write(puts, erased, std::move(done));
 }
 
+void StoreViews::add_task(const ViewRow& row, ViewNamesByView names,
+                          std::move_only_function<void(Result<void>)> done) {
+  const Base* const base = find(row.base);
+  if (base == nullptr || base->makers == nullptr) return done(no_views());
+  ViewRecords puts;
+  const int64_t now_us = backend_.wall_time_us();
+  put_task({row, false, next_sequence(), now_us}, {now_us, std::move(names), {}, {}}, puts);
+  backend_.write(puts, {}, std::move(done));
+}
+
 void StoreViews::expand(const ViewTaskEntry& range,
                         std::move_only_function<void(Result<bool>)> done) {
   // One that is not there then is over.

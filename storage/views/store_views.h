@@ -152,6 +152,9 @@ class StoreViews {
   void read(ViewRow row, ViewStamp stamp, base::Deadline deadline,
             std::move_only_function<void(Result<ViewRowAnswer>)> done);
   void settle(const ViewSettlement& settlement, std::move_only_function<void(Result<void>)> done);
+  /// Has the row executed, with these names too.
+  void add_task(const ViewRow& row, ViewNamesByView names,
+                std::move_only_function<void(Result<void>)> done);
   /// False: it is not over.
   void expand(const ViewTaskEntry& range, std::move_only_function<void(Result<bool>)> done);
   void list(TableIncarnation base, Bytes after, size_t keys_max,

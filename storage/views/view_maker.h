@@ -44,6 +44,15 @@ struct BaseRowName {
   BytesView key_cell;  // of the base row, as in ViewPlace
 };
 
+/// The base row that a row of a view is of, and the value that the view's key column has in it.
+struct ViewOrigin {
+  Bytes partition_key;
+  RingPosition position;
+  Bytes clustering_key;
+  Bytes key_cell;   // as in BaseRowName
+  Bytes key_value;  // "" without a key column
+};
+
 /// A view as one schema has it. Made by cql; storage knows no types. An immutable value for all
 /// threads.
 class ViewMaker {
@@ -60,6 +69,8 @@ class ViewMaker {
   /// without one). Unset: the view has no such row, since its conditions leave the row out or a key
   /// may not be so. Depends on nothing but what is given: a row that was written is found again.
   virtual std::optional<ViewPlace> place_of(const BaseRowName& row, BytesView key_value) const = 0;
+  /// The inverse, of a row of the view with this key cell ("": none). Unset: no base row can be there.
+  virtual std::optional<ViewOrigin> origin_of(const BaseRowName& view_row) const = 0;
 };
 using ViewMakerPtr = std::shared_ptr<const ViewMaker>;
 

@@ -141,6 +141,8 @@ def data_verbs():
     case("repair", "repaired: [1-9]")
     case("repair -pr --full ks t u", "-pr changes nothing: .*")
     case("verify ks t", "all members hold the same")
+    case("verify view ks nosuch", "there is no materialized view ks.nosuch", 1)
+    case("verify --mend ks t", "--mend is of: verify view KEYSPACE VIEW", 1)
     case("recover", "--accept-loss", 1)
     case("recover --accept-loss", "no store of this node is behind", 1)
     case("drop-batches")

@@ -22,7 +22,7 @@ _tetractl() {
     tablestats | cfstats) options="-H --human-readable" ;;
     compact) options="-s --split-output" ;;
     repair) options="-pr --partitioner-range -full --full -seq --sequential -dcpar --dc-parallel -j --job-threads -tr --trace" ;;
-    verify) options="-e --extended-verify -f --force" ;;
+    verify) options="-e --extended-verify -f --force --mend" ;;
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;
     clientstats) options="--all --verbose --by-protocol" ;;

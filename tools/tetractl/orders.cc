@@ -95,6 +95,35 @@ std::vector<Parameters> table_by_table(const Invocation& call) {
   return out;
 }
 
+int verify_view(AdminClient& node, const Invocation& call, const std::string& keyspace,
+                const std::string& view) {
+  node.order(
+      "/verify-view",
+      {{"keyspace", keyspace}, {"view", view}, {"mend", call.has("mend") ? "true" : "false"}});
+  Progress progress;
+  json body = node.fact("/view-verification");
+  while (body.at("running").get<bool>()) {
+    if (!call.as_json)
+      progress.tell(fmt::format("rows compared: {} of the base, {} of the view",
+                                body.at("base_rows").dump(), body.at("view_rows").dump()));
+    std::this_thread::sleep_for(kLookAgain);
+    body = node.fact("/view-verification");
+  }
+  const bool is_same = body.at("differences").empty() && body.at("failed").empty();
+  if (call.as_json) {
+    fmt::print("{}\n", body.dump(2));
+    return is_same ? 0 : 1;
+  }
+  for (const char* what : {"differences", "failed"})
+    for (const auto& sentence : body.at(what)) fmt::print("{}\n", sentence.get<std::string>());
+  fmt::print(
+      "rows compared: {} of the base, {} of the view; missing: {}, with other values: {}, "
+      "extra: {}, mended: {}\n",
+      body.at("base_rows").dump(), body.at("view_rows").dump(), body.at("missing").dump(),
+      body.at("differing").dump(), body.at("extra").dump(), body.at("mended").dump());
+  return is_same ? 0 : 1;
+}
+
 int leave(AdminClient& node, const Invocation& call, const std::string& host_id) {
   const json answer = host_id.empty() ? node.order("/decommission")
                                       : node.order("/remove-node", {{"host", host_id}});
@@ -117,6 +146,10 @@ int repair(AdminClient& node, const Invocation& call) {
 }
 
 int verify(AdminClient& node, const Invocation& call) {
+  const std::vector<std::string> names = call.list("tables");
+  if (call.text("keyspace") == "view" && names.size() == 2)
+    return verify_view(node, call, names[0], names[1]);
+  if (call.has("mend")) throw NodeError("--mend is of: verify view KEYSPACE VIEW");
   int code = 0;
   for (const Parameters& parameters : table_by_table(call)) {
     node.order("/verify", parameters);

@@ -103,7 +103,8 @@ std::vector<Verb> data_verbs() {
       Verb("verify", "Reads every block of the node's files, compares replicas, writes nothing")
           .takes({kKeyspace, kTables})
           .with({{"-e --extended-verify", "", "", "every block is read anyway"},
-                 {"-f --force", "", "", "it is always allowed"}})
+                 {"-f --force", "", "", "it is always allowed"},
+                 {"--mend", "", "Of `verify view KEYSPACE VIEW`: rows that differ are made anew"}})
           .done_by(verify),
       Verb("recover", "After a power cut: what the node can never fetch is given up")
           .with({{"--accept-loss", "", "Acknowledged writes may be lost; prints where"}})

@@ -92,7 +92,8 @@ ViewCluster::Profile ViewCluster::profile_of(uint64_t seed) {
           .power_cuts = seed % 7 == 3,
           .purges = seed % 2 == 0,
           .on_rocks = seed % 10 == 5 && seed % 7 != 3,
-          .slow_executors = seed % 4 == 1};
+          .slow_executors = seed % 4 == 1,
+          .verifies = seed % 3 == 2};
 }
 
 ViewCluster::ViewCluster(uint64_t seed)
@@ -162,7 +163,8 @@ std::string ViewCluster::run() {
   heal();
   if (!cluster_.world().run_until([&] { return is_quiet(); }, 60'000'000))
     return "tasks are left a minute after the last fault";
-  return check_views();
+  auto wrong = check_views();
+  return wrong.empty() && profile_.verifies ? check_verifier() : wrong;
 }
 
 std::string ViewCluster::make_tables() {
@@ -383,6 +385,62 @@ std::string ViewCluster::read_all(SimNode& via, uint8_t table, int64_t now_s, Sh
   if (!whole.over) return "a read does not end";
   out = std::move(whole.rows);
   return whole.wrong;
+}
+
+std::string ViewCluster::verify(SimNode& via, const char* view, bool mends,
+                                replication::ViewVerifier::Progress* found) {
+  replication::ViewVerifier& verifier = via.data().view_verifier();
+  if (const auto started = verifier.start("ks", view, mends); !started)
+    return started.error().message;
+  cluster_.world().run_until([&] { return !verifier.progress().running; }, 120'000'000);
+  *found = verifier.progress();
+  if (found->running) return "a view's comparison does not end";
+  return found->failed.empty() ? "" : found->failed.front();
+}
+
+/// A row of a base row that is not there, and a deletion of one that is.
+std::string ViewCluster::spoil(SimNode& via) {
+  const auto view = incarnation_of(*via.state(), kRowView);
+  if (!view) return "a table is not there";
+  ShownRows rows;
+  if (auto wrong = read_all(via, kRowView, now_s_of(via), rows); !wrong.empty()) return wrong;
+  const int64_t timestamp = via.data().coordinator().now_us();
+  const auto change = [&](BytesView row, BytesView key, const storage::RowRecord& record) {
+    storage::Mutation m;
+    m.incarnation = *view;
+    m.schema_version = {1};
+    m.partition_key = row;
+    m.position = partitioner::position_of(m.partition_key);
+    m.rows.push_back({Bytes(key), encoded(record), false});
+    via.spawn(write(&via, std::move(m)));
+  };
+  storage::RowRecord added;
+  added.liveness.timestamp_us = timestamp;
+  change("nobody", "keyless", added);
+  storage::RowRecord gone;
+  gone.deletion = {timestamp, now_s_of(via)};
+  if (!rows.empty()) change(rows.begin()->first.first, rows.begin()->first.second, gone);
+  cluster_.world().run_for(3'000'000);
+  return "";
+}
+
+std::string ViewCluster::check_verifier() {
+  SimNode& via = cluster_[random_.below(cluster_.size())];
+  replication::ViewVerifier::Progress found;
+  const auto differ = [&] { return found.missing + found.differing + found.extra; };
+  for (const char* view : {"c", "r"}) {
+    if (auto wrong = verify(via, view, false, &found); !wrong.empty()) return wrong;
+    if (differ() != 0)
+      return "a comparison finds that a view differs, which does not: " + found.differences.front();
+  }
+  if (auto wrong = spoil(via); !wrong.empty()) return wrong;
+  if (auto wrong = verify(via, "r", true, &found); !wrong.empty()) return wrong;
+  if (found.extra != 1) return "a row too much is not found";
+  if (check_views().empty() && !found.differences.empty() && found.mended == 0)
+    return "nothing was mended";
+  if (!cluster_.world().run_until([&] { return is_quiet(); }, 60'000'000))
+    return "what was to be mended is left";
+  return check_views();
 }
 
 std::string ViewCluster::check_views() {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "replication/views/view_verifier.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/views/view_tables.h"
 
@@ -31,6 +32,7 @@ class ViewCluster {
     bool purges = false;      // repairs and sweeps every second
     bool on_rocks = false;
     bool slow_executors = false;
+    bool verifies = false;
   };
   static Profile profile_of(uint64_t seed);
 
@@ -45,7 +47,13 @@ class ViewCluster {
   void start_write(SimNode* via);
   storage::Mutation random_change(SimNode& via);
   bool is_quiet();
+  std::string verify(SimNode& via, const char* view, bool mends,
+                     replication::ViewVerifier::Progress* found);
   std::string check_views();
+  /// Has the views compared with the base by a node: first as they are, then with a row too much and
+  /// a row too few, which are to be found and mended.
+  std::string check_verifier();
+  std::string spoil(SimNode& via);
   std::string read_all(SimNode& via, uint8_t table, int64_t now_s, ShownRows& out);
 
   const Profile profile_;

@@ -37,6 +37,22 @@ class TestView final : public storage::ViewMaker {
     place.position = partitioner::position_of(place.partition_key);
     return place;
   }
+  std::optional<storage::ViewOrigin> origin_of(
+      const storage::BaseRowName& view_row) const override {
+    storage::ViewOrigin origin;
+    if (number_ == kRowView) {
+      origin.partition_key = view_row.clustering_key;
+      origin.clustering_key = view_row.partition_key;
+    } else {
+      const size_t slash = view_row.clustering_key.find('/');
+      if (slash == BytesView::npos) return std::nullopt;
+      origin.partition_key = view_row.clustering_key.substr(0, slash);
+      origin.clustering_key = view_row.clustering_key.substr(slash + 1);
+      origin.key_value = view_row.partition_key;
+    }
+    origin.position = partitioner::position_of(origin.partition_key);
+    return origin;
+  }
 
  private:
   const uint8_t number_;

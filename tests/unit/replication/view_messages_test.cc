@@ -29,6 +29,9 @@ class ByColour final : public storage::ViewMaker {
     if (key_value.empty()) return std::nullopt;
     return storage::ViewPlace{Bytes(key_value), {5, 5}, Bytes(row.partition_key), {}};
   }
+  std::optional<storage::ViewOrigin> origin_of(const storage::BaseRowName&) const override {
+    return std::nullopt;
+  }
 
  private:
   const std::vector<storage::ViewColumn> columns_{{1, 1, false}};
@@ -143,6 +146,9 @@ TEST_CASE("an image that no mutation has room for is written in pieces of one st
     std::optional<storage::ViewPlace> place_of(const storage::BaseRowName& row,
                                                BytesView) const override {
       return storage::ViewPlace{Bytes(row.partition_key), {5, 5}, "c", {}};
+    }
+    std::optional<storage::ViewOrigin> origin_of(const storage::BaseRowName&) const override {
+      return std::nullopt;
     }
 
    private:

@@ -24,6 +24,7 @@ class ByColumn1 final : public ViewMaker {
   std::optional<ViewPlace> place_of(const BaseRowName&, BytesView key_value) const override {
     return ViewPlace{Bytes(key_value), {}, {}, {}};
   }
+  std::optional<ViewOrigin> origin_of(const BaseRowName&) const override { return std::nullopt; }
 
  private:
   std::vector<ViewColumn> columns_;
@@ -158,6 +159,23 @@ TEST_CASE("a row with many tasks is read a part at a time, and no name is lost")
     REQUIRE(last);
     CHECK(last->sequences.size() == 1);  // the one note
     CHECK(names_of(*last) == "c" + std::to_string(kWrites));
+  }
+}
+
+TEST_CASE("a task that was asked for has its names until it is settled") {
+  for (const auto& factory : both()) {
+    StoreRig rig(factory);
+    rig.store->set_views(kTable, one_view(), kAfterView);
+    std::optional<Result<void>> done;
+    rig.store->views().add_task(view_row("a"), {{kView, {{"found", ""}}}},
+                                [&](Result<void> written) { done = std::move(written); });
+    REQUIRE(rig.comes([&] { return done.has_value(); }));
+    CHECK(tasks(rig) == "a");
+    const auto answer = read_row(rig, "a", 1000);
+    REQUIRE(answer);
+    CHECK(names_of(*answer) == "found");
+    settle(rig, "a", answer->sequences, {}, 1000);
+    CHECK(tasks(rig).empty());
   }
 }
 

@@ -25,6 +25,7 @@ class TestView final : public ViewMaker {
   std::optional<ViewPlace> place_of(const BaseRowName& row, BytesView key_value) const override {
     return ViewPlace{Bytes(key_value), {}, Bytes(row.partition_key), {}};
   }
+  std::optional<ViewOrigin> origin_of(const BaseRowName&) const override { return std::nullopt; }
 
  private:
   const std::optional<uint32_t> key_column_;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares a materialized view with its base table on live data (design, rule 24), a row at a time:
+//
+//   1. Every row of the base is read at QUORUM, a page at a time. What its image should show is
+//      compared with what the view shows at the image's place.
+//   2. Every row of the view is read in the same way. The base row that it is of must give its place.
+//
+// What differs may be on its way to the view: it is looked at again some times, by itself. What still
+// differs counts. Nothing is written to the view. To mend it, the members of the base row are given
+// a task that names what was found, and make the row anew as after any change.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/reactor.h"
+#include "base/task_group.h"
+#include "replication/coordinator/coordinator.h"
+#include "replication/membership/hybrid_clock.h"
+#include "replication/meta/meta_service.h"
+#include "replication/rpc/rpc.h"
+#include "storage/engine/store.h"
+
+namespace tetrad::replication {
+
+class ViewVerifier {
+ public:
+  struct Progress {
+    uint64_t base_rows = 0, view_rows = 0;  // compared
+    uint64_t missing = 0, differing = 0, extra = 0, mended = 0;
+    /// For the operator: rows that differ, at most a hundred; what ended it early.
+    std::vector<std::string> differences, failed;
+    bool running = false;
+  };
+
+  /// `store`: any of this shard, for the views that the schema gives. Everything outlives it.
+  ViewVerifier(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, const HybridClock& clock,
+               Coordinator& coordinator, storage::Store* store);
+
+  /// Errors: kNotFound: there is no such view; kConflict: one is being compared.
+  Result<void> start(const std::string& keyspace, const std::string& view, bool mends);
+  const Progress& progress() const { return progress_; }
+
+ private:
+  struct Target {
+    TableIncarnation base, view;
+    bool mends = false;
+  };
+  /// What a row of the view is, and should be.
+  struct Compared;
+  Task<void> run(Target target);
+  Task<Result<void>> compare_base(Target target);
+  Task<Result<void>> compare_view(Target target);
+  Task<Result<Compared>> compare_row(Target target, storage::ViewRow row,
+                                     std::optional<storage::ViewOrigin> extra);
+  Task<Result<void>> judge(Target target, storage::ViewRow row,
+                           std::optional<storage::ViewOrigin> extra);
+  Task<Result<void>> mend(Target target, storage::ViewRow row, storage::ViewNames names);
+  Task<Result<storage::ReadResult>> read(storage::ReadCommand command);
+  Task<Result<Bytes>> read_row(TableIncarnation table, RingPosition position, Bytes partition_key,
+                               Bytes clustering_key);
+  storage::ViewMakerPtr maker_of(Target target) const;
+  int64_t now_s() const { return clock_.now_us(reactor_) / 1'000'000; }
+
+  base::Reactor& reactor_;
+  RpcNode& rpc_;
+  MetaService& meta_;
+  const HybridClock& clock_;
+  Coordinator& coordinator_;
+  storage::Store* const store_;
+  Progress progress_;
+  base::TaskGroup tasks_;
+};
+
+}  // namespace tetrad::replication
