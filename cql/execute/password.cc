@@ -2,7 +2,9 @@
 #include "cql/execute/password.h"
 
 #include <algorithm>
+#include <argon2.h>
 #include <array>
+#include <charconv>
 #include <crypt.h>
 #include <memory>
 
@@ -11,6 +13,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "$2a$";
 constexpr size_t kSaltBytes = 16, kHashSize = 60;
+constexpr std::string_view kArgonPrefix = "$argon2id$";
+constexpr size_t kArgonHashBytes = 32, kArgonTextMax = 256;
 
 /// What crypt makes of it; empty on failure.
 std::string crypted(std::string_view password, const std::string& setting) {
@@ -38,9 +42,65 @@ bool is_bcrypt_letter(char letter) {
          letter == '.' || letter == '/';
 }
 
+bool is_base64_letter(char letter) {
+  return is_digit(letter) || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+         letter == '+' || letter == '/';
+}
+
+/// Takes "m=19456" and what ends it off the text.
+std::optional<uint32_t> take_number(std::string_view& text, std::string_view name, char end) {
+  if (!text.starts_with(name)) return std::nullopt;
+  text.remove_prefix(name.size());
+  uint32_t value = 0;
+  const auto [stop, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (status != std::errc() || stop == text.data() + text.size() || *stop != end)
+    return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(stop - text.data()) + 1);
+  return value;
+}
+
+Result<void> check_argon2id(std::string_view hash) {
+  std::string_view rest = hash.substr(kArgonPrefix.size());
+  const auto version = take_number(rest, "v=", '$');
+  const auto memory = take_number(rest, "m=", ',');
+  const auto passes = take_number(rest, "t=", ',');
+  const auto lanes = take_number(rest, "p=", '$');
+  const size_t salt_end = std::min(rest.find('$'), rest.size());
+  const std::string_view salt = rest.substr(0, salt_end);
+  const std::string_view sum = rest.substr(std::min(salt_end + 1, rest.size()));
+  // 8 to 48 bytes of salt, 16 to 64 of hash.
+  const bool has_form = version && memory && passes && lanes && salt.size() >= 11 &&
+                        salt.size() <= 64 && sum.size() >= 22 && sum.size() <= 86 &&
+                        std::ranges::all_of(salt, is_base64_letter) &&
+                        std::ranges::all_of(sum, is_base64_letter);
+  if (!has_form || *version != 19)
+    return fail(ErrorCode::kInvalid,
+                "Invalid hashed password value: not of the form "
+                "$argon2id$v=19$m=KIB,t=PASSES,p=LANES$SALT$HASH");
+  if (*lanes < 1 || *lanes > kArgonLanesMax || *passes < 1 || *passes > kArgonPassesMax ||
+      *memory < 8 * *lanes || *memory > kArgonMemoryKibMax)
+    return fail(ErrorCode::kInvalid,
+                "Invalid hashed password value: m={},t={},p={}; at most m={},t={},p={}, and m at "
+                "least 8 for each of p",
+                *memory, *passes, *lanes, kArgonMemoryKibMax, kArgonPassesMax, kArgonLanesMax);
+  return {};
+}
+
+Result<std::string> hash_by_argon2id(std::string_view password, std::string_view salt) {
+  std::array<char, kArgonTextMax> encoded{};
+  const int status = argon2id_hash_encoded(kArgonPasses, kArgonMemoryKib, 1, password.data(),
+                                           password.size(), salt.data(), salt.size(),
+                                           kArgonHashBytes, encoded.data(), encoded.size());
+  if (status != ARGON2_OK)
+    return fail(ErrorCode::kServerError, "the password is not hashed: {}",
+                argon2_error_message(status));
+  return std::string(encoded.data());
+}
+
 }  // namespace
 
 Result<void> check_hashed_password(std::string_view hash) {
+  if (hash.starts_with(kArgonPrefix)) return check_argon2id(hash);
   const bool is_bcrypt = hash.size() == kHashSize && hash.starts_with(kPrefix) &&
                          is_digit(hash[4]) && is_digit(hash[5]) && hash[6] == '$' &&
                          std::ranges::all_of(hash.substr(7), is_bcrypt_letter);
@@ -54,9 +114,11 @@ Result<void> check_hashed_password(std::string_view hash) {
   return {};
 }
 
-std::string new_salt(base::Random& random) {
+std::string new_salt(base::Random& random, PasswordHash kind) {
   std::array<char, kSaltBytes> bytes{};
   for (char& byte : bytes) byte = static_cast<char>(random.next());
+  if (kind == PasswordHash::kArgon2id)
+    return std::string(kArgonPrefix) + std::string(bytes.data(), bytes.size());
   char out[CRYPT_GENSALT_OUTPUT_SIZE] = {};
   const char* const salt = crypt_gensalt_rn(kPrefix.data(), kBcryptCost, bytes.data(),
                                             static_cast<int>(bytes.size()), out, sizeof(out));
@@ -66,6 +128,8 @@ std::string new_salt(base::Random& random) {
 Result<std::string> hash_password(std::string_view password, const std::string& salt) {
   if (password.find('\0') != std::string_view::npos)
     return fail(ErrorCode::kInvalid, "A password has no NUL character");
+  if (salt.starts_with(kArgonPrefix))
+    return hash_by_argon2id(password, std::string_view(salt).substr(kArgonPrefix.size()));
   std::string hash = crypted(password, salt);
   if (hash.size() != kHashSize)
     return fail(ErrorCode::kServerError, "bcrypt is not to be had on this machine");
@@ -73,12 +137,18 @@ Result<std::string> hash_password(std::string_view password, const std::string& 
 }
 
 bool is_password_of(std::string_view password, const std::string& hash) {
-  if (password.find('\0') != std::string_view::npos || hash.size() != kHashSize) return false;
+  if (password.find('\0') != std::string_view::npos) return false;
+  if (hash.starts_with(kArgonPrefix))
+    return check_argon2id(hash).has_value() &&
+           argon2id_verify(hash.c_str(), password.data(), password.size()) == ARGON2_OK;
+  if (hash.size() != kHashSize) return false;
   return are_equal(crypted(password, hash), hash);
 }
 
 const std::string& hash_of_nobody() {
-  static const std::string hash = "$2a$10$......................" + std::string(31, '.');
+  static const std::string hash =
+      fmt::format("{}v=19$m={},t={},p=1${}${}", kArgonPrefix, kArgonMemoryKib, kArgonPasses,
+                  std::string(22, 'A'), std::string(43, 'A'));
   return hash;
 }
 

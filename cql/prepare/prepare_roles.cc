@@ -327,7 +327,9 @@ class RoleStatement final : public Statement {
   Task<Result<std::string>> hash_of(ExecuteContext& context) const {
     const auto* const written = password();
     if (written == nullptr || !*written) co_return std::string();
-    const std::string salt = new_salt(context.random);
+    const bool all_know = context.meta.snapshot()->format >= replication::kFormatArgon2id;
+    const std::string salt =
+        new_salt(context.random, all_know ? PasswordHash::kArgon2id : PasswordHash::kBcrypt);
     Result<std::string> hash = std::string();
     const std::function<void()> work = [&] { hash = hash_password(**written, salt); };
     if (context.off_loop != nullptr) {

@@ -20,7 +20,8 @@
 //   8       5, 5                     4       an object of the schema names the data centres that
 //                                            hold a keyspace (placed_in.h)
 //   9       5, 5                     4       tablets are merged: the command, its messages, and a
-//                                            map of tablets that says what merges took from it
+//                                            map of tablets that says what merges took from it;
+//                                            passwords hashed by argon2id
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -43,6 +44,7 @@ inline constexpr ClusterFormat kFormatClientAddress = 6;
 inline constexpr ClusterFormat kFormatViews = 7;
 inline constexpr ClusterFormat kFormatPlacement = 8;
 inline constexpr ClusterFormat kFormatMerges = 9;
+inline constexpr ClusterFormat kFormatArgon2id = 9;
 /// What this program reads and, once all nodes do, writes.
 inline constexpr ClusterFormat kFormatNewest = kFormatMerges;
 

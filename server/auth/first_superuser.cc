@@ -44,14 +44,7 @@ Result<FirstSuperuser> first_superuser(const std::string& name, const std::strin
 Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, base::Random& random,
                                 cql::QueryProcessor& processor, replication::MetaService& meta,
                                 Logger logger) {
-  const std::string salt = cql::new_salt(random);
   Result<std::string> hash = std::string();
-  const std::function<void()> work = [&] { hash = cql::hash_password(whom.password, salt); };
-  co_await processor.off_loop().run(kHashLane, work);
-  if (!hash) {
-    logger.error("no superuser is made error={}", hash.error().message);
-    co_return;
-  }
   while (true) {
     const cql::SchemaPtr schema = processor.schema();
     const replication::MetaSnapshot state = meta.snapshot();
@@ -59,6 +52,18 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
         state->format >= replication::kFormatRoles) {
       const cql::RoleSet& roles = *schema->roles();
       if (roles.has_usable_superuser()) co_return;
+      if (hash->empty()) {
+        const bool all_know = state->format >= replication::kFormatArgon2id;
+        const std::string salt = cql::new_salt(
+            random, all_know ? cql::PasswordHash::kArgon2id : cql::PasswordHash::kBcrypt);
+        const std::function<void()> work = [&] { hash = cql::hash_password(whom.password, salt); };
+        co_await processor.off_loop().run(kHashLane, work);
+        if (!hash) {
+          logger.error("no superuser is made error={}", hash.error().message);
+          co_return;
+        }
+        continue;  // the roles may have changed meanwhile
+      }
       cql::Role role;
       if (const cql::Role* known = roles.find(whom.name)) role = *known;
       role.name = whom.name;
