@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Four real nodes whose machines lose power, on disks that forget what was not synced (forgetful_disk.cc): one at a
 # time under load, also while another one hangs, nothing acknowledged is lost in either mode of the commit log. All at
-# once: nothing in the mode group, in the mode periodic only what no sync had covered.
+# once: nothing in the mode group, in the mode periodic only what no sync had covered. Every other node encrypts its disk.
 import os
 import random
 import shutil
@@ -38,10 +38,17 @@ class Node:
         self.disk = ForgetfulDisk(folder / "disk", folder / "notes", LIBRARY)
         self.data = self.disk.data / "new/data"  # made by the node
         self.log = folder / "log.txt"
+        self.disk_keys = None
+        if int(host.split(".")[-1]) % 2 == 0:
+            self.disk_keys = folder / "disk-keys"
+            self.disk_keys.write_text("k1 %s\n" % os.urandom(32).hex())
+            self.disk_keys.chmod(0o600)
 
     def start(self, sync, syncs="all"):
         command = [BINARIES + "/tetrad", "--data-directory", str(self.data), "--listen-address", self.host,
                    "--seeds", self.seeds, "--shards", "1", "--commit-log-sync", sync]
+        if self.disk_keys:
+            command += ["--disk-encryption-key-file", str(self.disk_keys)]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=open(self.log, "ab"),
                                         stdin=subprocess.DEVNULL, env=self.disk.environment(syncs))
 
