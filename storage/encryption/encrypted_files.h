@@ -36,7 +36,8 @@ using FileCounts = std::map<std::string, FileCount>;
 Result<FileCounts> count_encrypted_files(const std::string& directory);
 
 /// Whether each file there can be read with the keys: a database opens its files when it needs them, which
-/// may be much later. Blocks. Errors: kIo; kConfig and kCorruption, with a file that cannot be read.
+/// may be much later. A damaged header does not count: that is found as other damage is. Blocks. Errors: kIo;
+/// kConfig, with a file whose key is not there.
 Result<void> check_encrypted_files(const std::string& directory, const DiskKeys& keys);
 
 }  // namespace tetrad::storage

@@ -199,6 +199,13 @@ TEST_CASE("keys are told apart, and what lacks one says which") {
   CHECK(counted->at("old").files == 1);
   CHECK(counted->at("new").bytes == kFileHeaderBytes + 7);
   CHECK(check_encrypted_files(folder.path(), *both));
+  Bytes damaged = bytes_of(name);
+  damaged[100] = static_cast<char>(damaged[100] ^ 1);
+  set_bytes(name + "3", damaged);
+  CHECK(check_encrypted_files(folder.path(), *both));
+  CHECK(refusal(*make_encrypted_files(nullptr, both), name + "3").find("is damaged") !=
+        std::string::npos);
+  std::filesystem::remove(name + "3");
   CHECK(check_encrypted_files(folder.path(), *old_keys).error().code == ErrorCode::kConfig);
 }
 
