@@ -24,8 +24,9 @@ constexpr int64_t kProposeUs = 5'000'000;
 constexpr int64_t kAskUs = 2'000'000, kAskAgainUs = 1'000'000;
 constexpr int64_t kGivenUpUs = 600'000'000;  // a large half is read for minutes
 constexpr int64_t kRestUs = 60'000'000;
-/// Before that it has not heard of the heat of all tablets.
-constexpr int64_t kLeadsForUs = 2 * kHeatHeardWithinUs;
+/// A leader has heard of the heat of all tablets by then; and waits for as long as what it merges has been
+/// cold, for a slow cluster looks cold, too.
+constexpr int64_t kLeadsLeastUs = 35'000'000, kLeadsMostUs = 2 * kHeatHeardWithinUs;
 constexpr int64_t kPeaceUs = int64_t{3600} * 1'000'000;
 constexpr uint64_t kPartOfSize = 4, kPartOfHeat = 2;
 /// Of a table's throughput, at most, when half as many tablets divide it: a read at QUORUM costs two
@@ -227,7 +228,8 @@ void MergeRunner::order(TabletId left, Done done) {
 // ---- choosing ----
 
 bool MergeRunner::may_choose(const MetaState& state) const {
-  if (reactor_.now_us() - *leads_since_us_ < kLeadsForUs && !TETRAD_MUTANT(merge_at_once))
+  const int64_t leads_for_us = std::clamp(2 * options_.age_us, kLeadsLeastUs, kLeadsMostUs);
+  if (reactor_.now_us() - *leads_since_us_ < leads_for_us && !TETRAD_MUTANT(merge_at_once))
     return false;
   if (pairs_.size() >= kPairsAtOnce || !moves_.is_at_rest()) return false;
   return std::ranges::all_of(state.nodes, [this](const auto& entry) {

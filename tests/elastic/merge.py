@@ -18,7 +18,7 @@ from node import Node, tetractl, wait_until  # noqa: E402
 
 PREFIX = "127.0.58."
 KEYS, THREADS = 400, 4
-LEADS_FOR_S = 120  # a leader merges nothing before: it has not heard of all that tablets get
+LEADS_FOR_S = 36  # a leader merges nothing before: it has not heard of all that tablets get
 passed = failed = 0
 
 

@@ -214,7 +214,7 @@ class Merging {
 
   std::string run_cold() {
     const size_t least = cluster_[0].options().store_count;
-    load_for(90 * kSecondUs);
+    load_for(25 * kSecondUs);
     if (count() != kTabletsAtFirst) return "tablets are merged before they are cold for long";
     if (!load_until([&] { return count() == least; }, 120 * kSecondUs))
       return fmt::format("{} tablets are left", count());
