@@ -111,8 +111,20 @@ ShardMailboxes::ShardMailboxes(std::vector<base::Reactor*> reactors)
   }
 }
 
+/// Messages go now, while the reactors are there that they may have timers with: an event that nobody
+/// runs any more may keep the rest for longer.
 ShardMailboxes::~ShardMailboxes() {
-  for (const auto& shard : core_->shards) shard->inbox.deliver = nullptr;
+  std::vector<std::vector<ShardMessage>> left;
+  for (const auto& shard : core_->shards) {
+    shard->inbox.deliver = nullptr;
+    {
+      const std::lock_guard lock(shard->inbox.mutex);
+      left.push_back(std::exchange(shard->inbox.waiting, {}));
+    }
+    left.push_back(std::exchange(shard->inbox.taken, {}));
+    shard->inbox.taken_next = 0;
+    for (auto& messages : shard->outbox.for_shard) left.push_back(std::exchange(messages, {}));
+  }
 }
 
 void ShardMailboxes::deliver_to(uint32_t shard, Deliver deliver) {
