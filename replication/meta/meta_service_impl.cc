@@ -93,7 +93,7 @@ Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) 
     encode_meta_state(*state_, image);
     return image;
   };
-  hooks.install = [this](BytesView image, RaftIndex) { return on_install(image); };
+  hooks.install = [this](BytesView image, RaftIndex index) { return on_install(image, index); };
   hooks.role_changed = [this](const RaftRoleChange& change) { on_role_change(change); };
   hooks.fatal = [this](const Error& error) {
     if (options_.fatal) options_.fatal(error);
@@ -191,8 +191,12 @@ void MetaServiceImpl::on_applied(RaftIndex) {
   }
 }
 
-Result<void> MetaServiceImpl::on_install(BytesView image) {
+Result<void> MetaServiceImpl::on_install(BytesView image, RaftIndex index) {
   TETRAD_TRY(MetaSnapshot state, decode_meta_state(image, options_.format));
+  if (state->applied < state_->applied || state->applied.value > index)
+    return fail(ErrorCode::kCorruption,
+                "an image of the metadata up to {} for index {}, {} is applied here",
+                state->applied.value, index, state_->applied.value);
   publish(std::move(state));
   return {};
 }

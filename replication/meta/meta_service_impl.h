@@ -106,7 +106,7 @@ class MetaServiceImpl final : public MetaService {
   std::optional<HostId> whom_to_ask();
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
-  Result<void> on_install(BytesView image);
+  Result<void> on_install(BytesView image, RaftIndex index);
   void on_role_change(const RaftRoleChange& change);
   void publish(MetaSnapshot now);
   void notify(const MetaSnapshot& before, const MetaSnapshot& now);

@@ -169,9 +169,12 @@ Result<void> read_nodes_and_tables(uint8_t format, ByteReader& in, MetaState& st
   std::map<TableIncarnation, std::shared_ptr<const TableInfo>> by_incarnation;
   for (uint64_t i = 0; i < tables; ++i) {
     TETRAD_TRY(std::shared_ptr<const TableInfo> table, read_table(format, in));
-    by_incarnation[table->incarnation] = table;
+    const bool is_first = by_id.try_emplace(table->id, table).second &&
+                          by_incarnation.try_emplace(table->incarnation, table).second;
+    if (!is_first)
+      return fail(ErrorCode::kCorruption, "two tables of id {} or incarnation {}",
+                  table->id.to_string(), table->incarnation.value);
     count_change(nullptr, table.get(), state);
-    by_id[table->id] = table;
   }
   state.by_incarnation = base::SharedMap(std::move(by_incarnation));
   state.tables = base::SharedMap(std::move(by_id));
@@ -294,6 +297,10 @@ Result<MetaSnapshot> decode_meta_state(BytesView encoded, ClusterFormat known) {
   TETRAD_TRY_VOID(read_nodes_and_tables(format, in, *state));
   TETRAD_TRY(state->settings, read_texts(in));
   TETRAD_TRY(state->next_incarnation, read_u32(in));
+  for (const auto& [incarnation, table] : state->by_incarnation)
+    if (incarnation.value >= state->next_incarnation)
+      return fail(ErrorCode::kCorruption, "table incarnation {}, the next one is {}",
+                  incarnation.value, state->next_incarnation);
   TETRAD_TRY(state->next_tablet_id, in.read_varint());
   TETRAD_TRY_VOID(read_outcomes(in, *state));
   if (!in.at_end())

@@ -412,6 +412,10 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
     body.entries.erase(body.entries.begin(), body.entries.begin() + static_cast<ptrdiff_t>(known));
     body.previous_index = commit_;
     body.previous_term = log_.term_at(commit_).value();
+    if (body.entries.front().term < body.previous_term) {
+      return fail(ErrorCode::kCorruption, "raft leader {} has term {} after entry {} of term {}",
+                  message.from.to_string(), body.entries.front().term, commit_, body.previous_term);
+    }
   }
   const std::optional<RaftTerm> term = log_.term_at(body.previous_index);
   const bool agrees = term && (*term == body.previous_term ||
@@ -487,6 +491,8 @@ void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
   }
   for (RaftEntry& entry : body.entries) {
     if (entry.index <= commit_ || log_.term_at(entry.index) == entry.term) continue;
+    // What is committed follows what is committed: a reply that says otherwise is none.
+    if (entry.term < log_.term_at(entry.index - 1)) return;
     if (entry.index <= log_.last_index()) {
       if (TETRAD_RAFT_MUTANT(options_, kFetchKeepsOwn)) continue;
       truncate_from(entry.index);

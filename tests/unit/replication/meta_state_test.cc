@@ -762,4 +762,25 @@ TEST_CASE("suspicion rises with silence, in the rhythm of the heartbeats") {
   CHECK(detector.phi(now_us + 1'000'000) < 8);
 }
 
+TEST_CASE("an image in which a number was given twice is refused") {
+  Group group;
+  group.form(2);
+  group.create(1);
+  const auto error_of_image = [](const MetaState& state) {
+    Bytes bytes;
+    encode_meta_state(state, bytes);
+    const auto decoded = decode_meta_state(bytes);
+    return decoded ? std::optional<ErrorCode>() : decoded.error().code;
+  };
+  MetaState twice = *group.state;
+  auto other = std::make_shared<TableInfo>(group.table(1));
+  other->id = table_number(2);
+  twice.tables.put(other->id, other);
+  CHECK(error_of_image(twice) == ErrorCode::kCorruption);
+  MetaState again = *group.state;
+  again.next_incarnation = group.table(1).incarnation.value;  // the next table would get it too
+  CHECK(error_of_image(again) == ErrorCode::kCorruption);
+  CHECK_FALSE(error_of_image(*group.state).has_value());
+}
+
 }  // namespace tetrad::replication

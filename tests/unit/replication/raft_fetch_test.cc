@@ -63,6 +63,7 @@ TEST_CASE("fetched entries that cannot be are refused, and old ones ignored") {
   CHECK_FALSE(reply(3, {command(3, 4), command(2, 5)}));  // a falling term
   CHECK_FALSE(reply(3, {command(4, 4)}));                 // of a term after the sender's
   CHECK(reply(4, {command(3, 5)}));  // after what is not known to be committed here
+  CHECK(reply(3, {command(1, 4)}));  // of an earlier term than the entry before it, which is here
   CHECK(reply(1, {command(2, 2), command(2, 3)}));
   CHECK(reply(3, {}));
   CHECK(bench.core(1).commit_index() == 3);

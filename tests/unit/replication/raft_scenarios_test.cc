@@ -563,4 +563,18 @@ TEST_CASE("stored state that contradicts itself is refused") {
   CHECK(refused(late));
 }
 
+TEST_CASE("a leader whose entry has an earlier term than what is committed before it is refused") {
+  Bench bench(members({}));
+  RaftStored stored = stored_with(3, {2, 3}, members({1, 2, 3}));  // entries 2 and 3
+  stored.hard_state.commit = 3;
+  bench.add(1, stored);
+  const auto append = [&](std::vector<RaftEntry> entries) {
+    return bench.give(bench.message(2, 1, 4, RaftAppendRequest{1, 1, 3, std::move(entries)}));
+  };
+  CHECK_FALSE(append({command(2, 2), command(2, 3), command(2, 4)}));
+  CHECK(bench.core(1).last_index() == 3);
+  CHECK(append({command(2, 2), command(3, 3), command(4, 4)}));
+  CHECK(bench.core(1).last_index() == 4);
+}
+
 }  // namespace tetrad::replication::test
