@@ -481,7 +481,10 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes comman
   awaited_[id].push_back(setter);
   const auto position = driver_->propose(std::move(command));
   if (!position) {
-    awaited_.erase(id);
+    // The same command may wait already: a proposal that was repeated.
+    std::vector<AnswerSetter>& waiting = awaited_[id];
+    waiting.pop_back();
+    if (waiting.empty()) awaited_.erase(id);
     co_return std::unexpected<Error>(position.error());
   }
   const auto timer = reactor_.call_at(deadline.at_us, [setter] {
