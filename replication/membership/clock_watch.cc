@@ -108,9 +108,12 @@ void ClockWatch::joined() {
 void ClockWatch::heard(HostId host, const Told& told) {
   // What was asked before the machine stood still, or in another life, measures nothing.
   if (told.asked_us < suspect_since_us_ || told.held_us < 0) return;
-  const int64_t round_trip_us = reactor_.now_us() - told.asked_us - told.held_us;
+  if (told.asked_us > reactor_.now_us()) return;
+  const int64_t passed_us = reactor_.now_us() - told.asked_us;
+  if (told.held_us > passed_us) return;
+  const int64_t round_trip_us = passed_us - told.held_us;
   const int64_t error_us = round_trip_us / 2;
-  if (round_trip_us < 0 || error_us > kSampleErrorMaxUs) return;
+  if (error_us > kSampleErrorMaxUs) return;
   // Values from a broken peer must not overflow.
   if (std::abs(told.wall_us / 4) > kTimeMaxUs || std::abs(told.own_us / 4) > kTimeMaxUs) return;
   const bool has_own = told.own_us != 0;

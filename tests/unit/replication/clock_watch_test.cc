@@ -230,6 +230,11 @@ TEST_CASE("what was asked before the clock was in doubt measures nothing") {
   rig.watch.heard(host(2), told);
   rig.watch.tick(3, std::nullopt);
   CHECK(rig.clock.standing() == ClockStanding::kSuspect);
+  told.wall_us = told.own_us = rig.right_us();
+  told.asked_us = told.held_us = std::numeric_limits<int64_t>::max();  // must not overflow either
+  rig.watch.heard(host(2), told);
+  rig.watch.tick(3, std::nullopt);
+  CHECK(rig.clock.standing() == ClockStanding::kSuspect);
 }
 
 }  // namespace tetrad::replication
