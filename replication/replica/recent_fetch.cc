@@ -370,7 +370,8 @@ Task<void> RecentFetch::run(uint32_t store) {
       };
       behind_.finish(store, std::move(on_noted));
       Result<void> finished = co_await noted;
-      if (finished) break;
+      // It may have lost more since: then begin() has found this task still here.
+      if (finished) continue;
     }
     before = targets;
     const size_t settled = co_await settle(store, std::move(targets));
