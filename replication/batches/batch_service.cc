@@ -209,7 +209,7 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   if (meta_.snapshot()->applied < head.applied) co_return false;  // knows its tables too little
   {
     Progress& progress = under_way_[due.id];
-    if (progress.version != head.version) {
+    if (progress.version != head.version || progress.done.size() != entry->parts.size()) {
       progress.version = head.version;
       progress.done.assign(entry->parts.size(), false);
     }
