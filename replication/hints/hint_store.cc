@@ -93,6 +93,9 @@ Result<void> HintStore::open_saved() {
       TETRAD_TRY(queue.head, reader.read_u64());
       TETRAD_TRY(queue.bytes, reader.read_u64());
       if (queue.low > queue.head) return fail(ErrorCode::kCorruption, "hints that end too early");
+      if (queue.low >> kShardShift != shard || queue.head >> kShardShift != shard)
+        return fail(ErrorCode::kCorruption, "hints of shard {} at {} to {}", shard, queue.low,
+                    queue.head);
       if (queue.low == queue.head) queue.bytes = 0;
       queue.saved_low = queue.low;
       queue.saved_head = queue.head;
