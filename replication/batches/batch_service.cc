@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -170,6 +171,7 @@ Task<void> BatchService::replay(BatchStore::Due due) {
     metrics_.replays_failed.add();
     put_off(due.id);
   }
+  TETRAD_ASSERT(running_.contains(due.id));
   running_.erase(due.id);
 }
 
@@ -224,6 +226,7 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   for (size_t i = 0; i < entry->parts.size(); ++i) {
     const auto before = under_way_.find(due.id);
     if (before == under_way_.end()) co_return true;
+    TETRAD_ASSERT(i < before->second.done.size());
     if (before->second.done[i]) continue;
     storage::Mutation part = std::move(entry->parts[i]);
     const bool written = co_await write_part(std::move(part), head.created_us);
@@ -300,6 +303,7 @@ Task<BatchService::Shared> BatchService::share(BatchHead head,
 }
 
 Task<bool> BatchService::write_part(storage::Mutation part, int64_t created_us) {
+  TETRAD_ASSERT(coordinator_ != nullptr);
   const TableIncarnation incarnation = part.incarnation;
   // Its table was dropped or truncated: this node knows more than who made the batch.
   if (meta_.snapshot()->table(incarnation) == nullptr) {

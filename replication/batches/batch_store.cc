@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::replication {
@@ -171,11 +172,17 @@ void BatchStore::take_back(const Uuid& id, uint32_t version, uint32_t version_be
 
 BatchStore::Held BatchStore::forget(const Uuid& id) {
   const auto found = entries_.find(id);
+  TETRAD_ASSERT(found != entries_.end());
   const Held held = found->second;
   entries_.erase(found);
-  by_sequence_.erase({held.sequence, id});
-  by_due_.erase({held.due_us, id});
-  created_us_.erase(created_us_.find(held.created_us));
+  const size_t of_sequence = by_sequence_.erase({held.sequence, id});
+  TETRAD_ASSERT(of_sequence == 1);
+  const size_t of_due = by_due_.erase({held.due_us, id});
+  TETRAD_ASSERT(of_due == 1);
+  const auto created = created_us_.find(held.created_us);
+  TETRAD_ASSERT(created != created_us_.end());
+  created_us_.erase(created);
+  TETRAD_ASSERT(bytes_ >= held.bytes);
   bytes_ -= held.bytes;
   return held;
 }
@@ -262,11 +269,16 @@ void BatchStore::sync_removed() {
   const std::vector<int64_t> erased(removed_created_us_.begin(), removed_created_us_.end());
   log_.write(std::move(batch), true, [this, alive = alive_, erased, low](Result<void> written) {
     if (!*alive) return;
+    TETRAD_ASSERT(is_syncing_);
     is_syncing_ = false;
     if (!written) return;
+    TETRAD_ASSERT(low_ <= low);
     low_ = low;
-    for (const int64_t created_us : erased)
-      removed_created_us_.erase(removed_created_us_.find(created_us));
+    for (const int64_t created_us : erased) {
+      const auto removed = removed_created_us_.find(created_us);
+      TETRAD_ASSERT(removed != removed_created_us_.end());
+      removed_created_us_.erase(removed);
+    }
   });
 }
 

@@ -346,9 +346,11 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
   };
   if (has_static) add(std::nullopt);
   for (const BytesView clustering_key : rows) add(clustering_key);
+  TETRAD_ASSERT(sequence == log->last + 1);
 
   log->is_adding = true;
   log->store.apply(entries, std::move(guard), [log, last = sequence - 1](Result<void> written) {
+    TETRAD_ASSERT(last <= log->last);
     if (written)
       log->written = std::max(log->written, last);
     else if (log->is_adding)

@@ -8,6 +8,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/changes/change_log.h"
@@ -93,6 +94,8 @@ struct CoordinatorImpl::Logs {
     /// Nothing that came after its place has been dropped, or was never entered.
     bool is_continuous() const { return answer && answer->reach <= place + 1; }
     ChangeSequence place_now() const {
+      TETRAD_ASSERT(answer);
+      TETRAD_ASSERT(taken <= answer->changes.size());
       if (taken == answer->changes.size()) return answer->scanned;
       return taken == 0 ? place : answer->changes[taken - 1].sequence;
     }
@@ -133,6 +136,7 @@ struct CoordinatorImpl::Logs {
     done.setter().set(true);
   }
   void on_answer(const std::shared_ptr<Logs>& self) {
+    TETRAD_ASSERT(left != 0);
     if (--left == 0) return finish();
     if (timer != 0 || !has_enough()) return;
     timer = reactor.call_at(reactor.now_us() + kOthersUs, [weak = std::weak_ptr<Logs>(self)] {

@@ -45,6 +45,8 @@ Task<Result<ConditionalLine::Place>> ConditionalLine::enter(Bytes key, base::Dea
 
 bool ConditionalLine::take_out(const Bytes& key, const WaiterPtr& waiter) {
   if (!std::exchange(waiter->waits, false)) return false;
+  TETRAD_ASSERT(!waiter->has_turn);
+  TETRAD_ASSERT(waiting_ != 0);
   lines_.at(key).erase(waiter->at);
   --waiting_;
   if (waiter->timer != 0) reactor_.cancel(waiter->timer);
@@ -61,6 +63,8 @@ void ConditionalLine::leave(const Bytes& key) {
   }
   const WaiterPtr next = line->second.front();
   line->second.pop_front();
+  TETRAD_ASSERT(next->waits);
+  TETRAD_ASSERT(waiting_ != 0);
   next->waits = false;
   --waiting_;
   reactor_.cancel(next->timer);

@@ -2,6 +2,7 @@
 // Counting rows where they are: replicas answer with numbers and digests of what they counted.
 // Where these differ, the rows of that page are fetched, merged and repaired as by any read. A fold
 // goes with it: each page goes on from the state that the one before has left.
+#include "base/assert.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/coordinator_impl.h"
 #include "replication/coordinator/last_catch.h"
@@ -106,6 +107,7 @@ Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<C
     while (counting->goes_on()) {
       storage::ReadCommand part = counting->command;
       const size_t index = counting->next++;
+      TETRAD_ASSERT(index < counting->ranges.size());
       part.range = counting->ranges[index];
       if (index != 0 && counting->folds_in_order()) part.fold_state = counting->states[index - 1];
       auto counted = co_await self->count_part(std::move(part), counting->options);
@@ -125,6 +127,7 @@ Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<C
   } catch (const std::exception& error) {
     if (!counting->error) counting->error = failed_inside(error, self->logger_).error();
   }
+  TETRAD_ASSERT(counting->working != 0);
   if (--counting->working == 0) counting->done.setter().set(true);
 }
 

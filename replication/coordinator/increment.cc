@@ -3,6 +3,7 @@
 // spent: another one is asked only after the first has said that it did nothing.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "partitioner/split_policy.h"
@@ -209,6 +210,7 @@ Task<Result<void>> CoordinatorImpl::increment(std::vector<CounterIncrement> incr
       finish_one();
     }
     void finish_one() {
+      TETRAD_ASSERT(left != 0);
       if (--left == 0) done.setter().set(true);
     }
   };

@@ -7,6 +7,7 @@
 // no hindrance: its proposal comes later, or its ballot is lower and is refused. What may be open
 // from a time of more members, or a timestamp that is not before now, is left to the rounds of
 // votes.
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/consistency.h"
 #include "replication/coordinator/paxos_run.h"
@@ -56,6 +57,8 @@ bool CoordinatorImpl::PaxosRun::is_alone(const Plan& plan) const {
 
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>>
 CoordinatorImpl::PaxosRun::attempt_alone(PlanPtr plan) {
+  TETRAD_ASSERT(plan->live.size() == 1);
+  TETRAD_ASSERT(is_certain());
   const StoreAddress member = plan->live.front();
   const auto failed_with = [&](const Error& error) -> Result<std::optional<Step>> {
     Round round(plan, [&](const auto& set) { return plan->deciding(set); });

@@ -3,6 +3,7 @@
 // of each have said yes, or cannot any more.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/consistency.h"
@@ -90,6 +91,7 @@ void CoordinatorImpl::PaxosRun::PrepareRound::on_answer(const StoreAddress& from
   mark_us = std::max(mark_us, answer.mark_us);
   told.push_back({from, std::move(answer.registers)});
   if (wants_rows) replies.push_back({from, std::move(answer.data)});
+  TETRAD_ASSERT(replies.size() <= told.size());
   tally.on_yes(from);
   look();
 }
@@ -140,6 +142,7 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
         plan->live, [&](const StoreAddress& replica) { return levels.is_near(replica.host); });
     plan->voting = plan->live.size() - far.size();
   }
+  TETRAD_ASSERT(plan->voting <= plan->live.size());
   return plan;
 }
 

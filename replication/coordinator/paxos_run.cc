@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -43,6 +44,7 @@ bool CoordinatorImpl::PaxosRun::is_out_of_time() const {
 }
 
 Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
+  TETRAD_ASSERT(key.empty());
   command.live_only = false;
   command.bytes_max = storage::ReadCommand::kNoBytesMax;
   base::ByteWriter(key).u32(command.incarnation.value);
@@ -67,6 +69,7 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
 }
 
 Task<void> CoordinatorImpl::PaxosRun::take_turn() {
+  TETRAD_ASSERT(!turn);
   goes_without = true;
   const auto planned = make_plan(false);
   if (!planned || is_alone(**planned)) co_return;
@@ -280,6 +283,7 @@ Task<Result<std::optional<storage::ReadResult>>> CoordinatorImpl::PaxosRun::merg
     std::shared_ptr<PrepareRound> round) {
   auto merged = std::make_shared<storage::MergedRead>();
   TETRAD_CO_TRY(*merged, storage::merge_replies(round->command, round->replies));
+  TETRAD_ASSERT(merged->repairs.size() == round->replies.size());
   std::vector<StoreAddress> from;
   bool differ = false;
   for (size_t i = 0; i < round->replies.size(); ++i) {
@@ -320,6 +324,7 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
       done.setter().set(tally.succeeded());
     }
   };
+  TETRAD_ASSERT(merged->repairs.size() == from.size());
   const auto repairs = std::make_shared<Repairs>(*plan);
   const int64_t now_s = self.now_us() / 1'000'000;
   for (size_t i = 0; i < from.size(); ++i) {

@@ -4,6 +4,7 @@
 // later quorum read goes back.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/consistency.h"
@@ -42,6 +43,7 @@ bool same_end(const storage::ReadResult& a, const storage::ReadResult& b) {
 
 /// There is more behind what a walk over tablets has found.
 storage::ReadResult ended_with_its_last_partition(storage::ReadResult result) {
+  TETRAD_ASSERT(!result.partitions.empty());
   const storage::PartitionData& last = result.partitions.back();
   result.exhausted = false;
   result.complete_up_to = {last.position, Bytes(last.partition_key), std::nullopt};
@@ -85,6 +87,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
     bool failed = false;
     base::OneShot<bool> done;
     void finish_one() {
+      TETRAD_ASSERT(left != 0);
       if (--left == 0) done.setter().set(!failed);
     }
   };
@@ -97,6 +100,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_and_repair(
       for (storage::Mutation& mutation : lacking)
         TETRAD_CO_TRY_VOID(leave_out_stripped(mutation, now_s - storage::kExpiredValueMargin_s));
   }
+  TETRAD_ASSERT(merged.repairs.size() <= gathering->data.size());
   for (size_t i = 0; i < merged.repairs.size(); ++i) {
     const StoreAddress replica = gathering->data[i].from;
     for (const storage::Mutation& mutation : merged.repairs[i]) {
@@ -265,6 +269,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_tablet(storage::ReadComm
       if (error.code == ErrorCode::kStaleEpoch) error = own_read_error(error, options.level);
       co_return std::unexpected(std::move(error));
     }
+    TETRAD_ASSERT(!gathering->data.empty());
     if (alone) co_return std::move(gathering->data.front().result);
     if (storage::ReadResult* const withheld = gathering->withheld()) co_return std::move(*withheld);
 
@@ -507,6 +512,7 @@ Task<Result<std::vector<storage::ReadResult>>> CoordinatorImpl::read_many(
     std::vector<std::pair<size_t, storage::ReadResult>> results;
     base::OneShot<bool> done;
     void finish_one() {
+      TETRAD_ASSERT(left != 0);
       if (--left == 0) done.setter().set(true);
     }
   };

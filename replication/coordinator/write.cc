@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -90,6 +91,7 @@ struct CoordinatorImpl::WriteOperation {
       case WriteTally::Verdict::kSucceeded:
         // Acknowledged by one more than it needs, it does not count for another part.
         if (std::exchange(parts[index].is_done, true)) return;
+        TETRAD_ASSERT(parts_pending != 0);
         if (--parts_pending != 0) return;
         decided = true;
         done.setter().set(true);
@@ -287,6 +289,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
   }
   for (size_t i = 0; i < mutations.size(); ++i)
     operation->parts[i].mutation = std::move(mutations[i]);
+  TETRAD_ASSERT(operation->parts.size() == mutations.size());
   operation->parts_pending = operation->parts.size();
   return operation;
 }
@@ -294,6 +297,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
 void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
                                  const StoreAddress& replica,
                                  const Result<std::optional<int64_t>>& result) {
+  TETRAD_ASSERT(index < operation.parts.size());
   WriteOperation::Part& part = operation.parts[index];
   if (operation.trace != nullptr) {
     operation.trace->add(result ? fmt::format("Acknowledged by {}", place_text(replica))
@@ -393,6 +397,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
   if (operation.overloaded) {
     return Error(ErrorCode::kOverloaded, kOverloadedWords);
   }
+  TETRAD_ASSERT(operation.decided);
   const WriteOperation::Part& part = operation.parts[operation.failed_part];
   const bool old_failed = part.old_tally->verdict() == WriteTally::Verdict::kFailed;
   const WriteTally& tally = old_failed || !part.new_tally ? *part.old_tally : *part.new_tally;

@@ -6,6 +6,7 @@
 // the old stamp where the new one is on some partitions only.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/batches/batch_entry.h"
 #include "replication/consistency.h"
@@ -125,6 +126,8 @@ void CoordinatorImpl::send_entry(LoggedRun& run, size_t rank,
                                  const std::vector<storage::Mutation>& mutations,
                                  const WriteOptions& options, base::Deadline deadline,
                                  const std::shared_ptr<LoggedStored>& stored) {
+  TETRAD_ASSERT(rank < run.holders.size());
+  TETRAD_ASSERT(run.holders.size() <= kHolders);
   BatchHead head;
   head.id = run.id;
   head.version = run.version;
@@ -147,6 +150,7 @@ void CoordinatorImpl::send_entry(LoggedRun& run, size_t rank,
                 if (code != ErrorCode::kTimedOut) ++stored->refusals;
                 if (code == ErrorCode::kOverloaded) stored->refusal = std::move(answer).error();
               }
+              TETRAD_ASSERT(stored->left != 0);
               if (--stored->left == 0) stored->done.setter().set(true);
             });
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/replica/replica_messages.h"
 
@@ -150,6 +151,8 @@ CounterLeader::GroupPtr CounterLeader::take_group(const Key& key, Queue& queue) 
     group->waiters.push_back(std::move(waiter));
     queue.waiters.pop_front();
   }
+  TETRAD_ASSERT(waiting_ >= group->waiters.size());
+  TETRAD_ASSERT(waiting_bytes_ >= bytes);
   waiting_ -= group->waiters.size();
   waiting_bytes_ -= bytes;
   return group;
@@ -164,6 +167,7 @@ void CounterLeader::next(const Key& key) {
   }
   found->second.is_busy = true;
   const GroupPtr group = take_group(key, found->second);
+  TETRAD_ASSERT(!group->waiters.empty());
   // Whoever has stopped waiting gets nothing applied: its coordinator has said that nobody knows.
   const auto late = std::ranges::stable_partition(group->waiters, [this](const Waiter& waiter) {
     return reactor_.now_us() < waiter.deadline.at_us;
@@ -202,6 +206,7 @@ void CounterLeader::refuse(const GroupPtr& group, const Error& error) {
 }
 
 void CounterLeader::read_totals(const GroupPtr& group) {
+  TETRAD_ASSERT(!group->waiters.empty());
   const CounterIncrement& of = group->first();
   storage::ReadCommand command;
   command.incarnation = of.incarnation;
@@ -241,6 +246,8 @@ int64_t CounterLeader::clock_above(uint32_t store, const CounterIncrement& of) {
   const auto mark_us = replicas_.mark_not_below(store, place, clock_us);
   const int64_t highest_us = clock_.own_us(reactor_) + kMarkBoundsMax * clock_.skew_max_us();
   if (mark_us && *mark_us < highest_us) clock_us = *mark_us + 1;
+  // Equal clocks of a shard would let a replica keep either total.
+  TETRAD_ASSERT(clock_us > last_clock_us_);
   last_clock_us_ = clock_us;
   return clock_us;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/replica/replica_messages.h"
@@ -94,6 +95,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     std::vector<const HintStore::Hint*> kept;
     for (size_t i = 0; i < page->hints.size(); ++i)
       if (sending->outcomes[i] == Outcome::kKept) kept.push_back(&page->hints[i]);
+    TETRAD_ASSERT(kept.size() + sending->replayed <= page->hints.size());
     sent += sending->replayed;
     store_.metrics().replayed.add(sending->replayed);
     store_.metrics().dropped.add(page->hints.size() - kept.size() - sending->replayed);
@@ -109,6 +111,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     co_await base::sleep_for(reactor_, options_.pause_between_pages_us);
   }
   if (sent != 0) logger_.info("hints replayed host={} count={}", replica.host.to_string(), sent);
+  TETRAD_ASSERT(under_way_.contains(replica));
   under_way_.erase(replica);
 }
 
@@ -125,6 +128,7 @@ std::shared_ptr<HintDispatcher::Sending> HintDispatcher::send_page(const StoreAd
                                                                    const HintStore::Page& page) {
   const auto sending = std::make_shared<Sending>(page.hints.size());
   const auto finished = [sending](size_t index, Outcome outcome) {
+    TETRAD_ASSERT(sending->left != 0);
     sending->outcomes[index] = outcome;
     if (outcome == Outcome::kReplayed) ++sending->replayed;
     if (--sending->left == 0) sending->done.setter().set(true);

@@ -182,6 +182,8 @@ void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutati
 void HintStore::append(const StoreAddress& replica, BytesView mutation, int64_t created_us) {
   Queue& queue = queue_of(replica);
   const uint64_t position = queue.head++;
+  // The next shard's hints begin there.
+  TETRAD_ASSERT(position >> kShardShift == options_.shard);
   Bytes value;
   value.reserve(kHintHeadBytes + mutation.size());
   base::ByteWriter writer(value);
@@ -202,6 +204,8 @@ void HintStore::append(const StoreAddress& replica, BytesView mutation, int64_t 
 void HintStore::read_page(const StoreAddress& replica, size_t hints_max, PageCallback done) {
   Queue& queue = queue_of(replica);
   TETRAD_ASSERT(!queue.is_reading);
+  TETRAD_ASSERT(queue.on_disk <= queue.head);
+  TETRAD_ASSERT(queue.cursor <= queue.head);
   queue.is_reading = true;
   const uint64_t from = TETRAD_MUTANT(hint_count_per_remove) ? queue.saved_low : queue.cursor;
   log_.scan_later(hint_key(replica, from), hint_key(replica, queue.head), hints_max, kPageBytesMax,
@@ -214,6 +218,7 @@ void HintStore::read_page(const StoreAddress& replica, size_t hints_max, PageCal
 void HintStore::take_page(const StoreAddress& replica, uint64_t on_disk,
                           Result<storage::LocalLog::Pairs> pairs, PageCallback& done) {
   Queue& queue = queue_of(replica);
+  TETRAD_ASSERT(queue.is_reading);
   const auto answer = [&](Result<Page> page) {
     if (!page || page->hints.empty()) queue.is_reading = false;
     done(std::move(page));
@@ -250,6 +255,7 @@ void HintStore::finish_page(const StoreAddress& replica, const Page& page,
   for (const Hint* const hint : kept) append(replica, hint->encoded, hint->created_us);
   if (TETRAD_MUTANT(hint_count_per_remove))
     return move_low(queue, std::min(queue.low + page.hints.size(), queue.head), page.bytes);
+  TETRAD_ASSERT(page.next >= queue.cursor);
   queue.cursor = page.next;
   move_low(queue, page.next, page.bytes);
 }
@@ -275,6 +281,7 @@ void HintStore::drop_all(const StoreAddress& replica) {
 void HintStore::save_places() {
   for (auto& [replica, queue] : queues_) {
     if (queue.low == queue.saved_low && queue.head == queue.saved_head) continue;
+    TETRAD_ASSERT(queue.saved_low <= queue.low);
     if (queue.low != queue.saved_low)
       log_.erase_range(hint_key(replica, queue.saved_low), hint_key(replica, queue.low),
                        [](Result<void>) {});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/consistency.h"
@@ -136,6 +137,7 @@ Task<void> IndexRunner::build() {
         [setter = built.setter()](Result<storage::IndexBuildPage> page) {
           setter.set(std::move(page));
         };
+    TETRAD_ASSERT(stores_[place.store] != nullptr);
     stores_[place.store]->build_index(place.incarnation, place.index_id, options_.build_page_bytes,
                                       std::move(done));
     const Result<storage::IndexBuildPage> page = co_await built;
@@ -162,6 +164,7 @@ Task<void> IndexRunner::build() {
     }
     co_await base::sleep_for(reactor_, pause_us);
   }
+  TETRAD_ASSERT(is_building_);
   is_building_ = false;
 }
 
@@ -176,6 +179,7 @@ Task<void> IndexRunner::sweep() {
     const bool finished = co_await sweep_index(place);
     if (!finished) logger_.debug("claims not swept index={} store={}", place.index_id, place.store);
   }
+  TETRAD_ASSERT(is_sweeping_);
   is_sweeping_ = false;
 }
 

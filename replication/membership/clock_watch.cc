@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 
 namespace tetrad::replication {
@@ -27,6 +28,7 @@ int64_t near_us(const ClockView& view, int64_t error_us) {
 }
 
 int64_t median(std::vector<int64_t> values) {
+  TETRAD_ASSERT(!values.empty());
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -232,6 +234,7 @@ bool ClockWatch::is_kept(int64_t time_us) {
   const std::weak_ptr<char> alive = alive_;
   keep_(time_us, [this, alive, ahead_us] {
     if (alive.expired()) return;
+    TETRAD_ASSERT(is_keeping_);
     is_keeping_ = false;
     kept_ahead_us_ = ahead_us;
     if (on_kept_) on_kept_();

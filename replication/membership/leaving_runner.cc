@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replication/membership/leaving_runner.h"
 
+#include "base/assert.h"
+
 namespace tetrad::replication {
 
 namespace {
@@ -52,6 +54,7 @@ Task<void> LeavingRunner::set_state(HostId host, NodeState state) {
   MetaCommandBody body(SetNodeState{host, state});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<MetaIndex> done = co_await meta_.propose(std::move(body), deadline);
+  TETRAD_ASSERT(proposing_);
   proposing_ = false;
   if (done && state == NodeState::kRemoved)
     logger_.info("node removed from the cluster host={}", host.to_string());

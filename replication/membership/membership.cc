@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "storage/engine/store_status.h"
@@ -160,6 +161,7 @@ void Membership::compare_told(HostId from, const LifeHeard& known) {
 }
 
 void Membership::note_lost(HostId by, uint32_t store, uint64_t told) {
+  TETRAD_ASSERT(store < options_.whole.size());
   lost_.resize(options_.whole.size());
   if (lost_[store]) return;
   lost_[store] = true;

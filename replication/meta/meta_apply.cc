@@ -123,6 +123,7 @@ void give_incarnations(MetaState& state, TableInfo& table, bool change_log) {
   table.change_log.reset();
   if (change_log) table.change_log = TableIncarnation{state.next_incarnation++};
   table.incarnation = TableIncarnation{state.next_incarnation++};
+  TETRAD_ASSERT(table.incarnation.value < state.next_incarnation);
   TETRAD_ASSERT(!state.by_incarnation.contains(table.incarnation));
 }
 
@@ -161,6 +162,8 @@ Result<void> truncate_table(MetaState& state, TableId id) {
   state.retired.push_back(table->incarnation);
   retire_change_log(state, *table);
   give_incarnations(state, *table, table->change_log.has_value());
+  // Who still writes under the old number is refused by every store that knows the new one.
+  TETRAD_ASSERT(table->incarnation.value > found->second->incarnation.value);
   std::vector<Tablet> tablets = table->tablets.tablets();
   for (Tablet& tablet : tablets) {
     tablet.id = TabletId{state.next_tablet_id++};
@@ -258,6 +261,7 @@ Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
   TETRAD_TRY(table->tablets,
              table->tablets.with_split(body.tablet, body.at, TabletId{state.next_tablet_id}));
   ++state.next_tablet_id;
+  TETRAD_ASSERT(table->tablets.tablets().size() <= partitioner::kTabletsPerTableMax);
   state.put_table(table);
   return {};
 }
@@ -347,7 +351,9 @@ Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
       return fail(ErrorCode::kConflict, "host {} was removed", member.host.to_string());
   }
   TETRAD_TRY_VOID(enter_stage(tablet, body));
+  const uint64_t layout_before = table->tablets.layout();
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+  TETRAD_ASSERT(table->tablets.layout() == layout_before + 1);
   state.put_table(table);
   return {};
 }
@@ -432,7 +438,8 @@ MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
   TETRAD_ASSERT(changed->next_incarnation >= before->next_incarnation);
   TETRAD_ASSERT(changed->next_tablet_id >= before->next_tablet_id);
   TETRAD_ASSERT(changed->schema_version.value >= before->schema_version.value);
-  TETRAD_ASSERT(changed->by_incarnation.size() == changed->tables.size());
+  TETRAD_ASSERT(changed->format >= before->format);
+  TETRAD_ASSERT(changed->limited_tables <= changed->tables.size());
   changed->applied = index;
   remember(*changed, command.id, index, outcome);
   return {std::move(changed), std::move(outcome)};

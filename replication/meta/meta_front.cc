@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
+
 namespace tetrad::replication {
 
 namespace {
@@ -168,6 +170,9 @@ MetaFront::~MetaFront() {
 
 void MetaFront::take(MetaSnapshot state, std::shared_ptr<const LivenessView> view) {
   const MetaSnapshot before = state_;
+  TETRAD_ASSERT(view != nullptr);
+  // Posts keep their order, so no shard goes back to an older map.
+  TETRAD_ASSERT(state->applied >= before->applied);
   if (state_ != state) {
     // A count of references of this shard's own: requests take a snapshot each, and a count that
     // several threads change costs each of them the way to the others' caches.

@@ -80,6 +80,7 @@ MetaServiceImpl::~MetaServiceImpl() {
 }
 
 Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) {
+  TETRAD_ASSERT(!driver_);
   RaftDriverOptions options;
   options.cluster_id = cluster_id;
   options.seed = random_.next();
@@ -134,6 +135,8 @@ Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
     if (change != nullptr) fencing->second = sets_to_fence(*state_, *change);
   }
   MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
+  // A command that came twice changes nothing the second time.
+  TETRAD_ASSERT(applied.state == state_ || applied.state->applied == MetaIndex{index});
   if (command->origin != self()) to_tell_.emplace_back(MetaIndex{index}, command->origin);
   const auto awaited = awaited_.extract(command->id);
   if (applied.state != state_) publish(std::move(applied.state));
@@ -159,6 +162,7 @@ void MetaServiceImpl::set_fronts_applied(MetaIndex index) {
 
 void MetaServiceImpl::tell_applied() {
   const MetaIndex applied = applied_by_shards();
+  TETRAD_ASSERT(!driver_ || !(applied_index() < applied));
   AppliedEntry entry;
   if (driver_) {
     const RaftPosition position = driver_->applied_position();
@@ -216,6 +220,7 @@ void MetaServiceImpl::publish(MetaSnapshot now) {
 }
 
 void MetaServiceImpl::notify(const MetaSnapshot& before, const MetaSnapshot& now) {
+  TETRAD_ASSERT(now->applied >= before->applied);
   std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
   const auto listeners = listeners_;
   for (const auto& weak : listeners) {
@@ -445,6 +450,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_once(Bytes comman
   }
   const std::optional<HostId> target = whom_to_ask();
   if (!target) co_return fail(ErrorCode::kUnavailable, "no leader of the metadata group is known");
+  TETRAD_ASSERT(*target != self());
   Bytes body;
   base::ByteWriter writer(body);
   writer.u8(0);
@@ -483,6 +489,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes comman
   if (!position) {
     // The same command may wait already: a proposal that was repeated.
     std::vector<AnswerSetter>& waiting = awaited_[id];
+    TETRAD_ASSERT(!waiting.empty());
     waiting.pop_back();
     if (waiting.empty()) awaited_.erase(id);
     co_return std::unexpected<Error>(position.error());
@@ -626,6 +633,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   MetaCommandBody body(std::move(change));
   Result<MetaIndex> proposed = co_await propose_as(id, std::move(body), deadline);
   const auto noted = to_fence_.extract(id);
+  TETRAD_ASSERT(takes_away == !noted.empty());
   if (!proposed) co_return std::unexpected<Error>(proposed.error());
   HostSets sets;
   // An image that includes the change does not show the state before it.

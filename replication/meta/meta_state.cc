@@ -215,6 +215,7 @@ void MetaState::put_table(std::shared_ptr<const TableInfo> table) {
   TETRAD_ASSERT(!by_incarnation.contains(table->incarnation));
   by_incarnation.put(table->incarnation, table);
   tables.put(id, std::move(table));
+  TETRAD_ASSERT(by_incarnation.size() == tables.size());
 }
 
 void MetaState::erase_table(TableId id) {
@@ -223,6 +224,7 @@ void MetaState::erase_table(TableId id) {
   count_change(known->second.get(), nullptr, *this);
   by_incarnation.erase(known->second->incarnation);
   tables.erase(id);
+  TETRAD_ASSERT(by_incarnation.size() == tables.size());
 }
 
 const TableInfo* MetaState::table(TableIncarnation incarnation) const {

@@ -17,7 +17,7 @@ void RaftCore::check_invariants() const {
   TETRAD_ASSERT(log_.configuration_index() <= log_.last_index());
   TETRAD_ASSERT(log_.last_term() <= term_);
   TETRAD_ASSERT(emitted_ <= log_.last_index());
-  TETRAD_ASSERT(stable_ <= log_.last_index());
+  TETRAD_ASSERT(stable_ <= emitted_);
   TETRAD_ASSERT(stable_term_ <= emitted_term_);
   TETRAD_ASSERT(emitted_term_ <= term_);
   TETRAD_ASSERT(outstanding_.empty() || outstanding_.back().sequence < next_sequence_);
@@ -26,6 +26,9 @@ void RaftCore::check_invariants() const {
   if (role_ == RaftRole::kLeader) {
     TETRAD_ASSERT(!pending_snapshot_);
     TETRAD_ASSERT(!progress_.contains(options_.self));
+    TETRAD_ASSERT(!transferee_ || configuration().is_voter(*transferee_));
+    TETRAD_ASSERT(early_reads_.empty() || commit_ < term_start_);
+    TETRAD_ASSERT(reads_.empty() || reads_.back().round <= read_round_ + 1);
     return;
   }
   TETRAD_ASSERT(progress_.empty());
@@ -139,6 +142,7 @@ RaftActions RaftCore::take_actions() {
     actions.committed = log_.copy(applied_ + 1, applicable(), options_.apply_bytes_max);
     TETRAD_ASSERT(!actions.committed.empty());
     applied_ += actions.committed.size();
+    TETRAD_ASSERT(applied_ <= applicable());
   }
   actions.reads.swap(read_states_);
   return actions;

@@ -154,6 +154,7 @@ void RaftCore::drop_held_campaign() {
 }
 
 void RaftCore::tally_votes() {
+  TETRAD_ASSERT(role_ == RaftRole::kCandidate || role_ == RaftRole::kPreCandidate);
   const auto voted = [&](RaftServerId server, bool granted) {
     const auto vote = votes_.find(server);
     return vote != votes_.end() && vote->second == granted;
@@ -388,6 +389,7 @@ Result<void> RaftCore::follow(RaftServerId leader) {
                 leader_->to_string(), leader.to_string());
   }
   if (role_ != RaftRole::kFollower) become_follower(term_, leader);
+  TETRAD_ASSERT(role_ == RaftRole::kFollower);
   leader_ = leader;
   election_elapsed_ = 0;
   return {};
@@ -539,6 +541,7 @@ Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
 
 void RaftCore::truncate_from(RaftIndex index) {
   TETRAD_ASSERT(role_ != RaftRole::kLeader);
+  TETRAD_ASSERT(index > commit_);
   log_.truncate_from(index, TETRAD_RAFT_MUTANT(options_, kKeepTruncatedMembers));
   if (index <= emitted_) {
     pending_truncate_ = pending_truncate_ ? std::min(*pending_truncate_, index) : index;

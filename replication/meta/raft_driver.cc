@@ -116,6 +116,8 @@ RaftDriver::~RaftDriver() {
 }
 
 Result<void> RaftDriver::start(Stored stored) {
+  TETRAD_ASSERT(!core_);
+  TETRAD_ASSERT(timer_ == 0);
   RaftOptions options;
   options.self = rpc_.self();
   options.cluster_id = options_.cluster_id;
@@ -132,6 +134,7 @@ Result<void> RaftDriver::start(Stored stored) {
   applied_ = image_asked_ = stored.raft.snapshot.index;
   if (!stored.image.empty()) TETRAD_TRY_VOID(hooks_.install(stored.image, applied_));
   TETRAD_TRY(core_, RaftCore::make(options, std::move(stored.raft)));
+  TETRAD_ASSERT(core_->applied_index() == applied_);
   rpc_.handle(Verb::kRaft, [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
     on_message(context, body, std::move(reply));
   });
@@ -248,6 +251,8 @@ void RaftDriver::write(RaftPersist persist) {
       batch.push_back({entry_key(index), std::nullopt});
   };
   if (persist.snapshot) {
+    // The core takes an image only for what is beyond all that was committed here.
+    TETRAD_ASSERT(persist.snapshot->index > applied_);
     erase(first_stored_, last_stored_);
     first_stored_ = persist.snapshot->index + 1;
     last_stored_ = persist.snapshot->index;
@@ -280,6 +285,7 @@ void RaftDriver::write(RaftPersist persist) {
     first_stored_ = *persist.drop_through + 1;
   }
   TETRAD_ASSERT(first_stored_ <= last_stored_ + 1);
+  TETRAD_ASSERT(applied_ <= last_stored_);
   TETRAD_ASSERT(persist.hard_state.commit <= last_stored_);
   batch.push_back(put_hard_state(persist.hard_state));
   writing_since_us_.push_back(reactor_.now_us());
@@ -313,6 +319,9 @@ void RaftDriver::fail_fatally(const Error& error) {
 
 void RaftDriver::apply(std::vector<RaftEntry> entries) {
   const std::weak_ptr<Alive> alive = alive_;
+  TETRAD_ASSERT(!entries.empty());
+  // Handed out only when they are durable here: what was applied is never lost.
+  TETRAD_ASSERT(entries.back().index <= last_stored_);
   for (const RaftEntry& entry : entries) {
     TETRAD_ASSERT(entry.index == applied_ + 1);
     const RaftIndex before = std::exchange(applied_, entry.index);
@@ -350,6 +359,7 @@ void RaftDriver::send_image(RaftSnapshotSend send) {
     core_->snapshot_sent(to, false);
     return;
   }
+  TETRAD_ASSERT(meta->index == applied_);
   install->meta = std::move(*meta);
   Bytes encoded;
   base::ByteWriter writer(encoded);
@@ -368,6 +378,7 @@ void RaftDriver::send_image(RaftSnapshotSend send) {
 }
 
 void RaftDriver::maybe_take_image() {
+  TETRAD_ASSERT(image_asked_ <= applied_);
   if (failed_ || applied_ < image_asked_ + options_.snapshot_every) return;
   auto meta = core_->snapshot_meta(applied_);
   if (!meta) return;

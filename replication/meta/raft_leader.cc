@@ -62,6 +62,7 @@ Result<void> RaftCore::check_may_propose(size_t bytes) const {
 }
 
 RaftPosition RaftCore::append_own(RaftEntryKind kind, Bytes data) {
+  TETRAD_ASSERT(role_ == RaftRole::kLeader);
   RaftEntry entry{term_, log_.last_index() + 1, kind, std::move(data)};
   uncommitted_bytes_ += RaftLog::size_of(entry);
   log_.append(std::move(entry));
@@ -113,6 +114,7 @@ Result<RaftPosition> RaftCore::change_configuration(RaftMembershipChange change)
 
 /// Progress for exactly the other members of the configuration in force.
 void RaftCore::match_progress_to_configuration() {
+  TETRAD_ASSERT(role_ == RaftRole::kLeader);
   std::map<RaftServerId, RaftProgress> progress;
   for (const RaftServerId server : configuration().servers()) {
     if (server == options_.self) continue;
@@ -199,6 +201,7 @@ void RaftCore::peer_unreachable(RaftServerId server) {
 }
 
 void RaftCore::send_heartbeats() {
+  TETRAD_ASSERT(role_ == RaftRole::kLeader);
   for (auto& [server, progress] : progress_) {
     RaftIndex commit = std::min(commit_, progress.match);
     if (TETRAD_RAFT_MUTANT(options_, kCommitBeyondMatch)) commit = commit_;
@@ -333,6 +336,7 @@ void RaftCore::after_leader_commit(RaftIndex before) {
 /// Tells everyone that the removal is committed, lets the voter that has most campaign, steps down.
 void RaftCore::leave_after_removal() {
   if (TETRAD_RAFT_MUTANT(options_, kRemovedLeaderCounts)) return;
+  TETRAD_ASSERT(role_ == RaftRole::kLeader);
   send_appends();
   std::optional<RaftServerId> heir;
   for (const auto& [server, progress] : progress_) {
@@ -371,6 +375,7 @@ void RaftCore::on_read_request(const RaftMessage& message, const RaftReadRequest
 /// The commit index now is the answer, once a majority has said, to a question asked later than
 /// now, that this is still their leader. A new leader knows what is committed only after a commit.
 void RaftCore::register_read(uint64_t context, RaftServerId from) {
+  TETRAD_ASSERT(role_ == RaftRole::kLeader);
   if (commit_ < term_start_ && !TETRAD_RAFT_MUTANT(options_, kReadBeforeCommit)) {
     early_reads_.push_back({context, from, 0, 0});
     return;
@@ -427,6 +432,7 @@ Result<void> RaftCore::transfer_leadership(RaftServerId to) {
 
 void RaftCore::hand_over_if_ready() {
   if (role_ != RaftRole::kLeader || !transferee_) return;
+  TETRAD_ASSERT(progress_.contains(*transferee_));
   if (progress_.at(*transferee_).match == log_.last_index()) send(*transferee_, RaftTimeoutNow{});
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 
 namespace tetrad::replication {
@@ -24,6 +25,7 @@ bool promise(PaxosRegisters& registers, const Ballot& ballot, PaxosFloor floor_u
   const Ballot last = last_of(registers, floor_us);
   const bool again = ballot == registers.promised && ballot == last;
   if (!again && ballot <= last) return false;
+  TETRAD_ASSERT(!(ballot < registers.promised));
   registers.promised = ballot;
   return true;
 }
@@ -39,6 +41,7 @@ bool accept(PaxosRegisters& registers, const Proposal& proposal, PaxosFloor floo
   const bool is_new = !committed || committed->origin != proposal.origin;
   if (is_new && !proposal.value.empty() && committed && proposal.origin.us <= committed->origin.us)
     return false;
+  TETRAD_ASSERT(!(proposal.ballot < registers.promised));
   registers.accepted = proposal;
   registers.promised = proposal.ballot;
   return true;

@@ -48,8 +48,17 @@ PaxosKeys::PaxosKeys(base::Reactor& reactor, std::vector<storage::Store*> stores
 
 PaxosKeys::~PaxosKeys() { reactor_.cancel(timer_); }
 
-PaxosRegisters& PaxosKeys::Turn::registers() { return *entry_->held; }
-PartitionName PaxosKeys::Turn::partition() const { return entry_->name(); }
+PaxosRegisters& PaxosKeys::Turn::registers() {
+  TETRAD_ASSERT(entry_ != nullptr);
+  TETRAD_ASSERT(entry_->held);
+  return *entry_->held;
+}
+
+PartitionName PaxosKeys::Turn::partition() const {
+  TETRAD_ASSERT(entry_ != nullptr);
+  return entry_->name();
+}
+
 void PaxosKeys::Turn::forget() { entry_->held.reset(); }
 
 void PaxosKeys::Turn::end() {
@@ -59,6 +68,7 @@ void PaxosKeys::Turn::end() {
 }
 
 PaxosKeys::Unsynced PaxosKeys::Turn::pass_on() {
+  TETRAD_ASSERT(entry_ != nullptr);
   const uint64_t number = ++entry_->last_write;
   entry_->unsynced.insert(number);
   Unsynced write(keys_, entry_, number);
@@ -67,6 +77,7 @@ PaxosKeys::Unsynced PaxosKeys::Turn::pass_on() {
 }
 
 void PaxosKeys::Turn::when_synced(SyncedCallback done) {
+  TETRAD_ASSERT(entry_ != nullptr);
   if (entry_->unsynced.empty()) return done({});
   entry_->sync_waiters.push_back({entry_->last_write, {}, std::move(done)});
 }
@@ -77,13 +88,15 @@ PaxosKeys::Unsynced::~Unsynced() {
 
 void PaxosKeys::Unsynced::end(const Result<void>& synced) {
   const std::shared_ptr<Entry> entry = std::move(entry_);
+  TETRAD_ASSERT(entry != nullptr);
   if (const auto keys = keys_.lock()) (*keys)->end_unsynced(entry, number_, synced);
 }
 
 /// After a failure whoever comes next reads the registers anew.
 void PaxosKeys::end_unsynced(const std::shared_ptr<Entry>& entry, uint64_t number,
                              const Result<void>& synced) {
-  entry->unsynced.erase(number);
+  const size_t ended = entry->unsynced.erase(number);
+  TETRAD_ASSERT(ended == 1);
   if (!synced) {
     entry->is_stale = true;
     for (Entry::SyncWaiter& waiter : entry->sync_waiters)
@@ -101,7 +114,10 @@ void PaxosKeys::end_unsynced(const std::shared_ptr<Entry>& entry, uint64_t numbe
 }
 
 void PaxosKeys::erase_unused(const std::shared_ptr<Entry>& entry) {
-  if (entry->waiters.empty() && entry->unsynced.empty()) entries_.erase(entry->key);
+  if (!entry->waiters.empty() || !entry->unsynced.empty()) return;
+  // Who waits for a sync waits for a write that is not synced.
+  TETRAD_ASSERT(entry->sync_waiters.empty());
+  entries_.erase(entry->key);
 }
 
 PaxosKeys::Key PaxosKeys::key_of(uint32_t store, const PartitionName& partition) {
@@ -164,6 +180,7 @@ void PaxosKeys::end_late() {
     }
     entry->waiters = std::move(kept);
   }
+  TETRAD_ASSERT(waiting_ >= late_ones.size());
   waiting_ -= late_ones.size();
   if (next_us != std::numeric_limits<base::MonotonicUs>::max()) look_at(next_us);
   for (TurnCallback& done : late_ones) done(std::unexpected(late()));
@@ -186,6 +203,7 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
       entry->name(), entry->waiters.front().deadline,
       [this, alive = std::weak_ptr<PaxosKeys*>(self_), entry](Result<PaxosRegisters> read) {
         if (alive.expired()) return;
+        TETRAD_ASSERT(!entry->waiters.empty());
         TurnCallback done = std::move(entry->waiters.front().done);
         if (!read) {
           done(std::unexpected(std::move(read.error())));
@@ -198,6 +216,8 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
 
 /// In a turn of its own, so that no stack grows over those who wait.
 void PaxosKeys::next(const std::shared_ptr<Entry>& entry) {
+  TETRAD_ASSERT(!entry->waiters.empty());
+  TETRAD_ASSERT(waiting_ != 0);
   entry->waiters.pop_front();
   --waiting_;
   if (entry->waiters.empty()) return erase_unused(entry);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/paxos/acceptor.h"
 #include "replication/replica/place.h"
@@ -184,6 +185,7 @@ storage::WriteGuard PaxosService::guard_of(uint32_t store, TableIncarnation inca
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(incarnation);
   TETRAD_ASSERT(table != nullptr);
+  TETRAD_ASSERT(fences_[store] != nullptr);
   return {fences_[store]->enter(state, *table, table->tablets.find(position)), deadline.at_us};
 }
 
@@ -296,6 +298,7 @@ void PaxosService::write_in_turn(uint32_t store, const RegistersWrite& write,
   const std::weak_ptr<char> alive = alive_;
   auto written = [alive, writing, passed_on = std::move(passed_on)]() mutable {
     if (alive.expired()) return;
+    TETRAD_ASSERT(!writing->unsynced);
     writing->unsynced.emplace(writing->turn.pass_on());
     if (passed_on != nullptr) passed_on();
   };

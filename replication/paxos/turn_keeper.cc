@@ -60,6 +60,7 @@ void TurnKeeper::ask(Bytes key, base::Deadline deadline, Granted granted) {
 }
 
 void TurnKeeper::grant(const Bytes& key, Line& line, Granted granted) {
+  TETRAD_ASSERT(line.timer == 0);
   const uint64_t number = ++last_number_;
   line.number = number;
   line.timer =
@@ -74,6 +75,7 @@ void TurnKeeper::end(const Bytes& key, uint64_t number, int64_t last_made_us) {
   line->second.last_made_us = std::max(line->second.last_made_us, last_made_us);
   std::deque<Waiter>& waiters = line->second.waiters;
   const base::MonotonicUs now_us = reactor_.now_us();
+  TETRAD_ASSERT(waiting_ >= waiters.size());
   while (!waiters.empty() && now_us >= waiters.front().deadline.at_us) {
     waiters.pop_front();
     --waiting_;

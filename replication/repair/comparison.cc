@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/sleep.h"
 #include "replication/replica/replica_messages.h"
 
@@ -51,6 +52,7 @@ Task<void> Comparison::run(std::vector<Target> targets) {
   for (const Target& target : targets) {
     Result<uint64_t> differing = co_await compare(target);
     ++progress_.compared;
+    TETRAD_ASSERT(progress_.compared <= progress_.partitions);
     const std::string name =
         fmt::format("physical partition {} of {}", target.tablet.id.value, target.name);
     if (!differing) {
@@ -60,6 +62,7 @@ Task<void> Comparison::run(std::vector<Target> targets) {
       say(progress_.differing, fmt::format("{}: {} pages", name, *differing));
     }
   }
+  TETRAD_ASSERT(progress_.running);
   progress_.running = false;
 }
 
@@ -84,6 +87,7 @@ Task<Result<uint64_t>> Comparison::compare(Target target) {
 /// The first member gives the rows, which say where the page ends, the others digests.
 Task<Result<Comparison::Page>> Comparison::compare_page(
     TableIncarnation incarnation, Tablet tablet, std::optional<storage::ReadPosition> after) {
+  TETRAD_ASSERT(tablet.replicas.size() > 1);
   storage::ReadCommand command;
   command.incarnation = incarnation;
   command.is_range = true;

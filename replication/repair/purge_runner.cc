@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "storage/engine/tombstone_filter.h"
@@ -224,6 +225,7 @@ Task<void> PurgeRunner::run_due(Target target) {
   Result<void> swept = co_await sweep(std::move(target), options_.pause_us);
   if (!swept)
     logger_.debug("tablet not swept tablet={} reason={}", id.value, swept.error().message);
+  TETRAD_ASSERT(busy_);
   busy_ = false;
 }
 
@@ -296,6 +298,8 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
   command.incarnation = target.table->incarnation;
   command.range = part;
   command.bound = bound_of(target);
+  // Above the horizon a member may lack what another purges (rule 18).
+  TETRAD_ASSERT(command.bound.deleted_before_s <= command.bound.horizon_s);
   if (target.tablet.repaired_us != 0)
     command.registers_floor.us = paxos_floor_us(target.tablet, slack_);
   command.keys_max = options_.keys_max;
@@ -311,6 +315,7 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
     const auto setter = swept.setter();
     std::move_only_function<void(Result<storage::SweepPage>)> done =
         [setter](Result<storage::SweepPage> page) { setter.set(std::move(page)); };
+    TETRAD_ASSERT(stores_[target.store] != nullptr);
     stores_[target.store]->sweep(command, place, std::move(done));
     Result<storage::SweepPage> page = co_await swept;
     if (!page && page.error().code == ErrorCode::kOverloaded && ++refusals <= kRefusalsMax) {
@@ -332,6 +337,7 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
     } else {
       known.oldest_left_s = std::numeric_limits<int64_t>::min();
     }
+    TETRAD_ASSERT(known.left.size() <= kPartsLeftMax);
     log_large(*target.table, *page, large);
     if (page->exhausted) break;
     place = std::move(page->next);

@@ -172,6 +172,7 @@ Task<void> RepairRunner::run_due(Target target) {
     not_before_us_[id] = reactor_.now_us() + options_.retry_us;
     logger_.debug("tablet not repaired tablet={} reason={}", id.value, repaired.error().message);
   }
+  TETRAD_ASSERT(busy_);
   busy_ = false;
 }
 
@@ -195,6 +196,7 @@ Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   Summary summary;
   std::vector<int> tries(targets.size(), 1);
   for (size_t i = 0; i < targets.size(); ++i) {
+    TETRAD_ASSERT(tries.size() == targets.size());
     std::vector<Target> one{targets[i]};
     Result<bool> repaired = co_await repair(std::move(one));
     const bool changed = !repaired && (repaired.error().code == ErrorCode::kStaleEpoch ||
@@ -395,6 +397,7 @@ Task<Result<void>> RepairRunner::make_equal(Target target) {
 
 Task<Result<void>> RepairRunner::note_repaired(Target target, int64_t began_us) {
   const Tablet& tablet = target.tablet;
+  TETRAD_ASSERT(began_us > tablet.repaired_us);
   SetTabletRepaired repaired{target.incarnation, tablet.id, tablet.epoch, tablet.range, began_us};
   MetaCommandBody body(std::move(repaired));
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
@@ -458,6 +461,7 @@ void RepairRunner::on_together(BytesView body, RpcNode::Reply reply) {
   if (together_.size() >= kTogetherMost || !together_.insert(left.id).second) return;
   const std::vector<Tablet>& tablets = state->table(what->incarnation)->tablets.tablets();
   const Tablet& right = tablets[static_cast<size_t>(&left - tablets.data()) + 1];
+  TETRAD_ASSERT(right.range.start == left.range.end);
   std::vector<Target> halves{{what->incarnation, left}, {what->incarnation, right}};
   tasks_.spawn(repair_together(std::move(halves)));
 }
@@ -468,6 +472,7 @@ Task<void> RepairRunner::repair_together(std::vector<Target> targets) {
   if (!repaired)
     logger_.debug("tablets not repaired together tablet={} reason={}", id.value,
                   repaired.error().message);
+  TETRAD_ASSERT(together_.contains(id));
   together_.erase(id);
 }
 

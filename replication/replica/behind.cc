@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "replication/tablets/tablet_move.h"
@@ -56,11 +57,14 @@ void RangeSet::add(TableIncarnation incarnation, const RingRange& range) {
   const auto first = std::ranges::lower_bound(known, range.start, {}, &RingRange::end);
   const auto last = std::ranges::upper_bound(first, known.end(), range.end, {}, &RingRange::start);
   if (first == last) {
-    known.insert(first, range);
+    const auto added = known.insert(first, range);
+    TETRAD_ASSERT(added == known.begin() || std::prev(added)->end < added->start);
+    TETRAD_ASSERT(std::next(added) == known.end() || added->end < std::next(added)->start);
     return;
   }
   first->start = std::min(first->start, range.start);
   first->end = std::max(std::prev(last)->end, range.end);
+  TETRAD_ASSERT(first->start < first->end);
   known.erase(std::next(first), last);
 }
 
@@ -204,6 +208,7 @@ void BehindStores::keep(uint32_t store) {
 /// `done` runs if the store is behind as it was then.
 void BehindStores::write(std::vector<storage::LocalLog::Operation> batch, uint32_t store,
                          uint64_t generation, Done done) {
+  TETRAD_ASSERT(generation < next_generation_);
   log_.write(std::move(batch), true,
              [this, alive = std::weak_ptr<char>(alive_), store, generation,
               done = std::move(done)](Result<void> written) mutable {

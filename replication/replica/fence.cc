@@ -90,6 +90,7 @@ void Fence::catch_up(const MetaSnapshot& now) {
 }
 
 void Fence::retire(Gates& gates, Gate* gate) {
+  TETRAD_ASSERT(!gate->is_former);
   if (gate->out() == 0) return gate->let_go();
   gate->is_former = true;
   gates.former.push_back(gate);
@@ -128,6 +129,7 @@ void Fence::change_table(const TableInfo& before, const TableInfo* now) {
 storage::WritePass Fence::enter(const MetaSnapshot& now, const TableInfo& table,
                                 const Tablet& tablet) {
   if (now != state_) catch_up(now);
+  TETRAD_ASSERT(state_ == now);
   Gates& gates = gates_[table.incarnation.value];
   const size_t count = table.tablets.tablets().size();
   if (gates.of_tablets.size() != count) {
@@ -144,7 +146,8 @@ void Fence::on_empty(Gate& gate) {
   if (!gate.is_former) return;
   const auto found = gates_.find(gate.incarnation.value);
   TETRAD_ASSERT(found != gates_.end());
-  std::erase(found->second.former, &gate);
+  const size_t erased = std::erase(found->second.former, &gate);
+  TETRAD_ASSERT(erased == 1);
   if (found->second.former.empty() && found->second.of_tablets.empty()) gates_.erase(found);
   gate.let_go();
   if (waiters_.empty() || look_posted_) return;

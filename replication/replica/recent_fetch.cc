@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/coordinator/replica_sets.h"
@@ -189,6 +190,7 @@ Task<void> RecentFetch::ask_members(uint32_t store, Targets* targets) {
 Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
                                            std::vector<size_t> of, Targets* targets,
                                            bool everything) {
+  TETRAD_ASSERT(!of.empty());
   const BehindStores::Since since = behind_.since(store);
   RecentRequest request;
   request.everything = everything;
@@ -254,6 +256,7 @@ Task<Result<void>> RecentFetch::apply(uint32_t store, std::vector<storage::Mutat
     base::OneShot<bool> done;
     void finish_one(Result<void> one) {
       if (!one) result = std::move(one);
+      TETRAD_ASSERT(left != 0);
       if (--left == 0) done.setter().set(true);
     }
   };
@@ -293,6 +296,7 @@ Task<size_t> RecentFetch::settle(uint32_t store, Targets targets) {
   base::OneShot<Result<void>> synced;
   std::move_only_function<void(Result<void>)> on_synced =
       [setter = synced.setter()](Result<void> result) { setter.set(std::move(result)); };
+  TETRAD_ASSERT(stores_[store] != nullptr);
   stores_[store]->sync(std::move(on_synced));
   Result<void> is_synced = co_await synced;
   if (!is_synced) co_return size_t{0};
@@ -353,6 +357,7 @@ Task<void> RecentFetch::run(uint32_t store) {
     const bool more_was_lost =
         std::exchange(lost_us, behind_.since(store).heard_us) != behind_.since(store).heard_us;
     if (!more_was_lost) carry_over(before, targets);
+    TETRAD_ASSERT(progress_.contains(store));
     Progress& progress = progress_[store];
     progress.tablets = std::max(progress.tablets, targets.size());
     progress.tablets_left = targets.size();

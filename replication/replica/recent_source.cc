@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "replication/tablets/tablet_move.h"
@@ -156,11 +157,14 @@ void RecentSource::drain(uint32_t store, const RecentRequest& request,
     bool drained = true;
     Fence::Then then;
   };
+  TETRAD_ASSERT(!tablets.empty());
+  TETRAD_ASSERT(fences_[store] != nullptr);
   const auto tally = std::make_shared<Tally>(Tally{tablets.size(), true, std::move(then)});
   for (const size_t i : tablets) {
     const RecentTablet& tablet = request.tablets[i];
     fences_[store]->drained_now(tablet.incarnation, tablet.range, deadline,
                                 [alive = std::weak_ptr<char>(alive_), tally](bool drained) {
+                                  TETRAD_ASSERT(tally->left != 0);
                                   tally->drained &= drained;
                                   if (--tally->left == 0 && !alive.expired())
                                     tally->then(tally->drained);
@@ -173,6 +177,7 @@ void RecentSource::answer_recent(uint32_t store, const RecentRequest& request,
                                  Answer done) {
   auto place = decode_recent_place(request.after);
   if (!place) return done(std::unexpected(place.error()));
+  TETRAD_ASSERT(request.since_us);
   storage::Store::RecentCommand command;
   command.since_us = *request.since_us;
   // The same for all pages of one reading.
@@ -202,6 +207,7 @@ void RecentSource::answer_everything(uint32_t store, const RecentRequest& reques
   if (at == readable.end()) return done(std::move(out));
   if (*at != place->index) place->after.clear();  // the one that it was in is refused now
   const uint64_t index = *at;
+  TETRAD_ASSERT(index < request.tablets.size());
   const bool is_last = at + 1 == readable.end();
   const RecentTablet& tablet = request.tablets[index];
   stores_[store]->export_range(

@@ -3,6 +3,7 @@
 
 #include <exception>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/replica/replica_calls.h"
 #include "storage/row/row_weight.h"
@@ -308,6 +309,8 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
     done(std::unexpected(refusal(now)));
     return;
   }
+  TETRAD_ASSERT((tablet == nullptr) == (table == nullptr));
+  TETRAD_ASSERT(fences_[store] != nullptr);
   storage::WriteGuard guard;
   if (tablet != nullptr) guard.pass = fences_[store]->enter(state, *table, *tablet);
   if (!TETRAD_MUTANT(own_node_no_deadline)) guard.deadline_us = deadline.at_us;
@@ -436,6 +439,8 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
     return;
   }
   if (is_behind(store, command)) return done(std::unexpected(BehindStores::refusal()));
+  TETRAD_ASSERT((tablet == nullptr) == (table == nullptr));
+  TETRAD_ASSERT(fences_[store] != nullptr);
   metrics_.reads.add();
   if (TETRAD_MUTANT(replica_takes_own_now)) command.now_s = reactor_.wall_time_us() / 1'000'000;
   if (tablet != nullptr)

@@ -135,6 +135,7 @@ void Outgoing::connect_to(const tcp::endpoint& target, uint64_t mine) {
 }
 
 void Outgoing::connected() {
+  TETRAD_ASSERT(state == State::kConnecting);
   cancel_timer();
   state = State::kConnected;
   connected_us = reactor.now_us();
@@ -184,6 +185,8 @@ void Outgoing::write() {
 }
 
 void Outgoing::write_more() {
+  TETRAD_ASSERT(!write_under_way);
+  TETRAD_ASSERT(encrypted <= writing.size());
   if (session != nullptr) {
     const BytesView piece = BytesView(writing).substr(encrypted, kEncryptedAtOnce);
     if (const auto done = session->write(piece); !done) return failed(done.error().message, true);

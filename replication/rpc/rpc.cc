@@ -248,6 +248,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       peer->bytes += bytes;
     }
     ++in_flight;
+    TETRAD_ASSERT(in_flight + free_slots.size() <= pending.size());
     wheel.add(entry.id, deadline_us, reactor.now_us());
     arm_timer();
     return entry.id;
@@ -269,6 +270,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     }
     --in_flight;
     free_slots.push_back(static_cast<uint32_t>(slot));
+    TETRAD_ASSERT(in_flight + free_slots.size() <= pending.size());
     return done;
   }
 

@@ -55,6 +55,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
   }
 
   void hand_over(std::vector<ShardMessage>& messages, Shard& to) {
+    TETRAD_ASSERT(!messages.empty());
     uint64_t bytes = 0;
     for (const ShardMessage& message : messages) bytes += message.bytes.size();
     bool wake = false;
@@ -81,6 +82,7 @@ struct ShardMailboxes::Core : std::enable_shared_from_this<ShardMailboxes::Core>
 
   void take(Shard& shard) {
     Inbox& inbox = shard.inbox;
+    TETRAD_ASSERT(inbox.taken_next <= inbox.taken.size());
     for (size_t n = 0; n < kMessagesPerStep; ++n) {
       if (inbox.taken_next == inbox.taken.size()) {
         inbox.taken.clear();

@@ -108,6 +108,7 @@ std::vector<BalanceChange> balance_changes(const BalanceView& view,
                                            const partitioner::BalanceOptions& options,
                                            const BalanceLimits& limits) {
   Tablets tablets = tablets_of(view);
+  TETRAD_ASSERT(tablets.weighed.size() == tablets.named.size());
   if (tablets.unknown * kUnknownOneIn > tablets.weighed.size()) return {};
   const partitioner::MayGet may_get = [&](const StoreAddress& store) {
     const StoreOutlook seen = view.outlook(store);
@@ -123,6 +124,7 @@ std::vector<BalanceChange> balance_changes(const BalanceView& view,
   std::set<size_t> changing;
   for (const BalanceMove& move :
        partitioner::plan_balance(view.nodes, tablets.weighed, may_get, used)) {
+    TETRAD_ASSERT(move.tablet < tablets.named.size());
     const auto& [table, tablet] = tablets.named[move.tablet];
     TETRAD_ASSERT(tablet->stage == TabletStage::kNormal);
     if (!tablets.under_way.has_room(move.from, move.to, limits, view.nodes.size())) continue;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 
 namespace tetrad::replication {
@@ -81,6 +82,8 @@ void HeatBoard::take(HostId from, const HeatReport& report, base::MonotonicUs no
 }
 
 void HeatBoard::sum_up(TabletId tablet, const OfTablet& told) {
+  TETRAD_ASSERT(told.write_quorum != 0);  // decode_heat() lets no other in
+  TETRAD_ASSERT(told.members.size() <= kMembersMax);
   TabletHeat sum;
   uint64_t reads_most = 0, writes_most = 0;
   for (const Told& one : told.members) {

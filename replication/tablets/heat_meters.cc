@@ -110,6 +110,7 @@ storage::Store::ReadCallback HeatMeters::note_read(const TableInfo& table, const
        done = std::move(done)](Result<storage::ReadResult> result) mutable {
         if (result) {
           const WeighedRead found = weigh(*result);
+          TETRAD_ASSERT(found.weight >= kWeightOfUnit);
           const uint64_t more = kWeighedReads * (found.weight - kWeightOfUnit);
           here->meter.add_read(now_us, more, kWeighedReads * found.bytes);
           if (here->sample != nullptr && more != 0) here->note_key(at, key, more, false);
@@ -123,6 +124,7 @@ void HeatMeters::look_up(const TableInfo& table, int64_t now_us) {
   if (known.version != table.tablets.version() ||
       known.tablets.size() != table.tablets.tablets().size())
     remap(known, table, now_us);
+  TETRAD_ASSERT(known.tablets.size() == table.tablets.tablets().size());
   last_ = &known;
   last_incarnation_ = table.incarnation.value;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "partitioner/heat_policy.h"
 #include "partitioner/placement.h"
@@ -150,6 +151,7 @@ void HeatRunner::tick() {
 void HeatRunner::keep_sample(MeteredTablet& tablet, size_t& samples) {
   const base::MonotonicUs now_us = reactor_.now_us();
   const auto warm = limit_of(options_, kWarmShare);
+  TETRAD_ASSERT((tablet.sample == nullptr) == (tablet.keys == nullptr));
   if (tablet.sample == nullptr) {
     if (tablet.meter.hot_slots(1, warm) == 0 || samples >= kSamplesMax) return;
     tablet.sample = std::make_unique<partitioner::PositionSample>(random_, now_us);
@@ -194,6 +196,10 @@ bool HeatRunner::is_hot(const MetaSnapshot& state, const TableInfo& table,
 void HeatRunner::split(const Candidate& candidate) {
   const TableInfo& table = *candidate.table;
   const partitioner::Tablet* tablet = unchanged(table, *candidate.tablet);
+  // is_hot() has said so in this look.
+  TETRAD_ASSERT(!is_splitting_);
+  TETRAD_ASSERT(tablet != nullptr);
+  TETRAD_ASSERT(candidate.tablet->sample != nullptr);
   const auto samples = candidate.tablet->sample->positions();
   auto cuts = partitioner::choose_heat_cuts(*tablet, samples, largest_allowed(table));
   not_before_us_[tablet->id] = reactor_.now_us() + kTryAgainUs;
@@ -245,6 +251,7 @@ Task<void> HeatRunner::propose(std::string name, TableIncarnation incarnation,
     // What is left of it rests as the other part does, once this shard knows of the cut.
     if (cuts.empty()) not_before_us_[id] = reactor_.now_us() + kKnownWithinUs;
   }
+  TETRAD_ASSERT(is_splitting_);
   is_splitting_ = false;
 }
 
@@ -272,6 +279,7 @@ void HeatRunner::report(const MetaSnapshot& state) {
     gone.heat = {};
     out.push_back(gone);
   }
+  TETRAD_ASSERT(out.size() <= kHeatReportEntriesMax);
   if (!out.empty()) rpc_.one_way(meta_.self(), 0, Verb::kHeat, encode_heat(out));
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "partitioner/merge_policy.h"
 
 namespace tetrad::replication {
@@ -27,6 +28,8 @@ Result<FoundHalves> find_halves(const MetaState& state, const MergeHalves& halve
 
 Result<NextMergeStep> next_merge_step(const FoundHalves& found, bool left_moves,
                                       std::span<const partitioner::RingNode> nodes) {
+  TETRAD_ASSERT(found.left != nullptr);
+  TETRAD_ASSERT(found.right != nullptr);
   const Tablet& moving = left_moves ? *found.left : *found.right;
   const Tablet& other = left_moves ? *found.right : *found.left;
   NextMergeStep next;
@@ -54,6 +57,7 @@ Result<NextMergeStep> next_merge_step(const FoundHalves& found, bool left_moves,
 }
 
 MergeTablets merge_command(const FoundHalves& found, uint32_t tablets_min, uint8_t bounces_most) {
+  TETRAD_ASSERT(found.left->range.end == found.right->range.start);
   MergeTablets command;
   command.incarnation = found.table->incarnation;
   command.left = found.left->id;

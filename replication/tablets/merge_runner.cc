@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "replication/meta/placed_in.h"
 #include "replication/tablets/load_report.h"
@@ -95,6 +96,7 @@ bool MergeRunner::is_taken(TabletId tablet) const {
 }
 
 void MergeRunner::end(const PairPtr& pair, Result<void> outcome) {
+  TETRAD_ASSERT(!pair->is_over);
   pair->is_over = true;
   pairs_.remove(pair);
   if (!outcome) {
@@ -137,6 +139,8 @@ Result<void> MergeRunner::check_sound(const FoundHalves& found, const Pair& pair
 }
 
 void MergeRunner::work_on(const MetaSnapshot& state, const PairPtr& pair) {
+  TETRAD_ASSERT(!pair->is_over);
+  TETRAD_ASSERT(!pair->is_proposing);
   const auto found = find_halves(*state, pair->halves);
   if (!found) return end(pair, std::unexpected(found.error()));
   if (const auto sound = check_sound(*found, *pair); !sound) return end(pair, sound);
@@ -176,6 +180,7 @@ Task<void> MergeRunner::propose(PairPtr pair, MergeTablets command) {
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   MetaCommandBody body(std::move(command));
   Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+  TETRAD_ASSERT(pair->is_proposing);
   pair->is_proposing = false;
   if (pair->is_over) co_return;
   if (proposed) {
@@ -212,6 +217,7 @@ void MergeRunner::order(TabletId left, Done done) {
   if (pairs_.size() >= 2 * kPairsAtOnce)
     return done(
         fail(ErrorCode::kOverloaded, "{} merges are under way: wait for one", pairs_.size()));
+  TETRAD_ASSERT(table->tablets.tablets().back().id != left);
   auto pair = std::make_shared<Pair>();
   pair->halves = {table->incarnation, left, std::next(tablet)->id};
   if (is_taken(pair->halves.left) || is_taken(pair->halves.right))
@@ -222,12 +228,14 @@ void MergeRunner::order(TabletId left, Done done) {
   pair->is_ordered = true;
   pair->done = std::move(done);
   pairs_.push_back(pair);
+  TETRAD_ASSERT(pairs_.size() <= 2 * kPairsAtOnce);
   work_on(state, pair);
 }
 
 // ---- choosing ----
 
 bool MergeRunner::may_choose(const MetaState& state) const {
+  TETRAD_ASSERT(leads_since_us_);
   const int64_t leads_for_us = std::clamp(2 * options_.age_us, kLeadsLeastUs, kLeadsMostUs);
   if (reactor_.now_us() - *leads_since_us_ < leads_for_us && !TETRAD_MUTANT(merge_at_once))
     return false;
@@ -298,6 +306,7 @@ std::vector<MergeTablet> MergeRunner::weigh(const TableInfo& table) {
     const TabletHeat heat = meta_.tablet_heat(tablet.id);
     out.ru_per_s = std::max(heat.ru_per_s_most, heat.ru_per_s());
     out.bytes_per_s = std::max(heat.bytes_per_s_most, heat.bytes_per_s);
+    TETRAD_ASSERT(seen_.contains(tablet.id));
     out.age_us = reactor_.now_us() - seen_.at(tablet.id).since_us;
     weighed.push_back(out);
   }
@@ -328,8 +337,10 @@ void MergeRunner::choose_of(const MetaState& state, const TableInfo& table, size
        partitioner::choose_merges(weighed, limits_of(state, table, tablets_min))) {
     if (pairs_.size() >= kPairsAtOnce) return;
     if (chosen.bytes_to_move != 0 && ++apart > kApartAtOnce) continue;
+    TETRAD_ASSERT(chosen.left + 1 < weighed.size());
     const MergeTablet& left = weighed[chosen.left];
     const MergeTablet& right = weighed[chosen.left + 1];
+    TETRAD_ASSERT(left.tablet->range.end == right.tablet->range.start);
     auto pair = std::make_shared<Pair>();
     pair->halves = {table.incarnation, left.tablet->id, right.tablet->id};
     pair->table = table.keyspace + "." + table.name;

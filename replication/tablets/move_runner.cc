@@ -175,6 +175,7 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
 
 void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
   Change& change = changes_[what.tablet];
+  TETRAD_ASSERT(change.progress.epoch == what.epoch);
   auto& asked = verb == Verb::kConfirmEpoch ? change.asked_to_confirm : change.asked_to_fill;
   if (!meta_.is_replica_live(member) || !asked.insert(member).second) return;
   rpc_.call(member.host, member.store, verb, encode_tablet_epoch(what),
@@ -204,6 +205,9 @@ void MoveRunner::evaluate(TabletId id) {
   if (tablet == nullptr) return;
   const auto next = next_stage(*tablet, found->second.progress, state->data_centers.get());
   if (!next) return;
+  // Answers count for the stage that they were given in.
+  TETRAD_ASSERT(found->second.progress.epoch == tablet->epoch);
+  TETRAD_ASSERT(*next != TabletStage::kWriteBoth);
   if (*next == TabletStage::kNormal) metrics_.finished.add();
   propose(*table, {table->incarnation, id, tablet->epoch, *next, {}, false});
 }
@@ -344,6 +348,7 @@ void MoveRunner::begin_balance(const MetaSnapshot& state) {
 bool MoveRunner::begin(const TableInfo& table, const Tablet& tablet,
                        std::vector<StoreAddress> members) {
   if (changes_.contains(tablet.id)) return false;
+  TETRAD_ASSERT(tablet.stage == TabletStage::kNormal);
   changes_[tablet.id].progress.epoch = tablet.epoch;
   metrics_.begun.add();
   propose(table, {table.incarnation, tablet.id, tablet.epoch, TabletStage::kWriteBoth,
@@ -362,6 +367,7 @@ std::vector<partitioner::RingNode> MoveRunner::ring_nodes(const MetaState& state
 
 void MoveRunner::propose(const TableInfo& table, ChangeTabletStage change) {
   TETRAD_ASSERT(!changes_[change.tablet].proposing);
+  TETRAD_ASSERT((change.next == TabletStage::kWriteBoth) == !change.new_replicas.empty());
   changes_[change.tablet].proposing = true;
   changes_[change.tablet].wanted = change.new_replicas;
   tasks_.spawn(run_proposal(table.keyspace + "." + table.name, std::move(change)));

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/sleep.h"
 #include "partitioner/placement.h"
 #include "partitioner/split_policy.h"
@@ -174,6 +175,7 @@ void SplitRunner::split_for_throughput(const MetaState& state,
   const size_t more = known == short_.end() ? 0 : known->second.more;
   for (const size_t place : partitioner::choose_tablets_to_split(table->tablets, wanted + more)) {
     if (under_way_.size() >= kSplitsAtOnce) return;
+    TETRAD_ASSERT(place < tablets.size());
     const partitioner::Tablet& tablet = tablets[place];
     if (under_way_.contains(tablet.id) || not_small_before_us_.contains(tablet.id)) continue;
     storage::Store* const store = acting_store(tablet, meta_, stores_);
@@ -186,6 +188,8 @@ void SplitRunner::split_for_throughput(const MetaState& state,
 Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
   const TabletId id = measured.tablet.id;
   Samples samples = co_await sample(measured);
+  // One task at a time has a tablet, and gives it back itself.
+  TETRAD_ASSERT(under_way_.contains(id));
   std::optional<RingPosition> at;
   if (samples && samples->empty()) {
     at = partitioner::choose_middle(measured.tablet);
@@ -214,6 +218,7 @@ Task<void> SplitRunner::split_small(MeasuredTablet measured, uint32_t wanted) {
     logger_.debug("tablet not split tablet={} reason={}", id.value, proposed.error().message);
     not_small_before_us_[id] = reactor_.now_us() + kRefusedPauseUs;
   }
+  TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   const MetaSnapshot state = meta_.snapshot();
   const auto now = state->tables.find(measured.table->id);
@@ -293,6 +298,8 @@ Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64
 }
 
 Task<void> SplitRunner::look_at_full(MeasuredTablet measured, uint64_t enough) {
+  TETRAD_ASSERT(measured.tablet.full);
+  TETRAD_ASSERT(under_way_.contains(measured.tablet.id));
   if (measured.bytes >= enough) {
     const std::optional<uint64_t> live = co_await weigh(measured, enough);
     if (!live || *live >= enough) {
@@ -309,6 +316,7 @@ Task<void> SplitRunner::look_at_full(MeasuredTablet measured, uint64_t enough) {
 Task<void> SplitRunner::split(MeasuredTablet measured) {
   Samples samples = co_await sample(measured);
   const TabletId id = measured.tablet.id;
+  TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   not_before_us_[id] = reactor_.now_us() + kTryAgainUs;
   if (!samples || samples->empty()) co_return;
@@ -343,11 +351,13 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
     co_await std::move(marked);
     co_return;
   }
+  TETRAD_ASSERT(!under_way_.contains(id));
   under_way_.insert(id);
   MetaCommandBody body(SplitTablet{measured.table->incarnation, id, measured.tablet.range, *at});
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> proposed =
       co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
+  TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   if (!proposed) {
     metrics_.refused.add();
@@ -367,6 +377,7 @@ Task<void> SplitRunner::set_full(MeasuredTablet measured, bool full) {
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<void> proposed =
       co_await propose_through_main(rpc_, meta_, random_, std::move(body), deadline);
+  TETRAD_ASSERT(under_way_.contains(id));
   under_way_.erase(id);
   if (proposed)
     logger_.info("tablet {} table={}.{} tablet={} bytes={}", full ? "full" : "no longer full",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -143,6 +144,7 @@ Task<Result<bool>> StoreCleanup::erase_page(TableIncarnation incarnation, RingRa
   const auto setter = erased.setter();
   std::move_only_function<void(Result<storage::SweepPage>)> done =
       [setter](Result<storage::SweepPage> page) { setter.set(std::move(page)); };
+  TETRAD_ASSERT(stores_[store] != nullptr);
   stores_[store]->sweep(std::move(command), std::move(*place), std::move(done));
   Result<storage::SweepPage> page = co_await erased;
   if (!page) co_return std::unexpected<Error>(page.error());
@@ -199,6 +201,7 @@ Task<void> StoreCleanup::make_clean(TableIncarnation incarnation, Tablet tablet,
     clean = true;
   }
   if (clean) clean_[stay] = begun;
+  TETRAD_ASSERT(under_way_.contains(stay));
   under_way_.erase(stay);
 }
 
@@ -211,6 +214,7 @@ Task<void> StoreCleanup::erase_foreign() {
     foreign_.insert(work);  // the map has changed meanwhile
     co_await base::sleep_for(reactor_, kTryAgainUs);
   }
+  TETRAD_ASSERT(erasing_);
   erasing_ = false;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
@@ -112,6 +113,7 @@ void TabletStream::on_confirm(const RpcContext& context, BytesView body, RpcNode
   if (!found) return reply.error(found.error());
   if (!cleanup_.may_take(what->incarnation, found->tablet, context.store))
     return reply.error(still_erasing());
+  TETRAD_ASSERT(fences_[context.store] != nullptr);
   fences_[context.store]->drained(
       what->incarnation, found->tablet.range, what->epoch, context.deadline,
       [this, alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](bool drained) mutable {
@@ -143,6 +145,7 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
   if (!after->empty())
     return give_page(*what, context.store, Bytes(*after), *bytes_max, std::move(reply));
   // Writes from before the stage 'write both' must be in the first page already.
+  TETRAD_ASSERT(fences_[context.store] != nullptr);
   fences_[context.store]->drained(
       what->incarnation, found->tablet.range, what->epoch, context.deadline,
       [this, alive = std::weak_ptr<char>(alive_), what = *what, store = context.store,
@@ -198,6 +201,7 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
 /// Until it is done, or the epoch is over.
 Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
   const Key key{what.tablet, store, what.epoch};
+  TETRAD_ASSERT(fills_.contains(key));
   std::vector<StoreAddress> done;
   while (true) {
     const auto found = find(what, store);
@@ -246,6 +250,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
   else
     stores_[store]->flush(std::move(on_flushed));
   Result<void> result = co_await flushed;
+  TETRAD_ASSERT(fills_.contains(key));
   if (!result) {
     fills_.erase(key);
     co_return;
@@ -281,6 +286,7 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
 void TabletStream::apply_with_registers(storage::Store* store, uint32_t number,
                                         storage::Mutation mutation, storage::WritePass pass,
                                         storage::Store::ApplyCallback done) {
+  TETRAD_ASSERT(store != nullptr);
   const auto shared = std::make_shared<storage::Mutation>(std::move(mutation));
   const storage::PartitionName partition{shared->incarnation, shared->position,
                                          shared->partition_key};
@@ -314,6 +320,7 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   const MetaSnapshot now = meta_.snapshot();
   const TableInfo* const now_table = now->table(table.incarnation);
   if (now_table == nullptr) co_return fail(ErrorCode::kStaleSchema, "the table is gone");
+  TETRAD_ASSERT(fences_[store] != nullptr);
   const storage::WritePass pass =
       fences_[store]->enter(now, *now_table, now_table->tablets.find(found.tablet.range.end));
   for (uint64_t left = count; left != 0;) {
@@ -344,6 +351,7 @@ Task<Result<void>> TabletStream::apply_all(Found found, uint32_t store, storage:
   const auto setter = applied.setter();
   const auto one_done = [tally, setter](Result<void> result) {
     if (!result) tally->result = std::move(result);
+    TETRAD_ASSERT(tally->left != 0);
     if (--tally->left == 0) setter.set(true);
   };
   for (storage::Mutation& mutation : mutations) {

@@ -188,6 +188,7 @@ Task<Loan> ThroughputGate::ask_holder(AccountPtr account, uint64_t debt) {
 
 /// Goes on at the last rate, or with an even part (rule 31).
 Loan ThroughputGate::lend_alone(Account& account, uint64_t debt, const MetaState& state) {
+  TETRAD_ASSERT(account.per_s > 0);
   const base::MonotonicUs now_us = reactor_.now_us();
   uint64_t live = 0;
   for (const auto& [host, node] : state.nodes) live += meta_.is_live(host) ? 1 : 0;

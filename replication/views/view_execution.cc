@@ -2,6 +2,7 @@
 // One task of a view: what view_runner.h says of an execution.
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/sleep.h"
 #include "replication/coordinator/replica_sets.h"
@@ -143,6 +144,7 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
     if (attempt->own_answer)
       for (const auto& [view, of_view] : attempt->own_answer->names)
         names[view].insert(of_view.begin(), of_view.end());
+    TETRAD_ASSERT(!attempt->group.empty());
     TETRAD_CO_TRY(ViewImages images, view_images(*attempt->makers, key.row,
                                                  attempt->answers[attempt->group.front()].values,
                                                  names, attempt->stamp));
@@ -191,7 +193,9 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
                 } else {
                   attempt->answers.push_back({member, std::move(*answer), std::move(*values)});
                 }
-                if (attempt->answers.size() + attempt->failed == attempt->asked) setter.set(true);
+                const size_t heard = attempt->answers.size() + attempt->failed;
+                TETRAD_ASSERT(heard <= attempt->asked);
+                if (heard == attempt->asked) setter.set(true);
               });
   }
   // Whoever is late executes its tasks itself.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/assert.h"
 #include "base/data_mutants.h"
 #include "base/hash.h"
 #include "base/sleep.h"
@@ -166,7 +167,11 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
 void ViewRunner::note_since(Waiting& waiting) {
   const int64_t since_us = waiting.tasks.empty() ? 0 : waiting.tasks.begin()->second;
   if (since_us == waiting.since_us) return;
-  if (waiting.since_us != 0) since_us_.erase(since_us_.find(waiting.since_us));
+  if (waiting.since_us != 0) {
+    const auto counted = since_us_.find(waiting.since_us);
+    TETRAD_ASSERT(counted != since_us_.end());
+    since_us_.erase(counted);
+  }
   waiting.since_us = since_us;
   if (since_us != 0) since_us_.insert(since_us);
 }
@@ -185,7 +190,11 @@ void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due
 }
 
 void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64_t>& done) {
-  for (const uint64_t sequence : done) tasks_known_ -= waiting.tasks.erase(sequence);
+  for (const uint64_t sequence : done) {
+    const size_t gone = waiting.tasks.erase(sequence);
+    TETRAD_ASSERT(tasks_known_ >= gone);
+    tasks_known_ -= gone;
+  }
   note_since(waiting);
   if (!waiting.tasks.empty() || waiting.runs) return;
   due_.erase({waiting.due_us, key});
@@ -225,6 +234,7 @@ void ViewRunner::pump() {
     const Key key = due_.begin()->second;
     due_.erase(due_.begin());
     Waiting& waiting = waiting_.at(key);
+    TETRAD_ASSERT(!waiting.runs);
     waiting.due_us = 0;
     waiting.runs = true;
     ++running_;
@@ -256,8 +266,10 @@ std::vector<ViewStatus> ViewRunner::statuses() const {
 Task<void> ViewRunner::run(Key key) {
   const std::vector<uint64_t> known = known_of(key);
   const auto done = co_await execute(key);
+  TETRAD_ASSERT(running_ != 0);
   --running_;
   Waiting& waiting = waiting_.at(key);
+  TETRAD_ASSERT(waiting.runs);
   waiting.runs = false;
   if (done) {
     metrics_.executed.add();
@@ -363,6 +375,7 @@ Task<void> ViewRunner::scan_some() {
 }
 
 Task<void> ViewRunner::scan_one() {
+  TETRAD_ASSERT(!to_scan_.empty());
   const auto [number, base] = *to_scan_.begin();
   to_scan_.erase(to_scan_.begin());
   Bytes after;
@@ -403,11 +416,15 @@ Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
   });
   const Result<bool> is_over = co_await expanded;
   if (!is_over) co_await base::sleep_for(reactor_, kKeepUpEveryUs);
+  TETRAD_ASSERT(expanding_ != 0);
   --expanding_;
-  if (is_over && *is_over)
-    since_us_.erase(since_us_.find(range.time_us));
-  else
+  if (is_over && *is_over) {
+    const auto counted = since_us_.find(range.time_us);
+    TETRAD_ASSERT(counted != since_us_.end());
+    since_us_.erase(counted);
+  } else {
     ranges_.emplace_back(store, std::move(range));
+  }
   expand_some();
 }
 
