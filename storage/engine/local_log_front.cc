@@ -3,6 +3,8 @@
 // come back as one event.
 #include "storage/engine/local_log_front.h"
 
+#include "base/assert.h"
+
 namespace tetrad::storage {
 namespace {
 
@@ -68,6 +70,7 @@ class LocalLogFront final : public LocalLog {
 
   void hand_over() {
     turn_begun_ = false;
+    TETRAD_ASSERT(waiting_.empty() || !done_.empty());
     if (done_.empty()) return;
     DoneCallback all = [done = std::exchange(done_, {})](const Result<void>& result) mutable {
       for (DoneCallback& one : done)

@@ -189,6 +189,7 @@ Result<Store::RecentPage> recent_page(
     }
     bytes += it->size();
     const auto key = decode_storage_key(*it);
+    TETRAD_ASSERT(key.has_value());  // see() takes no other
     if (prefix != key->partition_prefix) {
       drop_if_nothing(page);
       prefix.assign(key->partition_prefix);

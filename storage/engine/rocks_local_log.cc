@@ -9,6 +9,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
 
+#include "base/assert.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/failure_mark.h"
 #include "storage/engine/guarded_status.h"
@@ -215,6 +216,8 @@ class RocksLocalLog final : public LocalLog {
     }
     if (failure_) return std::unexpected(*failure_);  // not even closed: that writes
     const std::unique_lock nobody_looks(files_->replacing);
+    // Without a database a commit waits for room, and has failed just now.
+    TETRAD_ASSERT(files_->database != nullptr);
     Result<void> closed = files_->database->close();
     files_->database = nullptr;
     failure_ = Error(ErrorCode::kCancelled, "the local log is closed");
@@ -238,6 +241,7 @@ class RocksLocalLog final : public LocalLog {
   }
 
   void hand_over(bool again) {
+    TETRAD_ASSERT(in_flight_ != nullptr);
     pool_.run(
         reactor_, base::IoDuty::kCommit, lane_,
         [files = files_, commit = in_flight_, again] {
@@ -261,6 +265,8 @@ class RocksLocalLog final : public LocalLog {
   }
 
   void try_later() {
+    TETRAD_ASSERT(in_flight_ != nullptr);
+    TETRAD_ASSERT(timer_ == 0);
     if (!std::exchange(full_, true)) {
       logger_.error("local_log_waits_for_room directory={} reason=\"{}\"", directory_,
                     in_flight_->status.ToString());
@@ -287,6 +293,7 @@ class RocksLocalLog final : public LocalLog {
   }
 
   void finish(const std::shared_ptr<Commit>& commit) {
+    TETRAD_ASSERT(commit->written);
     if (!commit->status.ok() && !failure_) {
       Error error = error_of(commit->status, "writing the local log");
       error.message += "; it takes no more writes";

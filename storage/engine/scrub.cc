@@ -271,6 +271,7 @@ void Scrub::next_of(std::shared_ptr<Round> round) {
         if (!*alive) return round->done(fail(ErrorCode::kCancelled, "the store is closed"));
         if (page->failure) return round->done(std::unexpected(std::move(*page->failure)));
         if (page->is_done || page->place.file == 0) return round->done(std::move(round->summary));
+        TETRAD_ASSERT(page->place.file > round->after);
         note(*page);
         round->after = page->place.file;
         ++round->summary.files;

@@ -215,6 +215,7 @@ void StoreHealth::try_again() {
       },
       [this, alive = alive_, attempt] {
         if (!*alive) return;
+        TETRAD_ASSERT(trying_);
         trying_ = false;
         if (stopped_ || status_.state == StoreState::kFailed) return;
         if (const auto failed_sync = actions_.database()->watch().failed_sync())
@@ -226,6 +227,7 @@ void StoreHealth::try_again() {
 
 /// Between closing and opening reads are refused, too.
 void StoreHealth::reopen() {
+  TETRAD_ASSERT(!trying_);
   trying_ = true;
   actions_.refuse(Error(ErrorCode::kOverloaded, name_ + " is being opened anew"));
   std::shared_ptr<RocksDatabase> old = actions_.database();  // null: the last try has closed it
@@ -246,6 +248,7 @@ void StoreHealth::reopen() {
       },
       [this, alive = alive_, reopened] {
         if (!*alive || stopped_) return;
+        TETRAD_ASSERT(trying_);
         trying_ = false;
         if (reopened->failed_sync)
           return become(StoreState::kFailed, "a sync failed, " + *reopened->failed_sync);

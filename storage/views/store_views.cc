@@ -166,6 +166,7 @@ void StoreViews::make_tasks(const Mutation& mutation, ViewRecords& puts) {
 }
 
 ViewStamp StoreViews::highest_of(TableIncarnation base, RingPosition position) const {
+  TETRAD_ASSERT(stamps_);
   return stamps_->highest_of(bucket_of(base, position));
 }
 
@@ -184,6 +185,7 @@ void StoreViews::read(ViewRow row, ViewStamp stamp, base::Deadline deadline,
                       std::move_only_function<void(Result<ViewRowAnswer>)> done) {
   const Base* const base = find(row.base);
   if (base == nullptr || base->makers == nullptr) return done(no_views());
+  TETRAD_ASSERT(stamps_);
   if (const auto bound = stamps_->must_sync(stamp)) ask_bound(*bound);
   if (stamps_->may_raise(stamp))
     return read_raised(std::move(row), stamp, deadline, std::move(done));
