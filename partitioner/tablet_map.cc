@@ -119,7 +119,9 @@ Result<TabletMap> TabletMap::with_split(TabletId id, RingPosition at, TabletId r
   right.range.start = at;
   found->range.end = at;
   tablets.insert(std::next(found), std::move(right));
-  return TabletMap(std::move(tablets), version_ + 1, merged_epochs_);
+  TabletMap split(std::move(tablets), version_ + 1, merged_epochs_);
+  TETRAD_ASSERT(split.tablets_.size() == tablets_.size() + 1);
+  return split;
 }
 
 Result<TabletMap> TabletMap::with_merge(TabletId left, TabletId right, TabletId merged_id) const {
@@ -148,7 +150,9 @@ Result<TabletMap> TabletMap::with_merge(TabletId left, TabletId right, TabletId 
   tablets.insert(tablets.end(), std::next(next), tablets_.end());
   // The sum of the epochs falls by the lower one less one: with it the layout rises by one.
   const uint64_t lower = std::max<uint64_t>(std::min(found->epoch.value, next->epoch.value), 1);
-  return TabletMap(std::move(tablets), version_ + 1, merged_epochs_ + lower);
+  TabletMap one(std::move(tablets), version_ + 1, merged_epochs_ + lower);
+  TETRAD_ASSERT(one.layout_ != layout_);  // caches of the layout must notice
+  return one;
 }
 
 Result<TabletMap> TabletMap::with_tablet(Tablet changed) const {
