@@ -65,6 +65,8 @@ struct NodeEnvironment {
   HeatRunner::BusyUs busy_us = nullptr;
 };
 
+/// What a node is called, where it is reached, and how its parts behave. Fixed for its life;
+/// numbers that are not options of the server are for tests.
 struct NodeOptions {
   std::string address = "127.0.0.1";
   std::string client_address = {};  // where drivers reach it; "": at `address`
@@ -122,6 +124,9 @@ struct NodeOptions {
   std::function<void()> removed;
 };
 
+/// The first shard of a node, with everything of which a node has one: the metadata group,
+/// membership, formation, moves, merges, logged batches. Owned by the server, on the first shard's
+/// thread.
 class ReplicationNode {
  public:
   /// Errors: kIo, kCorruption.

@@ -50,6 +50,7 @@ inline Members all_of(std::span<const StoreAddress> set) {
 /// What a level asks of one set: so many of each of some groups of members.
 class Need {
  public:
+  /// So many of these members: those of a data centre, or of the whole set.
   struct Group {
     Members members = 0;
     int count = 0;

@@ -33,6 +33,8 @@ struct BatchHead {
   HostId other;      // also holds it
 };
 
+/// A logged batch as its two holders keep it on disk: the head, and every part that must be on W
+/// replicas before the entry may go.
 struct BatchEntry {
   BatchHead head;
   std::vector<storage::Mutation> parts;

@@ -25,6 +25,7 @@
 
 namespace tetrad::replication {
 
+/// When entries are replayed, and how much at once. Fixed for the life of the service.
 struct BatchOptions {
   BatchStoreOptions store;
   /// From the store of an entry to its replay, by the first holder; twice that by the second.
@@ -38,10 +39,14 @@ struct BatchOptions {
   std::function<void(const Error&)> fatal;
 };
 
+/// Counters of this node's entries; changed on the first shard's thread.
 struct BatchMetrics {
   base::Counter stored, refused, removed, replayed, replays_failed, parts_dropped;
 };
 
+/// Keeps logged batches for the coordinators of other nodes, and replays those that their
+/// coordinators have not ended. Owned by the node, on the first shard's thread. Always: an entry is
+/// replayed by one task at a time, and is removed only when all its parts are on W.
 class BatchService {
  public:
   /// Registers its verbs and what heartbeats say; everything outlives it.

@@ -27,6 +27,7 @@
 
 namespace tetrad::replication {
 
+/// How much a node keeps; what comes on top is refused, and its coordinator asks another node.
 struct BatchStoreOptions {
   uint64_t count_max = 200'000;
   uint64_t bytes_max = uint64_t{256} << 20;
@@ -63,6 +64,7 @@ class BatchStore {
   void read(const Uuid& id, ReadCallback done);
   void set_due(const Uuid& id, base::MonotonicUs due_us);
 
+  /// An entry whose replay may begin; a copy, since the entry may be replaced or go meanwhile.
   struct Due {
     Uuid id;
     uint32_t version = 0;
@@ -91,6 +93,8 @@ class BatchStore {
   void sync_removed();
 
  private:
+  /// What is known in memory of an entry that is in the log. Each one stands in by_sequence_,
+  /// by_due_ and created_us_ exactly once.
   struct Held {
     uint64_t sequence = 0;
     uint32_t version = 0;

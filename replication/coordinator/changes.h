@@ -28,6 +28,7 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
+/// Which page of the change feed of one table is wanted.
 struct ChangesCommand {
   TableIncarnation incarnation;
   /// Where the last page ended: ChangesPage::next. "" for the first page.
@@ -43,6 +44,7 @@ struct ChangesCommand {
   uint32_t changes_max = 1000;  // at least 1; about 1 MiB of keys ends a page, too
 };
 
+/// A page of the change feed. The place `next` never passes a change that was not delivered.
 struct ChangesPage {
   /// In about the order of arrival, each place once.
   std::vector<Change> changes;

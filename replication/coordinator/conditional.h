@@ -51,6 +51,7 @@ class ConditionalStatement {
                                                                 ConditionalMoment moment) = 0;
 };
 
+/// How a conditional statement is decided and committed, and until when.
 struct ConditionalOptions {
   ConsistencyLevel serial_level = ConsistencyLevel::kSerial;  // or kLocalSerial
   ConsistencyLevel commit_level = ConsistencyLevel::kQuorum;

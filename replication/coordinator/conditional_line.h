@@ -15,6 +15,10 @@
 
 namespace tetrad::replication {
 
+/// The conditional statements of this shard, one partition after another: who is at the head of the
+/// line of its partition goes on, the others wait. Owned by the coordinator, on its thread; in
+/// memory only, so it saves ballots and decides nothing. Always: a line is there as long as
+/// somebody has its place.
 class ConditionalLine {
  public:
   /// The place at the head; ends with the object, which does not outlive the line.
@@ -47,6 +51,7 @@ class ConditionalLine {
   struct Waiter;
   using WaiterPtr = std::shared_ptr<Waiter>;
   using Waiters = std::list<WaiterPtr>;  // one may leave from the midst
+  /// A statement that waits. Either `waits`, and it stands in its line, or it has left it for good.
   struct Waiter {
     explicit Waiter(base::OneShot<bool>::Setter its_turn) : turn(std::move(its_turn)) {}
     base::OneShot<bool>::Setter turn;

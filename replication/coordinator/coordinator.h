@@ -22,6 +22,7 @@ namespace tetrad::replication {
 
 struct LoggedRun;
 
+/// What is asked of a write besides its mutations. A value; what it points to outlives the task.
 struct WriteOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
@@ -50,6 +51,7 @@ struct WriteOptions {
   bool is_cut = false;
 };
 
+/// What is asked of a read besides its command. A value; what it points to outlives the task.
 struct ReadOptions {
   ConsistencyLevel level = ConsistencyLevel::kOne;
   base::Deadline deadline;
@@ -65,6 +67,9 @@ struct Counted {
   std::optional<Bytes> folded;
 };
 
+/// What the rooms above ask for rows: each request is planned by one snapshot of the metadata, sent
+/// to the members of its tablets, and answered when enough of them have. One per shard, on its
+/// thread.
 class Coordinator {
  public:
   virtual ~Coordinator() = default;

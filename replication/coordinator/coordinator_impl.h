@@ -32,6 +32,7 @@ struct LoggedStored;
 struct DigestReply;
 struct ChangePlaces;
 
+/// Limits of a coordinator; the same on all shards of a node.
 struct CoordinatorOptions {
   /// How long a read waits for all answers before it asks one more replica.
   int64_t speculative_retry_us = 30'000;
@@ -41,6 +42,7 @@ struct CoordinatorOptions {
   HorizonSlack horizon;
 };
 
+/// Counters and times of one shard's requests, changed by its thread only.
 struct CoordinatorMetrics {
   static constexpr size_t kLevels = 11;
   std::array<base::LatencyHistogram, kLevels> write, read;  // by consistency level
@@ -55,6 +57,9 @@ struct CoordinatorMetrics {
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
+/// The coordinator over the replicas of the cluster. Owned by its shard, on its thread; calls that
+/// are under way when it is destroyed do nothing more. Always: a client is told of success only
+/// when W members of each set that counts have acknowledged.
 class CoordinatorImpl final : public Coordinator {
  public:
   /// All references outlive it.

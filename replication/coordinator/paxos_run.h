@@ -58,6 +58,7 @@ struct CoordinatorImpl::PaxosRun {
   struct PrepareRound;
   struct CommitRound;
 
+  /// How a statement goes on after a part of an attempt.
   enum class Step : uint8_t {
     kDone,   // the statement has ended
     kAgain,  // with a new ballot

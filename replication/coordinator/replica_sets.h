@@ -10,6 +10,7 @@
 
 namespace tetrad::replication {
 
+/// The sets that a write needs W of, each by itself. A member may be in both.
 struct WriteSets {
   std::vector<StoreAddress> old_set, new_set;  // new_set is empty unless two sets are written
 };

@@ -11,6 +11,7 @@ namespace tetrad::replication {
 /// index in the set.
 class WriteTally {
  public:
+  /// Once it is kSucceeded or kFailed it stays so, whatever comes.
   enum class Verdict { kPending, kSucceeded, kFailed };
 
   /// All members together meet `need`.

@@ -32,6 +32,7 @@ using ClaimMakers =
 using ViewMakersOf =
     std::function<storage::ViewMakersPtr(const MetaState& state, const TableInfo& base)>;
 
+/// How fast indexes are built and swept.
 struct IndexOptions {
   /// Of rows, that a page of a build reads; then it pauses.
   uint64_t build_page_bytes = 256 << 10;
@@ -43,6 +44,7 @@ struct IndexOptions {
   HorizonSlack horizon;
 };
 
+/// Counters of one shard's indexes, changed by its thread only.
 struct IndexMetrics {
   base::Counter built, claims_built, claims_swept, claims_dropped;
 };
@@ -61,6 +63,9 @@ struct IndexStatus {
 /// Whether a member that disproves a claim must name the row all the same.
 bool keeps_disproved(size_t members);
 
+/// Tells the stores of a shard which indexes and views their tables have, builds indexes and sweeps
+/// their claims. Owned by the shard, on its thread; one build and one sweep at a time. Always: a
+/// store knows of an index before others of its shard hear of the schema that has it.
 class IndexRunner {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
@@ -79,6 +84,7 @@ class IndexRunner {
   const IndexMetrics& metrics() const { return metrics_; }
 
  private:
+  /// An index of a table in one store.
   struct Place {
     TableIncarnation incarnation;
     uint16_t index_id;

@@ -18,6 +18,8 @@ struct RegistersOf {
   storage::PaxosRegisters registers;
 };
 
+/// What a quorum of answers says of earlier proposals of the partition. Its pointers are into the
+/// answers that were judged, which outlive it.
 struct Judgment {
   /// The newest proposal, when it is not empty and nobody knows it as committed: it may be decided,
   /// and is to be completed. Null: there is none.

@@ -21,6 +21,9 @@
 
 namespace tetrad::replication {
 
+/// The partitions of a shard's stores that are being voted on, and who waits for them. Owned by the
+/// shard, on its thread. Always: at most one turn of a partition is out, and its registers in
+/// memory are those of the store or of a write to it that is under way.
 class PaxosKeys {
   struct Entry;
 
@@ -91,6 +94,7 @@ class PaxosKeys {
 
  private:
   using Key = std::pair<uint32_t, Bytes>;  // store, incarnation and partition key
+  /// A message that waits for its turn; the first of an entry has the turn, or is about to get it.
   struct Waiter {
     base::Deadline deadline;
     TurnCallback done;

@@ -23,8 +23,10 @@
 
 namespace tetrad::replication {
 
+/// What a promise brings of the rows; numbers on the wire, never reused.
 enum class PaxosRows : uint8_t { kNone = 0, kData = 1, kDigest = 2 };
 
+/// Asks a member to promise a ballot, and for the rows as they are after the promise.
 struct PrepareRequest {
   SetEpoch epoch;
   storage::Ballot ballot;
@@ -32,6 +34,8 @@ struct PrepareRequest {
   storage::ReadCommand command;  // of one partition
 };
 
+/// A promise, or a refusal with the ballot that is in the way. What it tells was on the disk before
+/// it was sent.
 struct PrepareAnswer {
   bool promised = false;
   PaxosFloor floor_us = storage::kNoTimestamp;
@@ -54,6 +58,7 @@ struct ProposeRequest {
   storage::Proposal proposal;
 };
 
+/// The answer to an accept or a commit. A yes was on the disk before it was sent.
 struct PaxosVote {
   bool yes = false;
   storage::Ballot last;  // of a refusal

@@ -23,11 +23,15 @@
 
 namespace tetrad::replication {
 
+/// Counters of one shard's votes, changed by its thread only.
 struct PaxosMetrics {
   base::Counter promises, accepts, commits, refused;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
+/// A member's side of conditional statements: promises, accepts and commits for the stores of its
+/// shard. Owned by the shard, on its thread. Always: a message is let in by the epoch of its tablet
+/// when it comes and again when it has its turn, and answered when what it tells is on the disk.
 class PaxosService {
  public:
   using PrepareCallback = std::move_only_function<void(Result<PrepareAnswer>)>;
@@ -116,6 +120,8 @@ class PaxosService {
   ReplicaService& replicas_;
   PaxosKeys& keys_;
   PaxosMetrics metrics_;
+  /// A message that is ahead of this node's map. It is tried again with each new map, and answered
+  /// at its deadline.
   struct Waiting {
     base::MonotonicUs deadline_us;
     base::Callback retry;

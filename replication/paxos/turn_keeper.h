@@ -57,10 +57,12 @@ class TurnKeeper {
   size_t waiting() const { return waiting_; }
 
  private:
+  /// A coordinator that waits for its turn; past its deadline it is passed over.
   struct Waiter {
     base::Deadline deadline;
     Granted granted;
   };
+  /// A partition whose turn somebody has. `timer` ends that turn when nobody gives it back.
   struct Line {
     uint64_t number = 0;  // of the turn that somebody has
     int64_t last_made_us = 0;

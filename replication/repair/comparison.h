@@ -16,8 +16,10 @@
 
 namespace tetrad::replication {
 
+/// One comparison at a time, ordered by an operator. Owned by a shard's data plane, on its thread.
 class Comparison {
  public:
+  /// How far it is, or what the last one came to. `compared` never exceeds `partitions`.
   struct Progress {
     uint64_t partitions = 0, compared = 0, pages = 0;
     uint64_t differing_pages = 0;
@@ -35,11 +37,13 @@ class Comparison {
   const Progress& progress() const { return progress_; }
 
  private:
+  /// A tablet as it was when the comparison began; if its epoch changes it is not compared.
   struct Target {
     TableIncarnation incarnation;
     std::string name;
     partitioner::Tablet tablet;
   };
+  /// Whether the members agree on a page, and where it ends.
   struct Page {
     bool same = false, exhausted = true;
     storage::ReadPosition end;

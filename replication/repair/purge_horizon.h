@@ -15,6 +15,8 @@
 
 namespace tetrad::replication {
 
+/// What horizons leave for clocks that differ and for requests under way: what one node purges
+/// another must not be about to write.
 struct HorizonSlack {
   int64_t clock_skew_us = kClockSkewMaxUs;
   /// Longer than any request may go on after its coordinator has begun it.

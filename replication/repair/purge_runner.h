@@ -34,6 +34,7 @@ struct PartitionThresholds {
   std::vector<Line> lines(std::string_view partition, const storage::PartitionExtent& extent) const;
 };
 
+/// When and how fast tablets are swept.
 struct PurgeOptions {
   int64_t look_every_us = 5'000'000;
   /// A tablet is swept no more often.
@@ -47,11 +48,15 @@ struct PurgeOptions {
   PartitionThresholds partitions;
 };
 
+/// Counters of one shard's sweeps, changed by its thread only.
 struct PurgeMetrics {
   base::Counter tablets, keys, rows_erased, tombstones, bytes, skipped;
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 };
 
+/// Sweeps the tablets of a shard's stores for what may be purged. Owned by the shard, on its
+/// thread. Always: nothing is purged that was deleted after the tablet's horizon (rule 18), and a
+/// sweep that its tablet has left behind ends.
 class PurgeRunner {
  public:
   /// `stores` by number; null: another shard's. Everything outlives it.
@@ -69,11 +74,14 @@ class PurgeRunner {
   const PurgeMetrics& metrics() const { return metrics_; }
 
  private:
+  /// A tablet in one store.
   struct Place {
     TabletId tablet;
     uint32_t store;
     friend auto operator<=>(const Place&, const Place&) = default;
   };
+  /// A tablet that is to be swept, as it was when it was chosen; if its epoch or range changes the
+  /// sweep ends.
   struct Target {
     std::shared_ptr<const TableInfo> table;
     partitioner::Tablet tablet;

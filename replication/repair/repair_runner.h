@@ -37,6 +37,7 @@
 
 namespace tetrad::replication {
 
+/// When and how fast tablets are repaired.
 struct RepairOptions {
   int64_t look_every_us = 1'000'000;
   /// Time between the beginnings of two repairs of a tablet.
@@ -49,13 +50,18 @@ struct RepairOptions {
   int64_t page_timeout_us = 10'000'000;
 };
 
+/// Counters of one shard's repairs, changed by its thread only.
 struct RepairMetrics {
   base::Counter tablets, pages, failed;
   base::Counter horizons_held;  // repaired, and the horizon stayed: logged batches may be older
 };
 
+/// Repairs the tablets whose first live member is a store of this shard, and answers for the
+/// members that it has. Owned by the shard, on its thread. Always: a horizon is proposed only after
+/// all members were read to the end and have synced, and never a lower one than before.
 class RepairRunner {
  public:
+  /// What an ordered repair came to: numbers of tablets.
   struct Summary {
     uint64_t repaired = 0, failed = 0;
     std::string first_error;
@@ -79,6 +85,8 @@ class RepairRunner {
   const RepairMetrics& metrics() const { return metrics_; }
 
  private:
+  /// A tablet as it was when its repair was begun: a repair is of one epoch and one range (rule
+  /// 12).
   struct Target {
     TableIncarnation incarnation;
     partitioner::Tablet tablet;
@@ -121,6 +129,7 @@ class RepairRunner {
   const Logger logger_;
   RepairMetrics metrics_;
   std::map<TabletId, base::MonotonicUs> not_before_us_;
+  /// A settling that is under way or `done`, of one epoch of its tablet.
   struct Settling {
     SetEpoch epoch;
     bool done = false;

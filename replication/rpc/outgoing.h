@@ -22,6 +22,7 @@ void set_socket_options(boost::asio::ip::tcp::socket& socket);
 
 /// The connection to one peer, over which this node only sends.
 struct Outgoing : std::enable_shared_from_this<Outgoing> {
+  /// kIdle has no socket, kConnecting one that may come to nothing; only kConnected writes.
   enum class State : uint8_t { kIdle, kConnecting, kConnected };
 
   Outgoing(boost::asio::io_context& i, base::Reactor& r, Endpoint e, Lane l_,

@@ -28,6 +28,7 @@ struct Accepted {
   Bytes first;                                // decrypted
 };
 
+/// Where a transport listens, what it may buffer, and how it is encrypted.
 struct TcpTransportOptions {
   std::string listen_address = "127.0.0.1";
   uint16_t listen_port = 7000;  // 0: any free one
@@ -47,6 +48,9 @@ struct TcpTransportOptions {
   OffLoop off_loop;                                   // for handshakes; empty: on the loop
 };
 
+/// Messages between nodes over TCP: one connection to each peer for each lane, and those that come
+/// from them. Owned by its shard, on its thread. Always: a message is sent once; what a broken
+/// connection had is lost.
 class TcpTransport : public Transport {
  public:
   /// Binds and listens. Everything handed in outlives it; `reactor` runs on `io`'s one thread.

@@ -37,6 +37,7 @@ class TlsArrival : public std::enable_shared_from_this<TlsArrival> {
  public:
   /// An error: the peer is refused. The connection is already closed, or closes by itself.
   using Done = std::function<void(Result<Arrived>)>;
+  /// What a connection that has just come must do, and how long it may take.
   struct Terms {
     std::shared_ptr<const base::TlsContext> context;
     InternodeEncryption encryption = InternodeEncryption::kAll;

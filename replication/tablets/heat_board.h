@@ -51,11 +51,14 @@ class HeatBoard {
   uint64_t version() const { return version_; }
 
  private:
+  /// What one member has said last of a tablet, and when.
   struct Told {
     StoreAddress member;
     TabletHeat heat;
     base::MonotonicUs at_us = 0;
   };
+  /// What the members of a tablet have said. `write_quorum` is never 0: what is read is divided by
+  /// it.
   struct OfTablet {
     uint32_t write_quorum = 1;
     std::vector<Told> members;

@@ -41,6 +41,8 @@ struct MeasuredTablet {
   uint64_t bytes = 0;
 };
 
+/// Measures the tablets that this shard's stores act for, a slice of them at a time, and tells the
+/// first shard. Owned by the shard, on its thread.
 class LoadReporter {
  public:
   /// After each slice of a round, with what was measured in it.

@@ -29,6 +29,7 @@ struct FoundHalves {
 /// Errors: kNotFound: the table is gone, or they are no longer neighbours.
 Result<FoundHalves> find_halves(const MetaState& state, const MergeHalves& halves);
 
+/// What comes next on the way to one tablet. A step may come again when a half has changed.
 enum class MergeStep {
   kWait,      // a half is changing its members
   kExchange,  // `moving` gets `members`
@@ -36,6 +37,8 @@ enum class MergeStep {
   kMerge,
 };
 
+/// A step with what it needs. `moving` is into the state that it was planned by; null unless the
+/// step is kExchange.
 struct NextMergeStep {
   MergeStep step = MergeStep::kWait;
   const partitioner::Tablet* moving = nullptr;

@@ -35,6 +35,8 @@ struct MergeOptions {
   std::function<uint32_t(const TableInfo&)> tablets_asked_for = nullptr;
 };
 
+/// Drives pairs of tablets until they are one. Owned by the node, on the first shard's thread.
+/// Always: a tablet is in one pair at most, and a pair has one proposal under way at most.
 class MergeRunner {
  public:
   /// Counters of this node.

@@ -19,6 +19,7 @@
 
 namespace tetrad::replication {
 
+/// When changes of members begin, how many there may be, and when they are given up.
 struct MoveOptions {
   int64_t period_us = 200'000;
   /// Nodes that join one after another change a tablet once.
@@ -49,8 +50,12 @@ Bytes encode_tablet_epoch(const TabletEpoch& request);
 /// Errors: kCorruption.
 Result<TabletEpoch> decode_tablet_epoch(BytesView body);
 
+/// Drives changes of members, on the node that leads the metadata group. Owned by the node, on the
+/// first shard's thread. Always: a tablet has one change, and one proposal of it, at a time; a
+/// stage is proposed only when enough members have confirmed the epoch of the one before.
 class MoveRunner {
  public:
+  /// Counters of the changes that this node has driven.
   struct Metrics {
     base::Counter begun, finished, given_up, vacated;
     base::Counter balanced, balanced_bytes;  // begun to make nodes equal, and what they are to copy
@@ -81,6 +86,8 @@ class MoveRunner {
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  /// A change under way, in one stage: what members have answered counts for `progress.epoch`
+  /// alone.
   struct Change {
     MoveProgress progress;
     base::MonotonicUs since_us = 0;  // in this stage

@@ -21,6 +21,8 @@
 
 namespace tetrad::replication {
 
+/// Everything that one shard does for the tablets of its stores. Owned by the shard, on its thread.
+/// The order of its members is the order in which they hear of a new map.
 class ShardTablets {
  public:
   /// `stores` by number; null: another shard's. `losses`: see BehindStores. Everything outlives it.

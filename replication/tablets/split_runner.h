@@ -43,8 +43,11 @@ std::string size_text(uint64_t bytes);
 Task<Result<void>> propose_through_main(RpcNode& rpc, MetaService& meta, base::Random& random,
                                         MetaCommandBody body, base::Deadline deadline);
 
+/// Splits tablets that have grown or whose table has more throughput, and marks those full that
+/// cannot be split. Owned by the shard, on its thread. Always: one task at a time has a tablet.
 class SplitRunner {
  public:
+  /// Counters of the splits that this shard has proposed.
   struct Metrics {
     base::Counter splits, refused;
   };
@@ -57,6 +60,7 @@ class SplitRunner {
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  /// When the live bytes of a full tablet were counted last, and what that cost.
   struct Weighed {
     base::MonotonicUs begun_us = 0;
     int64_t took_us = 0;

@@ -20,8 +20,12 @@
 
 namespace tetrad::replication {
 
+/// Erases from a shard's stores what is of tablets that are not theirs. Owned by the shard, on its
+/// thread. Always: before a stay's first row is taken, what the store held of the range is gone,
+/// and the local log says so.
 class StoreCleanup {
  public:
+  /// Counters of this shard's stores.
   struct Metrics {
     base::Counter keys_erased;
   };
@@ -43,11 +47,13 @@ class StoreCleanup {
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  /// A store's membership of a tablet, from its change of members on.
   struct Stay {
     TabletId tablet;
     uint32_t store;
     friend auto operator<=>(const Stay&, const Stay&) = default;
   };
+  /// A table of which a store may hold more than its own tablets.
   struct Work {
     TableIncarnation incarnation;
     uint32_t store;

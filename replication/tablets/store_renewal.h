@@ -15,6 +15,8 @@
 
 namespace tetrad::replication {
 
+/// Has damaged stores of a shard erased and opened anew, once no tablet names them any more. Owned
+/// by the shard, on its thread; each store at most once in a life.
 class StoreRenewal {
  public:
   /// On the thread of the store's shard; at most once for each store. Writes may go on until the

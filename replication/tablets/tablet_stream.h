@@ -23,8 +23,12 @@
 
 namespace tetrad::replication {
 
+/// Answers for the stores of a shard in changes of members: as one that leaves, stays or comes.
+/// Owned by the shard, on its thread. Always: an epoch is confirmed, and a range given, only when
+/// no write of an earlier epoch can come any more.
 class TabletStream {
  public:
+  /// Counters of what this shard's stores have taken.
   struct Metrics {
     base::Counter tablets_filled, mutations_taken, bytes_taken;
   };
@@ -40,13 +44,17 @@ class TabletStream {
   const Metrics& metrics() const { return metrics_; }
 
  private:
+  /// kFilled: the store has what R members of the old set had, on its disk.
   enum class Fill : uint8_t { kUnderWay, kFilled };
+  /// A store that is filled for one epoch of a tablet.
   struct Key {
     TabletId tablet;
     uint32_t store;
     SetEpoch epoch;
     friend auto operator<=>(const Key&, const Key&) = default;
   };
+  /// A tablet at the epoch that was asked for, and the store of this shard, never null, that was
+  /// named.
   struct Found {
     std::shared_ptr<const TableInfo> table;
     partitioner::Tablet tablet;

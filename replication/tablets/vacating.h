@@ -15,6 +15,8 @@
 
 namespace tetrad::replication {
 
+/// Decides which store is left, from what its looks have seen. A value of the move runner, on its
+/// thread; pure but for what it remembers.
 class Vacating {
  public:
   /// `after_us`: how long one that hangs or has failed may stay; 0: for ever.

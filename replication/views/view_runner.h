@@ -41,6 +41,7 @@
 
 namespace tetrad::replication {
 
+/// When tasks of views are executed, and how much is in memory.
 struct ViewOptions {
   int64_t first_after_us = 1'000;   // that a task was made
   int64_t next_after_us = 200'000;  // that the member before should have executed it
@@ -51,6 +52,7 @@ struct ViewOptions {
   int64_t build_pause_us = 5'000;
 };
 
+/// Counters of one shard's tasks, changed by its thread only.
 struct ViewMetrics {
   base::Counter executed, failed, rows_written, rows_built;
 };
@@ -64,6 +66,9 @@ struct ViewStatus {
   uint64_t rows = 0;      // that this life has built
 };
 
+/// Executes the tasks of views that the stores of a shard have, and answers as a member. Owned by
+/// the shard, on its thread. Always: a row has one execution at a time; what waits here is a copy
+/// of what is in the stores, and may be forgotten.
 class ViewRunner {
  public:
   /// `stores` by number; null: another shard's. Registers its verbs; everything outlives it.
@@ -84,6 +89,7 @@ class ViewRunner {
   void register_in(base::MetricsRegistry& registry, const std::string& labels) const;
 
  private:
+  /// A row of a base table in one store.
   struct Key {
     uint32_t store;
     storage::ViewRow row;

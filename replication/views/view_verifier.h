@@ -23,8 +23,11 @@
 
 namespace tetrad::replication {
 
+/// Compares a view with its base table, and has rows that differ made anew where that is asked for.
+/// One comparison at a time, ordered by an operator. Owned by a shard's data plane, on its thread.
 class ViewVerifier {
  public:
+  /// How far it is, or what the last one came to.
   struct Progress {
     uint64_t base_rows = 0, view_rows = 0;  // compared
     uint64_t missing = 0, differing = 0, extra = 0, mended = 0;
@@ -42,6 +45,7 @@ class ViewVerifier {
   const Progress& progress() const { return progress_; }
 
  private:
+  /// The view that is compared, by the incarnations it had when that began.
   struct Target {
     TableIncarnation base, view;
     bool mends = false;
