@@ -19,6 +19,8 @@ enum class NodeEnd : uint8_t {
   kTakenOut,  // its cluster took it out while it was away: its data has been set aside
 };
 
+/// The whole process behind main(): shards with their threads, stores and ports. One per process;
+/// open() and run() are called on the main thread, which becomes the first shard's.
 class Node {
  public:
   /// Opens files and sockets; nothing is served yet. Errors: kConfig, kIo, kCorruption, each one

@@ -44,6 +44,7 @@ class CertificateWatch {
   void register_metrics(base::MetricsRegistry& metrics);
 
  private:
+  /// Certificates that are read again when their files change.
   struct Watched {
     std::string whose;  // "clients", "nodes"
     std::shared_ptr<base::TlsCredentials> credentials;

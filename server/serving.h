@@ -13,6 +13,8 @@
 
 namespace tetrad::server {
 
+/// Lets clients in, and does what an operator asks of that. Owned by the node, on the first shard's
+/// thread.
 class Serving final : public NodeControls {
  public:
   using Shards = std::vector<std::unique_ptr<Shard>>;

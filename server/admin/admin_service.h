@@ -24,6 +24,8 @@
 
 namespace tetrad::server {
 
+/// The routes of the admin port and what they answer. Owned by the node, on the first shard's
+/// thread; other shards' stores are asked by posts to their own.
 class AdminService {
  public:
   /// Its store belongs to its thread.
@@ -32,6 +34,7 @@ class AdminService {
     storage::Store& store;
     replication::DataPlane& data;
   };
+  /// What the service speaks for; all of it outlives the service.
   struct Parts {
     replication::ReplicationNode& node;
     std::vector<Shard> shards;  // by number; the service runs on the first
@@ -80,6 +83,7 @@ class AdminService {
   const Readiness& readiness() const { return readiness_; }
 
  private:
+  /// What a shard's store says of itself, as of one moment of its thread.
   struct StoreFigures {
     storage::StoreStatistics statistics;
     std::map<TableId, uint64_t> bytes;  // of the tables asked for
@@ -182,6 +186,7 @@ class AdminService {
   Parts parts_;
   std::vector<storage::StoreStatistics> statistics_;  // by shard
   Readiness readiness_;
+  /// A verification that is under way, or the last one; one at a time.
   struct Verifying {
     bool is_running = false, is_comparing = false;
     size_t stores_left = 0;

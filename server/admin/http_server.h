@@ -18,6 +18,7 @@
 
 namespace tetrad::server {
 
+/// An answer as a handler gives it; its head is the server's own.
 struct HttpResponse {
   int status = 200;
   std::string content_type = "application/json";
@@ -27,6 +28,8 @@ struct HttpResponse {
 /// {"error": message}, whatever bytes the message has.
 HttpResponse http_error(int status, const std::string& message);
 
+/// The admin port's HTTP: connections, requests within their limits, answers. Owned by the node, on
+/// the first shard's thread.
 class HttpServer {
  public:
   /// Once for each request.

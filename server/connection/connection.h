@@ -32,6 +32,7 @@
 
 namespace tetrad::server {
 
+/// What one client, and all clients of a shard together, may have under way.
 struct ConnectionLimits {
   cql::FrameLimits frame;
   uint32_t requests_in_flight_max = 4096;   // per connection; then reading pauses
@@ -44,6 +45,7 @@ struct ConnectionLimits {
       1u << 30;  // of all requests in flight on the shard; beyond it OVERLOADED
 };
 
+/// Counters of one shard's connections, changed by its thread, read by others.
 struct ConnectionMetrics {
   base::Counter accepted, closed, refused, requests, protocol_errors, overloaded, bytes_in,
       bytes_out, requests_begun, requests_ended, tls_begun, tls_open, tls_failed;
@@ -82,6 +84,8 @@ struct ConnectionContext {
   base::TaskGroup tasks;  // last: goes first
 };
 
+/// A client's connection, from accept to close. On its shard's thread; kept by the socket's
+/// handlers and its requests. Always: its memory is bounded by its limits.
 class Connection final : public std::enable_shared_from_this<Connection>, public EventSink {
  public:
   Connection(boost::asio::ip::tcp::socket socket, ConnectionContext& context);

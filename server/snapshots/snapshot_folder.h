@@ -49,6 +49,9 @@ struct SnapshotRow {
 /// Letters, digits and "_-." but not in front: a tag is the name of a folder.
 bool is_snapshot_tag(std::string_view tag);
 
+/// The folders of snapshots under the data directory. No state but the path. All of it blocks; on
+/// any thread, one at a time. Always: a snapshot has its final name only when its manifest is
+/// written.
 class SnapshotFolder {
  public:
   explicit SnapshotFolder(std::string data_directory);

@@ -27,6 +27,8 @@ struct SnapshotOrder {
   bool flushes = true;
 };
 
+/// Makes, lists and removes snapshots of all stores of a node. Owned by the node, on the first
+/// shard's thread; what blocks runs on the I/O pool, one job after another.
 class Snapshots {
  public:
   /// A store belongs to its reactor's thread.
@@ -34,6 +36,7 @@ class Snapshots {
     base::Reactor& reactor;
     storage::Store& store;
   };
+  /// What snapshots are made of; all of it outlives the object.
   struct Parts {
     std::vector<Store> stores;  // by number; the first one's reactor is that of this object
     base::IoPool& pool;
