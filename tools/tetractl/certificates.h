@@ -10,6 +10,7 @@
 
 namespace tetrad::tools {
 
+/// What `tetractl certificates` is to make, and where.
 struct CertificateOrder {
   std::string directory;           // made if absent, for its owner only
   std::vector<std::string> nodes;  // each its addresses and names, with commas between

@@ -16,6 +16,7 @@ namespace tetrad::tools {
 
 /// A word behind the verb, by its place. Only the last may be kAny.
 struct Argument {
+  /// How often the word may stand: once, once or not at all, any number of times.
   enum class Times : uint8_t { kOnce, kMaybe, kAny };
   std::string_view name;
   Times times;
@@ -50,6 +51,7 @@ struct Invocation {
 
 /// A row of the table. Either it asks one thing, or `run` does all.
 struct Verb {
+  /// What a verb asks of a node: nothing, something it knows, or that it does something.
   enum class Asks : uint8_t { kNothing, kFact, kOrder };
   using Print = int (*)(const nlohmann::json& answer, const Invocation& call);
   using Run = int (*)(AdminClient& node, const Invocation& call);
