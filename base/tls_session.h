@@ -23,6 +23,7 @@ inline constexpr char kTlsHandshakeByte = 0x16, kTlsAlertByte = 0x15;
 /// Belongs to one thread at a time.
 class TlsSession {
  public:
+  /// Who begins the handshake.
   enum class Role : uint8_t { kClient, kServer };
   /// Whom a verified certificate names.
   struct PeerNames {

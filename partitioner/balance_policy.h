@@ -27,6 +27,7 @@ struct BalanceTablet {
   bool may_move = true;  // no change is under way, and it is not held where it is
 };
 
+/// One member of one tablet that is to go from a store of one node to a store of another. A value.
 struct BalanceMove {
   size_t tablet = 0;  // its place among those that were given
   StoreAddress from, to;
@@ -34,6 +35,8 @@ struct BalanceMove {
   bool operator==(const BalanceMove&) const = default;
 };
 
+/// When a plan is made, how far it goes, and what it leaves alone. Ratios are of the mean use of a
+/// node.
 struct BalanceOptions {
   /// A plan is made when a node is this far from the mean,
   double start_ratio = 0.10;

@@ -57,9 +57,11 @@ class HeatMeter {
   HeatSum busiest_second_of_minute(size_t minutes_ago) const;
 
  private:
+  /// What came in one slot of time: weights of reads and writes, and bytes.
   struct Slot {
     float reads = 0, writes = 0, bytes = 0;
   };
+  /// The busiest second of a minute: its work, and its bytes, which need not be of the same second.
   struct Minute {
     float work = 0, bytes = 0;
   };

@@ -43,6 +43,8 @@ class HeavyKeys {
   std::vector<Heavy> heaviest(size_t most) const;
 
  private:
+  /// A key that is counted. `inherited` is the count of the key whose place it took: that much its
+  /// own count may be too high.
   struct Entry {
     RingPosition position;
     Bytes key;

@@ -39,6 +39,7 @@ class PositionSample {
   size_t size() const { return drawn_.size(); }
 
  private:
+  /// A position in the sample, and the random priority that keeps it there: the highest ones stay.
   struct Drawn {
     double priority;
     RingPosition position;

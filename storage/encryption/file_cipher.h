@@ -28,6 +28,7 @@ class FileCipher {
   void apply(uint64_t offset, const char* from, char* to, size_t size) const;
 
  private:
+  /// Frees a context of OpenSSL, which has no destructor of its own.
   struct FreeContext {
     void operator()(evp_cipher_ctx_st* context) const;
   };

@@ -49,6 +49,7 @@ struct FileKey {
   ~FileKey();
 };
 
+/// What the first bytes of a file say that it is.
 enum class FileKind : uint8_t {
   kPlain,
   kEncrypted,

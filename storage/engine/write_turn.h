@@ -71,6 +71,7 @@ class RegistersUnderWay {
   }
 
  private:
+  /// How many bar a key, and how many have passed it; an entry with neither is erased.
   struct Counts {
     uint32_t barring = 0, passed = 0;
   };

@@ -19,6 +19,9 @@
 
 namespace tetrad::storage {
 
+/// The stamps that executions of views have raised, by bucket of the store, and the bound below
+/// which a life before may have raised some. Owned by the store's views, on the store's thread.
+/// Always: no stamp is raised above the bound that is on the disk.
 class ViewStamps {
  public:
   /// `bound`: that of the life before; 0: there was none.
