@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// A replay of an entry whose coordinator has not ended it:
+//
+//   1. It is read and decoded; what does not decode is set apart.
+//   2. Another node gets it first, if the coordinator had reached this one alone (share).
+//   3. Its parts are written one after another. Each that is on W is noted, so that a later try does not
+//      repeat it; a newer version of the entry begins anew.
+//   4. When all are written the entry goes, here and on its other holder. Otherwise it is put off.
 #include "replication/batches/batch_service.h"
 
 #include <algorithm>

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// The logs of changes of a shard's stores.
+//
+//   1. A log is opened when its table is first known: the marker says from where on it is complete, the
+//      last entry where it goes on. Until then the store takes no rows of the table.
+//   2. Each mutation gets numbers above all that were given, also before a power cut, and above the time;
+//      the entries are one mutation of the log's own incarnation, which goes to the store before the row
+//      does, so that both are in one write.
+//   3. Readers get entries up to what is surely written (`settling`), so that no page passes over one that
+//      is still on its way.
+//   4. Slices that are older than the retention are erased whole; the marker rises first.
 #include "replication/changes/change_log.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A line is a list of waiters by partition. The place at its head goes from one to the next; who stops
+// waiting leaves from the midst. All in memory of one shard: other shards and nodes meet by ballots.
 #include "replication/coordinator/conditional_line.h"
 
 #include "base/assert.h"

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a conditional statement does, from attempt to attempt:
+//
+//   1. It waits for the place at the head of its partition's line (conditional_line.h), and for a turn of
+//      the partition where other coordinators contend for it (turns.h).
+//   2. It makes a ballot and asks all members to promise it; they answer with their registers and rows.
+//   3. What it finds half done, its own included, it completes first: a value that may have been decided
+//      is proposed again with the new ballot.
+//   4. Rows that differ are merged and written back; then the statement decides on them.
+//   5. What it decides, or nothing, is proposed: when W of each set accept it, it is decided.
+//   6. The commit brings the rows to the members. The client is answered when the level's number has it.
+//
+// A refusal, a stale epoch or a late answer leads to a new attempt with a later ballot. What was proposed
+// stays in `proposed` until nothing of it can be decided any more: only then is the client told no.
 #include "replication/coordinator/paxos_run.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// One replay for each replica that lives and has hints: a page is read, sent, and finished; what the replica
+// did not take waits again. A replica that does not answer in time gets smaller pages, and a pause.
 #include "replication/hints/hint_dispatcher.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Queues of hints in a log; hint_store.h has keys and rules. Positions are given in memory and never twice:
+// after a restart a queue goes on behind the last key that is there (find_head).
 #include "replication/hints/hint_store.h"
 
 #include <algorithm>

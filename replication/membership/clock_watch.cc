@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether this node's clock is right:
+//
+//   1. Heartbeats carry times both ways; the sample with the shortest round trip of the last seconds says
+//      how far a peer's wall clock is from this one's, and how sure that is.
+//   2. judge_clock(): a group of clocks that are near each other and are a majority is right. Without one
+//      the leader of the metadata group is, or, alone, this node.
+//   3. The own time, by which this node stamps, is brought to what is right (base::NodeClock). How far it
+//      has come is kept on disk before anything is stamped with it.
+//   4. A step of the wall clock, or a machine that stood still, makes the node suspect until it has asked.
 #include "replication/membership/clock_watch.h"
 
 #include <algorithm>

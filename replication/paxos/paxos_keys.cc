@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// An entry is there while somebody waits for it or a write of it is not synced. Its first waiter has the
+// turn; the next one gets it in a loop turn of its own, when the first one's write is seen. Registers are
+// read from the store once, and held while the entry lives; after a failed write they are read anew.
 #include "replication/paxos/paxos_keys.h"
 
 #include <algorithm>

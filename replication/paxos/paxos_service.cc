@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A member's answers to Paxos messages.
+//
+//   1. A message waits until this node's map has its epoch (when_in_map), then for the turn of its
+//      partition (paxos_keys.h); both end at its deadline.
+//   2. In its turn it is looked at once more: the map may have changed while it waited.
+//   3. The acceptor (acceptor.h) changes a copy of the registers; the copy is written with a pass of the
+//      fence, for a commit together with the rows.
+//   4. The turn goes on when the write is seen, the answer leaves when it is on the disk.
 #include "replication/paxos/paxos_service.h"
 
 #include <algorithm>

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// A sweep of a tablet:
+//
+//   1. One tablet at a time, the one that has waited longest of those where something may be purged.
+//   2. What this node has applied is synced first: the horizon that it purges by must survive a restart.
+//   3. Pages of keys are swept by the store; between two the tablet must be as it was, else the sweep ends.
+//   4. What pages have left, since it was written meanwhile, is swept again by ranges; what is too young
+//      says when the tablet is due again (`oldest_left_s`).
 #include "replication/repair/purge_runner.h"
 
 #include <algorithm>

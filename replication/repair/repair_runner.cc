@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// A repair of a tablet, or of two neighbours:
+//
+//   1. begin(): every member says its time, once no earlier write is under way there. The repair begins at
+//      the earliest, and not above what logged batches may yet write.
+//   2. make_equal(): the tablet is read at ALL, page by page; the read writes to each member what it lacks.
+//      Then every member syncs.
+//   3. note_repaired(): the metadata group raises the horizon, if the tablet is as it was.
+//
+// Any error ends it, and the horizon stays where it is: the next repair begins anew.
 #include "replication/repair/repair_runner.h"
 
 #include <algorithm>

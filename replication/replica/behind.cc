@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What stores lack after power cuts. That a store is behind is on the disk of the local log before it takes
+// writes; what has been fetched is noted there tablet by tablet, and the note erased when nothing is lacking.
+// Each loss has a generation: what was begun before a later loss notes nothing.
 #include "replication/replica/behind.h"
 
 #include <algorithm>

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gates, one for each tablet and epoch that a write has come for:
+//
+//   1. enter() gives passes of the gate of the present epoch.
+//   2. A new map closes the gates of older epochs: passes that wait are void, those that are at work keep
+//      their gate, among the former ones, until they have ended.
+//   3. drained() is over when no former gate of the range, of an earlier epoch, is left.
+//
+// A split makes new gates for the parts without closing the old one: the epoch is the same.
 #include "replication/replica/fence.h"
 
 #include <algorithm>

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A store that is behind fetches what it lacks:
+//
+//   1. Its tablets are those that it is a member of and that are not noted as done.
+//   2. For each, members are asked for what was written since the store's last sync, or for everything,
+//      until enough of each set have answered to the end. Nobody is asked before the writes that were
+//      under way when the store came back have ended (`write_us`).
+//   3. What comes is applied as a repair's rows are. When it is synced the tablets are noted as done.
+//   4. When nothing is left the note that the store is behind is erased.
 #include "replication/replica/recent_fetch.h"
 
 #include <algorithm>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Gives a store that is behind what this one was given lately. Before the first page the writes that are
+// under way must end: one of them may count on an acknowledgement that the other store has lost.
 #include "replication/replica/recent_source.h"
 
 #include <algorithm>

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a member does with a mutation or a read:
+//
+//   1. Place: is the sender's map this node's? One that is ahead waits for the map (wait), one that is
+//      behind is refused.
+//   2. Does the store lack something: an earlier stay that is being erased, a change log that is not open,
+//      what a power cut took? Then writes wait, and reads are refused.
+//   3. A write gets a pass of the fence, is noted in the change log, and goes to the store. A read goes to
+//      the store at once.
+//
+// Between a look at the map and the call of the store there is no suspension: what was checked still holds.
 #include "replication/replica/replica_service.h"
 
 #include <exception>

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// A connection from its first message to its end:
+//
+//   1. Messages of a turn are queued, and the first flush connects; with TLS a handshake follows.
+//   2. What is queued is written as one piece; what comes meanwhile is the next one.
+//   3. When it breaks, what was queued is dropped: callers hear of it by their deadlines. Nobody is tried
+//      again before a pause that doubles; a word from the peer cuts it short (try_now).
+//
+// Handlers of a socket that was replaced know it by `connection`, which rises with each.
 #include "replication/rpc/outgoing.h"
 
 #include <charconv>

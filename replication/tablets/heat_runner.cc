@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// With each slot of the meters: those of all tablets are settled, of warm ones it is sampled where the work
+// goes, and the hottest tablet that has been hot for long enough is cut where its halves do the same work.
+// One cut at a time in a shard: what it brings shows in the next seconds.
 #include "replication/tablets/heat_runner.h"
 
 #include <algorithm>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Pairs are chosen, or ordered, and worked on until they are one; merge_plan.h has the steps of a pair.
+// A pair that does not get on, or whose tablets are no neighbours any more, is given up; nothing has to be
+// taken back, since each step by itself leaves two sound tablets.
 #include "replication/tablets/merge_runner.h"
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests and their price:
+//
+//   1. Each bucket that this shard has met has an account here, from which requests are paid.
+//   2. What runs low is borrowed from the holder of the bucket, a slice at a time, debts first.
+//   3. Who finds it empty waits in line, if the line is short enough, and is refused otherwise.
+//   4. A holder that does not answer is done without: the account goes on at its last rate.
 #include "replication/throughput/throughput_gate.h"
 
 #include <algorithm>

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tasks of views, as a shard executes them:
+//
+//   1. Stores tell of each task as they make it (add); what does not fit in memory is found later by
+//      scans of the stores.
+//   2. A row is due after a pause that depends on the member's place in its set, so that mostly one member
+//      executes it and the others find it settled.
+//   3. execute() (view_execution.cc) reads, writes the view and settles; what it has not seen waits again.
+//   4. Beside it ranges are expanded to rows, stores scanned, and views built, a page at a time.
 #include "replication/views/view_runner.h"
 
 #include <algorithm>
