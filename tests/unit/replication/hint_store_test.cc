@@ -155,6 +155,25 @@ TEST_CASE("shards that share a log have queues of their own") {
   CHECK(again.pending_count() == 1);
 }
 
+TEST_CASE("a place among another shard's hints is refused as damaged") {
+  Hints hints;
+  hints.add("a");
+  hints.store->save_places();
+  hints.settle();
+  const auto saved = hints.log->scan("hinm/", "hinm0", 10);
+  REQUIRE(saved);
+  REQUIRE(saved->size() == 1);
+  Bytes value = saved->front().second;
+  REQUIRE(value.size() == 25);          // version, low, head, bytes
+  value[1 + 6] = value[1 + 8 + 6] = 3;  // the shard's byte of low and of head, little endian
+  hints.log->write({{saved->front().first, value}}, true, [](Result<void>) {});
+  hints.settle();
+  HintStore damaged(*hints.log, hints.options);
+  const Result<void> opened = damaged.open();
+  REQUIRE_FALSE(opened);
+  CHECK(opened.error().code == ErrorCode::kCorruption);
+}
+
 TEST_CASE("hints are bounded for a replica and for all, and a removed replica's go at once") {
   Hints hints;
   hints.add("a");
