@@ -98,11 +98,11 @@ class SetsRun {
       node(i).data_options.recent_fetch.page_timeout_us = 300'000;
     }
     if (const auto wrong = begin(2); !wrong.empty()) return wrong;
-    constexpr int kRows = 200;
+    constexpr int kLossyRows = 200;
     int written = 0;
-    for (int i = 0; i < kRows; ++i)
+    for (int i = 0; i < kLossyRows; ++i)
       steps_.write(node(1), {.key = fmt::format("row{}", i)}, &written);
-    if (!cluster_.world().run_until([&] { return written == kRows; }, 3 * kSecond))
+    if (!cluster_.world().run_until([&] { return written == kLossyRows; }, 3 * kSecond))
       return "a write fails";
     node(0).power_cut();
     node(0).start();
@@ -110,7 +110,7 @@ class SetsRun {
     const auto complete = [&] { return node(0).is_ready() && !node(0).is_behind(); };
     if (!cluster_.world().run_until(complete, 120 * kSecond))
       return "what was lost is not fetched while some messages are lost";
-    for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kLossyRows; ++i) {
       const std::string key = fmt::format("row{}", i);
       const auto found = node(0).peek(0, row_read(steps_.incarnation(), key, 1));
       if (!found || value_of(*found) != "value") return key + " is not fetched";
