@@ -165,7 +165,7 @@ TEST_CASE("a place among another shard's hints is refused as damaged") {
   REQUIRE(saved->size() == 1);
   Bytes value = saved->front().second;
   REQUIRE(value.size() == 25);          // version, low, head, bytes
-  value[1 + 6] = value[1 + 8 + 6] = 3;  // the shard's byte of low and of head, little endian
+  value[1 + 1] = value[1 + 8 + 1] = 3;  // the shard, in low and in head
   hints.log->write({{saved->front().first, value}}, true, [](Result<void>) {});
   hints.settle();
   HintStore damaged(*hints.log, hints.options);
