@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # TLS between clients and a node, and what goes wrong with it.
 import os
+import resource
 import socket
 import ssl
 import time
@@ -204,9 +205,11 @@ def test_those_who_never_finish_the_handshake_cost_little(start, ours):
     context = trusting(ours)
     assert answer_of(node.address, context) == "5.0.0"
     hello = client_hello(context, node.address)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     before = node.resident_mb()
     silent = []
-    for number in range(1500):
+    for number in range(10_000):
         one = socket.create_connection((node.address, 9042))
         silent.append(one)
         if number % 3 == 1:
@@ -214,10 +217,13 @@ def test_those_who_never_finish_the_handshake_cost_little(start, ours):
         elif number % 3 == 2:
             one.sendall(hello)
     wait_until("their handshakes", lambda: node.metric("tetrad_server_tls_handshakes_begun_total") > 512)
+    began = time.monotonic()
     assert answer_of(node.address, context) == "5.0.0"
-    assert node.resident_mb() - before < 100
+    assert time.monotonic() - began < 5
+    print("10,000 connections: %.0f MB more" % (node.resident_mb() - before))
+    assert node.resident_mb() - before < 150
     # Of those that have begun at most 512 are kept.
-    wait_until("the bound", lambda: node.metric("tetrad_server_connections_open") <= 500 + 512)
+    wait_until("the bound", lambda: node.metric("tetrad_server_connections_open") <= 3334 + 512)
     node.expect_log("too many", "under way")
     wait_until("their end", lambda: node.metric("tetrad_server_connections_open") == 0, 20)
     for one in silent:

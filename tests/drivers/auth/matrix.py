@@ -122,6 +122,26 @@ def matrix(root, who):
         root.execute("REVOKE %s FROM who" % second)
 
 
+def computed_tables(root, who):
+    """All that there are: anybody may read what drivers need, and nothing else."""
+    free = {("system", name) for name in ("local", "peers", "peers_v2")}
+    names = set()
+    for schema in ("system_schema", "system_virtual_schema"):
+        for keyspace, table in root.execute("SELECT keyspace_name, table_name FROM %s.tables" % schema):
+            if keyspace.startswith("system") or keyspace == "tetrad":
+                names.add((keyspace, table))
+    check(len(names) > 60, "only %d tables of system keyspaces" % len(names))
+    for keyspace, table in sorted(names):
+        name = '%s."%s"' % (keyspace, table)
+        is_free = keyspace in ("system_schema", "system_virtual_schema", "system_traces") or (keyspace, table) in free
+        check(is_refused(who, "SELECT * FROM %s LIMIT 1" % name) != is_free, "without a right: %s" % name)
+        if is_free or keyspace == "system_auth":
+            continue
+        root.execute("GRANT SELECT ON %s TO who" % name)
+        check(not is_refused(who, "SELECT * FROM %s LIMIT 1" % name), "with its right: %s" % name)
+        root.execute("REVOKE SELECT ON %s FROM who" % name)
+
+
 def everything_but_superuser(root, who):
     for resource in ("ALL KEYSPACES", "ALL ROLES", "ALL FUNCTIONS", "ALL MBEANS"):
         root.execute("GRANT ALL ON %s TO who" % resource)
@@ -298,6 +318,7 @@ def main():
         root.execute(statement)
     who = connect("who")
     matrix(root, who)
+    computed_tables(root, who)
     everything_but_superuser(root, who)
     prepared(root, who)
     lifecycle(root)

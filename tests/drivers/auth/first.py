@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# There is no default password: who the first superuser is, and where its password comes from. And what is done with
+# credentials where nobody has to log in. first.py ADDRESS: where nodes listen; TETRAD_BIN: where tetrad is. Last line
+# N passed, N failed.
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import Cluster, NoHostAvailable
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tls"))
+from node import Node, wait_until  # noqa: E402
+
+ADDRESS = sys.argv[1]
+results = {"passed": 0, "failed": 0}
+
+
+def check(holds, what):
+    results["passed" if holds else "failed"] += 1
+    if not holds:
+        print("wrong: %s" % what)
+
+
+def gets_in(user, password):
+    cluster = Cluster([ADDRESS], auth_provider=PlainTextAuthProvider(user, password), protocol_version=5)
+    try:
+        cluster.connect().execute("SELECT key FROM system.local")
+        return True
+    except NoHostAvailable:
+        return False
+    finally:
+        cluster.shutdown()
+
+
+def main():
+    os.environ.pop("TETRAD_SUPERUSER_PASSWORD", None)
+    top = Path(tempfile.mkdtemp())
+    options = ("--authenticator", "PasswordAuthenticator", "--init-superuser")
+    printed = lambda node: re.findall(r"^superuser (\w+) has the password (\S+)$", node.log(), re.M)  # noqa: E731
+    node = Node(top, ADDRESS, *options, "ann")
+    wait_until("the password", lambda: printed(node))
+    (name, password), = printed(node)
+    check(name == "ann" and len(password) >= 16, "what is printed: %s" % name)
+    check(gets_in("ann", password), "with the password that was made up")
+    check(not gets_in("ann", password + "x"), "with another password")
+    check(not gets_in("cassandra", "cassandra"), "there is a default password")
+    node.stop()
+    node.start()
+    wait_until("a login", lambda: gets_in("ann", password))
+    check(len(printed(node)) == 1, "the password is printed once")
+    check(password not in "".join(path.read_text(errors="replace") for path in node.folder.rglob("*") if path.is_file()
+                                  and path != node.log_path), "the password is in a file of the node")
+    node.stop()
+    secret = top / "secret"
+    secret.write_text("from a file\nnot this\n")
+    secret.chmod(0o600)
+    node = Node(top, ADDRESS, *options, "bob", "--init-superuser-password-file", secret)
+    wait_until("a superuser", lambda: "made a superuser" in node.log())
+    check(not printed(node), "a given password is printed")
+    check(gets_in("bob", "from a file"), "with the password of the file")
+    node.stop()
+    node = Node(top, ADDRESS)
+    check(gets_in("cassandra", "cassandra") and gets_in("anybody", "anything"), "credentials where nobody has to log in")
+    node.stop()
+    print("%(passed)d passed, %(failed)d failed" % results)
+    sys.stdout.flush()
+    os._exit(results["failed"] != 0)
+
+
+if __name__ == "__main__":
+    main()
