@@ -559,8 +559,9 @@ std::string describe_table(const TableSchema& table, bool internals) {
   }
   for (const ColumnSchema* column : columns) {
     out +=
-        fmt::format("    {} {}{}{},\n", quote_identifier(column->name), column->type->cql_text(),
+        fmt::format("    {} {}{}{}{},\n", quote_identifier(column->name), column->type->cql_text(),
                     column->kind == ColumnKind::kStatic && !compact ? " static" : "",
+                    column->mask ? " MASKED WITH " + column->mask->cql_text() : "",
                     short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
   }
   if (internals) {  // so that the ALTER TABLE … DROP behind it has something to drop
