@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
+use openssl::ssl::{SslConnector, SslConnectorBuilder, SslMethod};
+use scylla::client::session_builder::SessionBuilder;
 use scylla::client::Compression;
 use scylla::cluster::metadata::{CollectionType, ColumnKind, ColumnType, NativeType, Strategy};
 use scylla::deserialize::value::DeserializeValue;
@@ -22,7 +24,7 @@ use scylla::value::{
 use uuid::Uuid;
 
 mod scratch;
-use scratch::{connect_to, hosts, variable, Scratch};
+use scratch::{builder, connect_to, hosts, login, tls, variable, Scratch};
 
 async fn wide(scratch: &Scratch) {
     scratch
@@ -660,4 +662,26 @@ async fn a_node_that_dies_goes_down_and_comes_up_while_requests_go_on() {
         .unwrap();
     assert_eq!(result.single_row::<(i64,)>().unwrap().0, 200);
     scratch.end().await;
+}
+
+#[tokio::test]
+async fn a_wrong_password_and_an_authority_that_is_not_the_servers_are_refused() {
+    let refused = |builder: SessionBuilder| async move {
+        let ends = tokio::time::timeout(Duration::from_secs(60), builder.build()).await;
+        ends.expect("an answer").is_err()
+    };
+    let first = &hosts()[..1]; // failed logins of an address are counted
+    if let Some((user, password)) = login() {
+        let wrong = builder(first).user(user, format!("{password}?"));
+        assert!(refused(wrong).await, "a wrong password");
+    }
+    if tls().is_some() {
+        // The authorities of the machine did not sign the servers' certificates.
+        let strangers = SslConnector::builder(SslMethod::tls_client()).unwrap();
+        let wrong = builder(first).tls_context(Some(strangers));
+        assert!(refused(wrong).await, "another authority");
+        let plain: Option<SslConnectorBuilder> = None;
+        let without = builder(first).tls_context(plain);
+        assert!(refused(without).await, "without TLS");
+    }
 }

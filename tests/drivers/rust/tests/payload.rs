@@ -3,30 +3,51 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::pin::Pin;
 
 use scylla_cql::frame::request::query::{Query, QueryParameters};
-use scylla_cql::frame::request::{Prepare, RequestOpcode, SerializableRequest, Startup};
+use scylla_cql::frame::request::{
+    AuthResponse, Prepare, RequestOpcode, SerializableRequest, Startup,
+};
 use scylla_cql::frame::response::{Response, ResponseOpcode};
 use scylla_cql::frame::{
     self, flag, protocol_features::ProtocolFeatures, types, Compression, SerializedRequest,
 };
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_openssl::SslStream;
 
 mod scratch;
 
 const HEADER: usize = 9;
 
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// A connection to the first server, over TLS where the servers speak it.
+async fn open_stream() -> Box<dyn Stream> {
+    let host = scratch::hosts()[0].clone();
+    let socket = TcpStream::connect(format!("{host}:{}", scratch::port()))
+        .await
+        .unwrap();
+    let Some(tls) = scratch::tls() else {
+        return Box::new(socket);
+    };
+    let client = tls.build().configure().unwrap().into_ssl(&host).unwrap();
+    let mut stream = SslStream::new(client, socket).unwrap();
+    Pin::new(&mut stream).connect().await.unwrap();
+    Box::new(stream)
+}
+
 struct Connection {
-    socket: TcpStream,
+    socket: Box<dyn Stream>,
     compression: Option<Compression>,
 }
 
 impl Connection {
     async fn open(compression: Option<Compression>) -> Connection {
-        let address = format!("{}:{}", scratch::hosts()[0], scratch::port());
         let mut connection = Connection {
-            socket: TcpStream::connect(address).await.unwrap(),
+            socket: open_stream().await,
             compression,
         };
         let mut options = HashMap::from([(Cow::from("CQL_VERSION"), Cow::from("3.0.0"))]);
@@ -34,7 +55,16 @@ impl Connection {
             options.insert("COMPRESSION".into(), compression.as_str().into());
         }
         let ready = connection.ask(&Startup { options }, &HashMap::new()).await;
-        assert!(matches!(ready.0, Response::Ready));
+        let Some((user, password)) = scratch::login() else {
+            assert!(matches!(ready.0, Response::Ready));
+            return connection;
+        };
+        assert!(matches!(ready.0, Response::Authenticate(_)));
+        let response = Some(format!("\0{user}\0{password}").into_bytes());
+        let entered = connection
+            .ask(&AuthResponse { response }, &HashMap::new())
+            .await;
+        assert!(matches!(entered.0, Response::AuthSuccess(_)));
         connection
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the tests of the Rust driver share: sessions, and a keyspace that goes at the end.
+//! What the tests of the Rust driver share: sessions, over TLS and with a password where the servers ask for them, and a
+//! keyspace that goes at the end.
 #![allow(dead_code)]
 
 use std::env;
 use std::time::Duration;
 
+use openssl::ssl::{SslConnector, SslConnectorBuilder, SslMethod};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
@@ -30,16 +32,42 @@ pub fn hosts() -> Vec<String> {
         .collect()
 }
 
+/// Who logs in, with which password; none where the servers ask for none.
+pub fn login() -> Option<(String, String)> {
+    let user = variable("TETRAD_TEST_USER", "");
+    (!user.is_empty()).then(|| (user, variable("TETRAD_TEST_PASSWORD", "")))
+}
+
+/// What trusts the authority of the servers' certificates and checks their names; none where the servers speak no TLS.
+pub fn tls() -> Option<SslConnectorBuilder> {
+    let authority = variable("TETRAD_TEST_TLS_CA", "");
+    (!authority.is_empty()).then(|| {
+        let mut builder = SslConnector::builder(SslMethod::tls_client()).unwrap();
+        builder.set_ca_file(authority).expect("an authority");
+        builder
+    })
+}
+
+/// A builder of sessions with these servers that logs in and speaks TLS as they ask.
+pub fn builder(hosts: &[String]) -> SessionBuilder {
+    let mut builder = SessionBuilder::new()
+        .known_nodes(hosts.iter().map(|host| format!("{host}:{}", port())))
+        .connection_timeout(Duration::from_secs(10))
+        .tls_context(tls());
+    if let Some((user, password)) = login() {
+        builder = builder.user(user, password);
+    }
+    builder
+}
+
 pub async fn connect_to(hosts: &[String], compression: Option<Compression>) -> Session {
     let profile = ExecutionProfile::builder()
         .consistency(Consistency::Quorum)
         .request_timeout(Some(Duration::from_secs(20)))
         .build();
-    SessionBuilder::new()
-        .known_nodes(hosts.iter().map(|host| format!("{host}:{}", port())))
+    builder(hosts)
         .default_execution_profile_handle(profile.into_handle())
         .compression(compression)
-        .connection_timeout(Duration::from_secs(10))
         .schema_agreement_interval(Duration::from_millis(50))
         .keepalive_interval(Duration::from_secs(1))
         .keepalive_timeout(Duration::from_secs(2))
