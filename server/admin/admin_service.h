@@ -103,6 +103,7 @@ class AdminService {
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   void answer_clients(const HttpRequest& request, Respond respond);
+  void answer_hot_keys(const HttpRequest& request, Respond respond);
   void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void answer_view_verification(const HttpRequest& request, Respond respond);
