@@ -306,7 +306,8 @@ def main():
 
 def program(file, what):
     """A fault test that is a program of its own counts as one check."""
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name(file))]
+    path = str(Path(__file__).with_name(file))
+    command = [sys.executable, "-W", "ignore", path] if file.endswith(".py") else [path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     print(done.stdout, end="", flush=True)
     check(what, done.returncode == 0, done.stderr[-2000:])
@@ -318,6 +319,7 @@ try:
     program("counters.py", "counters while one node after another is killed and started again")
     program("views.py", "a materialized view while one node after another is killed and started again")
     program("conditional.py", "conditional statements while two of four nodes are down, or stand still")
+    program("linearizable/run", "histories of conditional statements are linearizable")
     program("full_disk.py", "a node on a disk that fills up")
     program("rot.py", "a node whose files rot")
     program("forgetful_disk_test.py", "the layer that forgets what was not synced")
