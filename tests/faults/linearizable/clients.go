@@ -17,7 +17,7 @@ const (
 	clientsEach   = 4   // of a partition
 	operationsMax = 300 // of a partition: with more the check takes long
 	unknownMax    = 9   // each doubles what is to be searched
-	finalWait     = 20 * time.Second
+	finalWait     = time.Minute
 )
 
 // connect: a session with one node alone. Statements are sent once.
@@ -90,6 +90,7 @@ func (p *Partition) execute(o *Operation) bool {
 	o.Begun = p.next()
 	applied, err := p.send(o)
 	o.Ended = p.next()
+	o.err = err
 	if errors.Is(err, gocql.ErrNoConnections) {
 		return false
 	}
@@ -190,7 +191,7 @@ func (p *Partition) finish() error {
 					break
 				}
 				if time.Now().After(deadline) {
-					return fmt.Errorf("no %s through node %d in %v", kindNames[kind], node+1, finalWait)
+					return fmt.Errorf("no %s through node %d in %v: %v", kindNames[kind], node+1, finalWait, o.err)
 				}
 			}
 		}

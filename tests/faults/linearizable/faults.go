@@ -37,7 +37,7 @@ func kill(c *Cluster, random *rand.Rand) error {
 	node := c.nodes[random.Intn(nodeCount)]
 	node.kill()
 	time.Sleep(between(random, 100*time.Millisecond, time.Second))
-	return node.start()
+	return node.restart()
 }
 
 // Of two that stand still there is no quorum.
@@ -90,7 +90,7 @@ func killInPartition(c *Cluster, random *rand.Rand) error {
 	node.kill()
 	time.Sleep(between(random, 100*time.Millisecond, time.Second))
 	c.links.heal(false)
-	return node.start()
+	return node.restart()
 }
 
 // run makes faults until the time is over, and then sees that all nodes are ready again.

@@ -52,6 +52,7 @@ type Operation struct {
 	Seen            Rows  // of Refused: row 0 alone
 	Begun, Ended    int64 // places in one sequence; Ended is Never where no server answered
 	Node            int
+	err             error // that it was answered with
 }
 
 func (o Operation) String() string {

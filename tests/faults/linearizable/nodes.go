@@ -82,6 +82,14 @@ func (n *Node) kill() {
 
 func (n *Node) signal(s syscall.Signal) { n.process.Process.Signal(s) }
 
+// restart: two are not down at once, since without a quorum nothing happens.
+func (n *Node) restart() error {
+	if err := n.start(); err != nil {
+		return err
+	}
+	return n.waitUntilReady()
+}
+
 // waitUntilReady: it serves, and can serve everything.
 func (n *Node) waitUntilReady() error {
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
