@@ -45,7 +45,7 @@ struct Settings {
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
-  bool tls = false;
+  bool tls = false, shares = false;
   std::shared_ptr<const base::TlsContext> tls_context;  // null: plain
 };
 
@@ -157,6 +157,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (free_.empty()) {
       stream = static_cast<int16_t>(sent_at_.size());
       sent_at_.push_back(due);
+      answered_.push_back(0);
     } else {
       stream = free_.back();
       free_.pop_back();
@@ -183,6 +184,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
                         self->flush();
                       });
   }
+
+  /// Of its requests in flight, each of which is followed by the next of the same client: how many
+  /// were answered.
+  const std::vector<uint64_t>& answered() const { return answered_; }
 
   void close() {
     boost::system::error_code ignored;
@@ -263,6 +268,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       free_.push_back(stream);
       --run_->in_flight;
       ++run_->done;
+      ++answered_[static_cast<size_t>(stream)];
       if (incoming.envelope.opcode() == cql::Opcode::kError) {
         ++run_->errors;
         if (run_->first_error.empty()) {
@@ -307,8 +313,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false, closed_ = false;
   Run* run_ = nullptr;
   std::vector<Bytes> prepared_;
-  std::vector<cql::WireValue> values_;  // scratch
-  std::vector<Clock::time_point> sent_at_;
+  std::vector<cql::WireValue> values_;      // scratch
+  std::vector<Clock::time_point> sent_at_;  // by stream
+  std::vector<uint64_t> answered_;          // by stream
   std::vector<int16_t> free_;
 };
 
@@ -411,6 +418,17 @@ void run_ddl(const Settings& s) {
   connection.close();
 }
 
+/// What the clients got that got the least and the most, in parts of an equal share.
+void print_shares(const Run& run) {
+  std::vector<uint64_t> answered;
+  for (const auto& connection : run.connections)
+    answered.insert(answered.end(), connection->answered().begin(), connection->answered().end());
+  const auto [least, most] = std::ranges::minmax(answered);
+  const double equal = static_cast<double>(run.done) / static_cast<double>(answered.size());
+  fmt::print("        {} clients got {:.2f} to {:.2f} of an equal share\n", answered.size(),
+             static_cast<double>(least) / equal, static_cast<double>(most) / equal);
+}
+
 void run_once(const Settings& s, const bench::Workload& workload) {
   Run run(s, workload);
   for (int i = 0; i < 11; ++i) {
@@ -484,6 +502,7 @@ void run_once(const Settings& s, const bench::Workload& workload) {
   if (!s.pids.empty())
     fmt::print("  server {:.1f} us/op  rss {:.0f} MB", cpu_us, resident_mb(s.pids));
   fmt::print("\n");
+  if (s.shares && s.rate == 0 && run.done != 0) print_shares(run);
   if (!run.first_error.empty()) fmt::print("        first error: {}\n", run.first_error);
   std::fflush(stdout);
 }
@@ -516,6 +535,7 @@ int main(int argc, char** argv) {
   app.add_option("--pids", s.pids, "Process ids of the servers, for their CPU time")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app.add_flag("--shares", s.shares, "Tell how equal the clients of a closed loop fared");
   app.add_option("--seed", s.scale.seed, "Seed of the keys");
   app.add_flag("--tls", s.tls, "Speak TLS; without --tls-ca the servers may be anybody");
   app.add_option("--tls-ca", s.tls_files.authority,
