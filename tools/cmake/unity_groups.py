@@ -105,7 +105,8 @@ def main():
         )
         if shared or re.search(r"^\s*#\s*define\b|^using namespace\b", text, re.M):
             continue
-        of_folder = groups.setdefault(source.parent, [])
+        switches = "base/data_mutants.h" in text  # these are linked a second time, with their switches, in place of the group
+        of_folder = groups.setdefault((source.parent, switches), [])
         for number, group in enumerate(of_folder):
             if group[0] + length <= LINES_MAX and all(group[1].get(key, what) == what for key, what in names.items()):
                 break
@@ -114,7 +115,7 @@ def main():
             of_folder.append(group)
         group[0] += length
         group[1] |= names
-        print(f'set("TETRAD_UNITY_{source}" {source.parent.name}_{number})')
+        print(f'set("TETRAD_UNITY_{source}" {source.parent.name}_{"switches_" * switches}{number})')
 
 
 main()
