@@ -39,8 +39,8 @@ function(tetrad_precompiled_header name)
   file(WRITE ${CMAKE_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.gch.sum "${sum}\n")
 endfunction()
 
-# Sources that may stand in one file are compiled as one (unity_groups.py says which): with sanitizers, where nobody waits for
-# a single file. Headers are read once for each group, which halves the time of a clean build.
+# Sources that may stand in one file are compiled as one (unity_groups.py says which): headers are read, and templates
+# instantiated, once for each group. Who works on a few files turns it off.
 if(TETRAD_UNITY)
   add_compile_options(-Wno-subobject-linkage)  # a source that another file includes is taken for a header
   add_compile_options(-Wno-stringop-overread -Wno-maybe-uninitialized)  # false alarms where more is inlined

@@ -5,7 +5,8 @@
 # Sources of one folder are put together, in the order of their names, up to LINES_MAX lines. Two that give one name to
 # different things do not stand together: names of anonymous namespaces, static functions, aliases. A source stays alone
 # when one of its own names is also a name of a header, since another source of the group may include that header, and
-# when it defines a macro or opens a namespace for the rest of the file.
+# when it defines a macro or opens a namespace for the rest of the file. Sources with switches for known mistakes have
+# groups of their own: tests/simulation links these a second time, with the switches, in place of the rooms' objects.
 import re
 import sys
 from pathlib import Path
@@ -105,7 +106,7 @@ def main():
         )
         if shared or re.search(r"^\s*#\s*define\b|^using namespace\b", text, re.M):
             continue
-        switches = "base/data_mutants.h" in text  # these are linked a second time, with their switches, in place of the group
+        switches = "TETRAD_MUTANT(" in text
         of_folder = groups.setdefault((source.parent, switches), [])
         for number, group in enumerate(of_folder):
             if group[0] + length <= LINES_MAX and all(group[1].get(key, what) == what for key, what in names.items()):
