@@ -306,7 +306,7 @@ def main():
 
 def program(file, what):
     """A fault test that is a program of its own counts as one check."""
-    path = str(Path(__file__).with_name(file))
+    path = str(Path(__file__).parent / file)
     command = [sys.executable, "-W", "ignore", path] if file.endswith(".py") else [path]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     print(done.stdout, end="", flush=True)
