@@ -109,6 +109,22 @@ Result<BytesView> key_value(const ExpressionPtr& expression, const ColumnSchema&
   return fail(ErrorCode::kInvalid, "Invalid null value in condition for column {}", column.name);
 }
 
+/// The text `null`, white space around it or not.
+bool is_json_null(BytesView json) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = json.find_first_not_of(kSpace);
+  return first != BytesView::npos &&
+         json.substr(first, json.find_last_not_of(kSpace) + 1 - first) == "null";
+}
+
+/// A compact table with one clustering column takes no empty value in it, as Cassandra.
+Result<void> check_empty(const TableSchema& table, BytesView value) {
+  const auto clustering = table.clustering();
+  if (!value.empty() || !table.is_compact_storage || clustering.size() != 1) return {};
+  return fail(ErrorCode::kInvalid, "Invalid empty or null value for column {}",
+              clustering.front().name);
+}
+
 }  // namespace
 
 std::optional<Bytes> ModifyStatement::key_cell_value(std::span<const BytesView> values) const {
@@ -127,7 +143,7 @@ Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) cons
   size_t size = 0;
   for (const Bytes& value : values) size += value.size();
   if (size > partitioner::kKeyComponentBytesMax) return key_too_long(size);
-  return {};
+  return values.size() == 1 ? check_empty(*table_, values.front()) : Result<void>();
 }
 
 Result<void> ModifyStatement::check_keys(EvalContext& context, uint32_t product_max) const {
@@ -181,6 +197,7 @@ Result<void> ModifyStatement::insert_clustering_key(EvalContext& context, Bytes&
       continue;
     }
     TETRAD_TRY(const BytesView value, key_value(clustering_values_[i], clustering[i], context));
+    if (value.empty()) TETRAD_TRY_VOID(check_empty(*table_, value));
     key_bytes += value.size();
     TETRAD_TRY_VOID(append_ordered(key, *clustering[i].type, value, clustering[i].descending));
     if (originals != nullptr) originals->push_back(value);
@@ -423,7 +440,8 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& t
   if (text.is_unset()) {
     return fail(ErrorCode::kInvalid, "Could not decode JSON string as a map: it is unset");
   }
-  if (text.is_null()) return fail(ErrorCode::kInvalid, "Got null for INSERT JSON values");
+  if (text.is_null() || is_json_null(text.bytes))
+    return fail(ErrorCode::kInvalid, "Got null for INSERT JSON values");
   const auto split = split_json_object(text.bytes);
   if (!split) {
     return fail(ErrorCode::kInvalid, "Could not decode JSON string as a map: {}",

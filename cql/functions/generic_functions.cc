@@ -20,6 +20,9 @@ namespace {
 
 using Types = std::span<const TypePtr>;
 using Made = Result<ScalarFunctionPtr>;
+
+/// Of what mask_default makes.
+constexpr uint64_t kMaskElementsMax = 1u << 20;
 using Maker = Made (*)(std::string_view name, Types arguments, const TypePtr& receiver);
 
 Made share(std::string_view name, ScalarFunction function) {
@@ -57,7 +60,13 @@ Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
                pure_function({text_type()}, type,
                              [type](const FunctionEnvironment& environment,
                                     FunctionArguments values) -> Result<OptionalBytes> {
-                               auto value = from_json(*type, *values[0], environment.now_ms);
+                               const auto parsed = parse_json(*values[0]);
+                               if (!parsed)
+                                 return fail(ErrorCode::kFunctionFailure,
+                                             "execution of 'system.from_json[text]' failed: Could "
+                                             "not decode JSON string '{}': {}",
+                                             values[0]->substr(0, 1000), parsed.error().message);
+                               auto value = from_json(*type, *parsed, environment.now_ms);
                                if (!value)
                                  return fail(ErrorCode::kFunctionFailure, "{}",
                                              value.error().message);
@@ -180,7 +189,23 @@ Bytes default_mask(const DataType& type) {
   }
 }
 
+/// Elements of vectors in it, each as often as it stands; past the limit it counts no further.
+uint64_t mask_elements(const DataType& type) {
+  uint64_t count = 0;
+  if (type.is_tuple_like() || type.kind() == TypeKind::kVector) {
+    for (const TypePtr& part : type.components())
+      count = std::min(count + mask_elements(*part), kMaskElementsMax + 1);
+  }
+  count = std::max<uint64_t>(count, 1);
+  if (type.kind() == TypeKind::kVector)
+    count = std::min(count * type.dimension(), kMaskElementsMax + 1);
+  return count;
+}
+
 Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
+  if (mask_elements(*arguments[0]) > kMaskElementsMax)
+    return fail(ErrorCode::kInvalid, "{} makes no value of {}: more than {} elements", name,
+                arguments[0]->cql_text(), kMaskElementsMax);
   const Bytes mask = default_mask(*arguments[0]);
   ScalarFunction function =
       pure_function({arguments[0]}, arguments[0],

@@ -279,7 +279,9 @@ namespace {
 Result<Bytes> operand(const DataType& from, BytesView value, const DataType& type) {
   if (type.kind() == TypeKind::kDecimal && from.kind() != TypeKind::kDecimal &&
       from.kind() != TypeKind::kVarint) {
-    return decimal_from_double(double_of(from, value));
+    auto made = decimal_from_double(double_of(from, value));
+    if (!made) return failure(made.error().message);
+    return made;
   }
   return convert_number(from, value, type);
 }
@@ -370,6 +372,12 @@ static double java_round(double number, bool is_float) {
   return std::clamp(std::floor(number + 0.5), -end, end) + 0.0;
 }
 
+/// The sign of NaN is Java's, where C's library has another one for -Infinity.
+double java_log10(double x) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return x == -kInfinity ? -std::numeric_limits<double>::quiet_NaN() : std::log10(x);
+}
+
 void add_math_functions(FunctionTable& table) {
   using Math = double (*)(double);
   using DecimalMath = Result<Bytes> (*)(BytesView);
@@ -381,7 +389,7 @@ void add_math_functions(FunctionTable& table) {
   const std::array<Named, 4> by_double = {
       Named{"exp", [](double x) { return std::exp(x); }, decimal_exp},
       Named{"log", [](double x) { return std::log(x); }, decimal_log},
-      Named{"log10", [](double x) { return std::log10(x); }, decimal_log10},
+      Named{"log10", java_log10, decimal_log10},
       Named{"round", nullptr, nullptr}};
   for (const TypePtr& type : number_types()) {
     ScalarFunction abs = pure_function(

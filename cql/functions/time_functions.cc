@@ -273,10 +273,6 @@ void add_conversions(FunctionTable& table) {
                                of_ms(ms_of_timeuuid, make_timestamp)));
   table.add({"totimestamp", "to_timestamp"},
             monotonic_function({date_type()}, timestamp_type(), of_ms(ms_of_date, make_timestamp)));
-  table.add({"dateof"}, monotonic_function({timeuuid_type()}, timestamp_type(),
-                                           of_ms(ms_of_timeuuid, make_timestamp)));
-  table.add({"unixtimestampof"},
-            monotonic_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},
             monotonic_function({timeuuid_type()}, bigint_type(), of_ms(ms_of_timeuuid, +identity)));
   table.add({"tounixtimestamp", "to_unix_timestamp"},

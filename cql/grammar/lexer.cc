@@ -239,7 +239,8 @@ Token Lexer::read_number(bool negative) {
   }
   size_t end = start + digits_bytes(start);
   TokenKind kind = TokenKind::kInteger;
-  if (at(end) == '.' && at(end + 1) != '.') {
+  // 1..2 is a range of integers; of three dots the first belongs to the number, as in Cassandra's lexer.
+  if (at(end) == '.' && (at(end + 1) != '.' || at(end + 2) == '.')) {
     kind = TokenKind::kFloat;
     ++end;
     end += digits_bytes(end);

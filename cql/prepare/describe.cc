@@ -136,13 +136,25 @@ bool add_index(std::vector<Row>& rows, const KeyspaceSchema& keyspace, const std
   return false;
 }
 
+/// Names in the order in which Cassandra lists them: without regard to case.
+template <class Map>
+std::vector<std::string> listed(const Map& named) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : named) names.push_back(name);
+  std::ranges::stable_sort(names, {}, lower_name);
+  return names;
+}
+
 void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target target) {
+  const auto add = [&](std::string_view type, const std::string& name) {
+    rows.push_back(
+        {quote_identifier(keyspace.name), std::string(type), quote_identifier(name), ""});
+  };
   if (target == Target::kTables) {
-    for (const auto& [name, table] : keyspace.tables)
-      if (!table->view) rows.push_back({keyspace.name, "table", quote_identifier(name), ""});
+    for (const std::string& name : listed(keyspace.tables))
+      if (!keyspace.tables.find(name)->second->view) add("table", name);
   } else if (target == Target::kTypes) {
-    for (const auto& [name, type] : keyspace.types)
-      rows.push_back({keyspace.name, "type", quote_identifier(name), ""});
+    for (const std::string& name : listed(keyspace.types)) add("type", name);
   } else if (target == Target::kFunctions) {
     add_functions(rows, keyspace, keyspace.functions, "function", nullptr, false);
   } else if (target == Target::kAggregates) {
@@ -161,8 +173,10 @@ void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool o
   }
   add_functions(rows, keyspace, keyspace.functions, "function", nullptr, true);
   add_functions(rows, keyspace, keyspace.aggregates, "aggregate", nullptr, true);
-  for (const auto& [name, table] : keyspace.tables)
-    if (!table->view) add_table(rows, keyspace, *table, internals);
+  for (const std::string& name : listed(keyspace.tables)) {
+    const auto table = keyspace.tables.find(name);
+    if (!table->second->view) add_table(rows, keyspace, *table->second, internals);
+  }
 }
 
 /// A description that is paged by row number; the schema it began with must still hold.
@@ -247,8 +261,9 @@ class DescribeStatement final : public Statement {
     const bool internals = statement_.with_internals;
     switch (statement_.target) {
       case Target::kKeyspaces:
-        for (const auto& [name, keyspace] : schema.keyspaces()) {
-          rows.push_back({quote_identifier(name), "keyspace", quote_identifier(name), ""});
+        for (const std::string& listed_name : listed(schema.keyspaces())) {
+          const std::string name = quote_identifier(listed_name);
+          rows.push_back({name, "keyspace", name, ""});
         }
         return rows;
       case Target::kTables:
@@ -260,12 +275,13 @@ class DescribeStatement final : public Statement {
             add_list(rows, *keyspace, statement_.target);
           return rows;
         }
-        for (const auto& [name, keyspace] : schema.keyspaces())
-          add_list(rows, *keyspace, statement_.target);
+        for (const std::string& name : listed(schema.keyspaces()))
+          add_list(rows, *schema.keyspace(name), statement_.target);
         return rows;
       }
       case Target::kSchema:
-        for (const auto& [name, keyspace] : schema.keyspaces()) {
+        for (const std::string& name : listed(schema.keyspaces())) {
+          const KeyspaceSchema* const keyspace = schema.keyspace(name);
           if (statement_.full || !is_system(*keyspace))
             add_keyspace(rows, *keyspace, false, internals);
         }
@@ -529,17 +545,60 @@ void add_options(const TableSchema& table, bool internals, std::string& out) {
   out += ";";
 }
 
-std::string describe_table(const TableSchema& table, bool internals) {
-  const std::string name = quote_identifier(table.keyspace) + "." + quote_identifier(table.name);
-  const bool compact = table.is_compact_storage;
+bool was_dropped(const TableSchema& table, const std::string& name) {
+  return std::ranges::find(table.dropped_columns, name, &DroppedColumn::name) !=
+         table.dropped_columns.end();
+}
+
+/// The column as CREATE TABLE and ALTER TABLE take it: `name type static`.
+std::string column_text(const TableSchema& table, const std::string& name, const std::string& type,
+                        ColumnKind kind) {
+  const bool is_static = kind == ColumnKind::kStatic && !table.is_compact_storage;
+  return fmt::format("{} {}{}", quote_identifier(name), type, is_static ? " static" : "");
+}
+
+/// A line for each column. With `internals` a column that was dropped, and perhaps added again, stands
+/// there as it was before: what follows CREATE TABLE drops and adds it as it happened.
+void add_columns(const TableSchema& table, bool internals, std::string& out) {
   const bool short_key = table.partition_key().size() == 1 && table.clustering().empty();
   std::vector<const ColumnSchema*> columns;
   for (const auto& column : table.columns()) {
-    if (!column.hidden) columns.push_back(&column);
+    if (!column.hidden && !(internals && was_dropped(table, column.name)))
+      columns.push_back(&column);
   }
-  std::stable_sort(
-      columns.begin(), columns.end(),
-      [](const ColumnSchema* a, const ColumnSchema* b) { return described_before(*a, *b); });
+  std::ranges::stable_sort(columns, [](const ColumnSchema* a, const ColumnSchema* b) {
+    return described_before(*a, *b);
+  });
+  for (const ColumnSchema* column : columns) {
+    out += fmt::format(
+        "    {}{},\n", column_text(table, column->name, column->type->cql_text(), column->kind),
+        short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
+  }
+  if (internals) {
+    for (const DroppedColumn& dropped : table.dropped_columns)
+      out += fmt::format("    {},\n",
+                         column_text(table, dropped.name, dropped.type_text, dropped.kind));
+  }
+  if (short_key)
+    out.erase(out.size() - 2, 1);
+  else
+    out += primary_key_line(table);
+}
+
+/// Columns that were dropped, and those of them that were added again.
+void add_drops(const TableSchema& table, const std::string& name, std::string& out) {
+  for (const DroppedColumn& dropped : table.dropped_columns) {
+    out += fmt::format("\nALTER TABLE {} DROP {} USING TIMESTAMP {};", name,
+                       quote_identifier(dropped.name), dropped.dropped_time_us);
+    if (const ColumnSchema* const again = table.find(dropped.name))
+      out += fmt::format("\nALTER TABLE {} ADD {};", name,
+                         column_text(table, again->name, again->type->cql_text(), again->kind));
+  }
+}
+
+std::string describe_table(const TableSchema& table, bool internals) {
+  const std::string name = quote_identifier(table.keyspace) + "." + quote_identifier(table.name);
+  const bool compact = table.is_compact_storage;
   std::string out;
   const bool is_virtual = is_listed_as_virtual(table.keyspace);
   if (is_virtual) {
@@ -557,34 +616,12 @@ std::string describe_table(const TableSchema& table, bool internals) {
   } else {
     out = fmt::format("CREATE TABLE {} (\n", name);
   }
-  for (const ColumnSchema* column : columns) {
-    out +=
-        fmt::format("    {} {}{}{},\n", quote_identifier(column->name), column->type->cql_text(),
-                    column->kind == ColumnKind::kStatic && !compact ? " static" : "",
-                    short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
-  }
-  if (internals) {  // so that the ALTER TABLE … DROP behind it has something to drop
-    for (const DroppedColumn& dropped : table.dropped_columns) {
-      if (table.find(dropped.name) != nullptr) continue;
-      out += fmt::format("    {} {}{},\n", quote_identifier(dropped.name), dropped.type_text,
-                         dropped.kind == ColumnKind::kStatic && !compact ? " static" : "");
-    }
-  }
-  if (short_key)
-    out.erase(out.size() - 2, 1);
-  else
-    out += primary_key_line(table);
+  add_columns(table, internals, out);
   out += ") WITH ";
   if (is_virtual) return out + "comment = " + quoted(table.options.comment) + ";\n*/";
   if (compact) out += "COMPACT STORAGE\n    AND ";
   add_options(table, internals, out);
-  if (internals) {
-    for (const DroppedColumn& dropped : table.dropped_columns) {
-      if (table.find(dropped.name) != nullptr) continue;  // added again
-      out += fmt::format("\nALTER TABLE {} DROP {} USING TIMESTAMP {};", name,
-                         quote_identifier(dropped.name), dropped.dropped_time_us);
-    }
-  }
+  if (internals) add_drops(table, name, out);
   if (compact) out += "\n*/";
   return out;
 }

@@ -88,22 +88,17 @@ class Collection final : public Expression {
       : Expression(std::move(type)), items_(std::move(items)), takes_null_(takes_null) {}
   Result<BoundValue> evaluate(EvalContext& context) const override {
     if (takes_null_) return with_nulls(context);
-    const bool is_vector = type()->kind() == TypeKind::kVector;
+    if (type()->kind() == TypeKind::kVector) return vector(context);
     std::vector<BytesView> parts;
     parts.reserve(items_.size());
     for (const auto& item : items_) {
       TETRAD_TRY(const BoundValue value, item->evaluate(context));
-      if (value.is_unset()) {
-        return fail(ErrorCode::kInvalid, "unset value is not supported inside {}",
-                    is_vector ? "vectors" : "collections");
-      }
-      if (value.is_null()) {
-        return fail(ErrorCode::kInvalid, "null is not supported inside {}",
-                    is_vector ? "vectors" : "collections");
-      }
+      if (value.is_unset())
+        return fail(ErrorCode::kInvalid, "unset value is not supported inside collections");
+      if (value.is_null())
+        return fail(ErrorCode::kInvalid, "null is not supported inside collections");
       parts.push_back(value.bytes);
     }
-    if (is_vector) return keep(context, join_vector(*type(), parts));
     if (type()->kind() == TypeKind::kSet) {
       return keep(context, join_sorted_set(*type()->element(), std::move(parts)));
     }
@@ -112,6 +107,19 @@ class Collection final : public Expression {
   bool is_constant() const override { return std::ranges::all_of(items_, constant); }
 
  private:
+  /// What has no bytes of its own, or none at all where a type has a fixed number, is no element.
+  Result<BoundValue> vector(EvalContext& context) const {
+    const bool is_fixed = type()->element()->is_fixed_length();
+    std::vector<BytesView> parts;
+    parts.reserve(items_.size());
+    for (const auto& item : items_) {
+      TETRAD_TRY(const BoundValue value, item->evaluate(context));
+      if (!value.has_bytes() || (is_fixed && value.bytes.empty()))
+        return fail(ErrorCode::kInvalid, "null is not supported inside vectors");
+      parts.push_back(value.bytes);
+    }
+    return keep(context, join_vector(*type(), parts));
+  }
   /// A list: its elements are written as the fields of a tuple are.
   Result<BoundValue> with_nulls(EvalContext& context) const {
     std::vector<OptionalView> parts;

@@ -281,8 +281,7 @@ Result<std::vector<TypePtr>> ExpressionBuilder::generic_argument_types(const Raw
                                                                        bool wants_vectors) {
   std::vector<TypePtr> types;
   for (const Raw& child : call.children) {
-    const bool is_vector =
-        wants_vectors && child.kind == Kind::kList && child.children.size() <= kVectorDimensionMax;
+    const bool is_vector = wants_vectors && child.kind == Kind::kList;
     if (is_vector && child.children.empty()) {
       return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given 0");
     }

@@ -159,9 +159,13 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
                   "Cannot drop column {} because it has dependent secondary indexes ({})",
                   name.text, names);
     }
-    std::erase_if(table.dropped_columns, [&](const auto& d) { return d.name == name.text; });
-    table.dropped_columns.push_back(
-        {column->name, expanded_text(*column->type), column->kind, dropped_at_us, column->id});
+    DroppedColumn dropped = {column->name, expanded_text(*column->type), column->kind,
+                             dropped_at_us, column->id};
+    const auto before = std::ranges::find(table.dropped_columns, name.text, &DroppedColumn::name);
+    if (before == table.dropped_columns.end())
+      table.dropped_columns.push_back(std::move(dropped));
+    else
+      *before = std::move(dropped);
     columns.erase(column);
     changed = true;
   }

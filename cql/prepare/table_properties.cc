@@ -214,6 +214,10 @@ Result<void> check_factor(const std::string& text) {
   return {};
 }
 
+std::unexpected<Error> names_no_data_center() {
+  return fail(ErrorCode::kConfig, "Configuration for at least one datacenter must be present");
+}
+
 Result<Map> check_replication(const std::string& keyspace, Map given,
                               const std::set<std::string>& data_centers, const Map* old) {
   const auto found = given.find("class");
@@ -241,8 +245,9 @@ Result<Map> check_replication(const std::string& keyspace, Map given,
   }
   if (name == std::string(package) + "NetworkTopologyStrategy") {
     Map out = {{"class", name}};
+    if (given.size() == 1) given["replication_factor"] = "1";  // Cassandra's default
     if (const auto factor = given.find("replication_factor"); factor != given.end()) {
-      TETRAD_TRY_VOID(check_factor(factor->second));
+      if (!check_factor(factor->second)) return names_no_data_center();
       for (const auto& data_center : data_centers) out[data_center] = factor->second;
       given.erase(factor);
     }
@@ -257,6 +262,10 @@ Result<Map> check_replication(const std::string& keyspace, Map given,
       TETRAD_TRY_VOID(check_factor(value));
       out[option] = value;
     }
+    const bool has_rows = std::ranges::any_of(out, [](const auto& entry) {
+      return entry.first != "class" && std::strtoll(entry.second.c_str(), nullptr, 10) != 0;
+    });
+    if (!has_rows) return names_no_data_center();
     return out;
   }
   if (name == std::string(package) + "LocalStrategy") {

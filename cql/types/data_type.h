@@ -53,8 +53,7 @@ enum class TypeKind : uint8_t {
 
 /// Types nest at most this deep; parsing and decoding refuse more, so every walk may recurse.
 inline constexpr int kTypeDepthMax = 64;
-/// Most elements of a vector, and most bytes of a value whose type fixes its length.
-inline constexpr uint32_t kVectorDimensionMax = 8192;
+/// Most bytes of a vector whose elements have a fixed length, and most elements of any other one.
 inline constexpr size_t kFixedLengthMax = 256u << 20;
 
 class DataType;

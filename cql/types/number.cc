@@ -417,7 +417,8 @@ Bytes decimal_from_int64(int64_t value) { return make_decimal(0, from_big(BigInt
 
 Result<Bytes> decimal_from_double(double value) {
   if (!std::isfinite(value)) {
-    return fail(ErrorCode::kInvalid, "A NaN or infinite value cannot be converted into a decimal");
+    return fail(ErrorCode::kInvalid, "{} cannot be converted into a decimal",
+                std::isnan(value) ? "A NaN" : "An infinite number");
   }
   return decimal_from_text(double_to_text(value));
 }

@@ -277,11 +277,11 @@ Result<TypePtr> build_vector(const RawType& raw, TypePtr element) {
     return fail(ErrorCode::kInvalid, "vectors may only have positive dimensions; given {}",
                 raw.dimension);
   }
-  if (raw.dimension > kVectorDimensionMax ||
-      (element->is_fixed_length() &&
-       *element->fixed_length() * static_cast<size_t>(raw.dimension) > kFixedLengthMax)) {
-    return fail(ErrorCode::kInvalid, "vectors may have {} dimensions at most; given {}",
-                kVectorDimensionMax, raw.dimension);
+  // An element takes a byte at least, so that nothing walks longer than a value has bytes.
+  const size_t each = std::max<size_t>(element->fixed_length().value_or(1), 1);
+  if (static_cast<size_t>(raw.dimension) > kFixedLengthMax / each) {
+    return fail(ErrorCode::kInvalid, "vectors of {} may have {} dimensions at most; given {}",
+                element->cql_text(), kFixedLengthMax / each, raw.dimension);
   }
   return make_vector(std::move(element), static_cast<uint32_t>(raw.dimension));
 }

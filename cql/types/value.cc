@@ -236,7 +236,7 @@ Result<void> for_each_element(const DataType& type, BytesView bytes, const Visit
     return fail(ErrorCode::kInvalid, "Not enough bytes to read a {}", type.cql_text());
   };
   const auto fixed = type.element()->fixed_length();
-  if (fixed && bytes.size() < *fixed * type.dimension()) return too_short();
+  if (fixed && *fixed != 0 && bytes.size() / *fixed < type.dimension()) return too_short();
   for (uint32_t i = 0; i < type.dimension(); ++i) {
     size_t length = 0;
     if (fixed) {
@@ -267,7 +267,7 @@ Result<std::vector<OptionalView>> split_tuple(const DataType& type, BytesView by
 
 Result<std::vector<BytesView>> split_vector(const DataType& type, BytesView bytes) {
   std::vector<BytesView> out;
-  out.reserve(type.dimension());
+  out.reserve(std::min<size_t>(type.dimension(), bytes.size()));
   TETRAD_TRY_VOID(for_each_element(type, bytes, [&](BytesView element) -> Result<void> {
     out.push_back(element);
     return {};
@@ -439,6 +439,8 @@ Result<void> validate_collection(const DataType& type, BytesView bytes) {
                            : type.kind() == TypeKind::kSet ? "set"
                                                            : "map";
   const auto too_short = [name] { return fail(kBad, "Not enough bytes to read a {}", name); };
+  if (bytes.size() >= 4 && base::load_big_endian<int32_t>(bytes.data()) < 0)
+    return fail(kBad, "The data cannot be deserialized as a {}", name);
   auto reader = CollectionReader::open(type, bytes);
   if (!reader) return too_short();
   while (!reader->at_end()) {

@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import hashlib
 import ipaddress
 import os
 import re
@@ -38,6 +39,7 @@ def type_text(cls):
     return cls.typename.strip("'")
 
 
+SHOWN_MAX = 61440  # bytes of a text, blob or vector; of a longer one its length and a digest are written down
 FIXED = {"boolean": 1, "tinyint": 1, "smallint": 2, "int": 4, "float": 4, "bigint": 8, "double": 8, "timestamp": 8,
          "uuid": 16, "timeuuid": 16, "counter": 8, "date": 4, "time": 8}
 
@@ -84,6 +86,8 @@ def value_text(cls, raw):
     if name in ("FrozenType", "ReversedType"):
         return value_text(cls.subtypes[0], raw)
     kind = cls.typename.strip("'")
+    if len(raw) > SHOWN_MAX and kind not in ("list", "set", "map", "tuple") and name != "UserType":
+        return f"<{len(raw)} bytes, sha1 {hashlib.sha1(raw).hexdigest()}>"
     if name == "UserType":
         items = sized_items(raw, len(cls.subtypes), 0)
         return "{" + ", ".join(f"{n}: {value_text(t, i)}" for n, t, i in zip(cls.fieldnames, cls.subtypes, items)) + "}"
@@ -174,6 +178,9 @@ def bound(cls, value):
         return UNSET_VALUE
     if isinstance(value, dict) and "raw" in value:
         return bytes.fromhex(value["raw"])
+    if isinstance(value, dict) and "repeat" in value:
+        piece, count = value["repeat"]
+        return bytes.fromhex(piece) * count
     raw = cls
     while raw.cassname in ("FrozenType", "ReversedType"):
         raw = raw.subtypes[0]

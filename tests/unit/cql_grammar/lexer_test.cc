@@ -39,6 +39,8 @@ TEST_CASE("numbers, durations and uuids are told apart by their first characters
                                                          {Kind::kFloat, "-1.5E-7"}});
   CHECK(tokens_of("1..2") ==
         Tokens{{Kind::kInteger, "1"}, {Kind::kRange, ".."}, {Kind::kInteger, "2"}});
+  CHECK(tokens_of("1...2") ==
+        Tokens{{Kind::kFloat, "1."}, {Kind::kRange, ".."}, {Kind::kInteger, "2"}});
   CHECK(tokens_of("1h30m -2mo1d 5us 5\xC2\xB5s 12ns P1Y2M PT1H -P1W P0001-02-03T04:05:06") ==
         Tokens{{Kind::kDuration, "1h30m"},
                {Kind::kDuration, "-2mo1d"},

@@ -88,7 +88,9 @@ TEST_CASE("deep nesting and monstrous vectors are refused") {
   base::ByteReader reader(lists);
   CHECK_FALSE(read_type_option(reader));
   CHECK_FALSE(parse_type("vector<vector<bigint, 8192>, 8192>"));
-  CHECK_FALSE(parse_type("vector<float, 8193>"));
+  CHECK(parse_type("vector<float, 67108864>"));
+  CHECK_FALSE(parse_type("vector<float, 67108865>"));
+  CHECK_FALSE(parse_type("vector<text, 268435457>"));
   CHECK_FALSE(parse_type("list<int"));
   CHECK_FALSE(parse_type("list<int>>"));
   CHECK_FALSE(parse_type(""));
