@@ -88,6 +88,13 @@ struct DataMutants {
   bool heat_cut_in_middle = false;     // the tokens are halved, not the work
   bool heat_one_cut = false;           // of two cuts the first one only
 
+  // Throughputs.
+  bool throughput_full_at_split = false;  // rule 31: a child of a split begins with a full bucket
+  bool throughput_ghost_bucket = false;   // rule 31: a tablet that is no more lends on
+  bool throughput_debt_dropped = false;   // rule 31: a merge forgets what is owed
+  bool throughput_given_kept = false;     // rule 31: who gives to another tablet keeps it as well
+  bool throughput_unheard_taken = false;  // rule 31: what was asked for counts without an answer
+
   // Merges.
   bool merge_unequal_sets = false;    // rule 12: halves with other members are merged
   bool merge_lower_horizon = false;   // rule 12: unequal horizons: the lower one is the whole's

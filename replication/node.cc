@@ -136,6 +136,10 @@ ReplicationNode::ReplicationNode(NodeEnvironment environment, NodeOptions option
                                   const RpcNode::Reply&) { on_load(context, body); });
   rpc_.handle(Verb::kHeat, [this](const RpcContext& context, BytesView body,
                                   const RpcNode::Reply&) { on_heat(context, body); });
+  rpc_.handle(Verb::kThroughputUse,
+              [this](const RpcContext& context, BytesView body, const RpcNode::Reply&) {
+                on_throughput_use(context, body);
+              });
   rpc_.handle(Verb::kSyncApplied, [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
     const uint64_t wanted = base::ByteReader(body).read_u64().value_or(0);
     if (meta_.applied_by_shards().value < wanted)
@@ -274,6 +278,16 @@ void ReplicationNode::on_heat(const RpcContext& context, BytesView body) {
   meta_.heat_board().take(context.from, *report, environment_.reactor.now_us());
   if (context.from != self()) return;
   for (const HostId host : membership_.live_hosts()) rpc_.one_way(host, 0, Verb::kHeat, body);
+}
+
+/// The same.
+void ReplicationNode::on_throughput_use(const RpcContext& context, BytesView body) {
+  const auto report = decode_throughput_report(body);
+  if (!report) return;
+  meta_.throughput_board().take(*report, environment_.reactor.now_us());
+  if (context.from != self() || meta_.snapshot()->format < kFormatThroughput) return;
+  for (const HostId host : membership_.live_hosts())
+    rpc_.one_way(host, 0, Verb::kThroughputUse, body);
 }
 
 }  // namespace tetrad::replication

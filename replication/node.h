@@ -175,6 +175,7 @@ class ReplicationNode {
   void be_removed();
   void on_load(const RpcContext& context, BytesView body);
   void on_heat(const RpcContext& context, BytesView body);
+  void on_throughput_use(const RpcContext& context, BytesView body);
   void register_metrics();
 
   NodeEnvironment environment_;

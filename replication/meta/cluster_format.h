@@ -22,6 +22,8 @@
 //   9       5, 5                     4       tablets are merged: the command, its messages, and a
 //                                            map of tablets that says what merges took from it;
 //                                            passwords hashed by argon2id
+//   10      5, 5                     4       holders of throughputs take back what is not spent, and
+//                                            give each other what their tablets do not use
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -45,8 +47,9 @@ inline constexpr ClusterFormat kFormatViews = 7;
 inline constexpr ClusterFormat kFormatPlacement = 8;
 inline constexpr ClusterFormat kFormatMerges = 9;
 inline constexpr ClusterFormat kFormatArgon2id = 9;
+inline constexpr ClusterFormat kFormatThroughput = 10;
 /// What this program reads and, once all nodes do, writes.
-inline constexpr ClusterFormat kFormatNewest = kFormatMerges;
+inline constexpr ClusterFormat kFormatNewest = kFormatThroughput;
 
 /// The number that commands and the image begin with; it rises where their bytes change.
 inline constexpr uint8_t kMetaEncodingFirst = 3, kMetaEncodingNumbered = 4;

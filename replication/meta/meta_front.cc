@@ -38,7 +38,8 @@ void MetaHub::tick() {
     const auto alive = weak.lock();
     if (!alive || alive->service_ == nullptr) return;
     if (alive->service_->tablet_bytes_version() != alive->sizes_version_ ||
-        alive->service_->heat_board().version() != alive->heat_version_)
+        alive->service_->heat_board().version() != alive->heat_version_ ||
+        alive->service_->throughput_board().version() != alive->throughputs_version_)
       alive->publish();
     alive->tick();
   });
@@ -108,6 +109,11 @@ void MetaHub::publish() {
     heat_version_ = service_->heat_board().version();
     heat_ = std::make_shared<const HeatBoard::ByTablet>(service_->heat_board().all());
   }
+  if (!throughputs_ || service_->throughput_board().version() != throughputs_version_) {
+    throughputs_version_ = service_->throughput_board().version();
+    throughputs_ =
+        std::make_shared<const ThroughputBoard::ByKey>(service_->throughput_board().all());
+  }
   auto view = std::make_shared<LivenessView>();
   view->live.insert(service_->self());
   for (const HostId host : service_->live_hosts()) view->live.insert(host);
@@ -115,6 +121,7 @@ void MetaHub::publish() {
   view->store_troubles = service_->store_troubles();
   view->tablet_bytes = sizes_;
   view->heat = heat_;
+  view->throughputs = throughputs_;
   const MetaSnapshot state = service_->snapshot();
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
@@ -223,6 +230,12 @@ TabletHeat MetaFront::tablet_heat(TabletId tablet) const {
   if (!view_->heat) return {};
   const auto found = view_->heat->find(tablet);
   return found == view_->heat->end() ? TabletHeat() : found->second;
+}
+
+UsedThroughput MetaFront::used_throughput(ThroughputKey key) const {
+  if (!view_->throughputs) return {};
+  const auto found = view_->throughputs->find(key);
+  return found == view_->throughputs->end() ? UsedThroughput() : found->second.use;
 }
 
 }  // namespace tetrad::replication

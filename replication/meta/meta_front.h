@@ -11,6 +11,7 @@
 #include "base/reactor.h"
 #include "replication/meta/meta_service_impl.h"
 #include "replication/tablets/heat_board.h"
+#include "replication/throughput/throughput_board.h"
 
 namespace tetrad::replication {
 
@@ -21,6 +22,7 @@ struct LivenessView {
   StoreTroubles store_troubles;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> tablet_bytes;
   std::shared_ptr<const HeatBoard::ByTablet> heat;
+  std::shared_ptr<const ThroughputBoard::ByKey> throughputs;
 };
 
 class MetaFront;
@@ -65,9 +67,10 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
   MetaServiceImpl* service_;  // shard 0 only; null after close()
   std::shared_ptr<void> subscription_;
   base::Reactor::TimerId timer_ = 0;
-  uint64_t sizes_version_ = 0, heat_version_ = 0;
+  uint64_t sizes_version_ = 0, heat_version_ = 0, throughputs_version_ = 0;
   std::shared_ptr<const std::unordered_map<TabletId, uint64_t>> sizes_;
   std::shared_ptr<const HeatBoard::ByTablet> heat_;
+  std::shared_ptr<const ThroughputBoard::ByKey> throughputs_;
   base::TaskGroup tasks_;
   std::mutex mutex_;  // guards what follows; under it nothing is called but a reactor's post
   bool closed_ = false;
@@ -92,6 +95,7 @@ class MetaFront final : public MetaService {
   const StoreTroubles& store_troubles() const override { return view_->store_troubles; }
   uint64_t tablet_bytes(TabletId tablet) const override;
   TabletHeat tablet_heat(TabletId tablet) const override;
+  UsedThroughput used_throughput(ThroughputKey key) const override;
 
  private:
   friend class MetaHub;

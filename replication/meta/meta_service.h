@@ -13,6 +13,7 @@
 #include "replication/membership/store_troubles.h"
 #include "replication/meta/meta_state.h"
 #include "replication/tablets/heat.h"
+#include "replication/throughput/used_throughput.h"
 
 namespace tetrad::replication {
 
@@ -58,6 +59,8 @@ class MetaService {
   virtual uint64_t tablet_bytes(TabletId tablet) const = 0;
   /// Of all its members together, as they last reported; nothing if they have not.
   virtual TabletHeat tablet_heat(TabletId) const { return {}; }
+  /// As its holder last reported; nothing if it has not.
+  virtual UsedThroughput used_throughput(ThroughputKey) const { return {}; }
 };
 
 }  // namespace tetrad::replication

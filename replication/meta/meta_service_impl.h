@@ -19,6 +19,7 @@
 #include "replication/meta/meta_service.h"
 #include "replication/meta/raft_driver.h"
 #include "replication/tablets/heat_board.h"
+#include "replication/throughput/throughput_board.h"
 
 namespace tetrad::replication {
 
@@ -74,6 +75,7 @@ class MetaServiceImpl final : public MetaService {
   const std::unordered_map<TabletId, uint64_t>& all_tablet_bytes() const { return tablet_bytes_; }
   uint64_t tablet_bytes_version() const { return tablet_bytes_version_; }
   HeatBoard& heat_board() { return heat_; }
+  ThroughputBoard& throughput_board() { return throughputs_; }
   /// Ticks of this leader since it last heard of a member of the group; 0 when it does not lead.
   uint64_t ticks_away(HostId host) const;
   uint64_t ticks_of(int64_t us) const { return static_cast<uint64_t>(us / options_.tick_us); }
@@ -90,6 +92,7 @@ class MetaServiceImpl final : public MetaService {
   const StoreTroubles& store_troubles() const override { return membership_.store_troubles(); }
   uint64_t tablet_bytes(TabletId tablet) const override;
   TabletHeat tablet_heat(TabletId tablet) const override { return heat_.of(tablet); }
+  UsedThroughput used_throughput(ThroughputKey key) const override { return throughputs_.of(key); }
 
  private:
   /// What became of a proposal, and at which index it was applied.
@@ -152,6 +155,7 @@ class MetaServiceImpl final : public MetaService {
   size_t tablet_bytes_most_ = 1024;  // above this those of tablets that are gone are forgotten
   uint64_t tablet_bytes_version_ = 0;
   HeatBoard heat_;
+  ThroughputBoard throughputs_;
   bool forgetting_ = false;
   std::map<HostId, base::MonotonicUs> removed_since_;  // as this leader has seen it
   uint64_t ask_round_ = 0;

@@ -34,6 +34,10 @@ enum class Verb : uint8_t {
   kBatchFloor = 19,        // of the first shard: since when logged batches may yet be replayed
   kHeat = 20,              // one-way, as kLoad: the heat of tablets
   kRepairTogether = 21,  // to a store: give two neighbours one horizon, so that they can be merged
+  kReturnThroughput =
+      22,  // what was borrowed and not spent; or what a bucket has, for its new holder
+  kShareThroughput = 23,  // what a node's tablets of a table do not use of its throughput
+  kThroughputUse = 24,    // one-way, as kLoad: what tablets use of their throughputs
 
   // Data plane, 64 to 191: to a store.
   kMutate = 64,
@@ -66,6 +70,7 @@ constexpr Lane lane_of(Verb verb, bool is_request) {
       return is_request ? Lane::kBulk : Lane::kControl;
     case Verb::kLoad:
     case Verb::kHeat:
+    case Verb::kThroughputUse:
     case Verb::kStreamRange:
     case Verb::kRecent:
     case Verb::kRepairTree:

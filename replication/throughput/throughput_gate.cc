@@ -20,6 +20,10 @@ namespace {
 
 constexpr int64_t kAskUs = 200'000;
 constexpr int64_t kAloneUs = 1'000'000;  // before a holder that did not answer is asked again
+constexpr int64_t kStaleUs = 1'000'000;  // who holds the bucket is not known for longer: alone
+constexpr int64_t kStaleRetryUs = 10'000;
+constexpr int64_t kLookEveryUs = 100'000;
+constexpr int64_t kUnspentUs = 200'000;  // after so long it goes back
 constexpr int64_t kCountedUs = 1'000'000;
 constexpr int64_t kForgottenAfterUs = 60'000'000;
 constexpr int64_t kSecondUs = 1'000'000;
@@ -38,6 +42,10 @@ ThroughputGate::ThroughputGate(base::Reactor& reactor, base::Random& random, Rpc
   });
 }
 
+ThroughputGate::~ThroughputGate() {
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
 bool ThroughputGate::is_limited(TableIncarnation table) const {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* info = state->table(table);
@@ -52,11 +60,11 @@ ThroughputGate::AccountPtr ThroughputGate::account_of(const MetaState& state,
   const TabletId tablet = table->tablets.find(position).id;
   const BucketName name = bucket_of(*table, tablet);
   const base::MonotonicUs now_us = reactor_.now_us();
-  if (now_us - forgotten_us_ >= kForgottenAfterUs) forget_idle();
   AccountPtr& account = accounts_[name.key];
   if (account == nullptr) {
     account = std::make_shared<Account>();
     account->counted_since_us = now_us;
+    if (timer_ == 0) arm();
   }
   if (account->per_s != name.per_s) {
     account->per_s = name.per_s;
@@ -94,7 +102,7 @@ void ThroughputGate::spend(const AccountPtr& account, int64_t weight) {
 
 int64_t ThroughputGate::line_us(const Account& account) const {
   const int64_t empty_us = std::max<int64_t>(account.nothing_before_us - reactor_.now_us(), 0);
-  const auto per_ms = static_cast<int64_t>(account.per_s / 1000 + 1);
+  const auto per_ms = static_cast<int64_t>(std::max(account.per_s, account.lent_per_s) / 1000 + 1);
   return empty_us + account.waiting_weight / per_ms * 1000;
 }
 
@@ -122,6 +130,8 @@ Task<Result<void>> ThroughputGate::admit(std::vector<ThroughputUse> uses, base::
       }
     }
     metrics_.refused.add();
+    ++account->refused;
+    account->refused_weight += static_cast<uint64_t>(weight);
     for (size_t taken = 0; taken < i; ++taken)
       wanted[taken].account->balance += wanted[taken].weight;
     co_return std::unexpected(refusal(*account, retry_us));
@@ -150,10 +160,11 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
       co_await base::sleep_until(reactor_, account->nothing_before_us);
       continue;
     }
-    const uint64_t debt =
-        account->balance < 0 ? static_cast<uint64_t>(-account->balance) : uint64_t{0};
-    const Loan loan = co_await ask_holder(account, debt);
-    account->balance += static_cast<int64_t>(debt + loan.granted);
+    const Answer answer = co_await ask_holder(account);
+    const Loan& loan = answer.loan;
+    account->balance += static_cast<int64_t>(answer.paid + loan.granted);
+    account->lent_us = reactor_.now_us();
+    account->lent_per_s = loan.per_s;
     count_granted(*account, loan.granted);
     if (loan.granted == 0)
       account->nothing_before_us = reactor_.now_us() + std::max<int64_t>(loan.retry_us, 1'000);
@@ -165,35 +176,59 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
   account->is_asking = false;
 }
 
-Task<Loan> ThroughputGate::ask_holder(AccountPtr account, uint64_t debt) {
+Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(account->table);
+  const uint64_t debt = account->balance < 0 ? static_cast<uint64_t>(-account->balance) : 0;
   // The table is gone, or has no limit any more: release all that wait.
   if (table == nullptr || !table->throughput.is_limited())
-    co_return Loan{slice_of(account->per_s) + 1, 0};
+    co_return Answer{{slice_of(account->per_s) + 1, 0}, debt};
   const base::MonotonicUs now_us = reactor_.now_us();
   if (now_us >= account->alone_until_us) {
     // After a merge the whole lends what waits here, and takes what is owed.
     const partitioner::Tablet& tablet = table->tablets.find(account->position);
     const HostId holder = holder_of(*state, meta_, *table, tablet);
-    Bytes request = encode_borrow_request({account->table, tablet.id, debt});
+    BorrowRequest request{account->table, tablet.id, debt};
+    if (state->format >= kFormatThroughput) {
+      request.place = account->position;
+      request.shard = rpc_.shard();
+      request.refused = std::exchange(account->refused, 0);
+      request.refused_weight = std::exchange(account->refused_weight, 0);
+    }
+    Bytes body = encode_borrow_request(request);
     const base::Deadline deadline{now_us + kAskUs};
     const Result<Bytes> reply =
-        co_await rpc_.ask(holder, 0, Verb::kBorrowThroughput, std::move(request), deadline);
-    if (reply) {
-      const Result<Loan> loan = decode_loan(*reply);
-      if (loan) {
-        account->own.reset();
-        co_return *loan;
-      }
-    }
-    account->alone_until_us = reactor_.now_us() + kAloneUs;
+        co_await rpc_.ask(holder, 0, Verb::kBorrowThroughput, std::move(body), deadline);
+    const std::optional<Answer> answer = heard(*account, reply, debt);
+    if (answer) co_return *answer;
   }
   co_return lend_alone(*account, debt, *state);
 }
 
+/// Unset: the shard is alone.
+std::optional<ThroughputGate::Answer> ThroughputGate::heard(Account& account,
+                                                            const Result<Bytes>& reply,
+                                                            uint64_t debt) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (reply) {
+    const Result<Loan> loan = decode_loan(*reply);
+    if (loan) {
+      account.own.reset();
+      account.stale_since_us.reset();
+      return Answer{*loan, debt};
+    }
+  } else if (reply.error().code == ErrorCode::kStaleEpoch) {
+    // Where a tablet was cut, merged or moved, one of the two has not heard of it yet.
+    if (!account.stale_since_us) account.stale_since_us = now_us;
+    if (now_us - *account.stale_since_us < kStaleUs) return Answer{{0, kStaleRetryUs}, 0};
+  }
+  account.alone_until_us = now_us + kAloneUs;
+  return std::nullopt;
+}
+
 /// Goes on at the last rate, or with an even part (rule 31).
-Loan ThroughputGate::lend_alone(Account& account, uint64_t debt, const MetaState& state) {
+ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t debt,
+                                                  const MetaState& state) {
   TETRAD_ASSERT(account.per_s > 0);
   const base::MonotonicUs now_us = reactor_.now_us();
   uint64_t live = 0;
@@ -207,7 +242,8 @@ Loan ThroughputGate::lend_alone(Account& account, uint64_t debt, const MetaState
   }
   account.own->set_rate(per_s, now_us);
   account.own->take(debt, now_us);
-  return lend(*account.own, per_s, now_us);
+  const Slice slice = lend(*account.own, per_s, 1, now_us);
+  return {{slice.granted, slice.retry_us}, debt};
 }
 
 void ThroughputGate::count_granted(Account& account, uint64_t granted) {
@@ -260,6 +296,48 @@ Error ThroughputGate::refusal(const Account& account, int64_t retry_us) {
                   "details='Response status code does not indicate success: TooManyRequests "
                   "(429); Substatus: 3200; ActivityId: {}; Reason: ({})'",
                   id, retry_ms, id, reason));
+}
+
+void ThroughputGate::arm() {
+  timer_ = reactor_.call_at(reactor_.now_us() + kLookEveryUs, [this] {
+    timer_ = 0;
+    give_back();
+    if (!accounts_.empty()) arm();
+  });
+}
+
+/// Also tells of debts, where no request asks for more.
+void ThroughputGate::give_back() {
+  const MetaSnapshot state = meta_.snapshot();
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (now_us - forgotten_us_ >= kForgottenAfterUs) forget_idle();
+  std::vector<std::pair<uint64_t, AccountPtr>> idle;
+  for (const auto& [key, account] : accounts_) {
+    if (account->is_asking) continue;
+    const bool is_owing =
+        (account->balance < 0 || account->refused != 0) && account->nothing_before_us <= now_us;
+    const bool is_unspent = account->balance > 0 && account->lent_us <= now_us - kUnspentUs;
+    if (is_owing || is_unspent) idle.emplace_back(key, account);
+  }
+  std::ranges::sort(idle, {}, &std::pair<uint64_t, AccountPtr>::first);
+  for (const auto& [key, account] : idle) {
+    if (account->balance > 0)
+      give_back(*state, *account);
+    else
+      ask(account);
+  }
+}
+
+void ThroughputGate::give_back(const MetaState& state, Account& account) {
+  const TableInfo* table = state.table(account.table);
+  if (table == nullptr || !table->throughput.is_limited() || account.own ||
+      state.format < kFormatThroughput)
+    return;
+  const partitioner::Tablet& tablet = table->tablets.find(account.position);
+  const auto unspent = static_cast<uint64_t>(std::exchange(account.balance, 0));
+  const ReturnRequest request{account.table, tablet.id, tablet.range.end, unspent};
+  rpc_.one_way(holder_of(state, meta_, *table, tablet), 0, Verb::kReturnThroughput,
+               encode_return_request(request));
 }
 
 void ThroughputGate::forget_idle() {

@@ -3,7 +3,8 @@
 // (throughput_holder.h). One per shard. A request is let in while its buckets' slices last and may
 // overdraw them; what it costs more than was known then is settled afterwards. Past the slices
 // requests wait in line, as far as they will be let in within the wait that is allowed; the others
-// are refused at once, with the time after which to try again.
+// are refused at once, with the time after which to try again. What was borrowed 200 ms ago and is not
+// spent goes back to its holder, for other shards.
 #pragma once
 
 #include <deque>
@@ -44,6 +45,7 @@ class ThroughputGate {
   /// Everything outlives it.
   ThroughputGate(base::Reactor& reactor, base::Random& random, RpcNode& rpc, MetaService& meta,
                  ThroughputOptions options);
+  ~ThroughputGate();
   ThroughputGate(const ThroughputGate&) = delete;
   ThroughputGate& operator=(const ThroughputGate&) = delete;
 
@@ -71,17 +73,21 @@ class ThroughputGate {
   /// One bucket as this shard sees it.
   struct Account {
     uint64_t per_s = 0;
+    uint64_t lent_per_s =
+        0;  // to all, as the holder said last: its tablet may have more than its part
     TableIncarnation table;  // through which it was used last
     TabletId tablet;
     RingPosition position;
     int64_t balance = 0;  // below zero: what the holder has not been told yet
     bool is_asking = false;
     base::MonotonicUs nothing_before_us = 0;  // the bucket is empty until then
-    base::MonotonicUs used_us = 0;
+    base::MonotonicUs used_us = 0, lent_us = 0;
+    uint64_t refused = 0, refused_weight = 0;  // since the holder was told
     std::deque<Waiter> waiters;
     int64_t waiting_weight = 0;
     // For when the holder cannot be asked.
     base::MonotonicUs alone_until_us = 0;
+    std::optional<base::MonotonicUs> stale_since_us;  // nobody says that it holds the bucket
     std::optional<TokenBucket> own;
     base::MonotonicUs counted_since_us = 0;
     uint64_t granted = 0, granted_per_s = 0;
@@ -95,6 +101,12 @@ class ThroughputGate {
     int64_t weight = 0;
   };
 
+  /// What a holder has answered, or stands for its answer.
+  struct Answer {
+    Loan loan;
+    uint64_t paid = 0;  // of the debt
+  };
+
   bool is_limited(TableIncarnation table) const;
   /// Null: the table is not limited.
   AccountPtr account_of(const MetaState& state, TableIncarnation table, RingPosition position);
@@ -105,12 +117,16 @@ class ThroughputGate {
   int64_t line_us(const Account& account) const;
   void ask(const AccountPtr& account);
   Task<void> borrow(AccountPtr account);
-  Task<Loan> ask_holder(AccountPtr account, uint64_t debt);
-  Loan lend_alone(Account& account, uint64_t debt, const MetaState& state);
+  Task<Answer> ask_holder(AccountPtr account);
+  std::optional<Answer> heard(Account& account, const Result<Bytes>& reply, uint64_t debt);
+  Answer lend_alone(Account& account, uint64_t debt, const MetaState& state);
   void count_granted(Account& account, uint64_t granted);
   static void let_in(Account& account);
   void refuse_late(Account& account);
   Error refusal(const Account& account, int64_t retry_us);
+  void arm();
+  void give_back();
+  void give_back(const MetaState& state, Account& account);
   void forget_idle();
 
   base::Reactor& reactor_;
@@ -122,6 +138,7 @@ class ThroughputGate {
   bool on_ = false;
   std::unordered_map<uint64_t, AccountPtr> accounts_;
   base::MonotonicUs forgotten_us_ = 0;
+  base::Reactor::TimerId timer_ = 0;
   std::shared_ptr<void> subscription_;
   base::TaskGroup tasks_;  // last: goes first
 };

@@ -6,15 +6,25 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/data_mutants.h"
 #include "base/hash.h"
+#include "base/sleep.h"
 #include "replication/tablets/load_report.h"
+#include "replication/tablets/split_runner.h"
 #include "storage/row/row_weight.h"
 
 namespace tetrad::replication {
 
 namespace {
 
-constexpr int64_t kForgottenAfterUs = 60'000'000;
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr int64_t kForgetEveryUs = 60 * kSecondUs;
+constexpr int64_t kForgottenAfterUs = 310 * kSecondUs;
+constexpr int64_t kTickUs = 100'000;
+constexpr int64_t kAskUs = 100'000;
+constexpr uint64_t kReportTicks = 50;
+constexpr int kHandOverTries = 10;
+constexpr size_t kPeersAsked = 8;                     // in one tick
 constexpr uint64_t kKeyspaceKey = uint64_t{1} << 63;  // no tablet's number is so high
 
 /// Rendezvous hashing: all who see the same nodes live choose the same one, and it stays while it
@@ -31,6 +41,47 @@ HostId keyspace_holder(const MetaState& state, const MetaService& meta,
     chosen = host;
   }
   return chosen;
+}
+
+bool has_own_limit(const TableInfo* table) {
+  return table != nullptr && table->throughput.is_limited() && !table->throughput.of_keyspace;
+}
+
+/// Whether a place of the ring has other members, or has them in another order.
+bool members_differ(const partitioner::TabletMap& was, const partitioner::TabletMap& is) {
+  auto old_one = was.tablets().begin();
+  for (const partitioner::Tablet& tablet : is.tablets()) {
+    for (; old_one->range.end < tablet.range.end; ++old_one)
+      if (old_one->replicas != tablet.replicas) return true;
+    if (old_one->replicas != tablet.replicas) return true;
+    if (old_one->range.end == tablet.range.end) ++old_one;
+  }
+  return false;
+}
+
+/// Of two states: whether the same nodes may hold a keyspace's bucket.
+bool nodes_differ(const MetaState& before, const MetaState& now) {
+  return !std::ranges::equal(before.nodes, now.nodes, [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.state == b.second.state;
+  });
+}
+
+uint64_t borrower(HostId from, uint32_t shard) { return base::xxh3_64(from.value.view()) + shard; }
+
+/// What one physical partition may give, in weight.
+uint64_t most_of(const MetaState& state) {
+  const uint64_t most =
+      setting_or(state, kSettingPhysicalPartitionRuPerS, kPhysicalPartitionRuPerSDefault) *
+      storage::kWeightOfUnit;
+  return std::min(most, TokenBucket::kPerSecondMax);
+}
+
+/// What it may use of what it has banked, beside its own.
+uint64_t burst_of(const MetaState& state, uint64_t per_s) {
+  const uint64_t burst_per_s =
+      setting_or(state, kSettingBurstRuPerS, kBurstRuPerSDefault) * storage::kWeightOfUnit;
+  const uint64_t most = most_of(state);
+  return most <= per_s ? 0 : std::min(burst_per_s, most - per_s);
 }
 
 }  // namespace
@@ -51,96 +102,366 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet) {
 
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet) {
-  return table.throughput.of_keyspace ? keyspace_holder(state, meta, table.keyspace)
-                                      : acting_member(tablet, meta).host;
-}
-
-Bytes encode_borrow_request(const BorrowRequest& request) {
-  Bytes out;
-  base::ByteWriter writer(out);
-  writer.varint(request.table.value);
-  writer.varint(request.tablet.value);
-  writer.varint(request.debt);
-  return out;
-}
-
-Result<BorrowRequest> decode_borrow_request(BytesView body) {
-  base::ByteReader in(body);
-  BorrowRequest out;
-  TETRAD_TRY(const uint64_t table, in.read_varint());
-  if (table > UINT32_MAX) return fail(ErrorCode::kCorruption, "{} is no incarnation", table);
-  out.table.value = static_cast<uint32_t>(table);
-  TETRAD_TRY(out.tablet.value, in.read_varint());
-  TETRAD_TRY(out.debt, in.read_varint());
-  return out;
-}
-
-Bytes encode_loan(const Loan& loan) {
-  Bytes out;
-  base::ByteWriter writer(out);
-  writer.varint(loan.granted);
-  writer.varint(static_cast<uint64_t>(loan.retry_us));
-  return out;
-}
-
-Result<Loan> decode_loan(BytesView body) {
-  base::ByteReader in(body);
-  Loan out;
-  TETRAD_TRY(out.granted, in.read_varint());
-  TETRAD_TRY(const uint64_t retry_us, in.read_varint());
-  constexpr uint64_t kRetryMaxUs = 60'000'000;
-  if (out.granted > TokenBucket::kPerSecondMax || retry_us > kRetryMaxUs)
-    return fail(ErrorCode::kCorruption, "a loan of {} and {} us", out.granted, retry_us);
-  out.retry_us = static_cast<int64_t>(retry_us);
-  return out;
-}
-
-Loan lend(TokenBucket& bucket, uint64_t per_s, base::MonotonicUs now_us) {
-  const auto slice = static_cast<int64_t>(std::max<uint64_t>(slice_of(per_s), 1));
-  const int64_t least = std::max<int64_t>(slice / 4, 1);
-  Loan loan;
-  const int64_t level = bucket.level(now_us);
-  if (level < least) {
-    loan.retry_us = bucket.us_until(least, now_us);
-    return loan;
-  }
-  TETRAD_ASSERT(level > 0 && slice > 0);
-  loan.granted = static_cast<uint64_t>(std::min(level, slice));
-  bucket.take(loan.granted, now_us);
-  return loan;
+  if (table.throughput.of_keyspace) return keyspace_holder(state, meta, table.keyspace);
+  return tablet.replicas.empty() ? HostId() : acting_member(tablet, meta).host;
 }
 
 ThroughputHolder::ThroughputHolder(base::Reactor& reactor, RpcNode& rpc, MetaService& meta)
-    : reactor_(reactor), meta_(meta) {
+    : reactor_(reactor), rpc_(rpc), meta_(meta), all_since_us_(reactor.now_us()) {
   rpc.handle(Verb::kBorrowThroughput,
-             [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
-               const auto loan = borrow(body);
+             [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
+               const auto loan = borrow(context.from, body);
                if (loan) return reply.ok(encode_loan(*loan));
                reply.error(loan.error());
              });
+  rpc.handle(Verb::kReturnThroughput,
+             [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+               const auto taken = take_back(body);
+               if (taken) return reply.ok({});
+               reply.error(taken.error());
+             });
+  rpc.handle(Verb::kShareThroughput,
+             [this](const RpcContext&, BytesView body, RpcNode::Reply reply) {
+               const auto given = share(body);
+               if (given) return reply.ok(encode_share(*given));
+               reply.error(given.error());
+             });
+  subscription_ = meta.subscribe(
+      [this](const MetaSnapshot& before, const MetaSnapshot& now) { on_state(before, now); });
 }
 
-Result<Loan> ThroughputHolder::borrow(BytesView body) {
+ThroughputHolder::~ThroughputHolder() {
+  if (timer_ != 0) reactor_.cancel(timer_);
+}
+
+Result<Loan> ThroughputHolder::borrow(HostId from, BytesView body) {
   TETRAD_TRY(const BorrowRequest request, decode_borrow_request(body));
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(request.table);
   if (table == nullptr || !table->throughput.is_limited())
     return fail(ErrorCode::kStaleSchema, "no limited table {} here", request.table.value);
-  const BucketName name = bucket_of(*table, request.tablet);
+  const auto found = held_for(*state, *table, request.tablet, request.place);
+  if (!found && TETRAD_MUTANT(throughput_ghost_bucket))
+    return Loan{slice_of(bucket_of(*table, request.tablet).per_s), 0};
+  if (!found) return std::unexpected(found.error());
+  HeldBucket& held = **found;
   const base::MonotonicUs now_us = reactor_.now_us();
-  if (now_us - forgotten_us_ >= kForgottenAfterUs) forget_idle();
-  Held& held = buckets_.try_emplace(name.key, Held{{name.per_s, now_us}}).first->second;
-  held.used_us = now_us;
-  held.bucket.set_rate(name.per_s, now_us);
+  held.borrowers.note(borrower(from, request.shard), now_us);
+  held.asked.add(request.debt + request.refused_weight, now_us);
+  held.lent.add(request.debt, now_us);
   held.bucket.take(request.debt, now_us);
-  return lend(held.bucket, name.per_s, now_us);
+  const uint64_t burst_per_s = burst_of(*state, held.per_s);
+  held.burst(burst_per_s, now_us);
+  uint64_t rate = std::max(held.per_s, held.lent.per_s(now_us));
+  if (held.banked() > slice_of(burst_per_s)) rate = std::max(rate, held.per_s + burst_per_s);
+  const Slice slice = lend(held.bucket, rate, held.borrowers.count(now_us), now_us);
+  held.asked.add(slice.granted, now_us);
+  held.lent.add(slice.granted, now_us);
+  held.use.add(request.debt + slice.granted, reactor_.wall_time_us());
+  held.refused += request.refused;
+  return Loan{slice.granted, slice.retry_us, std::min(rate, TokenBucket::kPerSecondMax)};
 }
 
-/// They are full again.
+Result<void> ThroughputHolder::take_back(BytesView body) {
+  TETRAD_TRY(const ReturnRequest request, decode_return_request(body));
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(request.table);
+  if (table == nullptr || !table->throughput.is_limited())
+    return fail(ErrorCode::kStaleSchema, "no limited table {} here", request.table.value);
+  TETRAD_TRY(HeldBucket* const held, held_for(*state, *table, request.tablet, request.place));
+  if (!request.is_handed_over) held->use.give_back(request.returned, reactor_.wall_time_us());
+  held->bucket.put(request.returned, reactor_.now_us());
+  held->bucket.take(request.debt, reactor_.now_us());
+  return {};
+}
+
+Result<HeldBucket*> ThroughputHolder::held_for(const MetaState& state, const TableInfo& table,
+                                               TabletId tablet,
+                                               const std::optional<RingPosition>& place) {
+  const std::vector<partitioner::Tablet>& tablets = table.tablets.tablets();
+  const auto named = place ? tablets.begin() + (&table.tablets.find(*place) - tablets.data())
+                           : std::ranges::find(tablets, tablet, &partitioner::Tablet::id);
+  if (named == tablets.end() || named->id != tablet)
+    return fail(ErrorCode::kStaleEpoch, "no physical partition {} here", tablet.value);
+  if (holder_of(state, meta_, table, *named) != meta_.self())
+    return fail(ErrorCode::kStaleEpoch, "the throughput of {} is not kept here", tablet.value);
+  if (timer_ == 0) arm();
+  if (!table.throughput.of_keyspace) return &held_for(table, *named);
+  const base::MonotonicUs now_us = reactor_.now_us();
+  const BucketName name = bucket_of(table, tablet);
+  auto found = keyspaces_.find(name.key);
+  if (found == keyspaces_.end()) found = keyspaces_.emplace(name.key, new_bucket(name, {})).first;
+  HeldBucket& held = found->second;
+  held.set_rate(name.per_s, now_us);
+  held.table = table.incarnation;
+  held.used_us = now_us;
+  return &held;
+}
+
+HeldBucket& ThroughputHolder::held_for(const TableInfo& table, const partitioner::Tablet& tablet) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  HeldTable& held_table = follow(table).held;
+  HeldBucket* known = held_table.find(tablet);
+  if (known == nullptr)
+    known = &held_table.add(tablet, new_bucket(bucket_of(table, tablet.id), table.incarnation));
+  HeldBucket& held = *known;
+  held.table = table.incarnation;
+  held.used_us = now_us;
+  return held;
+}
+
+HeldBucket ThroughputHolder::new_bucket(BucketName name, TableIncarnation table) const {
+  HeldBucket out = HeldBucket::idle(name.per_s, idle_us(table), reactor_.now_us());
+  out.burst(burst_of(*meta_.snapshot(), name.per_s), reactor_.now_us());
+  out.use.go_on(meta_.used_throughput(name.key), reactor_.wall_time_us());
+  return out;
+}
+
+ThroughputHolder::OfTable& ThroughputHolder::follow(const TableInfo& table) {
+  OfTable& of = tables_[table.incarnation];
+  if (of.held.version() != table.tablets.version())
+    of.held.follow(table.tablets, bucket_of(table, {}).per_s, reactor_.now_us());
+  return of;
+}
+
+/// Since when this node holds the bucket of a tablet for certain, and has lent nothing of it.
+int64_t ThroughputHolder::idle_us(TableIncarnation table) const {
+  base::MonotonicUs since_us = all_since_us_;
+  const auto found = since_us_.find(table);
+  if (found != since_us_.end()) since_us = std::max(since_us, found->second);
+  return std::max<int64_t>(reactor_.now_us() - since_us, 0);
+}
+
+void ThroughputHolder::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
+  const bool is_first = before->applied.value == 0;  // in this life of the node
+  if (is_first || before == now || nodes_differ(*before, *now)) {
+    all_since_us_ = reactor_.now_us();
+    ++changes_;
+    holders_changed_ = true;
+  }
+  if (is_first || before == now || (before->limited_tables == 0 && now->limited_tables == 0))
+    return;
+  decltype(MetaState::tables)::compare(
+      before->tables, now->tables,
+      [this](const TableId&, const std::shared_ptr<const TableInfo>* was,
+             const std::shared_ptr<const TableInfo>* is) {
+        on_table(was == nullptr ? nullptr : was->get(), is == nullptr ? nullptr : is->get());
+      });
+}
+
+void ThroughputHolder::on_table(const TableInfo* was, const TableInfo* is) {
+  if (was != nullptr && (!has_own_limit(is) || is->incarnation != was->incarnation)) {
+    tables_.erase(was->incarnation);
+    since_us_.erase(was->incarnation);
+  }
+  if (!has_own_limit(is)) return;
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (!has_own_limit(was)) {
+    since_us_[is->incarnation] = now_us - kSecondUs;  // nobody has lent of it yet
+  } else if (is->incarnation != was->incarnation) {
+    since_us_[is->incarnation] = now_us;
+  } else if (is->tablets.version() != was->tablets.version() &&
+             members_differ(was->tablets, is->tablets)) {
+    since_us_[is->incarnation] = now_us;
+    holders_changed_ = true;
+  }
+  const auto found = tables_.find(is->incarnation);
+  if (found != tables_.end())
+    found->second.held.follow(is->tablets, bucket_of(*is, {}).per_s, now_us);
+}
+
+void ThroughputHolder::arm() {
+  timer_ = reactor_.call_at(reactor_.now_us() + kTickUs, [this] {
+    timer_ = 0;
+    tick();
+    if (!tables_.empty() || !keyspaces_.empty()) arm();
+  });
+}
+
+void ThroughputHolder::tick() {
+  if (std::exchange(holders_changed_, false)) hand_over();
+  const MetaSnapshot state = meta_.snapshot();
+  for (const auto& [incarnation, of] : tables_) {
+    const TableInfo* table = state->table(incarnation);
+    if (has_own_limit(table)) collect(*state, *table);
+  }
+  if (++ticks_ % kReportTicks == 0) report();
+  if (reactor_.now_us() - forgotten_us_ >= kForgetEveryUs) forget_idle();
+}
+
+/// To this node first (ReplicationNode), which passes it on.
+void ThroughputHolder::report() {
+  ThroughputReport out;
+  const int64_t wall_us = reactor_.wall_time_us();
+  const auto look_at = [&](ThroughputKey key, HeldBucket& held) {
+    UsedThroughput used = held.use.used(wall_us);
+    used.refused = held.refused;
+    used.banked_ru = static_cast<uint32_t>(
+        std::min<uint64_t>(held.banked() / storage::kWeightOfUnit, UINT32_MAX));
+    if (used == held.told || out.size() >= kThroughputReportEntriesMax) return;
+    held.told = used;
+    out.emplace_back(key, used);
+  };
+  for (auto& [incarnation, of] : tables_)
+    for (auto& [end, held] : of.held.all()) look_at(held.tablet.value, held);
+  for (auto& [key, held] : keyspaces_) look_at(key, held);
+  if (!out.empty())
+    rpc_.one_way(meta_.self(), 0, Verb::kThroughputUse, encode_throughput_report(out));
+}
+
+/// What others hold now goes to them, with what it owes.
+void ThroughputHolder::hand_over() {
+  const MetaSnapshot state = meta_.snapshot();
+  const base::MonotonicUs now_us = reactor_.now_us();
+  const bool can_return = state->format >= kFormatThroughput;
+  const auto moves = [&](HeldBucket& held) {
+    const TableInfo* table = state->table(held.table);
+    if (table == nullptr || !table->throughput.is_limited()) return true;
+    const partitioner::Tablet& tablet = table->tablets.find(held.range.end);
+    if (holder_of(*state, meta_, *table, tablet) == meta_.self()) return false;
+    const int64_t level = held.bucket.level(now_us);
+    ReturnRequest request{held.table, tablet.id, held.range.end};
+    request.is_handed_over = true;
+    (level >= 0 ? request.returned : request.debt) = static_cast<uint64_t>(std::abs(level));
+    if (level != 0 && can_return) tasks_.spawn(hand_over(request));
+    return true;
+  };
+  const auto look_at = [&](auto& buckets) {
+    for (auto at = buckets.begin(); at != buckets.end();)
+      at = moves(at->second) ? buckets.erase(at) : std::next(at);
+  };
+  for (auto& [incarnation, of] : tables_) look_at(of.held.all());
+  look_at(keyspaces_);
+}
+
+/// The other one may not know yet that it holds it.
+Task<void> ThroughputHolder::hand_over(ReturnRequest request) {
+  for (int tries = 0; tries < kHandOverTries; ++tries) {
+    const MetaSnapshot state = meta_.snapshot();
+    const TableInfo* table = state->table(request.table);
+    if (table == nullptr || !table->throughput.is_limited()) co_return;
+    const partitioner::Tablet& tablet = table->tablets.find(request.place);
+    request.tablet = tablet.id;
+    const HostId holder = holder_of(*state, meta_, *table, tablet);
+    Bytes body = encode_return_request(request);
+    const base::Deadline deadline{reactor_.now_us() + kAskUs};
+    const Result<Bytes> taken =
+        co_await rpc_.ask(holder, 0, Verb::kReturnThroughput, std::move(body), deadline);
+    // What was not answered may have been taken: it is not given twice.
+    if (taken || taken.error().code == ErrorCode::kTimedOut) co_return;
+    co_await base::sleep_for(reactor_, kTickUs);
+  }
+}
+
+Result<uint64_t> ThroughputHolder::share(BytesView body) {
+  TETRAD_TRY(const ShareRequest request, decode_share_request(body));
+  const MetaSnapshot state = meta_.snapshot();
+  const TableInfo* table = state->table(request.table);
+  if (!has_own_limit(table))
+    return fail(ErrorCode::kStaleSchema, "no limited table {} here", request.table.value);
+  if (timer_ == 0) arm();
+  return give(*table, request.wanted);
+}
+
+void ThroughputHolder::look_who_holds(const TableInfo& table, OfTable& of) {
+  if (of.version == table.tablets.version() && of.changes == changes_) return;
+  of.version = table.tablets.version();
+  of.changes = changes_;
+  of.own.clear();
+  of.peers.clear();
+  const std::vector<partitioner::Tablet>& tablets = table.tablets.tablets();
+  for (size_t i = 0; i < tablets.size(); ++i) {
+    if (tablets[i].replicas.empty()) continue;
+    const HostId holder = acting_member(tablets[i], meta_).host;
+    if (holder == meta_.self())
+      of.own.push_back(i);
+    else
+      of.peers.push_back(holder);
+  }
+  std::ranges::sort(of.peers);
+  of.peers.erase(std::ranges::unique(of.peers).begin(), of.peers.end());
+}
+
+/// Of this node's tablets.
+uint64_t ThroughputHolder::give(const TableInfo& table, uint64_t wanted) {
+  OfTable& of = follow(table);
+  look_who_holds(table, of);
+  uint64_t given = 0;
+  for (const size_t i : of.own) {
+    if (given == wanted) break;
+    TETRAD_ASSERT(given < wanted);
+    given += held_for(table, table.tablets.tablets()[i]).give(wanted - given, reactor_.now_us());
+  }
+  return given;
+}
+
+/// To the tablets that lack most; nothing of it is lost.
+void ThroughputHolder::spread(OfTable& of, uint64_t most_per_s, uint64_t given) {
+  const base::MonotonicUs now_us = reactor_.now_us();
+  HeldBucket* emptiest = nullptr;
+  for (auto& [end, held] : of.held.all()) {
+    const uint64_t part = std::min(given, held.lacks(most_per_s, now_us));
+    given -= part;
+    held.bucket.put(part, now_us);
+    if (emptiest == nullptr || held.bucket.level(now_us) < emptiest->bucket.level(now_us))
+      emptiest = &held;
+  }
+  if (emptiest != nullptr) emptiest->bucket.put(given, now_us);
+}
+
+void ThroughputHolder::collect(const MetaState& state, const TableInfo& table) {
+  if (table.tablets.tablets().size() == 1) return;
+  OfTable& of = follow(table);
+  if (of.is_collecting) return;
+  const uint64_t most_per_s = most_of(state);
+  uint64_t wanted = 0;
+  for (auto& [end, held] : of.held.all()) wanted += held.asks_for(most_per_s, reactor_.now_us());
+  if (wanted == 0) return;
+  const uint64_t given = give(table, wanted);
+  spread(of, most_per_s, given);
+  TETRAD_ASSERT(given <= wanted);
+  if (given == wanted || of.peers.empty() || state.format < kFormatThroughput) return;
+  of.is_collecting = true;
+  const uint64_t more = std::min(wanted - given, TokenBucket::kPerSecondMax);
+  tasks_.spawn(collect_from_others(table.incarnation, more));
+}
+
+/// One after another, from the one on that had something the last time.
+Task<void> ThroughputHolder::collect_from_others(TableIncarnation incarnation, uint64_t wanted) {
+  for (size_t asked = 0; asked < kPeersAsked; ++asked) {
+    const auto now = tables_.find(incarnation);
+    if (now == tables_.end()) co_return;
+    const std::vector<HostId>& peers = now->second.peers;
+    if (asked >= peers.size()) break;
+    const HostId peer = peers[now->second.next_peer % peers.size()];
+    Bytes request = encode_share_request({incarnation, wanted});
+    const base::Deadline deadline{reactor_.now_us() + kAskUs};
+    const Result<Bytes> reply =
+        co_await rpc_.ask(peer, 0, Verb::kShareThroughput, std::move(request), deadline);
+    uint64_t given = reply ? std::min(decode_share(*reply).value_or(0), wanted) : 0;
+    if (!reply && TETRAD_MUTANT(throughput_unheard_taken)) given = wanted;
+    const auto then = tables_.find(incarnation);
+    if (then == tables_.end()) co_return;
+    const MetaSnapshot state = meta_.snapshot();
+    spread(then->second, most_of(*state), given);
+    wanted -= given;
+    if (wanted == 0) break;
+    ++then->second.next_peer;
+  }
+  const auto then = tables_.find(incarnation);
+  if (then != tables_.end()) then->second.is_collecting = false;
+}
+
+/// They are full again, and so is what they have banked.
 void ThroughputHolder::forget_idle() {
   forgotten_us_ = reactor_.now_us();
-  std::erase_if(buckets_, [&](const auto& entry) {
+  const auto is_idle = [&](const auto& entry) {
     return entry.second.used_us <= forgotten_us_ - kForgottenAfterUs;
+  };
+  for (auto& [incarnation, of] : tables_) std::erase_if(of.held.all(), is_idle);
+  std::erase_if(keyspaces_, is_idle);
+  std::erase_if(tables_, [](const auto& entry) {
+    return entry.second.held.all().empty() && !entry.second.is_collecting;
   });
 }
 

@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the token buckets of limited tables and keyspaces for coordinators to borrow from (rule
 // 31). A table's own throughput has a bucket for each tablet, in the memory of its acting member's
-// node; a keyspace's has one, on a live node that its name chooses. Coordinators borrow slices of a
-// tenth of a second and spend them without asking; what one spent beyond its slice it reports with
-// the next request. A bucket that is new is full, so a change of holders gives a second's worth at
-// most.
+// node; a keyspace's has one, on a live node that its name chooses. Coordinators borrow slices and
+// spend them without asking; what one spent beyond its slice it reports with the next request, and
+// what it has not spent it gives back (throughput_gate.h, throughput_messages.h).
 //
-//   kBorrowThroughput, to shard 0
-//   request := varint incarnation, varint tablet, varint debt
-//   answer  := varint granted, varint us until there is more (0 unless nothing was granted)
-// Amounts are weights of requests: storage::kWeightOfUnit is one request unit.
+//   - Who does not hold the bucket as it knows the cluster lends nothing, nor for a tablet that is not
+//     in its map: kStaleEpoch, to be asked anew with the newest map.
+//   - A bucket that is new has what has flowed in since this node certainly holds it: since the node
+//     began, nodes came or went, or the table's members changed. A new table's is full.
+//   - Buckets follow splits and merges (held_table.h). One whose holder is another node now is given to
+//     it, debt and all.
+//   - A tablet that is asked for more than its part gets what others of its table do not use, from this
+//     node and, asked one after another, from those that hold the others; up to what a physical partition
+//     may give. What is given is taken from the giver's bucket before it is sent, and lost if it does not
+//     arrive: so all of a table's tablets together never lend more than its throughput, whoever dies.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "base/reactor.h"
+#include "base/task_group.h"
 #include "replication/meta/meta_service.h"
 #include "replication/rpc/rpc.h"
-#include "replication/throughput/token_bucket.h"
+#include "replication/throughput/held_table.h"
+#include "replication/throughput/throughput_board.h"
+#include "replication/throughput/throughput_messages.h"
 
 namespace tetrad::replication {
+
+/// What a bucket may give of what its tablet has not used in the last five minutes, beside its part; 0:
+/// nothing is kept for so long.
+inline constexpr const char* kSettingBurstRuPerS = "burst_ru_per_s";
+inline constexpr uint64_t kBurstRuPerSDefault = 0;
 
 /// The bucket of a tablet of a limited table.
 struct BucketName {
@@ -30,53 +46,67 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet);
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet);
 
-/// The most that is lent at once.
-constexpr uint64_t slice_of(uint64_t per_s) { return per_s / 10; }
-
-/// kBorrowThroughput: what a shard has let in since it last asked, and asks for more.
-struct BorrowRequest {
-  TableIncarnation table;
-  TabletId tablet;
-  uint64_t debt = 0;
-};
-Bytes encode_borrow_request(const BorrowRequest& request);
-/// Errors: kCorruption.
-Result<BorrowRequest> decode_borrow_request(BytesView body);
-
-/// The answer: what may be let in, or when to come again.
-struct Loan {
-  uint64_t granted = 0;
-  int64_t retry_us = 0;
-};
-Bytes encode_loan(const Loan& loan);
-/// Errors: kCorruption.
-Result<Loan> decode_loan(BytesView body);
-
-/// What a bucket that flows in at `per_s` lends: nothing rather than crumbs.
-Loan lend(TokenBucket& bucket, uint64_t per_s, base::MonotonicUs now_us);
-
 /// On shard 0 of every node.
 class ThroughputHolder {
  public:
   ThroughputHolder(base::Reactor& reactor, RpcNode& rpc, MetaService& meta);
+  ~ThroughputHolder();
   ThroughputHolder(const ThroughputHolder&) = delete;
   ThroughputHolder& operator=(const ThroughputHolder&) = delete;
 
  private:
-  /// A bucket, and when it was last asked for.
-  struct Held {
-    TokenBucket bucket;
-    base::MonotonicUs used_us = 0;
+  /// A table that this node holds some tablets of.
+  struct OfTable {
+    HeldTable held;
+    bool is_collecting = false;
+    /// By which map and which nodes the following is: whose places this node holds, and who holds others.
+    uint64_t version = 0, changes = 0;
+    std::vector<size_t> own;
+    std::vector<HostId> peers;
+    size_t next_peer = 0;
   };
 
-  /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit).
-  Result<Loan> borrow(BytesView body);
+  /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit); kStaleEpoch (no such
+  /// tablet, or this node does not hold it).
+  Result<Loan> borrow(HostId from, BytesView body);
+  Result<void> take_back(BytesView body);
+  Result<uint64_t> share(BytesView body);
+  Result<HeldBucket*> held_for(const MetaState& state, const TableInfo& table, TabletId tablet,
+                               const std::optional<RingPosition>& place);
+  HeldBucket& held_for(const TableInfo& table, const partitioner::Tablet& tablet);
+  OfTable& follow(const TableInfo& table);
+  void look_who_holds(const TableInfo& table, OfTable& of);
+  HeldBucket new_bucket(BucketName name, TableIncarnation table) const;
+  int64_t idle_us(TableIncarnation table) const;
+
+  void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
+  void on_table(const TableInfo* was, const TableInfo* is);
+  void arm();
+  void tick();
+  void hand_over();
+  Task<void> hand_over(ReturnRequest request);
+  void spread(OfTable& of, uint64_t most_per_s, uint64_t given);
+  uint64_t give(const TableInfo& table, uint64_t wanted);
+  void collect(const MetaState& state, const TableInfo& table);
+  Task<void> collect_from_others(TableIncarnation incarnation, uint64_t wanted);
+  void report();
   void forget_idle();
 
   base::Reactor& reactor_;
+  RpcNode& rpc_;
   MetaService& meta_;
-  std::unordered_map<uint64_t, Held> buckets_;
+  std::map<TableIncarnation, OfTable> tables_;
+  std::map<uint64_t, HeldBucket> keyspaces_;
+  /// Of limited tables whose buckets' holders have changed since this node began: when they did last.
+  std::unordered_map<TableIncarnation, base::MonotonicUs> since_us_;
+  base::MonotonicUs all_since_us_;
+  uint64_t changes_ = 1;  // of liveness
+  bool holders_changed_ = false;
   base::MonotonicUs forgotten_us_ = 0;
+  uint64_t ticks_ = 0;
+  base::Reactor::TimerId timer_ = 0;
+  std::shared_ptr<void> subscription_;
+  base::TaskGroup tasks_;  // last: goes first
 };
 
 }  // namespace tetrad::replication

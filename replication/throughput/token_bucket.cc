@@ -2,6 +2,7 @@
 #include "replication/throughput/token_bucket.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -10,8 +11,9 @@ namespace tetrad::replication {
 namespace {
 
 constexpr int64_t kSecondUs = 1'000'000;
-/// After this time any bucket is full; counting on would overflow.
-constexpr int64_t kFullUs = (TokenBucket::kHeld_s + TokenBucket::kDebt_s) * kSecondUs;
+/// What spills in a longer time is of no use to anybody; counting on would overflow.
+constexpr int64_t kCountedUs = 320 * kSecondUs;
+constexpr int64_t kSpilledMax = int64_t{1} << 45;
 
 }  // namespace
 
@@ -40,17 +42,30 @@ int64_t TokenBucket::us_until(int64_t wanted, base::MonotonicUs now_us) {
   return (missing * kSecondUs - rest_ + per_s_ - 1) / per_s_;
 }
 
+void TokenBucket::put(uint64_t tokens, base::MonotonicUs now_us) {
+  fill(now_us);
+  level_ += static_cast<int64_t>(std::min(tokens, kPerSecondMax));
+  level_ = std::min(level_, static_cast<int64_t>(kPerSecondMax));
+}
+
+uint64_t TokenBucket::take_spilled(base::MonotonicUs now_us) {
+  fill(now_us);
+  TETRAD_ASSERT(spilled_ >= 0);
+  return static_cast<uint64_t>(std::exchange(spilled_, 0));
+}
+
 void TokenBucket::fill(base::MonotonicUs now_us) {
-  const int64_t passed_us = std::min(now_us - filled_us_, kFullUs);
+  const int64_t passed_us = std::min(now_us - filled_us_, kCountedUs);
   if (passed_us <= 0) return;
   filled_us_ = now_us;
-  const int64_t flowed = passed_us * per_s_ + rest_;
-  TETRAD_ASSERT(flowed >= 0);
-  level_ += flowed / kSecondUs;
-  rest_ = flowed % kSecondUs;
-  const int64_t held = per_s_ * kHeld_s;
-  if (level_ < held) return;
-  level_ = held;
+  const int64_t part = passed_us % kSecondUs * per_s_ + rest_;
+  TETRAD_ASSERT(part >= 0);
+  const int64_t flowed = passed_us / kSecondUs * per_s_ + part / kSecondUs;
+  rest_ = part % kSecondUs;
+  const int64_t room = std::max<int64_t>(held() - level_, 0);
+  level_ += std::min(flowed, room);
+  if (flowed < room) return;
+  spilled_ = std::min(spilled_ + flowed - room, kSpilledMax);
   rest_ = 0;
 }
 

@@ -9,7 +9,7 @@
 namespace tetrad::replication {
 
 /// Tokens that flow in at a rate, and may be owed. Pure: time is handed in. Invariant: the level is
-/// between minus kDebt_s and plus kHeld_s seconds of the rate.
+/// at least minus kDebt_s seconds of the rate; nothing flows in past kHeld_s seconds of it.
 class TokenBucket {
  public:
   /// The bucket holds this many seconds of its rate.
@@ -20,7 +20,10 @@ class TokenBucket {
 
   /// Full. `per_s` from 1 to kPerSecondMax.
   TokenBucket(uint64_t per_s, base::MonotonicUs now_us)
-      : per_s_(static_cast<int64_t>(per_s)), level_(per_s_ * kHeld_s), filled_us_(now_us) {}
+      : TokenBucket(per_s, static_cast<int64_t>(per_s) * kHeld_s, now_us) {}
+  /// `level` as put() would leave it.
+  TokenBucket(uint64_t per_s, int64_t level, base::MonotonicUs now_us)
+      : per_s_(static_cast<int64_t>(per_s)), level_(level), filled_us_(now_us) {}
 
   /// What is in it stays, as far as it fits.
   void set_rate(uint64_t per_s, base::MonotonicUs now_us);
@@ -29,9 +32,15 @@ class TokenBucket {
     fill(now_us);
     return level_;
   }
+  /// Of its rate; what is put in may be more.
+  int64_t held() const { return per_s_ * kHeld_s; }
   void take(uint64_t tokens, base::MonotonicUs now_us);
+  /// Puts in what was taken from this bucket or another. All of it stays until it is taken.
+  void put(uint64_t tokens, base::MonotonicUs now_us);
   /// How long until the level is `wanted`; that is at most what is held.
   int64_t us_until(int64_t wanted, base::MonotonicUs now_us);
+  /// What would have flowed in since the last call and did not fit.
+  uint64_t take_spilled(base::MonotonicUs now_us);
 
  private:
   void fill(base::MonotonicUs now_us);
@@ -39,6 +48,7 @@ class TokenBucket {
   int64_t per_s_;
   int64_t level_;
   int64_t rest_ = 0;  // millionths of a token that have flowed in as well
+  int64_t spilled_ = 0;
   base::MonotonicUs filled_us_;
 };
 

@@ -10,6 +10,8 @@
 #include "replication/rpc/frame.h"
 #include "replication/tablets/heat_board.h"
 #include "replication/tablets/load_report.h"
+#include "replication/throughput/throughput_board.h"
+#include "replication/throughput/throughput_messages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tetrad;
@@ -50,5 +52,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = decode_heat(encode_heat(*report));
     if (!again || *again != *report) __builtin_trap();
   }
+  if (const auto report = decode_throughput_report(input)) {
+    const auto again = decode_throughput_report(encode_throughput_report(*report));
+    if (!again || *again != *report) __builtin_trap();
+  }
+  (void)decode_borrow_request(input);
+  (void)decode_loan(input);
+  (void)decode_return_request(input);
+  (void)decode_share_request(input);
+  (void)decode_share(input);
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/sleep.h"
 #include "partitioner/token.h"
+#include "replication/tablets/split_runner.h"
 #include "storage/row/row_weight.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
@@ -41,11 +42,19 @@ struct ClientPlan {
   bool obeys_retry = true;
 };
 
+Task<void> set_now(SimNode* node, std::string name, uint64_t value, bool* done) {
+  replication::MetaCommandBody body(
+      replication::SetSetting{std::move(name), std::to_string(value)});
+  const base::Deadline deadline{node->reactor().now_us() + 5 * kSecondUs};
+  auto proposed = co_await node->node().meta_group().propose(std::move(body), deadline);
+  *done = proposed.has_value();
+}
+
 /// One request after the other.
-Task<void> client(SimNode* node, TableIncarnation table, ClientPlan plan, size_t number,
-                  Counts* counts) {
+Task<void> client_of_shard(SimNode* node, uint32_t shard, TableIncarnation table, ClientPlan plan,
+                           size_t number, Counts* counts) {
   base::Reactor& reactor = node->reactor();
-  replication::ThroughputGate& gate = node->data().throughput();
+  replication::ThroughputGate& gate = node->data(shard).throughput();
   while (node->world().now_us() < plan.until_us) {
     const RingPosition position = partitioner::position_of(plan.key);
     std::vector<replication::ThroughputUse> uses;
@@ -69,6 +78,11 @@ Task<void> client(SimNode* node, TableIncarnation table, ClientPlan plan, size_t
       co_await base::sleep_for(reactor, plan.obeys_retry ? retry_ms * 1000 : 500);
     }
   }
+}
+
+Task<void> client(SimNode* node, TableIncarnation table, ClientPlan plan, size_t number,
+                  Counts* counts) {
+  return client_of_shard(node, 0, table, plan, number, counts);
 }
 
 struct LimitedCluster {
@@ -99,6 +113,12 @@ struct LimitedCluster {
     for (const auto& [id, table] : cluster[0].state()->tables)
       if (table->name == "t" + std::to_string(number)) return *table;
     throw std::runtime_error("no such table");
+  }
+  void set(const char* name, uint64_t value) {
+    bool done = false;
+    cluster[0].spawn(set_now(&cluster[0], name, value, &done));
+    REQUIRE(cluster.world().run_until([&] { return done; }, 20 * kSecondUs));
+    cluster.world().run_for(kSecondUs);
   }
   void alter(size_t number, Throughput throughput) {
     replication::SchemaChange change;
@@ -239,24 +259,133 @@ TEST_CASE("what was lent at a higher throughput does not count at a lower one") 
   CHECK(later.units >= 3'800);
 }
 
-TEST_CASE("each physical partition has an equal part of its table's throughput") {
-  LimitedCluster limited(4, 4, {{1200, false}}, 3);
-  Counts one, other;
-  ClientPlan plan;
-  plan.until_us = limited.in(10 * kSecondUs);
-  const auto& tablets = limited.table().tablets;
-  REQUIRE(tablets.tablets().size() == 3);
-  limited.start(plan, 10, one);
-  for (int i = 0; tablets.find(partitioner::position_of(plan.key)).id ==
-                  tablets.find(partitioner::position_of("key")).id;
-       ++i)
-    plan.key = std::to_string(i);
-  limited.start(plan, 10, other);
-  limited.cluster.world().run_for(11 * kSecondUs);
-  for (const Counts* counts : {&one, &other}) {
-    CHECK(counts->units <= 4'400 + 4 * 50);
-    CHECK(counts->units >= 3'800);
+TEST_CASE("a physical partition gets what the others of its table do not use, up to what it may") {
+  for (const bool is_bounded : {false, true}) {
+    INFO("is_bounded=" << is_bounded);
+    LimitedCluster limited(4, 4, {{1200, false}}, 3);
+    if (is_bounded) limited.set(replication::kSettingPhysicalPartitionRuPerS, 600);
+    const auto& tablets = limited.table().tablets;
+    REQUIRE(tablets.tablets().size() == 3);
+    const auto other_key = [&](const std::string& key) {
+      for (int i = 0;; ++i)
+        if (tablets.find(partitioner::position_of(std::to_string(i))).id !=
+            tablets.find(partitioner::position_of(key)).id)
+          return std::to_string(i);
+    };
+    Counts one, other;
+    ClientPlan plan;
+    plan.until_us = limited.in(20 * kSecondUs);
+    limited.start(plan, 20, one);
+    limited.cluster.world().run_for(10 * kSecondUs);
+    const uint64_t most = is_bounded ? 600 : 1200;
+    CHECK(one.units <= 10 * most + 1'000);
+    CHECK(one.units >= 9 * most);
+    const uint64_t before = one.units;
+    plan.key = other_key(plan.key);
+    limited.start(plan, 20, other);
+    limited.cluster.world().run_for(11 * kSecondUs);
+    // Both more than their part, and together what there is.
+    CHECK(one.units - before >= 4'500);
+    CHECK(other.units >= 4'500);
+    CHECK(one.units - before + other.units <= 12'000 + 800);
+    CHECK(one.units - before + other.units >= 11'000);
   }
+}
+
+TEST_CASE("what shards have borrowed and do not use comes back to those that do") {
+  // As much as one second gives, of which every shard of four nodes holds a part.
+  SimCluster cluster(10, 4, 4, 4);
+  REQUIRE(cluster.form());
+  cluster.world().run_for(kSecondUs);
+  replication::SchemaChange change;
+  change.new_tables.push_back(table_t());
+  change.new_tables.back().initial_tablets = 1;
+  change.new_tables.back().throughput = {400, false};
+  bool done = false;
+  cluster[0].spawn(change_schema_now(&cluster[0], std::move(change), &done));
+  REQUIRE(cluster.world().run_until([&] { return done; }, 20 * kSecondUs));
+  const TableIncarnation table = cluster[0].state()->tables.begin()->second->incarnation;
+  Counts idle, busy;
+  idle.by_client.resize(16);
+  busy.by_client.resize(10);
+  ClientPlan plan;
+  plan.units = 1;
+  const auto run = [&](SimNode& node, uint32_t shard, size_t number, Counts& counts) {
+    plan.until_us = cluster.world().now_us() + 10 * kSecondUs;
+    node.spawn(client_of_shard(&node, shard, table, plan, number, &counts));
+  };
+  plan.pause_us = 11 * kSecondUs;  // one request each
+  for (size_t i = 0; i < 16; ++i) run(cluster[i / 4], static_cast<uint32_t>(i % 4), i, idle);
+  cluster.world().run_for(kSecondUs);
+  CHECK(idle.admitted == 16);
+  plan.pause_us = 1'000;
+  for (size_t i = 0; i < 10; ++i) run(cluster[3], 3, i, busy);
+  cluster.world().run_for(kSecondUs);
+  CHECK(busy.units >= 700);  // all that has flowed in since, and what the others gave back
+  CHECK(busy.units <= 850);
+}
+
+TEST_CASE("what was not used for minutes may be used above the throughput, where that is set") {
+  for (const bool is_killed : {false, true}) {
+    INFO("is_killed=" << is_killed);
+    LimitedCluster limited(11, 4, {{400, false}});
+    limited.set(replication::kSettingBurstRuPerS, 3000);
+    limited.cluster.world().run_for(100 * kSecondUs);
+    if (is_killed) {
+      limited.cluster[limited.holder("key")].kill();
+      limited.cluster.world().run_for(10 * kSecondUs);
+    }
+    Counts counts;
+    ClientPlan plan;
+    plan.until_us = limited.in(40 * kSecondUs);
+    limited.start(plan, 40, counts);
+    limited.cluster.world().run_for(5 * kSecondUs);
+    // Banked were forty thousand, or four thousand by the new holder.
+    if (is_killed) {
+      CHECK(counts.units <= 3'000 + 4'500);
+      continue;
+    }
+    CHECK(counts.units >= 5 * 3'000);
+    CHECK(counts.units <= 5 * 3'400 + 1'000);
+    limited.cluster.world().run_for(20 * kSecondUs);
+    const uint64_t before = counts.units;
+    CHECK(before <= 40'000 + 26 * 400 + 500);
+    limited.cluster.world().run_for(10 * kSecondUs);
+    CHECK(counts.units - before <= 10 * 400 + 200);
+  }
+}
+
+TEST_CASE("all nodes know what is used of a throughput, and the busiest second of the hour") {
+  LimitedCluster limited(12, 4, {{400, false}});
+  Counts counts;
+  ClientPlan plan;
+  plan.until_us = limited.in(20 * kSecondUs);
+  limited.start(plan, 10, counts);
+  limited.cluster.world().run_for(15 * kSecondUs);
+  const uint64_t tablet = limited.table().tablets.tablets().front().id.value;
+  for (size_t i = 0; i < 4; ++i) {
+    const auto used = limited.cluster[i].node().meta().used_throughput(tablet);
+    CHECK(used.used_ru_per_s >= 350);
+    CHECK(used.used_ru_per_s <= 500);
+    CHECK(used.busiest_ru_per_s >= 400);
+    CHECK(used.busiest_ru_per_s <= 900);  // with what the bucket held
+    CHECK(used.refused > 0);
+    CHECK(used.refused <= counts.refused);
+    CHECK(used.hour != 0);
+  }
+  limited.cluster.world().run_for(20 * kSecondUs);
+  const auto calm = limited.cluster[3].node().meta().used_throughput(tablet);
+  CHECK(calm.used_ru_per_s == 0);
+  CHECK(calm.busiest_ru_per_s >= 400);
+  // Its next holder goes on from there.
+  limited.cluster[limited.holder("key")].kill();
+  limited.cluster.world().run_for(10 * kSecondUs);
+  plan.until_us = limited.in(kSecondUs);
+  limited.start(plan, 1, counts);
+  limited.cluster.world().run_for(15 * kSecondUs);
+  for (size_t i = 0; i < 4; ++i)
+    if (limited.cluster[i].is_up())
+      CHECK(limited.cluster[i].node().meta().used_throughput(tablet).busiest_ru_per_s >= 400);
 }
 
 TEST_CASE("tables without a throughput of their own share their keyspace's") {

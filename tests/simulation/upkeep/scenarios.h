@@ -35,6 +35,9 @@ ScenarioResult run_heat(uint64_t seed);
 /// Tablets are merged, by themselves and by order (rule 12).
 ScenarioResult run_merge(uint64_t seed);
 
+/// What is let in of a table's throughput, over splits, merges and deaths (rule 31).
+ScenarioResult run_throughput(uint64_t seed);
+
 /// The metadata group's leader changes while a dead node is taken out: no request fails of it.
 ScenarioResult run_election(uint64_t seed);
 

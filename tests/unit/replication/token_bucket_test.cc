@@ -3,8 +3,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "replication/throughput/throughput_holder.h"
-
 namespace tetrad::replication {
 
 TEST_CASE("a bucket fills at its rate and holds a second of it") {
@@ -61,40 +59,25 @@ TEST_CASE("a new rate keeps what is there as far as it fits") {
   CHECK(bucket.level(100'000) == -10'000);
 }
 
-TEST_CASE("a bucket lends slices, and nothing rather than crumbs") {
-  TokenBucket bucket(1000, 0);
-  for (int i = 0; i < 10; ++i) {
-    const Loan loan = lend(bucket, 1000, 0);
-    CHECK(loan.granted == 100);
-    CHECK(loan.retry_us == 0);
-  }
-  Loan loan = lend(bucket, 1000, 0);
-  CHECK(loan.granted == 0);
-  CHECK(loan.retry_us == 25'000);
-  loan = lend(bucket, 1000, 24'999);
-  CHECK(loan.granted == 0);
-  loan = lend(bucket, 1000, 25'000);
-  CHECK(loan.granted == 25);
-  bucket.take(1000, 25'000);
-  CHECK(lend(bucket, 1000, 25'000).retry_us == 1'025'000);
+TEST_CASE("what is put in stays, also above what flows in") {
+  TokenBucket bucket(1000, -500, 0);
+  CHECK(bucket.level(0) == -500);
+  bucket.put(700, 0);
+  CHECK(bucket.level(0) == 200);
+  bucket.put(5'000, 0);
+  CHECK(bucket.level(10'000'000) == 5'200);
+  bucket.put(UINT64_MAX, 10'000'000);
+  CHECK(bucket.level(10'000'000) == static_cast<int64_t>(TokenBucket::kPerSecondMax));
 }
 
-TEST_CASE("requests for loans and their answers are read as they were written") {
-  const BorrowRequest request{TableIncarnation{7}, TabletId{1u << 20}, uint64_t{1} << 60};
-  const auto read = decode_borrow_request(encode_borrow_request(request));
-  REQUIRE(read);
-  CHECK(read->table.value == 7);
-  CHECK(read->tablet.value == 1u << 20);
-  CHECK(read->debt == uint64_t{1} << 60);
-  CHECK(!decode_borrow_request(""));
-  CHECK(!decode_borrow_request(Bytes(10, '\xff')));
-  const auto loan = decode_loan(encode_loan({12, 34}));
-  REQUIRE(loan);
-  CHECK(loan->granted == 12);
-  CHECK(loan->retry_us == 34);
-  CHECK(!decode_loan("\x01"));
-  CHECK(!decode_loan(encode_loan({UINT64_MAX, 0})));
-  CHECK(!decode_loan(encode_loan({0, int64_t{1} << 40})));
+TEST_CASE("what flows past a full bucket is counted once") {
+  TokenBucket bucket(1000, 0, 0);
+  CHECK(bucket.take_spilled(1'000'000) == 0);
+  CHECK(bucket.take_spilled(1'500'000) == 500);
+  CHECK(bucket.take_spilled(1'500'000) == 0);
+  bucket.take(300, 1'500'000);
+  CHECK(bucket.take_spilled(2'000'000) == 200);
+  CHECK(bucket.level(2'000'000) == 1000);
 }
 
 }  // namespace tetrad::replication

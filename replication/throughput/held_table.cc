@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replication/throughput/held_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/data_mutants.h"
+
+namespace tetrad::replication {
+
+namespace {
+
+using partitioner::Tablet;
+using partitioner::TabletMap;
+
+constexpr int64_t kSecondUs = 1'000'000;
+constexpr int64_t kHalfSecondUs = kSecondUs / 2;
+constexpr size_t kTellingBorrowers = 16;   // more do not make crumbs smaller
+constexpr uint64_t kSparePerSecond = 4;    // a quarter of a second's worth is kept
+constexpr int64_t kAsksAfterUs = 300'000;  // a longer time does not make the next gift larger
+
+/// Those of the map whose ranges meet `range`, ascending.
+std::vector<const Tablet*> meeting(const TabletMap& map, RingRange range) {
+  std::vector<const Tablet*> out;
+  const std::vector<Tablet>& tablets = map.tablets();
+  for (auto at = static_cast<size_t>(&map.find(range.end) - tablets.data());; --at) {
+    out.push_back(&tablets[at]);
+    if (at == 0 || tablets[at].range.start <= range.start) break;
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+}  // namespace
+
+void RateMeter::advance(base::MonotonicUs now_us) {
+  const int64_t passed_us = now_us - begun_us_;
+  if (passed_us < kHalfSecondUs) return;
+  before_ = passed_us < kSecondUs ? now_ : 0;
+  now_ = 0;
+  begun_us_ = passed_us < kSecondUs ? begun_us_ + kHalfSecondUs : now_us;
+}
+
+void RateMeter::add(uint64_t amount, base::MonotonicUs now_us) {
+  advance(now_us);
+  now_ += std::min(amount, TokenBucket::kPerSecondMax);
+}
+
+uint64_t RateMeter::per_s(base::MonotonicUs now_us) {
+  advance(now_us);
+  const int64_t passed_us = std::max<int64_t>(now_us - begun_us_, 0);
+  const uint64_t sum = std::min(now_ + before_, TokenBucket::kPerSecondMax);
+  return sum * kSecondUs / static_cast<uint64_t>(kHalfSecondUs + passed_us);
+}
+
+void Borrowers::note(uint64_t who, base::MonotonicUs now_us) {
+  const auto found = std::ranges::find(seen_, who, &std::pair<uint64_t, int64_t>::first);
+  if (found != seen_.end()) {
+    found->second = now_us;
+  } else if (seen_.size() < kMost) {
+    seen_.emplace_back(who, now_us);
+  }
+}
+
+size_t Borrowers::count(base::MonotonicUs now_us) {
+  std::erase_if(seen_, [&](const auto& one) { return one.second < now_us - kSecondUs; });
+  return std::max<size_t>(seen_.size(), 1);
+}
+
+HeldBucket HeldBucket::idle(uint64_t rate, int64_t idle_us, base::MonotonicUs now_us) {
+  TETRAD_ASSERT(idle_us >= 0);
+  const int64_t level = static_cast<int64_t>(rate) * std::min(idle_us, kSecondUs) / kSecondUs;
+  HeldBucket out(rate, level, now_us);
+  out.add_to_bank(std::min(static_cast<uint64_t>(idle_us / kSecondUs), kBanked_s) * rate);
+  return out;
+}
+
+void HeldBucket::set_rate(uint64_t wanted_per_s, base::MonotonicUs now_us) {
+  if (wanted_per_s == per_s) return;
+  settle(now_us);  // what spilled until now did at the old rate
+  per_s = wanted_per_s;
+  bucket.set_rate(per_s, now_us);
+  add_to_bank(0);  // no more than five minutes of the new one
+}
+
+void HeldBucket::settle(base::MonotonicUs now_us) {
+  spare_ += bucket.take_spilled(now_us);
+  const uint64_t kept = std::min(spare_, per_s / kSparePerSecond);
+  if (is_banking_) add_to_bank(spare_ - kept);
+  spare_ = kept;
+}
+
+uint64_t HeldBucket::spare(base::MonotonicUs now_us) {
+  settle(now_us);
+  return spare_;
+}
+
+void HeldBucket::burst(uint64_t burst_per_s, base::MonotonicUs now_us) {
+  settle(now_us);
+  is_banking_ = burst_per_s != 0;
+  if (!is_banking_) bank_ = 0;
+  const int64_t passed_us = std::min(now_us - std::exchange(burst_us_, now_us), kSecondUs);
+  const int64_t room = bucket.held() - bucket.level(now_us);
+  if (bank_ == 0 || room <= 0 || passed_us <= 0) return;
+  const uint64_t allowed = burst_per_s * static_cast<uint64_t>(passed_us) / kSecondUs;
+  const uint64_t drawn = std::min({bank_, allowed, static_cast<uint64_t>(room)});
+  bank_ -= drawn;
+  bucket.put(drawn, now_us);
+}
+
+void HeldBucket::add_to_bank(uint64_t amount) {
+  bank_ = std::min(bank_ + amount, kBanked_s * per_s);
+}
+
+void HeldBucket::take_over(const HeldBucket& before, size_t parts, int64_t level,
+                           base::MonotonicUs now_us) {
+  if (level >= 0)
+    bucket.put(static_cast<uint64_t>(level), now_us);
+  else
+    bucket.take(static_cast<uint64_t>(-level), now_us);
+  is_banking_ = before.is_banking_;
+  add_to_bank(before.bank_ / parts);
+  used_us = std::max(used_us, before.used_us);
+  if (before.tablet != tablet) return;
+  use = before.use;
+  refused = before.refused;
+}
+
+uint64_t HeldBucket::give(uint64_t wanted, base::MonotonicUs now_us) {
+  const uint64_t given = std::min(wanted, (spare(now_us) + 1) / 2);
+  TETRAD_ASSERT(given <= spare_);
+  if (!TETRAD_MUTANT(throughput_given_kept)) spare_ -= given;
+  return given;
+}
+
+uint64_t HeldBucket::lacks(uint64_t most_per_s, base::MonotonicUs now_us) {
+  const uint64_t asked_per_s = asked.per_s(now_us);
+  if (asked_per_s <= per_s / 10 * 9 || most_per_s <= per_s) return 0;
+  const auto wanted = static_cast<int64_t>(std::min(asked_per_s, most_per_s) / 10 * 3);
+  const int64_t level = bucket.level(now_us);
+  return level >= wanted ? 0 : static_cast<uint64_t>(wanted - level);
+}
+
+uint64_t HeldBucket::asks_for(uint64_t most_per_s, base::MonotonicUs now_us) {
+  const uint64_t lacking = lacks(most_per_s, now_us);
+  if (lacking == 0) return 0;
+  const auto passed_us =
+      static_cast<uint64_t>(std::min(now_us - std::exchange(asked_for_us_, now_us), kAsksAfterUs));
+  return std::min(lacking, (most_per_s - per_s) * passed_us / kSecondUs);
+}
+
+Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::MonotonicUs now_us) {
+  const auto slice = static_cast<int64_t>(std::max<uint64_t>(slice_of(per_s), 1));
+  const auto sharing = static_cast<int64_t>(std::clamp<size_t>(borrowers, 1, kTellingBorrowers));
+  const int64_t least = std::max<int64_t>(bucket.held() / 40 / sharing, 1);
+  const int64_t level = bucket.level(now_us);
+  if (level < least) return {0, bucket.us_until(least, now_us)};
+  const int64_t part = level / (2 * static_cast<int64_t>(std::max<size_t>(borrowers, 1)));
+  Slice out;
+  out.granted = static_cast<uint64_t>(std::max(std::min(part, slice), least));
+  TETRAD_ASSERT(static_cast<int64_t>(out.granted) <= level);
+  bucket.take(out.granted, now_us);
+  return out;
+}
+
+void HeldTable::follow(const TabletMap& map, uint64_t per_s, base::MonotonicUs now_us) {
+  if (map.version() == version_) {
+    for (auto& [end, held] : buckets_) held.set_rate(per_s, now_us);
+    return;
+  }
+  version_ = map.version();
+  ByEnd before = std::exchange(buckets_, {});
+  for (auto& [end, held] : before) {
+    const std::vector<const Tablet*> parts = meeting(map, held.range);
+    if (parts.size() == 1 && parts[0]->id == held.tablet && parts[0]->range == held.range) {
+      held.set_rate(per_s, now_us);
+      buckets_.emplace(end, std::move(held));
+      continue;
+    }
+    int64_t level = held.bucket.level(now_us);
+    if (TETRAD_MUTANT(throughput_debt_dropped)) level = std::max<int64_t>(level, 0);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t part = level / static_cast<int64_t>(parts.size() - i);
+      level -= part;
+      HeldBucket* known = find(*parts[i]);
+      if (known == nullptr) known = &add(*parts[i], HeldBucket(per_s, 0, now_us));
+      HeldBucket& into = *known;
+      into.take_over(held, parts.size(), part, now_us);
+      if (TETRAD_MUTANT(throughput_full_at_split) && parts.size() > 1)
+        into.bucket = TokenBucket(per_s, now_us);
+    }
+    TETRAD_ASSERT(level == 0);
+  }
+}
+
+HeldBucket* HeldTable::find(const Tablet& tablet) {
+  const auto found = buckets_.find(tablet.range.end);
+  return found == buckets_.end() ? nullptr : &found->second;
+}
+
+HeldBucket& HeldTable::add(const Tablet& tablet, HeldBucket bucket) {
+  bucket.tablet = tablet.id;
+  bucket.range = tablet.range;
+  const auto [added, is_new] = buckets_.emplace(tablet.range.end, std::move(bucket));
+  TETRAD_ASSERT(is_new);
+  return added->second;
+}
+
+}  // namespace tetrad::replication

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is used of a throughput: in the last second, and in the busiest second of each hour, which is
+// what an autoscaled one is booked for. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "replication/throughput/used_throughput.h"
+
+namespace tetrad::replication {
+
+/// Counts by seconds and hours of a wall clock. Where the clock goes back, what comes counts for the
+/// second that it was in before.
+class UseMeter {
+ public:
+  /// `weight` of requests was let in. One that is given back is given back of the present second.
+  void add(uint64_t weight, int64_t wall_us);
+  void give_back(uint64_t weight, int64_t wall_us);
+  /// Goes on where another holder was.
+  void go_on(const UsedThroughput& before, int64_t wall_us);
+  /// Request units, rounded up.
+  UsedThroughput used(int64_t wall_us);
+
+ private:
+  void advance(int64_t wall_us);
+  void close_second();
+
+  int64_t second_ = 0;
+  int64_t weight_ = 0;  // of the second that is open
+  UsedThroughput used_;
+};
+
+}  // namespace tetrad::replication
