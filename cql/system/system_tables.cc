@@ -32,6 +32,7 @@ class SystemTables final : public VirtualTables {
     define_index_tables(tables_);
     define_empty_views(tables_);
     define_gossip_table(tables_, meta_, facts_);
+    define_throughput_table(tables_, meta_);
     define_tables_of_node();
     keyspaces_ = tables_.keyspaces();
   }

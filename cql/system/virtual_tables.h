@@ -56,6 +56,8 @@ struct LocalNodeFacts {
 void define_gossip_table(ComputedTables& tables, replication::MetaService& meta,
                          const LocalNodeFacts& facts);
 
+void define_throughput_table(ComputedTables& tables, replication::MetaService& meta);
+
 /// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.
 /// Null: there is no server, and none of its tables.
 std::unique_ptr<VirtualTables> make_system_tables(replication::MetaService& meta,
