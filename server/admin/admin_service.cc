@@ -460,9 +460,9 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
     return respond(http_error(400, "settings are " + names));
   }
   const auto number = whole_number(value);
-  if (!number || *number == 0 || *number > setting->most) {
-    return respond(http_error(400, fmt::format("{} is a whole number of {} from 1 to {}", name,
-                                               setting->unit, setting->most)));
+  if (!number || *number < setting->least || *number > setting->most) {
+    return respond(http_error(400, fmt::format("{} is a whole number of {} from {} to {}", name,
+                                               setting->unit, setting->least, setting->most)));
   }
   spawn(propose(this, replication::SetSetting{name, std::to_string(*number)}), std::move(respond));
 }

@@ -7,14 +7,16 @@
 
 #include "replication/tablets/balance_plan.h"
 #include "replication/tablets/split_runner.h"
+#include "replication/throughput/throughput_holder.h"
 
 namespace tetrad::server {
 
-/// What `tetractl setting` changes: whole numbers from 1 on.
+/// What `tetractl setting` changes: whole numbers.
 struct ClusterSetting {
   std::string_view name;
   uint64_t otherwise, most;
   const char* unit;
+  uint64_t least = 1;
 };
 
 inline constexpr ClusterSetting kClusterSettings[] = {
@@ -26,6 +28,7 @@ inline constexpr ClusterSetting kClusterSettings[] = {
      1'000'000, "RU/s"},
     {replication::kSettingBalanceStartPercent, replication::kBalanceStartPercentDefault,
      replication::kBalanceOffPercent, "%"},
+    {replication::kSettingBurstRuPerS, replication::kBurstRuPerSDefault, 1'000'000, "RU/s", 0},
 };
 
 }  // namespace tetrad::server
