@@ -85,6 +85,15 @@ Result<replication::MachineStart> machine_start(const std::string& data_director
   return replication::MachineStart{read_boot_id(), folder.st_dev};
 }
 
+cql::AddressFilter::Options address_filter_of(const Options& options) {
+  cql::AddressFilter::Options out;
+  if (options.cidr_authorizer == "CassandraCIDRAuthorizer")
+    out.mode = options.cidr_authorizer_mode == "ENFORCE" ? cql::AddressMode::kEnforce
+                                                         : cql::AddressMode::kMonitor;
+  out.checks_superusers = options.cidr_checks_for_superusers;
+  return out;
+}
+
 class NodeImpl final : public Node {
  public:
   NodeImpl(const Options& options, Logger logger)
@@ -170,6 +179,7 @@ class NodeImpl final : public Node {
   std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
   DataDisk disk_;
   LoginLimits logins_;
+  cql::AddressFilter client_addresses_{address_filter_of(options_), logger_};
   NodeTls tls_;
   std::shared_ptr<const storage::DiskKeys> disk_keys_;  // null: nothing is encrypted
   std::shared_ptr<rocksdb::FileSystem> files_;          // with them; null: the system's
@@ -188,7 +198,8 @@ class NodeImpl final : public Node {
                                shards_,
                                serving_,
                                [this]() -> Snapshots& { return *snapshots_; },
-                               [this]() -> replication::MetaService& { return node_->meta(); }};
+                               [this]() -> replication::MetaService& { return node_->meta(); },
+                               client_addresses_};
   std::unique_ptr<CertificateWatch> certificates_;
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<AdminService> admin_;
@@ -326,6 +337,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   out.settings.batch_fail_bytes = static_cast<uint32_t>(options_.batch_fail_kb << 10);
   out.settings.guardrails = guardrails_of(options_);
   out.settings.user_functions_enabled = options_.user_defined_functions_enabled;
+  out.settings.data_masking_enabled = options_.dynamic_data_masking_enabled;
   out.settings.script_limits.steps_max = options_.user_defined_functions_steps_max;
   out.settings.script_limits.memory_bytes_max = options_.user_defined_functions_memory_mb << 20;
   out.prepared_statements_max = options_.prepared_statements_max;
@@ -341,6 +353,7 @@ cql::QueryProcessorOptions NodeImpl::query_options() {
   }
   out.work_pool = &pool_;
   out.audit = audit_.get();
+  if (client_addresses_.is_on()) out.addresses = &client_addresses_;
   return out;
 }
 
@@ -591,7 +604,8 @@ Result<void> NodeImpl::open_admin() {
       snapshots_.get(), life_.start_number,
       [this](std::function<void(std::string, Result<storage::FileCounts>)> done) {
         count_encrypted(std::move(done));
-      }});
+      },
+      &client_addresses_});
   const auto listen = [&](const std::string& at, bool outside) -> Result<void> {
     TETRAD_TRY(auto server,
                HttpServer::open(
@@ -637,6 +651,10 @@ Result<void> NodeImpl::open() {
     TETRAD_TRY(first_superuser_, first_superuser(options_.init_superuser,
                                                  options_.init_superuser_password_file, random));
   }
+  if (client_addresses_.is_on() && !has_authentication(options_))
+    return fail(ErrorCode::kConfig,
+                "cidr_authorizer: CassandraCIDRAuthorizer is about roles: it needs authenticator "
+                "PasswordAuthenticator");
   TETRAD_TRY(tls_, open_node_tls(options_));
   TETRAD_TRY(seeds_, read_seeds(options_.seeds, static_cast<uint16_t>(options_.internode_port)));
   std::signal(SIGPIPE, SIG_IGN);
@@ -803,6 +821,7 @@ void NodeImpl::register_process_metrics() {
   };
   metrics_.add_gauge("tetrad_build_info", "1; the label is the version.",
                      fmt::format("version=\"{}\"", kProgramVersion), [] { return 1.0; });
+  if (client_addresses_.is_on()) client_addresses_.export_to(metrics_);
   if (audit_ != nullptr) {
     metrics_.add_counter("tetrad_audit_records_total", "Records of the audit log.", "",
                          [this] { return static_cast<double>(audit_->recorded()); });

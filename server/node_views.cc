@@ -589,12 +589,28 @@ NodeTable view_status_table(const NodeViewSources& from) {
 
 }  // namespace
 
+NodeTable address_counts_table(const NodeViewSources& from) {
+  return {"cidr_filtering_metrics_counts",
+          {{"name", "text", "pk"}, {"value", "bigint"}},
+          on_first(from, [&from] {
+            VirtualRows rows;
+            if (!from.addresses.is_on()) return rows;
+            for (const auto& [group, count] : from.addresses.accepted())
+              rows.push_back({text("Number of CIDR accesses accepted from CIDR group - " + group),
+                              big(as_signed(count))});
+            for (const auto& [group, count] : from.addresses.rejected())
+              rows.push_back({text("Number of CIDR accesses rejected from CIDR group - " + group),
+                              big(as_signed(count))});
+            return rows;
+          })};
+}
+
 cql::NodeTables make_node_views(const NodeViewSources& from) {
   return std::make_shared<const std::vector<NodeTable>>(std::vector<NodeTable>{
-      built_views_table(from), caches_table(from), clients_table(from), cql_metrics_table(from),
-      disk_usage_table(from), hot_keys_table(from), pending_hints_table(from), queries_table(from),
-      settings_table(from), snapshots_table(from), thread_pools_table(from),
-      view_builds_table(from), view_status_table(from)});
+      address_counts_table(from), built_views_table(from), caches_table(from), clients_table(from),
+      cql_metrics_table(from), disk_usage_table(from), hot_keys_table(from),
+      pending_hints_table(from), queries_table(from), settings_table(from), snapshots_table(from),
+      thread_pools_table(from), view_builds_table(from), view_status_table(from)});
 }
 
 }  // namespace tetrad::server

@@ -3,6 +3,7 @@
 // others. What belongs to a shard is asked on its thread; the rows are made on the first shard's.
 #pragma once
 
+#include "cql/execute/address_filter.h"
 #include "cql/system/node_table.h"
 #include "replication/meta/meta_state.h"
 #include "server/config/memory_plan.h"
@@ -20,6 +21,7 @@ struct NodeViewSources {
   Serving& serving;
   std::function<Snapshots&()> snapshots;            // while clients are served
   std::function<replication::MetaService&()> meta;  // the first shard's
+  const cql::AddressFilter& addresses;
 };
 
 /// Names and values of system_views.settings: all options, and under Cassandra's names, in its

@@ -17,6 +17,22 @@ Result<void> check_permission(const RoleSet& roles, std::string_view role,
               role, name_of(required.permission), shown_resource(required.resource));
 }
 
+namespace {
+
+Result<void> check_masks(const RequiredAccess& required, const RoleSet& roles,
+                         const std::string& user) {
+  if (!required.restricted_masks) return {};
+  const RestrictedMasks& masks = *required.restricted_masks;
+  const PermissionSet held = roles.permissions(user, table_resource(masks.keyspace, masks.table));
+  if ((held & set_of(Permission::kUnmask, Permission::kSelectMasked)) != 0) return {};
+  return fail(ErrorCode::kUnauthorized,
+              "User {} has no UNMASK nor SELECT_MASKED permission on table {}.{}, cannot query "
+              "masked columns [{}]",
+              user, masks.keyspace, masks.table, fmt::join(masks.columns, ", "));
+}
+
+}  // namespace
+
 Result<void> check_access(const Statement& statement, const ClientState& client,
                           const SchemaSnapshot& schema, std::string_view data_center) {
   if (client.user.empty()) return fail(ErrorCode::kUnauthorized, "You have not logged in");
@@ -34,7 +50,15 @@ Result<void> check_access(const Statement& statement, const ClientState& client,
     TETRAD_TRY_VOID(check_permission(roles, client.user, permission));
   if (required.superuser_only)
     return fail(ErrorCode::kUnauthorized, "{}", *required.superuser_only);
-  return {};
+  return check_masks(required, roles, client.user);
+}
+
+bool sees_unmasked(const ClientState& client, const SchemaSnapshot& schema,
+                   const TableSchema& table) {
+  if (!client.must_log_in) return true;
+  const PermissionSet held =
+      schema.roles()->permissions(client.user, table_resource(table.keyspace, table.name));
+  return (held & set_of(Permission::kUnmask)) != 0;
 }
 
 }  // namespace tetrad::cql

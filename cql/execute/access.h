@@ -16,6 +16,11 @@ Result<void> check_access(const Statement& statement, const ClientState& client,
 Result<void> check_permission(const RoleSet& roles, std::string_view role,
                               const RequiredPermission& required);
 
+/// Whether the client is shown the values of masked columns of the table: it may UNMASK them, or the
+/// server does not ask who it is.
+bool sees_unmasked(const ClientState& client, const SchemaSnapshot& schema,
+                   const TableSchema& table);
+
 /// Whether anybody who may log in may read the table: drivers and tools need it.
 bool is_readable_by_all(std::string_view keyspace, std::string_view table);
 

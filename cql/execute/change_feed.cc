@@ -443,7 +443,12 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
 Result<void> ChangeFeedRun::put(const RowPlace& place, Evaluation& evaluation) {
   note_row(place);
   TETRAD_TRY_VOID(context_.work.spend(read_ns(place.bytes)));
-  TETRAD_TRY_VOID(write(evaluation.context));
+  if (is_masked_) {
+    TETRAD_TRY(EvalContext shown, masked(evaluation.context));
+    TETRAD_TRY_VOID(write(shown));
+  } else {
+    TETRAD_TRY_VOID(write(evaluation.context));
+  }
   evaluation.end_row();
   --page_left_;
   return check_size(result_.cells.size());

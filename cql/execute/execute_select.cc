@@ -110,10 +110,17 @@ void SelectRun::estimate_rows() {
   if (s.is_json_) row_factor_ += 20;
   if (s.is_aggregate_) row_factor_ += aggregators_.size();
   for (const BoundFilter& filter : filters_) row_factor_ += filter.test_count();
+  if (is_masked_) {
+    row_factor_ += 2 * s.masks_.size();
+    if (s.mask_calls() > kUserCallsOnLoopMax) {
+      functions_ns_ +=
+          s.mask_calls() * WorkMeter::kScriptStepNs * context_.settings.script_limits.steps_max;
+    }
+  }
   if (!s.plain_slots_.empty()) return;
   // Every token may be something that looks at all of the row.
   functions_ns_per_byte_ = s.token_count();
-  functions_ns_ = 20 * s.token_count();
+  functions_ns_ += 20 * s.token_count();
   if (context_.request_bytes > kBytesOnLoop) functions_ns_ += bind_ns(s, evaluation_.bound);
   if (s.user_calls() > kUserCallsOnLoopMax) {
     functions_ns_ +=
@@ -265,8 +272,8 @@ void SelectRun::set_resume(ReadCommand& command) const {
 }
 
 bool SelectRun::counts_in_place() const {
-  return (statement_.counts_only_ || statement_.folds_) && store_counts() && !filters_active_ &&
-         partition_limit_ < 0 && !statement_.table_->is_virtual &&
+  return (statement_.counts_only_ || statement_.folds_) && !is_masked_ && store_counts() &&
+         !filters_active_ && partition_limit_ < 0 && !statement_.table_->is_virtual &&
          (partitions_.is_range || (partitions_.partitions.size() == 1 && !reads_serially()));
 }
 
@@ -415,7 +422,7 @@ Task<Result<void>> SelectRun::run_partitions() {
 }
 
 std::optional<Result<ReadEnd>> SelectRun::read_here(ReadCommand& command) {
-  if (statement_.is_aggregate_ || filters_active_ || sorts_ || !store_counts() ||
+  if (statement_.is_aggregate_ || filters_active_ || sorts_ || is_masked_ || !store_counts() ||
       !statement_.used_functions_.is_empty() || statement_.table_->is_virtual || reads_serially())
     return std::nullopt;
   const SelectProgress before = *this;
@@ -467,7 +474,7 @@ void SelectRun::begin_partition(BytesView partition_key, bool has_rows) {
 Task<Result<void>> SelectRun::take(const ReadResult* chunk) {
   if (statement_.counts_only_ && store_counts()) co_return count(*chunk);
   // Many requests may have got their rows in one message: together they end the turn, too.
-  const bool is_plain = !statement_.plain_slots_.empty() && !filters_active_;
+  const bool is_plain = !statement_.plain_slots_.empty() && !filters_active_ && !is_masked_;
   OffLoop* const turns = is_plain ? nullptr : context_.off_loop;
   if (turns != nullptr && !turns->has_room()) co_await turns->next_room();
   ChunkRows rows(*this, *chunk);
@@ -580,6 +587,25 @@ Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation)
   for (const BoundFilter& filter : filters_) {
     if (!filter.matches(*evaluation.row)) return {};
   }
+  if (!is_masked_) return take_passed(place, evaluation);
+  TETRAD_TRY(EvalContext shown, masked(evaluation));
+  return take_passed(place, shown);
+}
+
+Result<EvalContext> SelectRun::masked(const EvalContext& evaluation) {
+  mask_arena_ = base::Arena();
+  EvalContext unmasked{evaluation.bound, mask_arena_,    functions_,
+                       context_.now_s,   evaluation.row, {}};
+  masked_row_ = *evaluation.row;
+  for (const MaskedSlot& mask : statement_.masks_) {
+    TETRAD_TRY(const BoundValue value, mask.shown->evaluate(unmasked));
+    masked_row_.values[static_cast<size_t>(mask.slot)] = optional_view(value);
+  }
+  return EvalContext{evaluation.bound, evaluation.arena, functions_,
+                     context_.now_s,   &masked_row_,     evaluation.aggregates};
+}
+
+Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluation) {
   if (statement_.is_aggregate_) return take_grouped(place, evaluation);
   if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
   if (page_left_ == 0) {
@@ -656,12 +682,15 @@ void SelectStatement::required_access(RequiredAccess& out) const {
                           [](const auto* column) { return column->name == "salted_hash"; }))
     out.superuser_only = "Only superusers are allowed to read salted_hash";
   used_functions_.add_required(out);
+  if (!restricted_masks_.empty())
+    out.restricted_masks = RestrictedMasks{table_->keyspace, table_->name, restricted_masks_};
 }
 
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {
   const TablePtr now = schema.table(table_->keyspace, table_->name);
   return now && now->id == table_->id && now->version == table_->version &&
-         now->incarnation == table_->incarnation && used_functions_.are_current(schema);
+         now->incarnation == table_->incarnation && used_functions_.are_current(schema) &&
+         mask_functions_.are_current(schema);
 }
 
 Task<Result<StatementResult>> SelectStatement::execute(ExecuteContext& context,

@@ -390,8 +390,11 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
                   decode_paging_state(*parameters.paging_state, expected, meta->secret));
     context.options.paging_position = std::move(state.position);
   }
-  if (client.must_log_in)
+  if (client.must_log_in) {
+    if (options_.addresses != nullptr)
+      TETRAD_CO_TRY_VOID(options_.addresses->check(client, *schema_, reactor_.now_us()));
     TETRAD_CO_TRY_VOID(check_access(*statement, client, *schema_, data_center_of(*meta)));
+  }
   auto result = co_await statement->execute(context, values.span());
   worked_ns_ += context.work.done_ns();
   notes.warnings.insert(notes.warnings.end(), std::make_move_iterator(context.warnings.begin()),
@@ -553,6 +556,8 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_batch(const BatchReq
     entries.push_back(std::move(entry));
   }
   if (client.must_log_in) {
+    if (options_.addresses != nullptr)
+      TETRAD_CO_TRY_VOID(options_.addresses->check(client, *schema_, reactor_.now_us()));
     const replication::MetaSnapshot meta = meta_.snapshot();
     for (const BatchEntry& entry : entries)
       TETRAD_CO_TRY_VOID(check_access(*entry.statement, client, *schema_, data_center_of(*meta)));

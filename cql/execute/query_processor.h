@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/reactor.h"
 #include "base/task.h"
+#include "cql/execute/address_filter.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/prepared_texts.h"
 #include "cql/execute/request_audit.h"
@@ -51,8 +52,9 @@ struct QueryProcessorOptions {
   replication::ThroughputGate* throughput = nullptr;  // outlives it; null: nothing is limited
   bool tells_charge = false;                          // to all clients; otherwise to those that ask
   size_t parsed_on_loop_bytes_max = 16u << 10;
-  base::LoopWatch* watch = nullptr;  // outlives it; null: nobody watches
-  AuditTrail* audit = nullptr;       // outlives it; null: nothing is recorded
+  base::LoopWatch* watch = nullptr;    // outlives it; null: nobody watches
+  AuditTrail* audit = nullptr;         // outlives it; null: nothing is recorded
+  AddressFilter* addresses = nullptr;  // outlives it; null: clients may come from anywhere
   /// Objects of the schema that do not read; one shard of a node says it.
   bool logs_schema = true;
   /// Of all requests in flight on the shard, with what they hold beside their bodies.

@@ -87,8 +87,13 @@ Result<void> SelectRun::skip_last_group(const SelectPosition& from) {
   const BytesView last = *from.after.clustering_key;
   Evaluation evaluation(*this);
   TETRAD_TRY_VOID(evaluation.rows.read_row(last, {}));
-  TETRAD_TRY_VOID(make_group_key({from.after.position, from.after.partition_key, &last},
-                                 evaluation.context, group_key_));
+  const RowPlace place{from.after.position, from.after.partition_key, &last};
+  if (is_masked_) {
+    TETRAD_TRY(EvalContext shown, masked(evaluation.context));
+    TETRAD_TRY_VOID(make_group_key(place, shown, group_key_));
+  } else {
+    TETRAD_TRY_VOID(make_group_key(place, evaluation.context, group_key_));
+  }
   group_partition_ = from.after.partition_key;
   groups_of_partition_ = from.partition_rows_done;
   group_open_ = group_skipped_ = true;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cql/execute/access.h"
 #include "cql/execute/row_materializer.h"
 #include "cql/execute/select_position.h"
 #include "cql/execute/statement_environment.h"
@@ -48,6 +49,8 @@ class SelectRun : protected SelectProgress {
         context_(context),
         room_(context.answers, context.client.answers),
         functions_(make_function_environment(context)),
+        is_masked_(!statement.masks_.empty() &&
+                   !sees_unmasked(context.client, *context.schema, *statement.table_)),
         evaluation_{values, arena_, functions_, context.now_s, nullptr, {}} {}
 
   Task<Result<StatementResult>> run();
@@ -177,6 +180,11 @@ class SelectRun : protected SelectProgress {
   /// count(*): nobody looks into the rows.
   Result<void> count(const ReadResult& chunk);
   Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
+  /// A row that the filters let through, as it is shown.
+  Result<void> take_passed(const RowPlace& place, EvalContext& evaluation);
+  /// The row as a client sees it that may not see what is masked; until the next call. Errors: of
+  /// the masks' functions.
+  Result<EvalContext> masked(const EvalContext& evaluation);
   /// What one answer may hold; more needs paging.
   static constexpr size_t kResultBytesMax = 64u << 20;
   /// For every cell: inline, the error is made elsewhere.
@@ -275,6 +283,9 @@ class SelectRun : protected SelectProgress {
   uint64_t largest_chunk_ = 0;
   bool has_read_ = false;
   FunctionEnvironment functions_;
+  const bool is_masked_;
+  base::Arena mask_arena_;  // of masked_row_
+  RowView masked_row_;
   EvalContext evaluation_;
   BoundPartitions partitions_;
   BoundClustering clustering_;

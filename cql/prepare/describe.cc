@@ -571,7 +571,8 @@ void add_columns(const TableSchema& table, bool internals, std::string& out) {
   });
   for (const ColumnSchema* column : columns) {
     out += fmt::format(
-        "    {}{},\n", column_text(table, column->name, column->type->cql_text(), column->kind),
+        "    {}{}{},\n", column_text(table, column->name, column->type->cql_text(), column->kind),
+        column->mask ? " MASKED WITH " + column->mask->cql_text() : "",
         short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
   }
   if (internals) {

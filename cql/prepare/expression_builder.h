@@ -130,6 +130,10 @@ class ExpressionBuilder {
   Result<GroupFunction> group_function(const ast::Selector& selector);
   Result<ExpressionPtr> build(const RawExpression& raw, const Receiver& receiver);
   std::string function_full_name(const ast::FunctionName& name) const;
+  /// Whether there is any function or aggregate of the name that is called.
+  bool is_known(const RawExpression& call) const;
+  /// Whether the name is that of a native aggregate.
+  bool names_native_aggregate(const RawExpression& call) const;
   /// The function that a call means; not of native aggregates.
   Result<ScalarFunctionPtr> resolve(const RawExpression& call, const TypePtr& receiver,
                                     const std::string& receiver_name);

@@ -94,6 +94,20 @@ std::vector<ScalarFunctionPtr> ExpressionBuilder::user_candidates(const Raw& cal
   return out;
 }
 
+bool ExpressionBuilder::names_native_aggregate(const Raw& call) const {
+  const auto& keyspace = call.function->keyspace;
+  return (!keyspace || keyspace->text == "system") && is_native_aggregate(name_of(call));
+}
+
+bool ExpressionBuilder::is_known(const Raw& call) const {
+  const std::string name = name_of(call);
+  const auto& keyspace = call.function->keyspace;
+  const bool may_be_native = !keyspace || keyspace->text == "system";
+  return (may_be_native && (is_generic_function(name) || is_native_aggregate(name) ||
+                            !find_native_functions(name).empty())) ||
+         !user_candidates(call).empty();
+}
+
 Assignability ExpressionBuilder::test_arguments(const Raw& call, const ScalarFunction& function) {
   if (function.argument_types.size() != call.children.size()) return Assignability::kNotAssignable;
   auto all = Assignability::kExact;

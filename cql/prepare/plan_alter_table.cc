@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cql/prepare/column_masks.h"
 #include "cql/prepare/compact_storage.h"
 #include "cql/prepare/option_effects.h"
 #include "cql/prepare/table_checks.h"
@@ -37,21 +38,25 @@ std::string expanded_text(const DataType& type) {
 }
 
 Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& keyspace,
-                         TableSchema& table, std::vector<ColumnSchema>& columns, bool& changed) {
+                         const PlanInput& input, TableSchema& table,
+                         std::vector<ColumnSchema>& columns, bool& changed) {
   if (table.is_compact_storage) {
     return fail(ErrorCode::kInvalid, "Cannot add new column to a COMPACT STORAGE table");
   }
   for (const auto& definition : action.columns) {
     const std::string& name = definition.name.text;
+    ColumnSchema column;
+    column.name = name;
+    if (definition.mask) {
+      TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
+      TETRAD_TRY(column.mask,
+                 resolve_mask(*definition.mask, column, keyspace.name, table.name, input));
+    }
     if (std::any_of(columns.begin(), columns.end(),
                     [&](const auto& c) { return c.name == name; })) {
       if (action.if_not_exists) continue;
       return fail(ErrorCode::kInvalid, "Column with name '{}' already exists", name);
     }
-    if (definition.mask)
-      return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
-    ColumnSchema column;
-    column.name = name;
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
     TETRAD_TRY_VOID(check_nesting(*column.type));
     column.kind = definition.is_static ? ColumnKind::kStatic : ColumnKind::kRegular;
@@ -207,6 +212,45 @@ Result<void> rename_columns(const ast::RenameColumns& action, TableSchema& table
   return {};
 }
 
+/// ALTER column MASKED WITH …, or DROP MASKED.
+Result<void> mask_column(const ast::MaskColumn& action, const PlanInput& input,
+                         const TableSchema& table, std::vector<ColumnSchema>& columns,
+                         bool& changed) {
+  if (action.mask) TETRAD_TRY_VOID(check_masks_enabled(input));
+  const auto column = std::ranges::find_if(columns, [&](const ColumnSchema& candidate) {
+    return candidate.name == action.column.text && !candidate.hidden;
+  });
+  if (column == columns.end()) {
+    if (action.if_exists) return {};
+    return fail(ErrorCode::kInvalid, "Column with name '{}' doesn't exist on table '{}'",
+                action.column.text, table.name);
+  }
+  const ColumnMaskPtr before = column->mask;
+  column->mask = nullptr;
+  if (action.mask) {
+    TETRAD_TRY(column->mask,
+               resolve_mask(*action.mask, *column, table.keyspace, table.name, input));
+  }
+  changed = !equal_masks(before, column->mask);
+  return {};
+}
+
+/// The column of that name has the same mask in the table's views.
+void mask_in_views(const KeyspaceSchema& keyspace, const TableSchema& table,
+                   const std::string& name, replication::SchemaChange& change) {
+  const ColumnMaskPtr& mask = table.find(name)->mask;
+  for (const std::string& view_name : table.views) {
+    const TablePtr known = find_table(&keyspace, view_name);
+    if (known == nullptr || known->find(name) == nullptr) continue;
+    TableSchema view = *known;
+    std::vector<ColumnSchema> columns = known->columns();
+    std::ranges::find(columns, name, &ColumnSchema::name)->mask = mask;
+    view.set_columns(std::move(columns));
+    view.version.value += 1;
+    change.objects.emplace_back(table_key(view.keyspace, view.name), table_text(view));
+  }
+}
+
 /// Views of SELECT * have the columns, too, that the table is given.
 void add_to_views(const KeyspaceSchema& keyspace, const TableSchema& before,
                   const TableSchema& table, replication::SchemaChange& change) {
@@ -220,6 +264,7 @@ void add_to_views(const KeyspaceSchema& keyspace, const TableSchema& before,
       ColumnSchema& added = columns.emplace_back();
       added.name = column.name;
       added.type = column.type;
+      added.mask = column.mask;
       added.id = view.next_column_id++;
     }
     if (columns.size() == known->columns().size()) continue;
@@ -259,7 +304,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
                         std::holds_alternative<ast::DropCompactStorage>(statement.action),
                     "alter_table", "ALTER TABLE changing columns"));
   if (const auto* add = std::get_if<ast::AddColumns>(&statement.action)) {
-    TETRAD_TRY_VOID(add_columns(*add, *keyspace, table, columns, changed));
+    TETRAD_TRY_VOID(add_columns(*add, *keyspace, input, table, columns, changed));
   } else if (const auto* drop = std::get_if<ast::DropColumns>(&statement.action)) {
     TETRAD_TRY_VOID(drop_columns(*drop, input, table, columns, changed));
   } else if (const auto* rename = std::get_if<ast::RenameColumns>(&statement.action)) {
@@ -297,8 +342,8 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
     changed = table_text(table) != table_text(*old);
   } else if (std::holds_alternative<ast::AlterColumnType>(statement.action)) {
     return fail(ErrorCode::kInvalid, "Altering column types is no longer supported");
-  } else if (std::holds_alternative<ast::MaskColumn>(statement.action)) {
-    return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
+  } else if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action)) {
+    TETRAD_TRY_VOID(mask_column(*mask, input, table, columns, changed));
   } else {
     if (!input.settings.guardrails.drop_compact_storage) {
       return fail(ErrorCode::kInvalid,
@@ -328,6 +373,8 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   }
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(table));
   add_to_views(*keyspace, *old, table, out.change);
+  if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action))
+    mask_in_views(*keyspace, table, mask->column.text, out.change);
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
       table.options.cdc != old->options.cdc ||
       table.options.throughput.ru_per_s() != old->options.throughput.ru_per_s()) {

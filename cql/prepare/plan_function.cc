@@ -5,6 +5,7 @@
 
 #include "cql/functions/user_function.h"
 #include "cql/grammar/ast_print.h"
+#include "cql/prepare/column_masks.h"
 #include "cql/prepare/expression_builder.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/schema/schema_text.h"
@@ -338,6 +339,11 @@ Result<SchemaPlan> plan(const ast::DropFunction& statement, const PlanInput& inp
   if (!users.empty()) {
     return fail(ErrorCode::kInvalid, "Function '{}' is still referenced by aggregates {}", shown,
                 users);
+  }
+  const std::string masked = tables_masked_by(*found, *keyspace);
+  if (!masked.empty()) {
+    return fail(ErrorCode::kInvalid,
+                "Function '{}' is still referenced by column masks in tables {}", shown, masked);
   }
   out.change.objects.emplace_back(function_key(keyspace_name, name, found->argument_types),
                                   std::nullopt);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "cql/prepare/column_masks.h"
 #include "cql/prepare/compact_storage.h"
 #include "cql/prepare/option_effects.h"
 #include "cql/prepare/table_checks.h"
@@ -101,8 +102,6 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
       return fail(ErrorCode::kInvalid, "Duplicate column '{}' declaration for table '{}'",
                   definition.name.text, table);
     }
-    if (definition.mask)
-      return fail(ErrorCode::kInvalid, "not supported yet: dynamic data masking (MASKED WITH)");
     ColumnSchema column;
     column.name = definition.name.text;
     TETRAD_TRY(column.type, resolve_type(definition.type, keyspace));
@@ -165,6 +164,17 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
                 "Cannot mix counter and non counter columns in the same table");
   }
   return columns;
+}
+
+Result<void> add_masks(const ast::CreateTable& statement, const std::string& keyspace,
+                       std::vector<ColumnSchema>& columns, const PlanInput& input) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const auto& written = statement.columns[i].mask;
+    if (!written) continue;
+    TETRAD_TRY(columns[i].mask,
+               resolve_mask(*written, columns[i], keyspace, statement.name.name.text, input));
+  }
+  return {};
 }
 
 Result<void> check_table_count(const std::string& name, const PlanInput& input) {
@@ -266,6 +276,7 @@ Result<SchemaPlan> plan(const ast::CreateTable& statement, const PlanInput& inpu
   if (auto warning = no_effect_warning(properties, table.options, default_table_options()))
     input.warnings.push_back(std::move(*warning));
   TETRAD_TRY(std::vector<ColumnSchema> columns, columns_of(statement, *keyspace));
+  TETRAD_TRY_VOID(add_masks(statement, keyspace_name, columns, input));
   if (statement.options.compact_storage) {
     TETRAD_TRY_VOID(make_compact(columns));
     table.is_compact_storage = true;

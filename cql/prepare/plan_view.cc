@@ -117,6 +117,7 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
     ColumnSchema& added = columns.emplace_back();
     added.name = column->name;
     added.type = column->type;
+    added.mask = column->mask;
     added.kind = kind;
     added.position = static_cast<uint32_t>(position);
     return {};
@@ -161,6 +162,7 @@ Result<std::vector<ColumnSchema>> columns_of(const ast::CreateView& statement,
     ColumnSchema& added = columns.emplace_back();
     added.name = column.name;
     added.type = column.type;
+    added.mask = column.mask;
   }
   return columns;
 }

@@ -61,6 +61,7 @@ struct RolePlanner {
     return {};
   }
   Result<void> check_options(const ast::RoleOptions& options) const;
+  Result<void> check_address_groups(const ast::RoleOptions& options) const;
   void apply(const ast::RoleOptions& options, Role& role) const;
 
   Result<void> plan(const ast::CreateRole& statement);
@@ -90,9 +91,25 @@ Result<void> RolePlanner::check_options(const ast::RoleOptions& options) const {
                   "Invalid value(s) for DATACENTERS '[{}]',All values must be valid datacenters",
                   fmt::join(unknown, ", "));
   }
-  if (options.cidrs && !options.cidrs->empty())  // there are no groups of addresses
-    return fail(ErrorCode::kInvalid, "Invalid CIDR group(s): [{}]. Available CIDR Groups are: []",
-                fmt::join(*options.cidrs, ", "));
+  return check_address_groups(options);
+}
+
+Result<void> RolePlanner::check_address_groups(const ast::RoleOptions& options) const {
+  if (!options.cidrs || options.cidrs->empty()) return {};
+  const AddressGroups::Groups& known = schema.address_groups()->all();
+  std::set<std::string> unknown;
+  for (const std::string& name : *options.cidrs)
+    if (!known.contains(name)) unknown.insert(name);
+  if (!unknown.empty()) {
+    std::vector<std::string> available;
+    for (const auto& [name, group] : known) available.push_back(name);
+    return fail(ErrorCode::kInvalid, "Invalid CIDR group(s): [{}]. Available CIDR Groups are: [{}]",
+                fmt::join(unknown, ", "), fmt::join(available, ", "));
+  }
+  // A program that does not know them would let the role in from anywhere.
+  if (meta.format < replication::kFormatAddressGroups)
+    return fail(ErrorCode::kInvalid,
+                "Roles bound to CIDR groups wait until all nodes run a program that knows them");
   return {};
 }
 
@@ -103,6 +120,7 @@ void RolePlanner::apply(const ast::RoleOptions& options, Role& role) const {
   if (options.password) role.salted_hash = hash;
   if (options.datacenters)
     role.datacenters = {options.datacenters->begin(), options.datacenters->end()};
+  if (options.cidrs) role.address_groups = {options.cidrs->begin(), options.cidrs->end()};
 }
 
 Result<void> RolePlanner::plan(const ast::CreateRole& statement) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cql/grammar/ast_print.h"
+#include "cql/prepare/column_masks.h"
 #include "cql/prepare/expression_parts.h"
 #include "cql/prepare/metadata_size.h"
 #include "cql/prepare/prepare_modify.h"
@@ -134,6 +135,7 @@ class SelectPreparer {
     if (!source_.order_by.empty()) TETRAD_TRY_VOID(order_by());
     TETRAD_TRY_VOID(limits());
     TETRAD_TRY_VOID(made_->where_.check_filtering_allowed());
+    TETRAD_TRY_VOID(masks());
     finish();
     return made_;
   }
@@ -410,6 +412,23 @@ class SelectPreparer {
     if (source_.timeout) {
       TETRAD_TRY(made_->timeout_,
                  builder_.term(*source_.timeout, {"[timeout]", duration_type(), nullptr}));
+    }
+    return {};
+  }
+
+  Result<void> masks() {
+    if (!context_.settings.data_masking_enabled) return {};
+    const auto& slots = builder_.slots();
+    for (size_t i = 0; i < slots.size(); ++i) {
+      if (!slots[i]->mask) continue;
+      const auto slot = static_cast<int32_t>(i);
+      TETRAD_TRY(ExpressionPtr shown, mask_expression(*slots[i], slot, *context_.schema,
+                                                      context_.settings, made_->mask_functions_));
+      made_->masks_.push_back({slot, std::move(shown)});
+    }
+    for (const ColumnSchema& column : table_->columns()) {
+      if (column.mask && made_->where_.is_restricted(column))
+        made_->restricted_masks_.push_back(column.name);
     }
     return {};
   }

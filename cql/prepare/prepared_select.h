@@ -35,6 +35,12 @@ struct RowLayout {
   static RowLayout make(TablePtr table, std::vector<const ColumnSchema*> slots, bool wants_times);
 };
 
+/// What is shown of a slot to who may not see its values.
+struct MaskedSlot {
+  int32_t slot;
+  ExpressionPtr shown;
+};
+
 /// A SELECT, checked against one schema snapshot. Immutable, so that executions share it; SelectRun
 /// is one execution.
 class SelectStatement final : public Statement {
@@ -43,6 +49,8 @@ class SelectStatement final : public Statement {
   void required_access(RequiredAccess& out) const override;
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue> values) const override;
+  /// Calls of user-defined functions by masks.
+  size_t mask_calls() const { return mask_functions_.call_count(); }
   /// Pages of rows end at a place in the table, and nothing else.
   bool shares_pages() const override {
     return !is_grouped_ && !is_aggregate_ && !distinct_ && where_.change_feed() == nullptr;
@@ -59,6 +67,9 @@ class SelectStatement final : public Statement {
   std::vector<ExpressionPtr> outputs_;
   std::vector<int32_t> plain_slots_;  // of the outputs when all of them are columns
   std::vector<std::string> json_names_;
+  std::vector<MaskedSlot> masks_;
+  std::vector<std::string> restricted_masks_;  // masked columns that WHERE restricts
+  UsedFunctions mask_functions_;               // nobody needs the right to execute them
   std::vector<AggregateCall> aggregates_;
   std::vector<SelectedKey> selected_keys_;
   // GROUP BY: rows of a partition that are equal in their first so many clustering columns, and in

@@ -83,6 +83,7 @@ struct QuerySettings {
   uint32_t batch_warn_bytes = 5u << 10, batch_fail_bytes = 50u << 10;
   uint32_t in_cartesian_product_max = 100'000;
   bool user_functions_enabled = false;
+  bool data_masking_enabled = false;  // columns may be masked, and are shown so
   ScriptLimits script_limits;
   Guardrails guardrails;
 };
@@ -94,6 +95,8 @@ struct ClientState {
   bool must_log_in = false;  // the server has authentication on
   std::string client_address;
   uint16_t client_port = 0;
+  /// The schema with whose roles and groups it was last let in from its address; nil: never.
+  std::optional<SchemaVersion> address_checked_at;
   std::map<std::string, std::string> startup_options;
   ClientAnswers answers;
 };
@@ -148,10 +151,18 @@ struct RequiredPermission {
   std::string resource;
 };
 
+/// Masked columns that a SELECT restricts: who sees their values only masked must not find them by
+/// asking.
+struct RestrictedMasks {
+  std::string keyspace, table;
+  std::vector<std::string> columns;
+};
+
 /// What a client must be allowed to run a statement.
 struct RequiredAccess {
   std::vector<RequiredPermission> permissions;
-  std::optional<std::string> superuser_only;  // superusers alone; what others are told
+  std::optional<std::string> superuser_only;        // superusers alone; what others are told
+  std::optional<RestrictedMasks> restricted_masks;  // UNMASK or SELECT_MASKED, after all else
   void add(Permission permission, std::string resource) {
     permissions.push_back({permission, std::move(resource)});
   }

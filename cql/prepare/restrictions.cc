@@ -510,6 +510,16 @@ bool Restrictions::has_regular() const {
   });
 }
 
+bool Restrictions::is_restricted(const ColumnSchema& column) const {
+  const auto says = [&](const RestrictionPtr& restriction) {
+    return restriction &&
+           std::ranges::find(restriction->columns, &column) != restriction->columns.end();
+  };
+  return std::ranges::any_of(partition_, says) || says(token_) ||
+         std::ranges::any_of(clustering_, says) || std::ranges::any_of(others_, says) ||
+         std::ranges::any_of(negated_, says);
+}
+
 bool Restrictions::is_equal(const ColumnSchema& column) const {
   const auto says = [&](const RestrictionPtr& restriction) {
     return restriction && restriction->kind == Restriction::Kind::kEqual &&

@@ -166,6 +166,8 @@ class Restrictions {
   bool all_clustering_equal() const;
   /// Non-key columns that are restricted, static ones left out.
   bool has_regular() const;
+  /// Whether anything is said of the column, token() of the partition key included.
+  bool is_restricted(const ColumnSchema& column) const;
   /// Restricted by one value (EQ).
   bool is_equal(const ColumnSchema& column) const;
   /// Restricted by IN of one column or several.

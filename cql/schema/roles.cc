@@ -118,6 +118,7 @@ std::string role_text(const Role& role) {
   if (!role.salted_hash.empty()) out["salted_hash"] = role.salted_hash;
   if (!role.member_of.empty()) out["member_of"] = role.member_of;
   if (!role.datacenters.empty()) out["datacenters"] = role.datacenters;
+  if (!role.address_groups.empty()) out["cidr_groups"] = role.address_groups;
   for (const auto& [resource, permissions] : role.grants)
     for (size_t i = 0; i < kPermissions; ++i)
       if ((permissions >> i & 1) != 0) out["grants"][resource].push_back(kPermissionNames[i]);
@@ -137,6 +138,7 @@ Result<RolePtr> read_role_text(const std::string& text) {
     role->salted_hash = in.value("salted_hash", std::string());
     role->member_of = in.value("member_of", std::set<std::string>());
     role->datacenters = in.value("datacenters", std::set<std::string>());
+    role->address_groups = in.value("cidr_groups", std::set<std::string>());
     const json grants = in.value("grants", json::object());
     for (const auto& [resource, names] : grants.items()) {
       PermissionSet permissions = 0;
@@ -202,7 +204,7 @@ bool RoleSet::has_usable_superuser() const {
   return std::ranges::any_of(roles_, [this](const auto& entry) {
     const Role& role = *entry.second;
     return role.can_login && !role.salted_hash.empty() && role.datacenters.empty() &&
-           is_superuser(role.name);
+           role.address_groups.empty() && is_superuser(role.name);
   });
 }
 

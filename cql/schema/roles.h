@@ -70,6 +70,7 @@ struct Role {
   std::set<std::string> member_of;
   std::map<std::string, PermissionSet, std::less<>> grants;  // by resource; never an empty set
   std::set<std::string> datacenters;                         // empty: all
+  std::set<std::string> address_groups;                      // empty: from anywhere
   bool operator==(const Role&) const = default;
 };
 using RolePtr = std::shared_ptr<const Role>;

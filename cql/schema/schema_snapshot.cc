@@ -144,11 +144,15 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
   out->infos_ = state.tables;
 
   std::map<std::string, Touched> touched;
-  std::set<std::string> touched_roles;
+  std::set<std::string> touched_roles, touched_groups;
   decltype(objects_)::compare(before.objects_, out->objects_,
                               [&](const std::string& key, const std::string*, const std::string*) {
                                 if (key.starts_with(kRolePrefix)) {
                                   touched_roles.insert(key.substr(kRolePrefix.size()));
+                                  return;
+                                }
+                                if (key.starts_with(kAddressGroupPrefix)) {
+                                  touched_groups.insert(key.substr(kAddressGroupPrefix.size()));
                                   return;
                                 }
                                 std::string_view name;
@@ -168,6 +172,8 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
   for (const auto& [name, what] : touched) out->rebuild(name, what, before, state);
   out->roles_ = before.roles_;
   if (!touched_roles.empty()) out->read_roles(*before.roles_, touched_roles);
+  out->address_groups_ = before.address_groups_;
+  if (!touched_groups.empty()) out->read_address_groups(*before.address_groups_, touched_groups);
   for (const auto& keyspace : virtual_keyspaces)  // but where a real one has its name
     if (!out->objects_.contains(keyspace_key(keyspace->name)))
       out->keyspaces_[keyspace->name] = keyspace;
@@ -194,6 +200,27 @@ void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::strin
   roles_ = std::make_shared<const RoleSet>(std::move(roles));
 }
 
+void SchemaSnapshot::read_address_groups(const AddressGroups& before,
+                                         const std::set<std::string>& names) {
+  AddressGroups::Groups groups = before.all();
+  for (const std::string& name : names) {
+    const std::string key = address_group_key(name);
+    groups.erase(name);
+    unreadable_.erase(key);
+    const auto entry = objects_.find(key);
+    if (entry == objects_.end()) continue;
+    auto group = read_address_group_text(entry->second);
+    if (group && (*group)->name != name)
+      group = fail(ErrorCode::kCorruption, "it says that it is {}", (*group)->name);
+    if (group) {
+      groups.emplace(name, std::move(*group));
+    } else {  // no address is in it
+      unreadable_[key] = {"CIDR group", name, "", group.error().message};
+    }
+  }
+  address_groups_ = std::make_shared<const AddressGroups>(std::move(groups));
+}
+
 void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& reason) {
   std::string_view name;
   const auto [kind, keyspace] = split_key(key, name);
@@ -203,7 +230,7 @@ void SchemaSnapshot::set_unreadable(const std::string& key, const std::string& r
 void SchemaSnapshot::forget_unreadable(std::string_view keyspace, bool and_tables) {
   std::erase_if(unreadable_, [&](const auto& entry) {
     return entry.second.keyspace == keyspace && entry.second.kind != "role" &&
-           (and_tables || entry.second.kind != "table");
+           entry.second.kind != "CIDR group" && (and_tables || entry.second.kind != "table");
   });
 }
 

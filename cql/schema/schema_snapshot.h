@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/shared_map.h"
+#include "cql/schema/address_groups.h"
 #include "cql/schema/roles.h"
 #include "cql/schema/table_schema.h"
 #include "replication/meta/meta_state.h"
@@ -77,9 +78,9 @@ inline bool is_system(const KeyspaceSchema& keyspace) {
 /// An object of the metadata whose text this program does not read: written by a newer one, or
 /// damaged. A snapshot is as if it were not there, but its name stays taken until it is dropped.
 struct UnreadableObject {
-  std::string kind;      // keyspace, type, function, aggregate, table, role
-  std::string keyspace;  // of a role: its name
-  std::string name;      // of a function with its argument types; "" of a keyspace, a role
+  std::string kind;      // keyspace, type, function, aggregate, table, role, CIDR group
+  std::string keyspace;  // of a role or a CIDR group: its name
+  std::string name;      // of a function with its argument types; "" of these and of a keyspace
   std::string reason;
 
   /// "table ks.t", "keyspace ks".
@@ -110,6 +111,8 @@ class SchemaSnapshot {
   TablePtr table(std::string_view keyspace, std::string_view name) const;
   /// Never null.
   const RoleSetPtr& roles() const { return roles_; }
+  /// Never null.
+  const AddressGroupsPtr& address_groups() const { return address_groups_; }
   const UnreadableObjects& unreadable() const { return unreadable_; }
   /// The object of that key in the metadata if it does not read, or null.
   const UnreadableObject* unreadable(std::string_view key) const;
@@ -126,6 +129,8 @@ class SchemaSnapshot {
                const replication::MetaState& state);
   /// The roles of these names, as the metadata has them now.
   void read_roles(const RoleSet& before, const std::set<std::string>& names);
+  /// The groups of addresses of these names.
+  void read_address_groups(const AddressGroups& before, const std::set<std::string>& names);
   /// What is as it was in `old` (may be null) keeps its object: listeners compare those.
   void read_types(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
   void read_functions(const KeyspaceSchema* old, KeyspaceSchema& keyspace);
@@ -140,6 +145,7 @@ class SchemaSnapshot {
   base::SharedMap<std::string, std::string> objects_;
   UnreadableObjects unreadable_;
   RoleSetPtr roles_ = std::make_shared<const RoleSet>();
+  AddressGroupsPtr address_groups_ = std::make_shared<const AddressGroups>();
   base::SharedMap<TableId, std::shared_ptr<const replication::TableInfo>> infos_;
 };
 

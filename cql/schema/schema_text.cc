@@ -119,6 +119,44 @@ TableOptions read_options(const json& in) {
   return out;
 }
 
+json mask_json(const ColumnMask& mask) {
+  json types = json::array(), values = json::array();
+  for (size_t i = 0; i < mask.arguments.size(); ++i) {
+    types.push_back(mask.argument_types[i]->cql_text());
+    const OptionalBytes& value = mask.arguments[i];
+    values.push_back(value ? json(base::to_hex(*value)) : json());
+  }
+  return {{"keyspace", mask.keyspace},
+          {"function", mask.function},
+          {"argument_types", types},
+          {"arguments", values}};
+}
+
+Result<ColumnMaskPtr> read_mask(const json& in, const std::string& keyspace,
+                                const UdtResolver& resolve_udt) {
+  auto mask = std::make_shared<ColumnMask>();
+  mask->keyspace = in.at("keyspace");
+  mask->function = in.at("function");
+  if (!mask->is_native() && mask->keyspace != keyspace)
+    return fail(ErrorCode::kCorruption, "a mask with a function of keyspace {}", mask->keyspace);
+  for (const json& text : in.at("argument_types")) {
+    TETRAD_TRY(TypePtr type, parse_type(text.get<std::string>(), resolve_udt));
+    mask->argument_types.push_back(std::move(type));
+  }
+  for (const json& value : in.at("arguments")) {
+    if (value.is_null()) {
+      mask->arguments.emplace_back();
+      continue;
+    }
+    auto bytes = parse_hex(value.get<std::string>());
+    if (!bytes) return fail(ErrorCode::kCorruption, "argument of mask {}", mask->function);
+    mask->arguments.emplace_back(std::move(*bytes));
+  }
+  if (mask->arguments.size() != mask->argument_types.size())
+    return fail(ErrorCode::kCorruption, "arguments of mask {}", mask->function);
+  return ColumnMaskPtr(std::move(mask));
+}
+
 constexpr const char* kIndexClassNames[] = {"legacy", "sasi", "sai"};
 constexpr const char* kTargetNames[] = {"simple", "keys", "values", "entries", "full"};
 
@@ -251,6 +289,7 @@ std::string table_text(const TableSchema& table) {
                        {"descending", column.descending},
                        {"id", column.id}});
     if (column.hidden) columns.back()["hidden"] = true;
+    if (column.mask) columns.back()["mask"] = mask_json(*column.mask);
   }
   json dropped = json::array();
   for (const DroppedColumn& column : table.dropped_columns) {
@@ -304,6 +343,9 @@ Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
       column.position = item.at("position");
       column.descending = item.at("descending");
       column.hidden = item.value("hidden", false);
+      if (item.contains("mask")) {
+        TETRAD_TRY(column.mask, read_mask(item.at("mask"), out->keyspace, resolve_udt));
+      }
       column.id = item.at("id");
       // They index an array.
       if (column.id != 0 && (column.id >= out->next_column_id || column.id > kColumnIdMax))

@@ -110,9 +110,6 @@ std::vector<EmptyTable> tables_of_system() {
 
 std::vector<EmptyTable> tables_of_others() {
   return {
-      {"system_auth",
-       "cidr_groups",
-       {{"cidr_group", "text", "pk"}, {"cidrs", "frozen<set<frozen<tuple<inet, smallint>>>>"}}},
       {"system_distributed",
        "parent_repair_history",
        {{"parent_id", "timeuuid", "pk"},

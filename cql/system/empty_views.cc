@@ -33,7 +33,6 @@ std::vector<EmptyView> views() {
         {"p50th", "double"},
         {"p999th", "double"},
         {"p99th", "double"}}},
-      {"cidr_filtering_metrics_counts", {{"name", "text", "pk"}, {"value", "bigint"}}},
       {"cidr_filtering_metrics_latencies",
        {{"name", "text", "pk"},
         {"max", "double"},

@@ -56,6 +56,32 @@ VirtualRows rows_of_data_centers(const SchemaSnapshot& schema) {
   return rows;
 }
 
+VirtualRows rows_of_address_permissions(const SchemaSnapshot& schema) {
+  VirtualRows rows;
+  for (const auto& [name, role] : schema.roles()->all())
+    rows.push_back({text(name), texts(role->address_groups)});
+  return rows;
+}
+
+/// A frozen set of (address, bits of the prefix).
+VirtualCell ranges_cell(const std::set<AddressRange>& ranges) {
+  std::vector<Bytes> tuples;
+  for (const AddressRange& range : ranges) {
+    const Bytes bits = make_smallint(range.prefix_bits);
+    const OptionalView fields[] = {BytesView(range.start), BytesView(bits)};
+    tuples.push_back(join_tuple(fields));
+  }
+  const std::vector<BytesView> views(tuples.begin(), tuples.end());
+  return join_list(views);
+}
+
+VirtualRows rows_of_address_groups(const SchemaSnapshot& schema) {
+  VirtualRows rows;
+  for (const auto& [name, group] : schema.address_groups()->all())
+    rows.push_back({text(name), ranges_cell(group->ranges)});
+  return rows;
+}
+
 }  // namespace
 
 void define_role_tables(ComputedTables& tables) {
@@ -76,7 +102,12 @@ void define_role_tables(ComputedTables& tables) {
   tables.define("system_auth", "network_permissions",
                 {{"role", "text", "pk"}, {"dcs", "frozen<set<text>>"}}, rows_of_data_centers);
   tables.define("system_auth", "cidr_permissions",
-                {{"role", "text", "pk"}, {"cidr_groups", "frozen<set<text>>"}}, no_rows);
+                {{"role", "text", "pk"}, {"cidr_groups", "frozen<set<text>>"}},
+                rows_of_address_permissions);
+  tables.define(
+      "system_auth", "cidr_groups",
+      {{"cidr_group", "text", "pk"}, {"cidrs", "frozen<set<frozen<tuple<inet, smallint>>>>"}},
+      rows_of_address_groups);
   tables.define("system_auth", "identity_to_role", {{"identity", "text", "pk"}, {"role", "text"}},
                 no_rows);
 }

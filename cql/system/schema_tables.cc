@@ -168,6 +168,29 @@ const char* index_kind(const IndexSchema& index) {
 
 }  // namespace
 
+namespace {
+
+/// A row for each masked column: its function, and the constants behind the value.
+void add_masks(const KeyspaceSchema& keyspace, const TableSchema& table, VirtualRows& rows) {
+  for (const ColumnSchema& column : table.columns()) {
+    if (!column.mask) continue;
+    const ColumnMask& mask = *column.mask;
+    std::vector<Bytes> nulls;
+    std::vector<std::string> types, values;
+    for (size_t i = 0; i < mask.arguments.size(); ++i) {
+      const OptionalBytes& value = mask.arguments[i];
+      nulls.push_back(make_boolean(!value));
+      types.push_back(mask.argument_types[i]->cql_text());
+      values.push_back(value ? to_string(*mask.argument_types[i], *value) : std::string());
+    }
+    const std::vector<BytesView> views(nulls.begin(), nulls.end());
+    rows.push_back({text(keyspace.name), text(table.name), text(column.name), join_list(views),
+                    text_list(types), text_list(values), text(mask.keyspace), text(mask.function)});
+  }
+}
+
+}  // namespace
+
 void define_schema_tables(ComputedTables& tables) {
   const std::vector<ComputedTables::Column> column_columns = {{"keyspace_name", "text", "pk"},
                                                               {"table_name", "text", "ck"},
@@ -259,7 +282,14 @@ void define_schema_tables(ComputedTables& tables) {
                  {"function_argument_values", "frozen<list<text>>"},
                  {"function_keyspace", "text"},
                  {"function_name", "text"}},
-                no_rows);
+                [](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  VirtualRows rows;
+                  for_each_table(schema, false, command,
+                                 [&](const KeyspaceSchema& keyspace, const TableSchema& table) {
+                                   add_masks(keyspace, table, rows);
+                                 });
+                  return rows;
+                });
   tables.define("system_schema", "indexes",
                 {{"keyspace_name", "text", "pk"},
                  {"table_name", "text", "ck"},

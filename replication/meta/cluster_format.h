@@ -23,7 +23,9 @@
 //                                            map of tablets that says what merges took from it;
 //                                            passwords hashed by argon2id
 //   10      5, 5                     4       holders of throughputs take back what is not spent, and
-//                                            give each other what their tablets do not use
+//                                            give each other what their tablets do not use; tables
+//                                            with masked columns; groups of addresses, and roles
+//                                            bound to them
 //
 // A new kind of command, and whatever an older program would refuse or misread, needs a new number
 // here. What it passes over does not: fields behind the known ones of a heartbeat or of the head of
@@ -48,6 +50,8 @@ inline constexpr ClusterFormat kFormatPlacement = 8;
 inline constexpr ClusterFormat kFormatMerges = 9;
 inline constexpr ClusterFormat kFormatArgon2id = 9;
 inline constexpr ClusterFormat kFormatThroughput = 10;
+inline constexpr ClusterFormat kFormatMasks = 10;
+inline constexpr ClusterFormat kFormatAddressGroups = 10;
 /// What this program reads and, once all nodes do, writes.
 inline constexpr ClusterFormat kFormatNewest = kFormatThroughput;
 

@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "base/task_group.h"
+#include "cql/execute/address_filter.h"
 #include "replication/data_plane.h"
 #include "replication/node.h"
 #include "server/admin/http_server.h"
@@ -55,6 +56,7 @@ class AdminService {
     /// The id of the key that new files are encrypted under ("": none), and the files by that of theirs.
     std::function<void(std::function<void(std::string id, Result<storage::FileCounts> found)>)>
         count_encrypted = {};
+    const cql::AddressFilter* addresses = nullptr;  // outlives the service; not null
   };
   using Respond = HttpServer::Respond;
 
@@ -107,6 +109,11 @@ class AdminService {
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
   void answer_clients(const HttpRequest& request, Respond respond);
+  void answer_cidr_groups(const HttpRequest& request, Respond respond);
+  void answer_cidr_groups_of(const HttpRequest& request, Respond respond);
+  void answer_cidr_filtering(const HttpRequest& request, Respond respond);
+  void order_update_cidr_group(const HttpRequest& request, Respond respond);
+  void order_drop_cidr_group(const HttpRequest& request, Respond respond);
   void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void answer_view_verification(const HttpRequest& request, Respond respond);
@@ -181,6 +188,9 @@ class AdminService {
   static Task<void> run(AdminService* self, Task<HttpResponse> task, Respond respond);
   static Task<HttpResponse> propose(AdminService* self, replication::MetaCommandBody body);
   static Task<HttpResponse> decommission(AdminService* self);
+  /// `group`: unset, it goes. Answers 404 if there is none to go.
+  static Task<HttpResponse> change_cidr_group(AdminService* self, std::string name,
+                                              std::optional<cql::AddressGroup> group);
   static Task<HttpResponse> split(AdminService* self, uint64_t tablet_id);
 
   Parts parts_;

@@ -21,7 +21,7 @@ const std::vector<OptionTheme>& option_themes() {
       {"The cluster",
        {"seeds", "found", "cluster_name", "datacenter", "rack", "replace_after_s", "split_by_heat",
         "heat_split_*", "merge_*"}},
-      {"Logins and the audit log", {"authenticator", "init_superuser*", "audit_log_*"}},
+      {"Logins and the audit log", {"authenticator", "init_superuser*", "cidr_*", "audit_log_*"}},
       {"TLS",
        {"client_encryption_*", "client_certificate_identity", "admin_encryption_enabled",
         "internode_encryption*"}},

@@ -133,6 +133,28 @@ const std::vector<OptionEntry>& option_table() {
        "PasswordAuthenticator: clients log in with a role and its password, and may do what was "
        "granted to it; the same for all nodes. AllowAllAuthenticator: anybody may do everything, "
        "and credentials are taken unread."},
+      {"cidr_authorizer",
+       &Options::cidr_authorizer,
+       0,
+       0,
+       {"AllowAllCIDRAuthorizer", "CassandraCIDRAuthorizer"},
+       "CassandraCIDRAuthorizer: roles WITH ACCESS FROM CIDRS are used from addresses of these "
+       "groups "
+       "only (tetractl updatecidrgroup makes them); the same for all nodes. "
+       "AllowAllCIDRAuthorizer: "
+       "nobody looks."},
+      {"cidr_authorizer_mode",
+       &Options::cidr_authorizer_mode,
+       0,
+       0,
+       {"MONITOR", "ENFORCE"},
+       "MONITOR: roles used from elsewhere are logged and counted. ENFORCE: they are refused."},
+      {"cidr_checks_for_superusers",
+       &Options::cidr_checks_for_superusers,
+       0,
+       0,
+       {},
+       "Superusers, too, are bound to the groups of their roles."},
       {"init_superuser",
        &Options::init_superuser,
        0,
@@ -431,6 +453,15 @@ const std::vector<OptionEntry>& option_table() {
        1'024,
        {},
        "Memory of one call of a function, in MiB."},
+      {"dynamic_data_masking_enabled",
+       &Options::dynamic_data_masking_enabled,
+       0,
+       0,
+       {},
+       "Columns may have masks, which show what a function makes of their values to who has not "
+       "the "
+       "permission UNMASK; off, none can be attached and those that there are do nothing. The same "
+       "for all nodes."},
   });
   return table;
 }

@@ -38,6 +38,8 @@ struct Options {
   std::string commit_log_sync = "periodic";
   bool insecure_listen = false;
   std::string authenticator = "AllowAllAuthenticator";
+  std::string cidr_authorizer = "AllowAllCIDRAuthorizer", cidr_authorizer_mode = "MONITOR";
+  bool cidr_checks_for_superusers = false;
   std::string init_superuser;  // a role's name; empty: none is made
   std::string init_superuser_password_file;
   bool client_encryption_enabled = false, client_encryption_optional = false;
@@ -81,6 +83,7 @@ struct Options {
   uint64_t batch_warn_kb = 5, batch_fail_kb = 50;
 
   bool user_defined_functions_enabled = false;
+  bool dynamic_data_masking_enabled = false;
   uint64_t user_defined_functions_steps_max = 1'000'000, user_defined_functions_memory_mb = 16;
 
   // Guardrails, as Cassandra 5.0 names them (config/guardrails.cc); 0: no limit.

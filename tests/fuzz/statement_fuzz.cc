@@ -107,6 +107,11 @@ constexpr std::string_view kStatements[] = {
     "SET l = l + [?], s = 'z' WHERE k = 1 AND c = 2 AND d = ''; APPLY BATCH",
     "ALTER TABLE w ADD (n1 frozen<map<text, frozen<u>>>, n2 'MapType(Int32Type,UTF8Type)')",
     "ALTER TABLE t DROP (v, m) USING TIMESTAMP 5",
+    "ALTER TABLE t ALTER v MASKED WITH f(100)",
+    "ALTER TABLE t ALTER d MASKED WITH mask_inner(1, null, 'x')",
+    "ALTER TABLE w ALTER nu MASKED WITH DEFAULT",
+    "ALTER TABLE w ADD n1 frozen<list<u>> MASKED WITH mask_replace([{x: 1, y: ?}])",
+    "CREATE TABLE n (k int MASKED WITH DEFAULT PRIMARY KEY, v blob MASKED WITH mask_hash('MD5'))",
     "ALTER TABLE t RENAME c TO cc AND d TO dd",
     "ALTER TABLE t WITH comment = 'c' AND gc_grace_seconds = 5 AND caching = {'keys': 'NONE'} AND "
     "extensions = {'a': 0x01}",
@@ -172,6 +177,9 @@ constexpr std::string_view kFunctions[] = {"floor",
                                            "max",
                                            "round",
                                            "mask_inner",
+                                           "mask_default",
+                                           "mask_replace",
+                                           "mask_hash",
                                            "similarity_cosine",
                                            "to_timestamp",
                                            "writetime",
@@ -424,6 +432,9 @@ std::string statement(Choices& c) {
       return "CREATE TABLE n (k " + type(c, 3) + ", c " + type(c, 3) + ", v " + type(c, 4) +
              (c.one_in(4) ? " static" : "") + ", PRIMARY KEY (k" + (c.one_in(2) ? ", c))" : "))");
     case 2:
+      if (c.one_in(4))
+        return "ALTER TABLE " + c.of(kTables) + " ALTER " + c.of(kNames) + " MASKED WITH " +
+               c.of(kFunctions) + "(" + (c.one_in(2) ? "" : term(c, 2)) + ")";
       return "ALTER TABLE " + c.of(kTables) + (c.one_in(3) ? " DROP " : " ADD ") + c.of(kNames) +
              (c.one_in(4) ? "" : " " + type(c, 4));
     case 3:
@@ -515,7 +526,7 @@ std::string edited(std::string_view text, Choices& c) {
 class Target {
  public:
   Target() {
-    cluster_.settings.user_functions_enabled = true;
+    cluster_.settings.user_functions_enabled = cluster_.settings.data_masking_enabled = true;
     for (const std::string_view text : kSetUp) {
       const std::string answer = cluster_.cql(text);
       if (answer.starts_with("error")) std::fprintf(stderr, "%s\n", answer.c_str());
@@ -535,6 +546,8 @@ class Target {
       constexpr int32_t kPages[] = {-1, 1, 2, 5000};
       cluster_.options.page_size = kPages[c.below(4)];
       cluster_.options.paging_position.reset();
+      // Who has not logged in as anybody sees masks.
+      cluster_.client.must_log_in = (*prepared)->result_metadata() != nullptr && c.one_in(2);
       for (int page = 0; page < 3; ++page) {
         const auto result = cluster_.execute(*prepared, values);
         (void)cluster_.print(result);
@@ -543,6 +556,7 @@ class Target {
         cluster_.options.paging_position = rows->next_position;
       }
       cluster_.options.paging_position.reset();
+      cluster_.client.must_log_in = false;
     } else {
       TETRAD_ASSERT(!prepared.error().message.empty());
     }

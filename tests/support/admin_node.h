@@ -85,7 +85,8 @@ class AdminNode {
                                     &controls,
                                     &*snapshots,
                                     7,
-                                    [this](auto done) { done("k2", encrypted); }});
+                                    [this](auto done) { done("k2", encrypted); },
+                                    &addresses});
   }
   /// What a request is answered with, once the world has gone on until it is.
   server::HttpResponse ask(const server::HttpRequest& request) {
@@ -107,6 +108,7 @@ class AdminNode {
   const std::string data_directory =
       std::filesystem::temp_directory_path() / ("tetrad-admin-" + std::to_string(::getpid()));
   FakeControls controls;
+  cql::AddressFilter addresses{{}, Logger()};
   std::optional<server::Snapshots> snapshots;
   bool certificates_well = true;  // what reading them again answers
   std::vector<std::string> certificates;

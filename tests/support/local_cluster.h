@@ -160,6 +160,11 @@ class LocalCluster {
   cql::StatementPtr prepare(std::string_view text);
   Result<cql::StatementPtr> try_prepare(std::string_view text) { return prepared(text); }
   std::string bind(std::string_view text);
+  /// The newest.
+  const cql::SchemaPtr& schema() {
+    take_schema();
+    return schema_;
+  }
   Result<cql::StatementResult> execute(const cql::StatementPtr& statement,
                                        std::vector<cql::BoundValue> values);
   Result<cql::StatementResult> execute(const cql::Statement& statement,

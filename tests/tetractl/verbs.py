@@ -173,6 +173,27 @@ def node_verbs():
         case(word, "no certificates", 1)
 
 
+def address_groups():
+    case("listcidrgroups", r"\A\Z")
+    case("updatecidrgroup lab 10.1.2.3/8 2001:db8::/32", r"\A\Z")
+    case("updatecidrgroup desk 10.0.0.3/32")
+    case("updatecidrgroup lab 10.0.0.0/33", "10.0.0.0/33 is not a valid CIDR String", 1)
+    case("updatecidrgroup lab", "at least one CIDR", 1)
+    case("listcidrgroups", r"\ACIDR Groups\s*\ndesk\s*\nlab\s*\Z")
+    case("listcidrgroups lab", r"\ACIDRs\s*\n10.0.0.0/8\s*\n2001:db8:0:0:0:0:0:0/32\s*\Z")
+    case("listcidrgroups none", r"\A\Z")
+    case("getcidrgroupsofip 10.0.0.3", r"\ACIDR Groups\s*\ndesk\s*\Z", host="%s.2" % PREFIX)
+    case("getcidrgroupsofip 10.0.0.4", r"^lab")
+    case("getcidrgroupsofip 2001:db8::1", r"^lab")
+    case("getcidrgroupsofip 1.2.3.4", r"\A\Z")
+    case("getcidrgroupsofip nonsense", "Invalid IP nonsense", 1)
+    as_json("listcidrgroups", "groups")
+    case("dropcidrgroup desk", r"\A\Z")
+    case("dropcidrgroup desk", "CIDR group 'desk' doesn't exists", 1)
+    case("dropcidrgroup lab")
+    case("cidrfilteringstats", "cidr_filtering_metrics_counts")
+
+
 def client_verbs(session):
     case("clientstats", r"\ATotal connected clients: \d+\n\nUser +Connections\nanonymous +\d+\n")
     case("clientstats --all", r"^/\S+:\d+ +false +5 +anonymous +.*Python Driver")
@@ -305,6 +326,7 @@ def main():
         client_verbs(session)
         figure_verbs()
         snapshot_verbs()
+        address_groups()
         lines_of_words()
         cluster.shutdown()
         leaving()

@@ -120,6 +120,27 @@ int print_endpoints(const json& answer, const Invocation&) {
   return 0;
 }
 
+/// A column, and nothing where there is none, as nodetool.
+int print_cidr_groups(const json& answer, const Invocation&) {
+  const bool is_of_one = answer.contains("cidrs");
+  Lines lines = {{is_of_one ? "CIDRs" : "CIDR Groups"}};
+  for (const auto& text : answer.at(is_of_one ? "cidrs" : "groups"))
+    lines.push_back({cell_text(text)});
+  if (lines.size() > 1) print_lines(lines);
+  return 0;
+}
+
+int print_cidr_filtering(const json& answer, const Invocation&) {
+  Lines lines = {{"name", "value"}};
+  for (const char* const what : {"accepted", "rejected"})
+    for (const auto& [group, count] : answer.at(what).items())
+      lines.push_back({fmt::format("Number of CIDR accesses {} from CIDR group - {}", what, group),
+                       count.dump()});
+  fmt::print("cidr_filtering_metrics_counts:\n");
+  print_lines(lines);
+  return 0;
+}
+
 int print_clients(const json& answer, const Invocation& call) {
   const json& clients = answer.at("clients");
   std::map<std::string, uint64_t> by_user, by_version;

@@ -164,6 +164,25 @@ std::vector<Verb> client_verbs() {
                  {"--by-protocol", "", "By version of the protocol"}})
           .asks_for("/clients")
           .shown_by(print_clients),
+      Verb("listcidrgroups", "Groups of addresses that roles may be bound to, or the CIDRs of one")
+          .takes({{"name", Times::kMaybe}})
+          .asks_for("/cidr-groups", {"name"})
+          .shown_by(print_cidr_groups),
+      Verb("getcidrgroupsofip", "The groups that an address is in")
+          .takes({{"address", Times::kOnce}})
+          .asks_for("/cidr-groups-of", {"address"})
+          .shown_by(print_cidr_groups),
+      Verb("updatecidrgroup",
+           "Makes a group of addresses, 10.0.0.0/8 or 2001:db8::/32, or changes it")
+          .takes({{"name", Times::kOnce}, {"cidrs", Times::kAny}})
+          .orders("/update-cidr-group", {"name", "cidrs"}),
+      Verb("dropcidrgroup",
+           "Drops a group of addresses; who is bound to it alone is let in no more")
+          .takes({{"name", Times::kOnce}})
+          .orders("/drop-cidr-group", {"name"}),
+      Verb("cidrfilteringstats", "How often clients were let in or refused, by group of addresses")
+          .asks_for("/cidr-filtering")
+          .shown_by(print_cidr_filtering),
       Verb("gettimeout", "How long statements may take: read, range, write, counterwrite, ...")
           .takes({{"timeout_types", Times::kAny}})
           .done_by(show_timeout),
@@ -258,6 +277,8 @@ const std::vector<Verb>& verbs() {
 
 const std::vector<OtherWord>& other_words() {
   constexpr std::string_view kNoSuchCache = "there is no such cache";
+  constexpr std::string_view kRolesAtOnce =
+      "a change of roles, rights and groups is in force on all nodes at once";
   constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
   constexpr std::string_view kNotBuilt = "this is not built";
   static const std::vector<OtherWord> table = {
@@ -284,6 +305,12 @@ const std::vector<OtherWord>& other_words() {
       {"enablegossip", kRaft, true},
       {"enablehandoff", "hints are always kept", true},
       {"resumehandoff", "hints are always replayed", true},
+      {"invalidatecredentialscache", kRolesAtOnce, true},
+      {"invalidatepermissionscache", kRolesAtOnce, true},
+      {"invalidaterolescache", kRolesAtOnce, true},
+      {"invalidatenetworkpermissionscache", kRolesAtOnce, true},
+      {"invalidatecidrpermissionscache", kRolesAtOnce, true},
+      {"reloadcidrgroupscache", kRolesAtOnce, true},
       {"invalidatekeycache", kNoSuchCache, true},
       {"invalidatecountercache", kNoSuchCache, true},
       {"assassinate", "tetractl remove-node takes a dead node out", false},

@@ -20,6 +20,8 @@ int print_handoff_runs(const nlohmann::json& info, const Invocation& call);
 int print_trace_probability(const nlohmann::json& info, const Invocation& call);
 int print_log_levels(const nlohmann::json& info, const Invocation& call);
 int print_endpoints(const nlohmann::json& answer, const Invocation& call);
+int print_cidr_groups(const nlohmann::json& answer, const Invocation& call);
+int print_cidr_filtering(const nlohmann::json& answer, const Invocation& call);
 int print_clients(const nlohmann::json& answer, const Invocation& call);
 int print_cluster(const nlohmann::json& cluster, const Invocation& call);
 int print_partitions(const nlohmann::json& partitions, const Invocation& call);

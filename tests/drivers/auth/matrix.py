@@ -52,6 +52,7 @@ RIGHTS = [
     ("BEGIN UNLOGGED BATCH INSERT INTO m.t (a) VALUES (1); APPLY BATCH", "MODIFY ON m.t", "MODIFY ON m.u"),
     ("TRUNCATE m.t", "MODIFY ON m.t", "SELECT ON KEYSPACE m"),
     ("ALTER TABLE m.t ADD c{n} int", "ALTER ON m.t", "MODIFY ON m.t"),
+    ("ALTER TABLE m.k ALTER b MASKED WITH DEFAULT", "ALTER ON m.k", "UNMASK ON m.k"),
     ("CREATE TABLE m.n{n} (a int PRIMARY KEY)", "CREATE ON ALL TABLES IN KEYSPACE m", "ALTER ON KEYSPACE m"),
     ("DROP TABLE IF EXISTS m.none", "DROP ON KEYSPACE m", "ALTER ON KEYSPACE m"),
     ("CREATE TYPE m.y{n} (a int)", "CREATE ON KEYSPACE m", "CREATE ON KEYSPACE m2"),
@@ -77,6 +78,8 @@ RIGHTS = [
 # Two rights, of which each alone is not enough.
 PAIRS = [
     ("INSERT INTO m.t (a) VALUES (77) IF NOT EXISTS", "MODIFY ON m.t", "SELECT ON m.t"),
+    ("SELECT a FROM m.k WHERE b = 1 ALLOW FILTERING", "SELECT ON m.k", "SELECT_MASKED ON m.k"),
+    ("SELECT a FROM m.k WHERE b = 1 ALLOW FILTERING", "SELECT ON KEYSPACE m", "UNMASK ON ALL KEYSPACES"),
     ("SELECT m.f(a) FROM m.t", "SELECT ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
     ("INSERT INTO m.t (a) VALUES (m.f(1))", "MODIFY ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
     ("GRANT SELECT ON m.t TO other", "AUTHORIZE ON m.t", "SELECT ON m.t"),
@@ -311,7 +314,7 @@ def main():
             "CREATE KEYSPACE m WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             "CREATE KEYSPACE m2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             "CREATE TABLE m.t (a int PRIMARY KEY, b int)", "CREATE TABLE m.u (a int PRIMARY KEY, b int)",
-            "CREATE TYPE m.y (a int)",
+            "CREATE TYPE m.y (a int)", "CREATE TABLE m.k (a int PRIMARY KEY, b int MASKED WITH DEFAULT)",
             "CREATE FUNCTION m.f (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
             "CREATE ROLE other", "CREATE ROLE helper",
             "CREATE ROLE who WITH PASSWORD = 'who' AND LOGIN = true"):
