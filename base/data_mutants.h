@@ -193,10 +193,10 @@ struct DataMutants {
   bool lwt_unavailable_late = false;      // rule 27: "unavailable" after messages were sent
   bool lwt_applied_at_decision = false;   // rule 27: applied before the commit is on W
   bool lwt_merge_not_written = false;     // rule 27: conditions are tested on what is not on W
-  bool lwt_follows_wrong = false;  // rule 27: a completed value follows what its completer knew
-  bool lwt_accept_other_epoch = false;  // rule 27: an accept goes on under a later epoch
-  bool lwt_floor_off = false;           // rule 18: values from before the horizon are completed
-  bool lwt_ballot_pulled = false;       // rule 27: a client's timestamp moves a shard's ballots
+  bool lwt_follows_wrong = false;         // rule 27: a completed value follows nothing
+  bool lwt_accept_other_epoch = false;    // rule 27: an accept goes on under a later epoch
+  bool lwt_floor_off = false;             // rule 18: values from before the horizon are completed
+  bool lwt_ballot_pulled = false;         // rule 27: a client's timestamp moves a shard's ballots
   bool lwt_now_of_ballot = false;       // rule 27: a client's timestamp is the time of a condition
   bool lwt_now_goes_back = false;       // rule 27: a condition is of an earlier time than the last
   bool lwt_values_share_time = false;   // rule 27: two values of a partition have one timestamp

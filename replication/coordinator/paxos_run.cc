@@ -207,9 +207,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
   }
   const Judgment judgment = judge(told, round->floor_us);
   if (judgment.open != nullptr) {
-    Proposal open = *judgment.open;
-    if (TETRAD_MUTANT(lwt_follows_wrong)) open.follows = judgment.follows();
-    Result<Step> completed = co_await complete(round->plan, std::move(open), round->ballot);
+    Result<Step> completed = co_await complete(round->plan, *judgment.open, round->ballot);
     co_return completed;
   }
   if (TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
@@ -265,7 +263,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complet
       open.origin = ballot;
     }
   }
-  open.ballot = ballot;
+  open = completion_of(open, ballot);
   if (!TETRAD_MUTANT(lwt_open_committed)) {
     const std::shared_ptr<Round> round = co_await accept(plan, open);
     if (!round->succeeded()) co_return after_failure(*round);

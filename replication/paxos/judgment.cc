@@ -86,6 +86,13 @@ Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
   return out;
 }
 
+Proposal completion_of(const Proposal& open, const Ballot& ballot) {
+  Proposal out = open;
+  out.ballot = ballot;
+  if (TETRAD_MUTANT(lwt_follows_wrong)) out.follows = {};
+  return out;
+}
+
 Earlier earlier_in(std::span<const RegistersOf> answers) {
   Earlier out;
   for (const auto& [from, registers] : answers) {

@@ -2,6 +2,7 @@
 #include "tools/bench/workloads.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr uint64_t kRowsOfPartition = 100;
 constexpr size_t kKeysOfIn = 100;
+constexpr uint64_t kRowsOfBatch = 10;
 constexpr int kWideColumns = 10;
 constexpr uint64_t kMapRows = 10'000, kMapKeys = 20;
 constexpr uint64_t kLeases = 10'000;
@@ -93,6 +95,20 @@ std::vector<Workload> make_workloads(const Scale& s) {
        "insert rows with new keys",
        {insert_into("w")},
        [s, seed](uint64_t i, Operation& o) { set_row(o, mixed(i, seed) >> 1, 0, i, s); }});
+  std::string ten_rows = "BEGIN BATCH ";
+  for (uint64_t k = 0; k < kRowsOfBatch; ++k)
+    ten_rows += "INSERT INTO {0}.w (pk, ck, v) VALUES (?, ?, ?); ";
+  out.push_back({"batch",
+                 "logged batches of 10 rows with new keys",
+                 {ten_rows + "APPLY BATCH"},
+                 [s, seed](uint64_t i, Operation& o) {
+                   o.values.clear();
+                   for (uint64_t k = i * kRowsOfBatch; k < (i + 1) * kRowsOfBatch; ++k) {
+                     for (Bytes& value : std::array<Bytes, 3>{big(mixed(k, seed + 19) >> 1), big(0),
+                                                              random_value(k, s.value_bytes)})
+                       o.values.push_back(std::move(value));
+                   }
+                 }});
   out.push_back({"read", "one row of kv", {select_from("kv")}, [any_row](uint64_t i, Operation& o) {
                    o.values = {big(any_row(i, 5)), big(0)};
                  }});

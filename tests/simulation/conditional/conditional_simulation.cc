@@ -5,8 +5,8 @@
 // clocks that step, splits, tablets that grow from one member to four and move to any other
 // members, TRUNCATE, repair and purge every second. Rows are of one partition or of several. Every
 // history of a row must be linearizable, with its QUORUM reads and plain writes; what was answered
-// as unknown must have happened, or never happen, when a later SERIAL or conditional operation has
-// ended (linearizability.h). What was answered as not applied must not be seen.
+// as unknown must have happened, or never happen, when a later SERIAL or conditional operation
+// takes effect (linearizability.h). What was answered as not applied must not be seen.
 //
 // usage: conditional_simulation [--seeds A..B] [--mutant NAME] [--verbose]
 //        conditional_simulation --scenarios   courses of events that seeds hardly ever make
@@ -45,7 +45,7 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(lwt_commit_unsynced),     TETRAD_MUTANT_ROW(lwt_rows_too_early),
     TETRAD_MUTANT_ROW(lwt_followed_forgotten),  TETRAD_MUTANT_ROW(behind_reads),
     TETRAD_MUTANT_ROW(lwt_late_commit_ignored), TETRAD_MUTANT_ROW(lwt_refused_by_some),
-    TETRAD_MUTANT_ROW(lwt_seen_unsynced),
+    TETRAD_MUTANT_ROW(lwt_seen_unsynced),       TETRAD_MUTANT_ROW(lwt_floor_off),
 };
 #undef TETRAD_MUTANT_ROW
 

@@ -62,27 +62,48 @@ std::vector<RowState> steps(const RowOperation& operation, const RowState& row) 
 }
 
 struct Search {
-  explicit Search(std::vector<RowOperation> of) : operations(std::move(of)) {
+  Search(std::vector<RowOperation> of, bool is_strict)
+      : operations(std::move(of)), strict(is_strict) {
     std::ranges::sort(operations, {}, &RowOperation::begun);
     taken.resize(operations.size());
   }
 
-  /// A place is what was taken and what the row is.
-  bool go(size_t first, const RowState& row) {
+  static uint64_t end_of(const RowOperation& operation) {
+    return operation.is_certain() ? operation.ended : RowOperation::kNever;
+  }
+  /// It was unknown, has not happened, and never will.
+  bool is_settled(const RowOperation& operation, uint64_t settled_by) const {
+    return strict && !operation.is_certain() && operation.is_serial() &&
+           operation.ended < settled_by;
+  }
+
+  /// A place is what was taken and what the row is. `settled_by`: the latest beginning of a certain
+  /// SERIAL or conditional operation among what was taken.
+  bool go(size_t first, const RowState& row, uint64_t settled_by) {
     while (first < operations.size() && taken[first]) ++first;
     if (first == operations.size()) return true;
     if (!seen.insert({taken, row}).second) return false;
     if (seen.size() > kPlacesMax) return false;
+    for (size_t i = first; i < operations.size() && operations[i].begun < settled_by; ++i) {
+      if (taken[i] || !is_settled(operations[i], settled_by)) continue;
+      taken[i] = true;
+      const bool found = go(first, row, settled_by);
+      taken[i] = false;
+      return found;
+    }
     // What begins after one of the others has ended cannot be before that.
     uint64_t ends = RowOperation::kNever;
     for (size_t i = first; i < operations.size() && operations[i].begun < ends; ++i)
-      if (!taken[i]) ends = std::min(ends, operations[i].ended);
+      if (!taken[i]) ends = std::min(ends, end_of(operations[i]));
     for (size_t i = first; i < operations.size() && operations[i].begun < ends; ++i) {
       if (taken[i]) continue;
-      for (const RowState& next : steps(operations[i], row)) {
+      const RowOperation& operation = operations[i];
+      const bool settles = operation.is_serial() && operation.is_certain();
+      const uint64_t later = settles ? std::max(settled_by, operation.begun) : settled_by;
+      for (const RowState& next : steps(operation, row)) {
         taken[i] = true;
         longest = std::max(longest, static_cast<size_t>(std::ranges::count(taken, true)));
-        if (go(first, next)) return true;
+        if (go(first, next, later)) return true;
         taken[i] = false;
       }
     }
@@ -90,6 +111,7 @@ struct Search {
   }
 
   std::vector<RowOperation> operations;
+  const bool strict;
   std::vector<bool> taken;
   std::set<std::pair<std::vector<bool>, RowState>> seen;
   size_t longest = 0;
@@ -134,17 +156,8 @@ std::string check_linearizable(const std::vector<RowOperation>& operations, bool
     if (operation.outcome != Outcome::kNothing &&
         (operation.is_write() || operation.outcome == Outcome::kRead))
       counted.push_back(operation);
-  for (RowOperation& unknown : counted) {
-    if (unknown.is_certain()) continue;
-    const uint64_t answered = unknown.ended;
-    unknown.ended = RowOperation::kNever;
-    if (!strict || !unknown.is_serial()) continue;
-    for (const RowOperation& later : counted)
-      if (later.is_certain() && later.is_serial() && later.begun > answered)
-        unknown.ended = std::min(unknown.ended, later.ended);
-  }
-  Search search(counted);
-  if (search.go(0, RowState())) return "";
+  Search search(counted, strict);
+  if (search.go(0, RowState(), 0)) return "";
   if (search.seen.size() > kPlacesMax) return "the search for an order takes too long";
   std::string text = fmt::format("no order of its {} operations, {} of them at most{}",
                                  counted.size(), search.longest, strict ? ", strictly" : "");

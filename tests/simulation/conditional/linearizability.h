@@ -62,8 +62,8 @@ std::vector<RowOperation> operations_of(
     const std::vector<std::unique_ptr<RowOperation>>& operations, int row);
 
 /// Of one row. An unknown operation takes effect at some time after it began, or never. `strict`:
-/// a conditional one no later than the first certain SERIAL or conditional operation that began
-/// after it was answered has ended. "" or what is wrong.
+/// a conditional one before each certain SERIAL or conditional operation that began after it was
+/// answered, or never. "" or what is wrong.
 std::string check_linearizable(const std::vector<RowOperation>& operations, bool strict);
 
 }  // namespace tetrad::simulation

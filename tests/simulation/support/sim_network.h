@@ -3,9 +3,9 @@
 // where a way is cut. Ways are cut one direction at a time.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -80,12 +80,28 @@ class SimNetwork {
   /// Sees each message that is sent.
   using Watch = std::function<void(const replication::Endpoint& to, BytesView message)>;
   void watch(Watch watch) { watch_ = std::move(watch); }
-  /// Messages of a verb to a node stay on their way until they are released.
+  /// Messages of a verb to a node, and no others, stay on their way until they are released.
   void hold(replication::Verb verb, const replication::Endpoint& to) { holding_ = {{verb, to}}; }
-  void hold_no_more() { holding_.reset(); }
+  void hold_also(replication::Verb verb, const replication::Endpoint& to) {
+    holding_.insert({verb, to});
+  }
+  void hold_no_more() { holding_.clear(); }
   size_t held() const { return held_.size(); }
   void release_held() {
     for (Held& held : std::exchange(held_, {})) send(held.from, held.to, std::move(held.message));
+  }
+  /// The first of them, in their order, while others stay.
+  void release_first(size_t count) {
+    std::vector<Held> rest;
+    for (Held& held : std::exchange(held_, {})) {
+      if (count == 0) {
+        rest.push_back(std::move(held));
+      } else {
+        --count;
+        pass(held.from, held.to, std::move(held.message));
+      }
+    }
+    held_ = std::move(rest);
   }
 
  private:
@@ -95,9 +111,10 @@ class SimNetwork {
     Bytes message;
   };
   bool is_held(const replication::Endpoint& to, BytesView message) const {
-    if (!holding_ || holding_->second != to) return false;
+    if (std::ranges::none_of(holding_, [&](const auto& held) { return held.second == to; }))
+      return false;
     const auto decoded = replication::decode_envelope(message);
-    return decoded && decoded->envelope.verb == holding_->first;
+    return decoded && holding_.contains({decoded->envelope.verb, to});
   }
   bool is_lost(const replication::Endpoint& from, const replication::Endpoint& to,
                BytesView message) {
@@ -107,13 +124,16 @@ class SimNetwork {
     return decoded && decoded->envelope.verb == replication::Verb::kRaft;
   }
   void send(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
-    base::Random& random = world_.random();
     if (watch_) watch_(to, message);
     if (is_cut(from, to) || is_lost(from, to, message)) return;
     if (is_held(to, message)) {
       held_.push_back({from, to, std::move(message)});
       return;
     }
+    pass(from, to, std::move(message));
+  }
+  void pass(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
+    base::Random& random = world_.random();
     int64_t delay_us = options.delay_min_us +
                        static_cast<int64_t>(random.below(
                            static_cast<uint64_t>(options.delay_max_us - options.delay_min_us + 1)));
@@ -150,7 +170,7 @@ class SimNetwork {
   World& world_;
   std::set<std::pair<replication::Endpoint, replication::Endpoint>> cuts_;
   std::set<replication::Endpoint> deaf_, mute_;
-  std::optional<std::pair<replication::Verb, replication::Endpoint>> holding_;
+  std::set<std::pair<replication::Verb, replication::Endpoint>> holding_;
   std::vector<Held> held_;
   Watch watch_;
   std::map<replication::Endpoint, Listening> listening_;

@@ -302,6 +302,14 @@ TEST_CASE("the fate of a proposal is told by what was proposed after it") {
                 kNoFloor) == Fate::kApplied);
 }
 
+TEST_CASE("who completes a value changes nothing of it but the ballot it is accepted by") {
+  const Proposal open = completed(value_at(5, 3), 7);
+  const Proposal again = completion_of(open, at(9));
+  CHECK(again == completed(value_at(5, 3), 9));
+  // So whoever proposed what it follows still finds that this was decided.
+  CHECK(fate_of(at(3), answers({}, with_committed(again)), kNoFloor) == Fate::kApplied);
+}
+
 TEST_CASE("each of two sets has a tally of its own") {
   WriteSets sets{{member(1)}, {member(1), member(2), member(3)}};
   const auto quorum = [](const std::vector<StoreAddress>& set) {
