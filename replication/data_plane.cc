@@ -56,7 +56,7 @@ DataPlane::DataPlane(const NodeEnvironment& environment, RpcNode& rpc, MetaServi
       batches_(options.batches),
       stores_(environment.stores),
       replicas_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
-                cleanup, changes, behind, environment.read_fold,
+                cleanup, changes, behind, environment.read_fold, options.replica,
                 environment.logger.named("replica")),
       paxos_(environment.reactor, rpc, meta, clock, options.horizon, environment.stores, fences,
              cleanup, changes, behind, replicas_, paxos_keys),

@@ -37,6 +37,7 @@ struct DataPlaneOptions {
   ViewOptions views;
   HorizonSlack horizon;
   RecentFetchOptions recent_fetch;
+  ReplicaOptions replica;
   uint32_t shard = 0, shard_count = 1;
   /// Of this life of the node (membership/node_life.h), for ballots; 0: any.
   uint64_t start_number = 0;

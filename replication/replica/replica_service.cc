@@ -21,7 +21,6 @@
 namespace tetrad::replication {
 namespace {
 
-constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
 constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 
 /// Whether a mark that is not below a stamp is too far above it for coordinators whose clocks are
@@ -90,7 +89,8 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
                                HybridClock& clock, HorizonSlack slack,
                                std::vector<storage::Store*> stores, const Fences& fences,
                                StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
-                               storage::FoldReader read_fold, Logger logger)
+                               storage::FoldReader read_fold, ReplicaOptions options,
+                               Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
@@ -103,6 +103,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
       changes_(changes),
       behind_(behind),
       read_fold_(read_fold),
+      options_(options),
       logger_(std::move(logger)) {
   const auto mutate = [this](bool merged) {
     return [this, merged](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -303,7 +304,7 @@ void ReplicaService::apply(uint32_t store, SetEpoch epoch, const storage::Mutati
       behind_.writes_wait(store, *tablet))
     now = MapStanding::kAhead;
   if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
-      waiting_.size() < kWaitingMax) {
+      waiting_.size() < options_.waiting_max) {
     wait(deadline,
          [this, store, epoch, mutation, merged, deadline, done = std::move(done)]() mutable {
            apply(store, epoch, mutation, merged, deadline, std::move(done));
@@ -432,7 +433,7 @@ void ReplicaService::read(uint32_t store, SetEpoch epoch, storage::ReadCommand c
   const MetaSnapshot state = meta_.snapshot();
   const auto [now, tablet, table] = place_of_read(*state, command, epoch);
   if (now == MapStanding::kAhead && reactor_.now_us() < deadline.at_us &&
-      waiting_.size() < kWaitingMax) {
+      waiting_.size() < options_.waiting_max) {
     wait(deadline, [this, store, epoch, command = std::move(command), deadline,
                     done = std::move(done)]() mutable {
       read(store, epoch, std::move(command), deadline, std::move(done));

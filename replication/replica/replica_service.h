@@ -32,6 +32,11 @@ struct ReplicaMetrics {
   base::Counter mutations, reads, digests, refused_stale, refused_times, waited_for_metadata;
 };
 
+struct ReplicaOptions {
+  /// Requests that wait for newer metadata; more are refused, and the sender tries again.
+  size_t waiting_max = 10'000;
+};
+
 /// What this node does as a replica when a coordinator asks: checks epoch and schema, then applies
 /// or reads. Belongs to a shard and its thread.
 class ReplicaService {
@@ -45,7 +50,7 @@ class ReplicaService {
   ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService& meta, HybridClock& clock,
                  HorizonSlack slack, std::vector<storage::Store*> stores, const Fences& fences,
                  StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
-                 storage::FoldReader read_fold, Logger logger);
+                 storage::FoldReader read_fold, ReplicaOptions options, Logger logger);
 
   /// True when the store is this shard's, so that no message is needed.
   bool is_local(const StoreAddress& replica) const {
@@ -126,6 +131,7 @@ class ReplicaService {
   ChangeLogs& changes_;
   BehindStores& behind_;
   const storage::FoldReader read_fold_;
+  const ReplicaOptions options_;
   Logger logger_;
   ReplicaMetrics metrics_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -36,6 +36,8 @@ struct MoveOptions {
   int64_t stalled_us = 60'000'000;
   /// Tablets leave a store that has hung or failed for so long; 0: never.
   int64_t store_replace_after_us = int64_t{3600} * 1'000'000;
+  /// A new member is filled by pages of about so many bytes.
+  uint64_t stream_page_bytes = 1 << 20;
 };
 
 /// kConfirmEpoch, kPullTablet and kSettleTablet.

@@ -27,11 +27,11 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
                            storage::LocalLog& log, MetaService& meta, HybridClock& clock,
                            std::vector<storage::Store*> stores,
                            const std::vector<std::optional<PowerLoss>>& losses,
-                           int64_t load_period_us, const ChangeLogOptions& changes,
-                           ClaimMakers claim_makers, ViewMakersOf view_makers,
-                           const IndexOptions& indexes, StoreRenewal::Renew renew_store,
-                           const HeatOptions& heat, HeatRunner::BusyUs busy_us,
-                           const Logger& logger)
+                           int64_t load_period_us, uint64_t stream_page_bytes,
+                           const ChangeLogOptions& changes, ClaimMakers claim_makers,
+                           ViewMakersOf view_makers, const IndexOptions& indexes,
+                           StoreRenewal::Renew renew_store, const HeatOptions& heat,
+                           HeatRunner::BusyUs busy_us, const Logger& logger)
     : stores_(std::move(stores)),
       fences_(make_fences(reactor, meta, stores_)),
       indexes_(reactor, meta, clock, stores_, std::move(claim_makers), std::move(view_makers),
@@ -45,7 +45,7 @@ ShardTablets::ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode
       splits_(reactor, random, rpc, meta, stores_, logger.named("tablets")),
       heat_(reactor, random, rpc, meta, fences_, heat, std::move(busy_us), logger.named("tablets")),
       stream_(reactor, rpc, meta, stores_, fences_, cleanup_, behind_, changes_, paxos_keys_,
-              logger.named("tablets")) {
+              stream_page_bytes, logger.named("tablets")) {
   load_.on_measured(
       [this](const std::vector<MeasuredTablet>& tablets) { splits_.on_measured(tablets); });
   subscription_ = meta.subscribe([this](const MetaSnapshot& before, const MetaSnapshot& now) {

@@ -25,13 +25,15 @@ namespace tetrad::replication {
 /// The order of its members is the order in which they hear of a new map.
 class ShardTablets {
  public:
-  /// `stores` by number; null: another shard's. `losses`: see BehindStores. Everything outlives it.
+  /// `stores` by number; null: another shard's. `losses`: see BehindStores. `stream_page_bytes`: see
+  /// MoveOptions. Everything outlives it.
   ShardTablets(base::Reactor& reactor, base::Random& random, RpcNode& rpc, storage::LocalLog& log,
                MetaService& meta, HybridClock& clock, std::vector<storage::Store*> stores,
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
-               const ChangeLogOptions& changes, ClaimMakers claim_makers, ViewMakersOf view_makers,
-               const IndexOptions& indexes, StoreRenewal::Renew renew_store,
-               const HeatOptions& heat, HeatRunner::BusyUs busy_us, const Logger& logger);
+               uint64_t stream_page_bytes, const ChangeLogOptions& changes,
+               ClaimMakers claim_makers, ViewMakersOf view_makers, const IndexOptions& indexes,
+               StoreRenewal::Renew renew_store, const HeatOptions& heat,
+               HeatRunner::BusyUs busy_us, const Logger& logger);
   void start() {
     renewal_.start();
     load_.start();

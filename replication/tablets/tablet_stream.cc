@@ -16,7 +16,6 @@ using partitioner::TabletStage;
 
 namespace {
 
-constexpr uint64_t kPageBytes = 1 << 20;
 constexpr uint64_t kPageBytesMax = 16 << 20;
 constexpr int64_t kPageUs = 10'000'000;
 constexpr int64_t kSyncUs = 5'000'000;
@@ -53,7 +52,7 @@ Error still_erasing() {
 TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                            std::vector<storage::Store*> stores, const Fences& fences,
                            StoreCleanup& cleanup, const BehindStores& behind, ChangeLogs& changes,
-                           PaxosKeys& paxos_keys, Logger logger)
+                           PaxosKeys& paxos_keys, uint64_t page_bytes, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),
@@ -63,6 +62,7 @@ TabletStream::TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& me
       behind_(behind),
       changes_(changes),
       paxos_keys_(paxos_keys),
+      page_bytes_(page_bytes),
       logger_(std::move(logger)) {
   rpc_.handle(Verb::kConfirmEpoch,
               [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -268,7 +268,7 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
     Bytes request = encode_tablet_epoch(what);
     base::ByteWriter writer(request);
     writer.bytes(after);
-    writer.varint(kPageBytes);
+    writer.varint(page_bytes_);
     const base::Deadline deadline{reactor_.now_us() + kPageUs};
     Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
                                            std::move(request), deadline);

@@ -33,11 +33,11 @@ class TabletStream {
     base::Counter tablets_filled, mutations_taken, bytes_taken;
   };
 
-  /// `stores` by number; null: another shard's.
+  /// `stores` by number; null: another shard's. `page_bytes`: of what is asked for.
   TabletStream(base::Reactor& reactor, RpcNode& rpc, MetaService& meta,
                std::vector<storage::Store*> stores, const Fences& fences, StoreCleanup& cleanup,
                const BehindStores& behind, ChangeLogs& changes, PaxosKeys& paxos_keys,
-               Logger logger);
+               uint64_t page_bytes, Logger logger);
   ~TabletStream();
   TabletStream(const TabletStream&) = delete;
   TabletStream& operator=(const TabletStream&) = delete;
@@ -89,6 +89,7 @@ class TabletStream {
   const BehindStores& behind_;
   ChangeLogs& changes_;
   PaxosKeys& paxos_keys_;
+  const uint64_t page_bytes_;
   const Logger logger_;
   Metrics metrics_;
   std::map<Key, Fill> fills_;
