@@ -19,6 +19,16 @@ struct DataMutants {
   bool merge_uncut = false;            // rule 5: the merge goes on past where a reply ends
   bool full_reply_uncut = false;       // rule 5: a reply that reached its LIMIT counts as complete
   bool tombstones_uncut = false;       // rule 5: range tombstones reach past the end of a reply
+  bool page_row_lost = false;          // rule 5: a page leaves out its last row
+  bool page_row_twice = false;         // rule 5: a page ends before its last row
+  bool page_ends_all = false;          // rule 5: a scan ends with the first tablet
+  bool row_limit_anew = false;         // rule 5: LIMIT begins anew in each tablet
+  bool partition_limit_anew = false;   // rule 5: PER PARTITION LIMIT begins anew in each page
+  bool limit_counts_dead = false;      // rule 5: PER PARTITION LIMIT counts deleted rows
+  bool reversed_cut_forward = false;   // rule 5: a reversed merge is cut as a forward one
+  bool deletion_of_one = false;        // rule 7: a row is tested without other replicas' deletions
+  bool row_of_one = false;             // rule 7: of several versions of a row the first one counts
+  bool header_of_one = false;          // rule 7: the same of static columns
   bool digest_keeps_hidden = false;    // rule 6: what a tombstone hides is in the digest
   bool replica_takes_own_now = false;  // rule 6: a replica's own clock decides what is expired
 

@@ -452,7 +452,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
       part.resume_after.reset();
       part.partition_rows_done = 0;
     }
-    if (row_limit != storage::ReadCommand::kNoLimit)
+    if (row_limit != storage::ReadCommand::kNoLimit && !TETRAD_MUTANT(row_limit_anew))
       part.row_limit = row_limit - out.live_row_count;
     const uint64_t bytes_done = out.arena.allocated_bytes();
     part.bytes_limit = bytes_limit - std::min<uint64_t>(bytes_limit - 1, bytes_done);
@@ -481,6 +481,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range(storage::ReadComma
       co_return out;
     }
     from = end;
+    if (TETRAD_MUTANT(page_ends_all)) co_return out;
     const bool is_full =
         out.live_row_count >= row_limit || out.arena.allocated_bytes() >= bytes_limit;
     if (is_full && from < whole.end && !out.partitions.empty())

@@ -118,6 +118,7 @@ class Merger {
         command_.resume_after && command_.resume_after->clustering_key &&
         compare_partitions(command_.resume_after->position, command_.resume_after->partition_key,
                            partition.position, partition.partition_key) == 0;
+    if (TETRAD_MUTANT(partition_limit_anew)) return 0;
     return resumed ? command_.partition_rows_done : 0;
   }
 
@@ -147,7 +148,9 @@ class Merger {
         live += is_live(record, command_.now_s) ? 1 : 0;
       }
       const BytesView last = piece.data->rows.back().clustering_key;
-      if (live >= limit && (!cut || before(last, *cut))) cut = last;
+      const bool is_sooner =
+          !cut || (TETRAD_MUTANT(reversed_cut_forward) ? last < *cut : before(last, *cut));
+      if (live >= limit && is_sooner) cut = last;
     }
     return cut;
   }
@@ -174,6 +177,7 @@ class Merger {
       TETRAD_TRY(row.held[i], decode_row_record(data.record));
       drop_hidden(row.held[i]);
       if (data.record == known) continue;
+      if (!known.empty() && TETRAD_MUTANT(row_of_one)) continue;
       row.record = known.empty() ? row.held[i] : reconcile(row.record, row.held[i]);
       known = data.record;
     }
@@ -186,7 +190,7 @@ class Merger {
     std::vector<RangeTombstoneView> tombstones;
     for (const Piece& piece : pieces) {
       if (piece.data == nullptr) continue;
-      header = reconcile(header, piece.header);
+      if (!TETRAD_MUTANT(header_of_one) || header.empty()) header = reconcile(header, piece.header);
       tombstones.insert(tombstones.end(), piece.data->range_tombstones.begin(),
                         piece.data->range_tombstones.end());
     }
@@ -202,15 +206,20 @@ class Merger {
     while (!limit_reached && !stopped_) {
       TETRAD_TRY(std::optional<MergedRow> row, next_row(pieces));
       if (!row || (cut && before(*cut, row->clustering_key))) break;
-      hide(row->record, later_of(header.deletion, deletion_at(steps, row->clustering_key)));
+      if (!TETRAD_MUTANT(deletion_of_one))
+        hide(row->record, later_of(header.deletion, deletion_at(steps, row->clustering_key)));
       if (is_live(row->record, command_.now_s)) {
         out.rows.push_back({result.arena.copy(row->clustering_key), live_record(row->record)});
         ++result.live_row_count;
-        if (out.rows.size() == limit) {
+        if (TETRAD_MUTANT(page_row_lost) && result.live_row_count == command_.row_limit)
+          out.rows.pop_back();
+        if ((TETRAD_MUTANT(limit_counts_dead) ? rows.size() + 1 : out.rows.size()) == limit) {
           limit_reached = true;
           end = row->clustering_key;
         } else if (result.live_row_count == command_.row_limit) {
           end = row->clustering_key;
+          if (TETRAD_MUTANT(page_row_twice) && out.rows.size() > 1)
+            end = out.rows[out.rows.size() - 2].clustering_key;
           stop_at({partition.position, Bytes(partition.partition_key), Bytes(*end)});
         }
       }
