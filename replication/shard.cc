@@ -23,10 +23,11 @@ ReplicationShard::ReplicationShard(const NodeEnvironment& environment, Replicati
            rpc_options(main.options(), options_), environment.logger.named("rpc")),
       meta_(environment.reactor, main.self(), main.hub()),
       tablets_(environment.reactor, environment.random, rpc_, environment.log, meta_, main.clock(),
-               environment.stores, environment.losses, main.options().load_period_us, main.options().moves.stream_page_bytes,
-               main.options().changes, environment.claim_makers, environment.view_makers,
-               main.options().indexes, main.options().renew_store, main.options().heat,
-               environment.busy_us, environment.logger) {
+               environment.stores, environment.losses, main.options().load_period_us,
+               main.options().moves.stream_page_bytes, main.options().changes,
+               environment.claim_makers, environment.view_makers, main.options().indexes,
+               main.options().renew_store, main.options().heat, environment.busy_us,
+               environment.logger) {
   const std::string labels = fmt::format("shard=\"{}\"", options_.shard);
   rpc_.metrics().register_in(environment.metrics, labels);
   tablets_.register_in(environment.metrics, labels);

@@ -389,8 +389,7 @@ void add_math_functions(FunctionTable& table) {
   const std::array<Named, 4> by_double = {
       Named{"exp", [](double x) { return std::exp(x); }, decimal_exp},
       Named{"log", [](double x) { return std::log(x); }, decimal_log},
-      Named{"log10", java_log10, decimal_log10},
-      Named{"round", nullptr, nullptr}};
+      Named{"log10", java_log10, decimal_log10}, Named{"round", nullptr, nullptr}};
   for (const TypePtr& type : number_types()) {
     ScalarFunction abs = pure_function(
         {type}, type,

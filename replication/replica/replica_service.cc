@@ -89,8 +89,7 @@ ReplicaService::ReplicaService(base::Reactor& reactor, RpcNode& rpc, MetaService
                                HybridClock& clock, HorizonSlack slack,
                                std::vector<storage::Store*> stores, const Fences& fences,
                                StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
-                               storage::FoldReader read_fold, ReplicaOptions options,
-                               Logger logger)
+                               storage::FoldReader read_fold, ReplicaOptions options, Logger logger)
     : reactor_(reactor),
       rpc_(rpc),
       meta_(meta),

@@ -32,8 +32,8 @@ class ShardTablets {
                const std::vector<std::optional<PowerLoss>>& losses, int64_t load_period_us,
                uint64_t stream_page_bytes, const ChangeLogOptions& changes,
                ClaimMakers claim_makers, ViewMakersOf view_makers, const IndexOptions& indexes,
-               StoreRenewal::Renew renew_store, const HeatOptions& heat,
-               HeatRunner::BusyUs busy_us, const Logger& logger);
+               StoreRenewal::Renew renew_store, const HeatOptions& heat, HeatRunner::BusyUs busy_us,
+               const Logger& logger);
   void start() {
     renewal_.start();
     load_.start();

@@ -249,8 +249,30 @@ int64_t last_expiry_s(const Operation& write) {
 
 }  // namespace
 
+namespace {
+
+/// Whether a page ends behind where it began.
+bool goes_on(const storage::ReadCommand& command, const storage::ReadResult& result) {
+  if (result.exhausted || !command.resume_after) return true;
+  const storage::ReadPosition& from = *command.resume_after;
+  const storage::ReadPosition& to = result.complete_up_to;
+  const int from_rank = ring_rank(key_of(from.partition_key));
+  const int to_rank = ring_rank(key_of(to.partition_key));
+  if (from_rank != to_rank) return from_rank < to_rank;
+  if (!from.clustering_key || !to.clustering_key)
+    return from.clustering_key.has_value() && !to.clustering_key;
+  return command.reversed ? *to.clustering_key < *from.clustering_key
+                          : *to.clustering_key > *from.clustering_key;
+}
+
+}  // namespace
+
 void take_result(const storage::ReadResult& result, Operation& read) {
   const storage::ReadCommand& command = read.command;
+  if (!goes_on(command, result)) {
+    read.wrong = "a page that ends where it began";
+    return;
+  }
   std::array<const storage::PartitionData*, kKeys> found{};
   int last_rank = -1;
   for (const storage::PartitionData& partition : result.partitions) {
@@ -291,6 +313,7 @@ void take_result(const storage::ReadResult& result, Operation& read) {
       if (!partition->header.empty() &&
           !take_record(partition->header, command.now_s, seen, kStatic))
         read.wrong = "a static value that has expired, or that nobody wrote so";
+      if (partition->rows.size() > limit) read.wrong = "more rows than the limit of a partition";
       live += partition->rows.empty() ? 1 : static_cast<uint32_t>(partition->rows.size());
       // Past the limit of the partition nothing was looked for.
       if (partition->rows.size() >= limit) extent.up_to = last;
@@ -329,6 +352,14 @@ size_t History::acknowledged() const {
 bool History::may_be_gone(const Operation& write) const {
   if (!truncated_at_us_) return false;
   return !truncated_until_us_ || write.begun_us <= *truncated_until_us_;
+}
+
+bool History::meets(const Operation& earlier, const Operation& read) const {
+  if (!spans_centers_ || earlier.center == read.center) return true;
+  using enum ConsistencyLevel;
+  if (read.level == kEachQuorum || read.level == kAll) return true;
+  if (earlier.level == kEachQuorum || earlier.level == kAll) return true;
+  return earlier.level == kQuorum && read.level == kQuorum;
 }
 
 bool History::must_be_gone(const Operation& write, const Operation& read) const {
@@ -377,12 +408,12 @@ std::string History::check_place(const Operation& read, int key, int row, int co
   if (quorum) {
     for (const Operation* write : writes_[k]) {
       if (write->effects[i][j] != Effect::kNone && write->state == Operation::State::kOk &&
-          write->ended_us < read.begun_us && !may_be_gone(*write))
+          write->ended_us < read.begun_us && !may_be_gone(*write) && meets(*write, read))
         floor = std::max(floor, write->timestamp);
     }
     for (const Operation* other : reads_[k]) {
       if (other->state != Operation::State::kOk || other->level == ConsistencyLevel::kOne ||
-          other->ended_us >= read.begun_us || !other->covered[k][i][j])
+          other->ended_us >= read.begun_us || !other->covered[k][i][j] || !meets(*other, read))
         continue;
       const bool before_truncate =
           truncated_at_us_ && (!truncated_until_us_ || other->begun_us <= *truncated_until_us_);

@@ -12,6 +12,7 @@
 //   - no value is seen that has expired, by the date it bears and by the last one that its write
 //   may
 //     have been given: a coordinator dates anew what replicas refuse, and what it dated in doubt;
+//   - a page that is not the last goes on past where it began;
 //   - a row of a mutation is seen with the others of that mutation (where all reads are whole).
 #pragma once
 
@@ -32,6 +33,8 @@ inline constexpr int kKeys = 10, kRows = 6, kColumns = 3;  // column 0: the row'
 inline constexpr int kStatic = kRows;                      // the row number of the static row
 inline constexpr uint32_t kStaticColumnId = 9;             // its only column is number 1 here
 
+inline constexpr int64_t kOperationUs = 2'000'000;  // how long a client waits
+
 /// One value per place of a partition.
 template <class T>
 using PartitionOf = std::array<std::array<T, kColumns>, kRows + 1>;
@@ -48,6 +51,8 @@ struct Operation {
 
   bool is_write = false;
   ConsistencyLevel level = ConsistencyLevel::kQuorum;
+  size_t center = 0;  // its coordinator's data centre
+  int64_t within_us = kOperationUs;
   base::MonotonicUs begun_us = 0, ended_us = 0;
   State state = State::kPending;
   TableIncarnation incarnation;
@@ -80,6 +85,8 @@ class History {
   Operation& add(std::unique_ptr<Operation> operation);
   const std::vector<std::unique_ptr<Operation>>& operations() const { return operations_; }
   size_t acknowledged() const;
+  /// The table is in several data centres: quorums of one need not meet those of another (rule 1).
+  void spans_centers() { spans_centers_ = true; }
   /// What was written before `begun_us` may be gone, and is gone after `ended_us` (unset: nobody
   /// knows when).
   void truncated(base::MonotonicUs begun_us, std::optional<base::MonotonicUs> ended_us) {
@@ -93,6 +100,8 @@ class History {
 
  private:
   bool may_be_gone(const Operation& write) const;
+  /// Whether each quorum of the read has a member in each of the earlier one's.
+  bool meets(const Operation& earlier, const Operation& read) const;
   bool must_be_gone(const Operation& write, const Operation& read) const;
   std::string check_place(const Operation& read, int key, int row, int column,
                           int64_t at_least) const;
@@ -100,6 +109,7 @@ class History {
   std::vector<std::unique_ptr<Operation>> operations_;
   std::array<std::vector<const Operation*>, kKeys> writes_, reads_;
   std::optional<base::MonotonicUs> truncated_at_us_, truncated_until_us_;
+  bool spans_centers_ = false;
 };
 
 }  // namespace tetrad::simulation

@@ -23,6 +23,8 @@ struct NetworkOptions {
   /// One in so many messages is late by up to slow_us; 0: none.
   uint32_t slow_one_in = 0;
   int64_t slow_us = 200'000;
+  /// One in so many messages comes twice; 0: none.
+  uint32_t twice_one_in = 0;
 };
 
 class SimNetwork;
@@ -98,7 +100,7 @@ class SimNetwork {
         rest.push_back(std::move(held));
       } else {
         --count;
-        pass(held.from, held.to, std::move(held.message));
+        deliver_later(held.from, held.to, std::move(held.message));
       }
     }
     held_ = std::move(rest);
@@ -130,9 +132,12 @@ class SimNetwork {
       held_.push_back({from, to, std::move(message)});
       return;
     }
-    pass(from, to, std::move(message));
+    if (options.twice_one_in != 0 && world_.random().one_in(options.twice_one_in))
+      deliver_later(from, to, Bytes(message));
+    deliver_later(from, to, std::move(message));
   }
-  void pass(const replication::Endpoint& from, const replication::Endpoint& to, Bytes message) {
+  void deliver_later(const replication::Endpoint& from, const replication::Endpoint& to,
+                     Bytes message) {
     base::Random& random = world_.random();
     int64_t delay_us = options.delay_min_us +
                        static_cast<int64_t>(random.below(

@@ -57,6 +57,7 @@ class World {
     return true;
   }
   uint64_t event_count() const { return event_count_; }
+  size_t events_waiting() const { return events_.size(); }
 
  private:
   base::MonotonicUs now_us_ = 1'000'000;
