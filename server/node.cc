@@ -435,6 +435,7 @@ Result<void> NodeImpl::open_stores() {
   options.sync_period_us = static_cast<int64_t>(options_.commit_log_sync_period_ms) * 1000;
   options.block_cache_bytes = memory_.block_cache;
   options.row_cache_bytes = memory_.row_cache / shards_.size();
+  options.vector_graph_bytes = memory_.vector_graphs / shards_.size();
   options.write_buffer_bytes = memory_.write_buffer;
   options.write_queue_max_bytes = memory_.write_queue;
   options.open_files_max = descriptors_.store_files;

@@ -56,6 +56,7 @@ Result<void> SelectRun::bind() {
     page_size_ = -1;
     rows_left_ = -1;  // there is one row
   }
+  TETRAD_TRY_VOID(check_nearest_level());
   const uint32_t product_max = context_.settings.in_cartesian_product_max;
   for (const SelectedKey& key : s.selected_keys_) TETRAD_TRY_VOID(key.check(evaluation_));
   if (s.group_error_) return std::unexpected(*s.group_error_);
@@ -75,6 +76,7 @@ Result<void> SelectRun::bind() {
   if (!is_scan && !partitions_.partitions.empty()) {
     TETRAD_TRY(clustering_, s.where_.bind_clustering(evaluation_, product_max));
   }
+  TETRAD_TRY_VOID(bind_nearest(partition_limit));
   TETRAD_TRY_VOID(check_counts());
   filters_active_ = !filters_.empty();
   nothing_ = clustering_.nothing || (partitions_.is_range && partitions_.range.empty()) ||

@@ -110,6 +110,11 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   if (!operation.index_limits.empty()) {
     TETRAD_TRY_VOID(check_indexed(operation, std::span(cells).subspan(first)));
   }
+  if (operation.vector_index) {
+    for (const Cell& cell : std::span(cells).subspan(first))
+      if (cell.kind == CellKind::kValue)
+        TETRAD_TRY_VOID(check_vector(*operation.vector_index, cell.value));
+  }
   if (!operation.key_of_view.empty()) {
     TETRAD_TRY_VOID(check_view_key(operation, std::span(cells).subspan(first)));
   }

@@ -158,7 +158,11 @@ Task<Result<StatementResult>> SelectRun::run() {
     exhausted_ = done_ = *counted;
   }
   while (!done_) {
-    if (partitions_.is_range) {
+    if (asks_for_names()) {
+      auto complete = co_await read_nearest();
+      if (!complete) co_return std::unexpected(std::move(complete).error());
+      exhausted_ = done_ = *complete;
+    } else if (partitions_.is_range) {
       ask_for_more();
       auto chunk = co_await read_one(range_command());
       if (!chunk) co_return std::unexpected(std::move(chunk).error());
@@ -204,6 +208,7 @@ Result<void> SelectRun::check_time() const {
 }
 
 uint32_t SelectRun::rows_wanted() const {
+  if (query_) return kChunkRows;
   if (statement_.is_aggregate_ || (filters_active_ && !index_bounds_)) return kChunkRows;
   int64_t wanted = kChunkRows;
   if (page_left_ >= 0) wanted = page_left_ + 1;  // one more tells whether there is another page
@@ -613,6 +618,7 @@ Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluati
     done_ = true;
     return {};
   }
+  if (query_) return take_nearest(evaluation);
   if (sorts_) {
     TETRAD_TRY(Bytes key, sort_key(place));
     ++partition_rows_done_;

@@ -211,6 +211,22 @@ class SelectRun : protected SelectProgress {
     return Bytes(prefix);
   }
 
+  // --- the nearest rows (nearest_rows.cc) ---
+
+  Result<void> check_nearest_level() const;
+  /// After rows_left_ and page_size_ are set.
+  Result<void> bind_nearest(std::optional<int64_t> partition_limit);
+  /// A row that has passed all tests: kept as long as it is among the nearest.
+  Result<void> take_nearest(EvalContext& evaluation);
+  /// Whether replicas are to name the nearest rows now.
+  bool asks_for_names() const;
+  /// Reads the rows that replicas name. False: they may lack nearer ones, so all rows must be read.
+  Task<Result<bool>> read_nearest();
+  Task<Result<void>> read_named(std::span<const replication::NearestNames::Row> names);
+  /// Whether `nearest_max_` rows are kept that are no further than this.
+  bool has_nearer_than(double distance) const;
+  void forget_rows();
+
   // --- groups ---
 
   Result<void> take_grouped(const RowPlace& place, EvalContext& evaluation);
@@ -315,6 +331,11 @@ class SelectRun : protected SelectProgress {
   storage::ReadPosition last_row_;
   int64_t groups_of_partition_ = 0, last_groups_ = 0;
   std::vector<SortedRow> sorted_;
+  std::optional<storage::QueryVector> query_;
+  BytesView query_bytes_;  // of the bound value
+  size_t nearest_max_ = 0;
+  uint64_t rows_measured_ = 0;
+  bool has_asked_for_names_ = false;
   size_t sorted_bytes_ = 0;
   uint64_t kept_bytes_ = 0;  // of chunks that wait for others
   static constexpr uint64_t kRowNs = 150;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cql/index/index_options.h"
 #include "cql/index/index_terms.h"
 #include "cql/schema/schema_text.h"
 #include "cql/schema/state_types.h"
@@ -116,6 +117,8 @@ storage::ClaimMakerPtr claim_maker_of(const replication::MetaState& state,
   if (!schema || (*schema)->next_index_id <= 1) return nullptr;
   std::vector<IndexTerms> terms;
   for (const IndexSchema& index : (*schema)->indexes) {
+    const ColumnSchema* column = (*schema)->find(index.column);
+    if (column != nullptr && is_vector_index(index, *column->type)) continue;
     auto of_index = IndexTerms::of(**schema, index);
     if (of_index) terms.push_back(std::move(*of_index));  // else reads look at all rows
   }

@@ -33,6 +33,14 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string upper(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return out;
+}
+
 /// Unset: the option is not there.
 Result<std::optional<bool>> truth_of(const IndexOptions& options, std::string_view name) {
   const auto found = options.find(std::string(name));
@@ -111,7 +119,6 @@ Result<void> check_analysis(const ColumnSchema& column, IndexTarget target,
   return {};
 }
 
-/// Vectors are looked up by distance, which no index here does yet.
 Result<void> check_vector_options(const DataType& type, const IndexOptions& options) {
   if (type.kind() != TypeKind::kVector) {
     if (!has_any(options, kVectorOptions)) return {};
@@ -128,12 +135,6 @@ Result<void> check_vector_options(const DataType& type, const IndexOptions& opti
                 "SAI_VECTOR_ALLOW_CUSTOM_PARAMETERS");
   }
   std::string similarity = "COSINE";
-  const auto upper = [](std::string text) {
-    std::ranges::transform(text, text.begin(), [](char c) {
-      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-    });
-    return text;
-  };
   if (const auto named = options.find("similarity_function"); named != options.end()) {
     similarity = upper(named->second);
     if (similarity != "EUCLIDEAN" && similarity != "DOT_PRODUCT" && similarity != "COSINE") {
@@ -160,7 +161,7 @@ Result<void> check_vector_options(const DataType& type, const IndexOptions& opti
     return fail(ErrorCode::kInvalid,
                 "Cosine similarity is not supported for single-dimension vectors");
   }
-  return fail(ErrorCode::kInvalid, "not supported yet: storage-attached indexes on vectors (ANN)");
+  return {};
 }
 
 }  // namespace
@@ -205,6 +206,37 @@ Result<TextAnalysis> text_analysis(const IndexOptions& options) {
   analysis.case_sensitive = case_sensitive.value_or(analysis.case_sensitive);
   analysis.ascii = ascii.value_or(analysis.ascii);
   return analysis;
+}
+
+bool is_vector_index(const IndexSchema& index, const DataType& column_type) {
+  return index.index_class == IndexClass::kSai && index.target == IndexTarget::kSimple &&
+         column_type.kind() == TypeKind::kVector;
+}
+
+storage::Similarity vector_similarity(const IndexSchema& index) {
+  const auto named = index.options.find("similarity_function");
+  const std::string name = named == index.options.end() ? std::string() : upper(named->second);
+  if (name == "EUCLIDEAN") return storage::Similarity::kEuclidean;
+  if (name == "DOT_PRODUCT") return storage::Similarity::kDotProduct;
+  return storage::Similarity::kCosine;
+}
+
+bool favours_recall(const IndexSchema& index) {
+  const auto named = index.options.find("optimize_for");
+  return named != index.options.end() && upper(named->second) == "RECALL";
+}
+
+Result<void> check_vector(storage::Similarity similarity, BytesView vector) {
+  switch (storage::fault_of(similarity, vector)) {
+    case storage::VectorFault::kNone:
+      return {};
+    case storage::VectorFault::kNotFinite:
+      return fail(ErrorCode::kInvalid, "Vectors with NaN or Infinity cannot be indexed or queried");
+    case storage::VectorFault::kZero:
+      break;
+  }
+  return fail(ErrorCode::kInvalid,
+              "Zero vectors cannot be indexed or queried with cosine similarity");
 }
 
 bool limits_values(const IndexSchema& index) {

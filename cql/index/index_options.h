@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "cql/index/text_analysis.h"
 #include "cql/schema/table_schema.h"
+#include "storage/vectors/distance.h"
 
 namespace tetrad::cql {
 
@@ -48,6 +49,16 @@ bool is_literal_term(const DataType* type);
 
 /// Of an SAI index. Options that were checked never fail.
 Result<TextAnalysis> text_analysis(const IndexOptions& options);
+
+/// Whether the index is one of vectors: it serves ORDER BY ... ANN OF and no condition, and keeps no
+/// claims.
+bool is_vector_index(const IndexSchema& index, const DataType& column_type);
+/// Of an index of vectors, cosine where it names none.
+storage::Similarity vector_similarity(const IndexSchema& index);
+/// `optimize_for` of an index of vectors: a query looks further for the nearest, which takes longer.
+bool favours_recall(const IndexSchema& index);
+/// Whether a vector can be kept in the index, or looked for. Errors: kInvalid.
+Result<void> check_vector(storage::Similarity similarity, BytesView vector);
 
 /// Writes of larger values are refused by indexes that limit_values().
 inline constexpr size_t kIndexedBytesMax = 65'535;

@@ -126,6 +126,7 @@ bool answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion
     case IndexTarget::kSimple:
       break;
   }
+  if (is_vector_index(index, *column.type)) return false;
   if (question == IndexQuestion::kEqual) return true;
   return question == IndexQuestion::kRange && index.index_class == IndexClass::kSai &&
          has_sai_ranges(*column.type);
@@ -139,8 +140,10 @@ bool has_index(const TableSchema& table, const Restriction& restriction) {
   });
 }
 
-bool serves_all(const TableSchema& table, std::span<const Restriction* const> restrictions) {
+bool serves_all(const TableSchema& table, std::span<const Restriction* const> restrictions,
+                std::optional<IndexClass> of_class) {
   return std::ranges::any_of(table.indexes, [&](const IndexSchema& group) {
+    if (of_class && group.index_class != *of_class) return false;
     return std::ranges::all_of(restrictions, [&](const Restriction* restriction) {
       return group_serves(table, group, *restriction);
     });

@@ -46,8 +46,9 @@ bool answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion
 /// Whether any index of the table serves the restriction, or a part of it.
 bool has_index(const TableSchema& table, const Restriction& restriction);
 
-/// Whether one group of indexes serves all of these.
-bool serves_all(const TableSchema& table, std::span<const Restriction* const> restrictions);
+/// Whether one group of indexes serves all of these; `of_class`: one of that class.
+bool serves_all(const TableSchema& table, std::span<const Restriction* const> restrictions,
+                std::optional<IndexClass> of_class = std::nullopt);
 
 /// The index to look at: that of the class which Cassandra prefers, then the condition that names
 /// the fewest values, then the one written first. Unset: none serves any of these.

@@ -334,6 +334,11 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
   if (input.meta.format < replication::kFormatIndexes) {
     return fail(ErrorCode::kInvalid, "indexes wait until all nodes run a program that knows them");
   }
+  if (is_vector_index(*index, *old->find(index->column)->type) &&
+      input.meta.format < replication::kFormatNearest) {
+    return fail(ErrorCode::kInvalid,
+                "indexes on vectors wait until all nodes run a program that knows them");
+  }
   if (old->indexes.size() >= kIndexesMax || old->next_index_id == UINT16_MAX) {
     return fail(ErrorCode::kInvalid,
                 "Table {} can have {} indexes at most at a time, and {} in its life",

@@ -381,7 +381,10 @@ class ModifyPreparer {
   void add(Operation operation) {
     made_->needs_read_ = made_->needs_read_ || operation.needs_read();
     for (const IndexSchema& index : table_->indexes) {
-      if (index.column != operation.column->name || !limits_values(index)) continue;
+      if (index.column != operation.column->name) continue;
+      if (is_vector_index(index, *operation.column->type))
+        operation.vector_index = vector_similarity(index);
+      if (!limits_values(index)) continue;
       operation.index_limits.push_back(
           {index.target,
            fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});

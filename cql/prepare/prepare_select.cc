@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cql/grammar/ast_print.h"
+#include "cql/index/index_options.h"
 #include "cql/prepare/column_masks.h"
 #include "cql/prepare/expression_parts.h"
 #include "cql/prepare/metadata_size.h"
@@ -109,13 +110,12 @@ class SelectPreparer {
                                   "GROUP BY functionality"));
     TETRAD_TRY_VOID(check_change_feed());
     TETRAD_TRY_VOID(select_list());
-    for (const ast::Ordering& ordering : source_.order_by) {
-      TETRAD_TRY([[maybe_unused]] const auto* known, builder_.column(ordering.column));
-    }
-    TETRAD_TRY(made_->where_, Restrictions::build(
-                                  source_.where, builder_, WhereOf::kSelect,
-                                  source_.allow_filtering || is_listed_as_virtual(table_->keyspace),
-                                  only_static_));
+    TETRAD_TRY_VOID(read_orderings());
+    TETRAD_TRY(
+        made_->where_,
+        Restrictions::build(source_.where, builder_, WhereOf::kSelect,
+                            source_.allow_filtering || is_listed_as_virtual(table_->keyspace),
+                            only_static_, made_->nearest_ ? made_->nearest_->column : nullptr));
     if (selection_error_) return std::unexpected(*std::move(selection_error_));
     if (source_.distinct) {
       if (source_.per_partition_limit) {
@@ -132,7 +132,11 @@ class SelectPreparer {
       return fail(ErrorCode::kInvalid,
                   "PER PARTITION LIMIT is not allowed with aggregate queries.");
     }
-    if (!source_.order_by.empty()) TETRAD_TRY_VOID(order_by());
+    if (made_->nearest_) {
+      TETRAD_TRY_VOID(order_by_distance());
+    } else if (!source_.order_by.empty()) {
+      TETRAD_TRY_VOID(order_by());
+    }
     TETRAD_TRY_VOID(limits());
     TETRAD_TRY_VOID(made_->where_.check_filtering_allowed());
     TETRAD_TRY_VOID(masks());
@@ -243,7 +247,9 @@ class SelectPreparer {
   }
 
   Result<void> check_distinct() {
-    if (made_->where_.has_clustering() || made_->where_.has_regular()) {
+    const bool by_regular =
+        made_->nearest_ && made_->nearest_->column->kind == ColumnKind::kRegular;
+    if (made_->where_.has_clustering() || made_->where_.has_regular() || by_regular) {
       return fail(ErrorCode::kInvalid,
                   "SELECT DISTINCT with WHERE clause only supports restriction by partition key "
                   "and/or static columns.");
@@ -340,15 +346,49 @@ class SelectPreparer {
                 "in the PRIMARY KEY");
   }
 
+  /// Looked at before WHERE.
+  Result<void> read_orderings() {
+    const ast::Ordering* nearest = nullptr;
+    for (const ast::Ordering& ordering : source_.order_by) {
+      TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
+      if (!ordering.ann_of) continue;
+      TETRAD_TRY(ExpressionPtr vector, builder_.term(*ordering.ann_of, Receiver::of(*column)));
+      if (nearest != nullptr) {
+        return fail(ErrorCode::kInvalid, "Cannot specify more than one ANN ordering");
+      }
+      nearest = &ordering;
+      made_->nearest_ = NearestOrder{column, -1, std::move(vector), {}, false};
+    }
+    if (nearest == nullptr) return {};
+    if (source_.order_by.size() > 1) {
+      return fail(ErrorCode::kInvalid, "ANN ordering does not support any other ordering");
+    }
+    if (nearest->descending) {
+      return fail(ErrorCode::kInvalid, "Descending ANN ordering is not supported");
+    }
+    return {};
+  }
+
+  /// After WHERE, which has found the column's index.
+  Result<void> order_by_distance() {
+    if (made_->is_aggregate_) {
+      return fail(ErrorCode::kInvalid, "Top-K queries can not be run with aggregation");
+    }
+    NearestOrder& nearest = *made_->nearest_;
+    nearest.slot = builder_.slot_of(*nearest.column);
+    for (const IndexSchema& index : table_->indexes) {
+      if (index.column != nearest.column->name || !is_vector_index(index, *nearest.column->type))
+        continue;
+      nearest.similarity = vector_similarity(index);
+      nearest.favours_recall = favours_recall(index);
+      return {};
+    }
+    // Another kind of index is on it: whatever WHERE allows, there is none to order by.
+    return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
+  }
+
   Result<void> order_by() {
     const Restrictions& where = made_->where_;
-    for (const ast::Ordering& ordering : source_.order_by) {
-      if (!ordering.ann_of) continue;
-      TETRAD_TRY(const ColumnSchema* column, builder_.column(ordering.column));
-      TETRAD_TRY([[maybe_unused]] const ExpressionPtr vector,
-                 builder_.term(*ordering.ann_of, Receiver::of(*column)));
-      return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
-    }
     if (where.uses_index()) {
       return fail(ErrorCode::kInvalid,
                   "ORDER BY with 2ndary indexes is not supported, except for ANN queries.");
@@ -448,7 +488,9 @@ class SelectPreparer {
         made.plain_slots_.push_back(output->slot());
       }
     }
-    made.static_only_rows_ = table_->has_static() && !made.where_.has_clustering();
+    // Partitions without rows are none of the nearest.
+    made.static_only_rows_ =
+        table_->has_static() && !made.where_.has_clustering() && !made.nearest_;
     made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
     const bool may_fold = made.is_aggregate_ && !made.is_grouped_ && !made.distinct_ &&
                           !made.where_.needs_filtering() && table_->dropped_columns.empty();

@@ -48,6 +48,8 @@ struct ColumnOperation {
   ExpressionPtr key, value;
   size_t field = 0;
   std::vector<IndexLimit> index_limits;
+  std::optional<storage::Similarity>
+      vector_index;         // of an index that takes only what has a distance
   std::string key_of_view;  // the view whose key column it is: of what a key may be; "": none
 
   bool needs_read() const {

@@ -10,6 +10,7 @@
 #include "cql/prepare/prepared_statement.h"
 #include "cql/prepare/restrictions.h"
 #include "storage/row/row_fold.h"
+#include "storage/vectors/distance.h"
 
 namespace tetrad::cql {
 
@@ -41,6 +42,15 @@ struct MaskedSlot {
   ExpressionPtr shown;
 };
 
+/// ORDER BY column ANN OF vector.
+struct NearestOrder {
+  const ColumnSchema* column = nullptr;  // of the statement's table
+  int32_t slot = -1;
+  ExpressionPtr vector;
+  storage::Similarity similarity = storage::Similarity::kCosine;
+  bool favours_recall = false;
+};
+
 /// A SELECT, checked against one schema snapshot. Immutable, so that executions share it; SelectRun
 /// is one execution.
 class SelectStatement final : public Statement {
@@ -53,7 +63,8 @@ class SelectStatement final : public Statement {
   size_t mask_calls() const { return mask_functions_.call_count(); }
   /// Pages of rows end at a place in the table, and nothing else.
   bool shares_pages() const override {
-    return !is_grouped_ && !is_aggregate_ && !distinct_ && where_.change_feed() == nullptr;
+    return !is_grouped_ && !is_aggregate_ && !distinct_ && where_.change_feed() == nullptr &&
+           !nearest_;
   }
 
  private:
@@ -80,6 +91,7 @@ class SelectStatement final : public Statement {
   ExpressionPtr limit_, per_partition_limit_;
   ExpressionPtr timeout_;     // USING TIMEOUT; null where it is not written
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to
+  std::optional<NearestOrder> nearest_;
   bool is_json_ = false, distinct_ = false, reversed_ = false;
   bool is_grouped_ = false;    // GROUP BY
   bool is_aggregate_ = false;  // one row for everything, or for each group

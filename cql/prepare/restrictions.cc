@@ -31,12 +31,14 @@ std::unexpected<Error> requires_filtering(bool may_be_allowed) {
 /// Builds Restrictions relation by relation.
 class Restrictions::Builder {
  public:
-  Builder(ExpressionBuilder& expressions, WhereOf of, bool allow_filtering, bool only_static)
+  Builder(ExpressionBuilder& expressions, WhereOf of, bool allow_filtering, bool only_static,
+          const ColumnSchema* nearest_by)
       : expressions_(expressions),
         table_(expressions.table()),
         of_(of),
         allow_filtering_(allow_filtering),
-        only_static_(only_static) {
+        only_static_(only_static),
+        nearest_by_(nearest_by) {
     result_.table_ = &table_;
     result_.partition_.resize(table_.partition_key().size());
     result_.of_ = of;
@@ -46,6 +48,7 @@ class Restrictions::Builder {
   Result<Restrictions> run(const std::vector<ast::Relation>& relations) {
     for (const ast::Relation& relation : relations) TETRAD_TRY_VOID(add(relation));
     TETRAD_TRY_VOID(check_change_feed());
+    TETRAD_TRY_VOID(check_nearest_alone());
     find_indexes();
     TETRAD_TRY_VOID(check_partition_key());
     TETRAD_TRY_VOID(check_clustering());
@@ -86,7 +89,7 @@ class Restrictions::Builder {
   }
 
   /// Adds `next` to what is already said of the same columns.
-  Result<void> merge(Restriction& present, RestrictionPtr next, std::string_view between) {
+  Result<void> merge(Restriction& present, RestrictionPtr next, std::string_view between) const {
     const std::string names = join_names(common_columns(present, *next), between);
     if (present.kind == Restriction::Kind::kEqual) {
       return fail(ErrorCode::kInvalid,
@@ -216,7 +219,73 @@ class Restrictions::Builder {
     };
     clustering_has_index_ = std::ranges::any_of(result_.clustering_, served);
     has_index_ = clustering_has_index_ || std::ranges::any_of(result_.partition_, served) ||
-                 std::ranges::any_of(result_.others_, served);
+                 std::ranges::any_of(result_.others_, served) || has_vector_index();
+  }
+
+  // --- ORDER BY ... ANN OF ---
+
+  /// To Cassandra it is one more relation of its column.
+  Result<void> check_nearest_alone() const {
+    if (nearest_by_ == nullptr) return {};
+    for (const auto* all : {&result_.partition_, &result_.clustering_, &result_.others_}) {
+      for (const RestrictionPtr& restriction : *all) {
+        if (!restriction || restriction->columns.front() != nearest_by_) continue;
+        RestrictionPtr none = std::make_unique<Restriction>();
+        none->columns.push_back(nearest_by_);
+        TETRAD_TRY_VOID(merge(*restriction, std::move(none), " ,"));
+      }
+    }
+    return {};
+  }
+
+  bool is_indexed(const ColumnSchema& column) const {
+    return std::ranges::any_of(
+        table_.indexes, [&](const IndexSchema& index) { return index.column == column.name; });
+  }
+  bool has_vector_index() const {
+    return nearest_by_ != nullptr &&
+           std::ranges::any_of(table_.indexes, [&](const IndexSchema& index) {
+             return index.column == nearest_by_->name && is_vector_index(index, *nearest_by_->type);
+           });
+  }
+
+  /// What WHERE may have beside it: what the primary key answers, and indexed columns.
+  Result<void> check_beside_nearest() const {
+    const DataType& type = *nearest_by_->type;
+    if (type.kind() != TypeKind::kVector || type.element()->kind() != TypeKind::kFloat) {
+      return fail(ErrorCode::kInvalid, "ANN ordering is only supported on float vector indexes");
+    }
+    if (!is_indexed(*nearest_by_)) {
+      return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
+    }
+    const auto lacks_index = [&](const RestrictionPtr& restriction) {
+      return !std::ranges::all_of(restriction->columns,
+                                  [&](const ColumnSchema* column) { return is_indexed(*column); });
+    };
+    const bool key_needs_filtering =
+        result_.is_key_range_ &&
+        std::ranges::any_of(result_.partition_, [](const RestrictionPtr& restriction) {
+          return restriction != nullptr;
+        });
+    const bool others_lack = std::ranges::any_of(result_.others_, lacks_index) ||
+                             std::ranges::any_of(result_.negated_, lacks_index);
+    const bool clustering_lacks = std::ranges::any_of(result_.clustering_, lacks_index) &&
+                                  (result_.is_key_range_ || result_.on_token_ ||
+                                   result_.clustering_prefix_ < result_.clustering_.size());
+    if (key_needs_filtering || others_lack || clustering_lacks) {
+      return fail(ErrorCode::kInvalid,
+                  "ANN ordering by vector requires all restricted column(s) to be indexed");
+    }
+    return {};
+  }
+
+  /// Cassandra has no other use of a vector that is indexed.
+  Result<void> check_indexed_vectors() const {
+    for (const RestrictionPtr& other : result_.others_) {
+      if (other->first().type->kind() != TypeKind::kVector || !is_indexed(other->first())) continue;
+      return fail(ErrorCode::kInvalid, "Vector indexes only support ANN queries");
+    }
+    return {};
   }
 
   /// Notes conditions that the primary key does not answer.
@@ -234,8 +303,11 @@ class Restrictions::Builder {
                   "supported");
     }
     const bool scans = result_.is_key_range_ || result_.on_token_ || result_.uses_index_;
-    const bool is_served =
+    bool is_served =
         unanswered_.empty() ? result_.clustering_.empty() : serves_all(table_, unanswered_);
+    if (nearest_by_ != nullptr) {
+      is_served = has_vector_index() && serves_all(table_, unanswered_, IndexClass::kSai);
+    }
     result_.lacks_allow_filtering_ =
         of_ == WhereOf::kSelect && !allow_filtering_ && scans && !is_served;
     if (result_.uses_index_) result_.index_ = choose_index(table_, unanswered_);
@@ -393,6 +465,12 @@ class Restrictions::Builder {
   }
 
   Result<void> check_others() {
+    if (nearest_by_ != nullptr) {
+      TETRAD_TRY_VOID(check_beside_nearest());
+      result_.uses_index_ = true;
+    } else if (of_ == WhereOf::kSelect) {
+      TETRAD_TRY_VOID(check_indexed_vectors());
+    }
     if (result_.others_.empty()) return {};
     if (of_ != WhereOf::kSelect) {
       std::vector<const ColumnSchema*> columns;
@@ -412,7 +490,9 @@ class Restrictions::Builder {
   void choose_filters() {
     const auto add = [&](const Restriction& restriction) {
       Filter filter{&restriction, {}, {}};
-      if (result_.index_) {
+      if (nearest_by_ != nullptr) {
+        filter.texts = compared_texts(table_, IndexClass::kSai, restriction);
+      } else if (result_.index_) {
         filter.texts = compared_texts(table_, result_.index_->index->index_class, restriction);
       }
       for (const ColumnSchema* column : restriction.columns) {
@@ -455,6 +535,7 @@ class Restrictions::Builder {
   const TableSchema& table_;
   const WhereOf of_;
   const bool allow_filtering_, only_static_;
+  const ColumnSchema* const nearest_by_;
   bool has_index_ = false, clustering_has_index_ = false;  // an index serves a condition
   std::vector<const Restriction*> unanswered_;             // by the primary key
   Restrictions result_;
@@ -462,8 +543,9 @@ class Restrictions::Builder {
 
 Result<Restrictions> Restrictions::build(const std::vector<ast::Relation>& relations,
                                          ExpressionBuilder& builder, WhereOf of,
-                                         bool allow_filtering, bool only_static) {
-  return Builder(builder, of, allow_filtering, only_static).run(relations);
+                                         bool allow_filtering, bool only_static,
+                                         const ColumnSchema* nearest_by) {
+  return Builder(builder, of, allow_filtering, only_static, nearest_by).run(relations);
 }
 
 Result<void> Restrictions::check_filtering_allowed() const {

@@ -125,10 +125,11 @@ class BoundFilter {
 class Restrictions {
  public:
   /// Checks the relations one by one and together. `only_static`: a SELECT of static columns and
-  /// partition key only, or a modification of static columns only.
+  /// partition key only, or a modification of static columns only. `nearest_by`: the column of
+  /// ORDER BY ... ANN OF; null: there is none.
   static Result<Restrictions> build(const std::vector<ast::Relation>& relations,
                                     ExpressionBuilder& builder, WhereOf of, bool allow_filtering,
-                                    bool only_static);
+                                    bool only_static, const ColumnSchema* nearest_by = nullptr);
 
   /// Values that a token() or partition key restriction gives; sorted as IN lists answer.
   Result<BoundPartitions> bind_partitions(EvalContext& context, uint32_t product_max) const;

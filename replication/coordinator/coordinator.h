@@ -13,6 +13,7 @@
 #include "base/task.h"
 #include "replication/coordinator/changes.h"
 #include "replication/coordinator/conditional.h"
+#include "replication/coordinator/nearest_names.h"
 #include "replication/counters/counter_messages.h"
 #include "replication/trace.h"
 #include "storage/row/mutation.h"
@@ -123,6 +124,12 @@ class Coordinator {
   /// Reads several partitions at once (IN); answers in the order of the commands.
   virtual Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) = 0;
+
+  /// Names the rows of a range that may be the nearest to a vector (`command.nearest`): of each
+  /// tablet at least `rows_max` where it has them. Unset: some node runs a program that does
+  /// not know this. Errors: as read().
+  virtual Task<Result<std::optional<NearestNames>>> nearest(storage::ReadCommand command,
+                                                            ReadOptions options) = 0;
 
   /// The number of live rows that read() would deliver without limits, counted where they are: no
   /// row travels unless replicas differ, then these are repaired as by a read. Ranges of several

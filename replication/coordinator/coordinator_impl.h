@@ -82,6 +82,8 @@ class CoordinatorImpl final : public Coordinator {
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) override;
+  Task<Result<std::optional<NearestNames>>> nearest(storage::ReadCommand command,
+                                                    ReadOptions options) override;
   Task<Result<Counted>> count(storage::ReadCommand command, ReadOptions options) override;
   Task<Result<ChangesPage>> changes(ChangesCommand command, ReadOptions options) override;
   int64_t next_timestamp_us() override;
@@ -196,6 +198,11 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_named(storage::ReadCommand command, SetEpoch epoch,
                                                std::vector<StoreAddress> replicas,
                                                ReadOptions options);
+  /// `command` lies inside one tablet; errors as read_tablet()'s.
+  Task<Result<NearestNames>> nearest_of_tablet(storage::ReadCommand command, ReadOptions options);
+  static Task<void> nearest_into(CoordinatorImpl* self, storage::ReadCommand command,
+                                 ReadOptions options,
+                                 std::move_only_function<void(Result<NearestNames>)> done);
   /// `command` lies inside one tablet. kStaleEpoch: it does no more, a range was split.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);

@@ -2,6 +2,7 @@
 #include "server/config/memory_plan.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace tetrad::server {
 namespace {
@@ -22,6 +23,8 @@ MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t s
   const uint64_t stores = std::max<uint64_t>(shards, 1);
   out.block_cache = chosen(options.block_cache_mb, memory_bytes / 8, 8 * kMiB, 512 * kMiB);
   out.row_cache = chosen(options.row_cache_mb, memory_bytes / 64, kMiB, 64 * kMiB);
+  out.vector_graphs =
+      chosen(options.vector_graphs_mb, memory_bytes / 10, 0, std::numeric_limits<uint64_t>::max());
   const uint64_t memtables = std::max<uint64_t>(4, 2 * stores);
   out.write_buffer = chosen(options.write_buffer_mb, memory_bytes / 8 / memtables, kMiB, 64 * kMiB);
   out.write_queue = std::clamp(memory_bytes / 32 / stores, 4 * kMiB, 64 * kMiB);

@@ -11,14 +11,15 @@ namespace tetrad::server {
 /// In bytes. What options set is theirs; the rest are parts of the memory that the process may use,
 /// up to what is enough for any: together no more than three quarters of it.
 struct MemoryPlan {
-  uint64_t block_cache = 0;   // of the node
-  uint64_t row_cache = 0;     // of the node
-  uint64_t write_buffer = 0;  // of a store; up to four of them are in memory, two if it has peers
-  uint64_t write_queue = 0;   // of a store: writes that wait while it cannot take them
-  uint64_t requests = 0;      // of the node
-  uint64_t answers = 0;       // of the node
-  uint64_t prepared = 0;      // of the node
-  uint64_t peer_queue = 0;    // of a shard's connection to another node's
+  uint64_t block_cache = 0;    // of the node
+  uint64_t row_cache = 0;      // of the node
+  uint64_t vector_graphs = 0;  // of the node
+  uint64_t write_buffer = 0;   // of a store; up to four of them are in memory, two if it has peers
+  uint64_t write_queue = 0;    // of a store: writes that wait while it cannot take them
+  uint64_t requests = 0;       // of the node
+  uint64_t answers = 0;        // of the node
+  uint64_t prepared = 0;       // of the node
+  uint64_t peer_queue = 0;     // of a shard's connection to another node's
 };
 
 MemoryPlan plan_memory(const Options& options, uint64_t memory_bytes, uint32_t shards);

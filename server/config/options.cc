@@ -241,6 +241,14 @@ const std::vector<OptionEntry>& option_table() {
        "Memory for rows of partitions that are read again and again, in MiB; 0: none is used; "
        "auto: "
        "a 64th of the memory, 64 at most."},
+      {"vector_graphs_mb",
+       &Options::vector_graphs_mb,
+       0,
+       1 << 20,
+       {},
+       "Memory for graphs of indexed vectors, in MiB; queries of those that have no room, or all "
+       "with "
+       "0, measure every vector; auto: a tenth of the memory."},
       {"write_buffer_mb",
        &Options::write_buffer_mb,
        1,

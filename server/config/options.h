@@ -61,7 +61,8 @@ struct Options {
   std::string audit_log_included_users, audit_log_excluded_users;
 
   uint64_t commit_log_sync_period_ms = 100;
-  uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic;
+  uint64_t block_cache_mb = kAutomatic, row_cache_mb = kAutomatic, write_buffer_mb = kAutomatic,
+           vector_graphs_mb = kAutomatic;
   uint64_t background_threads = 0, io_threads = 0;
   uint64_t connections_max = 65'536, requests_in_flight_per_connection_max = 4'096;
   uint64_t request_memory_mb = 0;  // 0: a tenth of the memory

@@ -24,6 +24,7 @@
 #include "storage/index/index_reader.h"
 #include "storage/index/table_indexes.h"
 #include "storage/row/storage_key.h"
+#include "storage/vectors/nearest_reader.h"
 
 namespace tetrad::storage {
 namespace {
@@ -178,13 +179,14 @@ class MemoryStore final : public Store {
   void read(ReadCommand command, base::Deadline, ReadCallback done) override {
     if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
     if (command.by_index) return done(read_narrowed(command));
+    if (command.nearest) return done(read_nearest(std::move(command)));
     MapView view(area_.data);
     done(read_partitions(view, command, TableContents{}, options_.read_keys_max));
   }
 
   std::optional<Result<ReadEnd>> read_here(const ReadCommand& command, RowSink& sink) override {
     if (is_retired(command.incarnation)) return retired_error(command.incarnation);
-    if (command.by_index) return std::nullopt;
+    if (command.by_index || command.nearest) return std::nullopt;
     MapView view(area_.data);
     return read_partitions_into(view, command, TableContents{}, sink, options_.read_keys_max);
   }
@@ -466,6 +468,14 @@ class MemoryStore final : public Store {
     limits.keys_max = options_.read_keys_max;
     const auto contents_of = [](const ReadCommand&) { return TableContents{}; };
     return read_by_index({rows, *table->maker, contents_of}, command, limits);
+  }
+
+  Result<ReadResult> read_nearest(ReadCommand command) {
+    MapView rows(area_.data);
+    NearestScan scan(std::move(command));
+    while (!scan.is_done)
+      TETRAD_TRY_VOID(scan_nearest(rows, TableContents{}, options_.read_keys_max, scan));
+    return scan.places.take(true);
   }
 
   Result<IndexBuildPage> write_built(TableIncarnation incarnation, uint16_t index_id,

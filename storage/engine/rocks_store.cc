@@ -20,6 +20,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
       turn_(state_.database, reactor, pool, lane, options, state_.tables, state_.records, logger_),
       view_side_(std::make_unique<ViewSide>(*this)),
       views_(*view_side_, alive_),
+      graphs_({.bytes_max = options.vector_graph_bytes, .vectors_min = options.vector_graph_min}),
       row_cache_(options.row_cache_bytes),
       health_(state_.directory, reactor, pool, health_actions(), logger_),
       scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
@@ -30,6 +31,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
   for (const auto& [key, value] : state_.own_view_keys) views_.load(key, value);
   views_.begin_life(recovered().life);
   for (const TableIncarnation base : views_.bases()) state_.tables.set_views(base, true);
+  turn_.on_vectors([this](const Mutation& mutation) { note_vectors(mutation); });
   listen_to(*state_.background_errors);
   if (state_.damage) health_.begin_damaged(*state_.damage);
   scrub_.start();
@@ -56,6 +58,7 @@ void RocksStore::retire(TableIncarnation incarnation) {
   state_.tables.erase(incarnation);
   turn_.erase_own(state_.indexes.erase(incarnation));
   turn_.erase_own(views_.erase(incarnation).erased);
+  graphs_.forget(incarnation);
   row_cache_.forget(keys_of_incarnation(incarnation).start);
   if (health_.status().takes_writes()) {
     turn_.add_retired(incarnation);

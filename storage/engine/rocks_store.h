@@ -5,6 +5,7 @@
 //   rocks_store_read.cc   reads, registers, exports, what was written lately
 //   rocks_store_sweep.cc  the steps of a sweep
 //   rocks_store_index.cc  indexes
+//   rocks_store_vectors.cc  searches for near vectors, and graphs of vectors
 //   rocks_store_keep.cc   files for snapshots
 //   rocks_store_open.cc   from a folder to a store
 #pragma once
@@ -40,6 +41,8 @@
 #include "storage/engine/table_summary.h"
 #include "storage/engine/value_merge.h"
 #include "storage/engine/write_turn.h"
+#include "storage/vectors/nearest_reader.h"
+#include "storage/vectors/store_graphs.h"
 
 namespace tetrad::storage {
 
@@ -165,6 +168,17 @@ class RocksStore final : public Store {
   /// Set: a read by this index must not be answered.
   std::optional<Error> lacks_index(const ReadCommand& command);
   void read_narrowed(ReadCommand command, base::Deadline deadline, ReadCallback done);
+  void read_nearest(ReadCommand command, base::Deadline deadline, ReadCallback done);
+  /// A page after another, each a job of its own.
+  void scan_for_nearest(std::shared_ptr<NearestScan> scan, std::shared_ptr<HeldSnapshot> snapshot,
+                        base::Deadline deadline, ReadCallback done);
+  void begin_graph(GraphName name, std::shared_ptr<GraphInMaking> graph);
+  void add_rows_to_graph(GraphName name, std::shared_ptr<GraphInMaking> graph);
+  void grow_graph(std::shared_ptr<GraphInMaking> graph,
+                  std::move_only_function<void(std::shared_ptr<GraphInMaking>)> then);
+  void give_up_graph(const std::shared_ptr<GraphInMaking>& graph, const Error& error);
+  void note_vectors(const Mutation& mutation);
+  void add_noted_vectors();
   void read_build_page(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
                        std::move_only_function<void(Result<IndexBuildPage>)> done);
   void write_build_page(TableIncarnation incarnation, uint16_t index_id, Bytes after,
@@ -282,6 +296,8 @@ class RocksStore final : public Store {
   class ViewSide;
   const std::unique_ptr<ViewSide> view_side_;
   StoreViews views_;
+  StoreGraphs graphs_;
+  bool adds_noted_ = false;  // a job adds noted vectors
   RowCache row_cache_;
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;

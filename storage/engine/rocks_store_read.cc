@@ -81,6 +81,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
   if (const auto why = unusable()) return done(std::unexpected(*why));
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
   if (command.by_index) return read_narrowed(std::move(command), deadline, std::move(done));
+  if (command.nearest) return read_nearest(std::move(command), deadline, std::move(done));
   const TableContents contents = contents_of(command);
   const bool fixed = needs_snapshot(command, contents);
   const bool scans = command.is_range && command.count_only;
@@ -143,7 +144,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
 std::optional<Result<ReadEnd>> RocksStore::read_here(const ReadCommand& command, RowSink& sink) {
   if (const auto why = unusable()) return std::unexpected(*why);
   if (is_retired(command.incarnation)) return retired_error(command.incarnation);
-  if (command.by_index) return std::nullopt;
+  if (command.by_index || command.nearest) return std::nullopt;
   const TableContents contents = contents_of(command);
   if (needs_snapshot(command, contents)) return std::nullopt;
   RocksView view(db(), view_here(command, nullptr, dead_runs_of(command)));

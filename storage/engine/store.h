@@ -377,6 +377,10 @@ struct StoreOptions {
   /// free on the disk, of all stores together. 0: they are not.
   int64_t logs_kept_s = 600;
   double logs_kept_of_free_disk = 0.05;
+  /// Of graphs of vectors, of each store; 0: there are none, and all rows are measured. And from how
+  /// many vectors of a tablet on there is one.
+  uint64_t vector_graph_bytes = 0;
+  uint64_t vector_graph_min = 4096;
   uint32_t read_operands_max = 8;  // a read that joins more merge operands writes the value back
   bool in_memory_files = false;    // tests: RocksDB over an in-memory file system
 };

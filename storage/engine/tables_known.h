@@ -19,6 +19,7 @@ struct TableKnowledge {
   uint64_t schema_version = 0;      // the newest a mutation has named
   TableIndexes* indexes = nullptr;  // null: there are none
   bool has_views = false;           // StoreViews knows which
+  bool has_graphs = false;          // of vectors: StoreGraphs knows which
   uint64_t dead = 0;  // tombstones, and what has a TTL, ever written; 0: there are none
 };
 
@@ -41,6 +42,9 @@ class TablesKnown {
   }
   void set_views(TableIncarnation incarnation, bool has_views) {
     if (has_views || find(incarnation) != nullptr) at(incarnation).has_views = has_views;
+  }
+  void set_graphs(TableIncarnation incarnation, bool has_graphs) {
+    if (has_graphs || find(incarnation) != nullptr) at(incarnation).has_graphs = has_graphs;
   }
   void erase(TableIncarnation incarnation) {
     const auto table = tables_.find(incarnation.value);

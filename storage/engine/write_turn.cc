@@ -248,6 +248,8 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     put_claims(mutation, *table.indexes, merged);
   if (table.has_views) [[unlikely]]
     put_view_tasks(mutation, merged);
+  if (table.has_graphs) [[unlikely]]
+    note_vectors_(mutation);
   if (watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
   current_->last_number = last_number_[bucket] = next_number_++;

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -135,6 +136,8 @@ class WriteTurn {
   void drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback done);
   /// Who makes the tasks of tables with views; outlives this.
   void set_views(StoreViews& views) { views_ = &views; }
+  /// Gets each mutation of a table with graphs of vectors, as it is taken.
+  void on_vectors(std::function<void(const Mutation&)> note) { note_vectors_ = std::move(note); }
   /// Tasks and notes of views, in one batch.
   void change_view_records(const ViewRecords& puts, const std::vector<Bytes>& erased,
                            Store::ApplyCallback done);
@@ -254,6 +257,7 @@ class WriteTurn {
   const std::shared_ptr<bool> alive_;
 
   StoreViews* views_ = nullptr;
+  std::function<void(const Mutation&)> note_vectors_;
   const std::shared_ptr<RegistersUnderWay> registers_ = std::make_shared<RegistersUnderWay>();
 
   std::unique_ptr<Batch> current_;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encoding of read commands and read results between nodes.
 //
-//   command   := u8 version (2; 3: by an index), u8 flags, u32 incarnation, u64 schema version,
+//   command   := u8 version (2; 3: by an index; 4: the nearest), u8 flags, u32 incarnation, u64 schema version,
 //                (position, bytes partition key | position start, position end),
 //                [place], varint count, (bytes row)*, varint count, (bytes start, bytes end)*,
 //                u32 row limit, u32 per partition limit, varint bytes limit, [varint bytes max],
-//                u32 rows done, zigzag now, zigzag horizon, [index],
+//                u32 rows done, zigzag now, zigzag horizon, [index | nearest],
 //                [bytes fold, bytes state of the fold]
 //   flags     := 0x01 a range of the ring, 0x02 has a place to go on after, 0x04 reversed,
 //                0x08 static cells wanted, 0x10 distinct partitions, 0x20 live rows only,
 //                0x40 count only (the fold, if any, is the rest), 0x80 has bytes max
 //   index     := of version 3: u16 index id, u8 (1: has an upper bound, 2: keeps what is disproved,
 //                4: names only), bytes lower, [bytes upper]
+//   nearest   := of version 4: u32 column id, u8 similarity, u8 (1: favours recall), u32 rows, bytes
+//                vector, position start, position end (of the tablet)
 //   place     := position, bytes partition key, u8 has clustering key, [bytes clustering key]
 //   position  := i64 token, u64 hash
 //   example: 02 28 00000007 0000000000000001 0000000000000005 000000000000000f 01 6b
@@ -41,7 +43,7 @@ namespace tetrad::storage {
 namespace {
 
 constexpr uint8_t kVersion = 1;  // of an answer
-constexpr uint8_t kCommandVersion = 2, kIndexCommandVersion = 3;
+constexpr uint8_t kCommandVersion = 2, kIndexCommandVersion = 3, kNearestCommandVersion = 4;
 constexpr uint64_t kRowsWantedMax = 65536;
 constexpr size_t kPartitionBytesMin = 20;
 
@@ -142,6 +144,37 @@ Result<IndexBounds> read_index(base::ByteReader& r) {
   return index;
 }
 
+void write_nearest(const NearestSearch& nearest, base::ByteWriter& w) {
+  w.u32(nearest.column_id);
+  w.u8(static_cast<uint8_t>(nearest.similarity));
+  w.u8(nearest.favours_recall ? 1 : 0);
+  w.u32(nearest.rows_max);
+  w.bytes(nearest.vector);
+  write_position(nearest.graph_range.start, w);
+  write_position(nearest.graph_range.end, w);
+}
+
+Result<NearestSearch> read_nearest(base::ByteReader& r) {
+  NearestSearch nearest;
+  TETRAD_TRY(nearest.column_id, r.read_u32());
+  TETRAD_TRY(const uint8_t similarity, r.read_u8());
+  TETRAD_TRY(const uint8_t favours_recall, r.read_u8());
+  TETRAD_TRY(nearest.rows_max, r.read_u32());
+  TETRAD_TRY(nearest.vector, r.read_bytes());
+  TETRAD_TRY(nearest.graph_range.start, read_position(r));
+  TETRAD_TRY(nearest.graph_range.end, read_position(r));
+  const size_t bytes = nearest.vector.size();
+  if (similarity >= kSimilaritiesEnd || favours_recall > 1 || nearest.rows_max == 0 ||
+      nearest.rows_max > kNearestRowsMax || bytes == 0 || bytes % sizeof(float) != 0 ||
+      bytes > kNearestVectorBytesMax)
+    return fail(ErrorCode::kCorruption,
+                "a search for the {} nearest to a vector of {} bytes by the similarity {}",
+                nearest.rows_max, bytes, similarity);
+  nearest.similarity = static_cast<Similarity>(similarity);
+  nearest.favours_recall = favours_recall == 1;
+  return nearest;
+}
+
 Result<PartitionData> read_partition(base::ByteReader& r) {
   PartitionData partition;
   TETRAD_TRY(partition.position, read_position(r));
@@ -173,7 +206,10 @@ Result<PartitionData> read_partition(base::ByteReader& r) {
 void encode_read_command(const ReadCommand& command, Bytes& out) {
   TETRAD_ASSERT(command.fold == nullptr || command.count_only);
   base::ByteWriter w(out);
-  w.u8(command.by_index ? kIndexCommandVersion : kCommandVersion);
+  TETRAD_ASSERT(!command.nearest || (command.is_range && !command.by_index && !command.count_only));
+  w.u8(command.nearest    ? kNearestCommandVersion
+       : command.by_index ? kIndexCommandVersion
+                          : kCommandVersion);
   w.u8(static_cast<uint8_t>(
       (command.is_range ? kIsRange : 0) | (command.resume_after ? kHasResume : 0) |
       (command.reversed ? kReversed : 0) | (command.wants_static ? kWantsStatic : 0) |
@@ -205,6 +241,7 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
   w.zigzag(command.now_s);
   w.zigzag(command.horizon_s);
   if (command.by_index) write_index(*command.by_index, w);
+  if (command.nearest) write_nearest(*command.nearest, w);
   if (command.fold != nullptr) {
     w.bytes(command.fold->spec());
     w.bytes(command.fold_state);
@@ -214,7 +251,8 @@ void encode_read_command(const ReadCommand& command, Bytes& out) {
 Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold) {
   base::ByteReader r(encoded);
   TETRAD_TRY(const uint8_t version, r.read_u8());
-  if (version != kCommandVersion && version != kIndexCommandVersion)
+  if (version != kCommandVersion && version != kIndexCommandVersion &&
+      version != kNearestCommandVersion)
     return fail(ErrorCode::kCorruption, "read command of format {}, this program reads {}", version,
                 kCommandVersion);
   TETRAD_TRY(const uint8_t flags, r.read_u8());
@@ -249,6 +287,11 @@ Result<ReadCommand> decode_read_command(BytesView encoded, FoldReader read_fold)
   TETRAD_TRY(command.horizon_s, r.read_zigzag());
   if (version == kIndexCommandVersion) {
     TETRAD_TRY(command.by_index, read_index(r));
+  }
+  if (version == kNearestCommandVersion) {
+    if (!command.is_range || command.count_only)
+      return fail(ErrorCode::kCorruption, "a search for the nearest that is of no range");
+    TETRAD_TRY(command.nearest, read_nearest(r));
   }
   if (command.count_only && !r.at_end()) {
     TETRAD_TRY(const BytesView spec, r.read_bytes());

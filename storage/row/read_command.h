@@ -14,6 +14,7 @@
 #include "base/ring_position.h"
 #include "storage/row/mutation.h"
 #include "storage/row/purge.h"
+#include "storage/vectors/distance.h"
 
 namespace tetrad::storage {
 
@@ -50,6 +51,23 @@ struct IndexBounds {
   friend bool operator==(const IndexBounds&, const IndexBounds&) = default;
 };
 
+/// The rows of a range whose vectors in one column are nearest to another vector. They are named only:
+/// each comes with a record of eight bytes, its distance as the replica has it (a big-endian double).
+/// An answer that is exhausted names every row that has a vector; else rows that it does not name are
+/// at least as far as the furthest that it does, as this replica sees them, or, where a graph was
+/// asked, probably. So an answer narrows a search and decides nothing (rule 23).
+struct NearestSearch {
+  uint32_t column_id = 0;  // of a regular column; its cells have no path
+  Similarity similarity = Similarity::kCosine;
+  Bytes vector;                 // as distance.h has it
+  uint32_t rows_max = 0;        // rows that are named at most: 1 to kNearestRowsMax
+  bool favours_recall = false;  // a graph is searched more widely
+  RingRange graph_range;        // of the tablet: a store keeps a graph of all of it
+  friend bool operator==(const NearestSearch&, const NearestSearch&) = default;
+};
+inline constexpr uint32_t kNearestRowsMax = 16'384;
+inline constexpr size_t kNearestVectorBytesMax = 4 * 8192;
+
 /// A value. The same command goes to every replica that is asked, so that answers can be compared.
 struct ReadCommand {
   static constexpr uint32_t kNoLimit = 0xffffffff;
@@ -69,6 +87,9 @@ struct ReadCommand {
 
   /// Set: only what this part of an index of the table names is looked at.
   std::optional<IndexBounds> by_index;
+
+  /// Set: only what is nearest is named. Of a range; no slices, limits or counts go with it.
+  std::optional<NearestSearch> nearest;
 
   /// Exact clustering keys wanted (ascending, at most 64 K); when empty, `clustering_ranges` count.
   std::vector<Bytes> rows;

@@ -164,6 +164,25 @@ Task<Result<storage::ReadResult>> LocalCoordinator::read(storage::ReadCommand co
   co_return result;
 }
 
+Task<Result<std::optional<replication::NearestNames>>> LocalCoordinator::nearest(
+    storage::ReadCommand command, replication::ReadOptions options) {
+  if (!knows_nearest) co_return std::nullopt;
+  nearest_asked.push_back(command.nearest->rows_max);
+  command.live_only = true;
+  base::OneShot<Result<storage::ReadResult>> done;
+  store_.read(std::move(command), options.deadline,
+              [setter = done.setter()](Result<storage::ReadResult> result) {
+                setter.set(std::move(result));
+              });
+  auto result = co_await done;
+  if (!result) co_return std::unexpected(std::move(result.error()));
+  std::vector<storage::ReplicaReply> replies;
+  replies.push_back({{}, std::move(*result)});
+  TETRAD_CO_TRY(replication::NearestNames names, replication::join_names(replies));
+  if (on_nearest) on_nearest(names);
+  co_return names;
+}
+
 std::optional<Result<storage::ReadEnd>> LocalCoordinator::read_here(
     storage::ReadCommand& command, const replication::ReadOptions& options,
     storage::RowSink& sink) {

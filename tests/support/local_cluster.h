@@ -63,6 +63,8 @@ class LocalCoordinator final : public replication::Coordinator {
                                                     storage::RowSink& sink) override;
   Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, replication::ReadOptions options) override;
+  Task<Result<std::optional<replication::NearestNames>>> nearest(
+      storage::ReadCommand command, replication::ReadOptions options) override;
   Task<Result<replication::Counted>> count(storage::ReadCommand command,
                                            replication::ReadOptions options) override;
   Task<Result<replication::ChangesPage>> changes(replication::ChangesCommand command,
@@ -81,6 +83,10 @@ class LocalCoordinator final : public replication::Coordinator {
   ConsistencyLevel level{};                      // of the last read()
   std::optional<storage::IndexBounds> by_index;  // of the last read() or read_here()
   uint32_t row_limit = 0;                        // of the last read()
+  bool knows_nearest = true;                     // else as if a node ran an older program
+  std::vector<uint32_t> nearest_asked;           // the rows_max of each nearest()
+  /// May change what a nearest() answers.
+  std::function<void(replication::NearestNames&)> on_nearest;
   /// May change what a read() answers.
   std::function<void(storage::ReadResult&)> on_read;
   /// Every other one falls through after the sink has got something: the statement must not notice.

@@ -16,7 +16,7 @@ TEST_CASE("caches and budgets fit the memory, with a quarter left") {
       CAPTURE(memory_mb, shards);
       const MemoryPlan plan = plan_memory(Options(), memory_mb * kMiB, shards);
       const uint64_t memtables = plan.write_buffer * std::max<uint64_t>(4, 2 * shards);
-      const uint64_t sum = plan.block_cache + plan.row_cache + memtables +
+      const uint64_t sum = plan.block_cache + plan.row_cache + plan.vector_graphs + memtables +
                            shards * plan.write_queue + plan.requests + plan.answers + plan.prepared;
       CHECK(sum <= memory_mb * kMiB * 3 / 4);
       CHECK(plan.write_buffer >= kMiB);
@@ -29,11 +29,13 @@ TEST_CASE("caches and budgets fit the memory, with a quarter left") {
   Options options;
   options.block_cache_mb = 100;
   options.row_cache_mb = 0;
+  options.vector_graphs_mb = 3;
   options.write_buffer_mb = 7;
   options.request_memory_mb = 9;
   const MemoryPlan asked = plan_memory(options, 256 * kMiB, 1);
   CHECK(asked.block_cache == 100 * kMiB);
   CHECK(asked.row_cache == 0);
+  CHECK(asked.vector_graphs == 3 * kMiB);
   CHECK(asked.write_buffer == 7 * kMiB);
   CHECK(asked.requests == 9 * kMiB);
 }

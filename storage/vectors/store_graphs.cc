@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/vectors/store_graphs.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace tetrad::storage {
+namespace {
+
+/// Fewer that were noted are measured one by one.
+constexpr size_t kAddFrom = 64;
+constexpr size_t kStaleLookUps = 4096;  // before anything is concluded of them
+constexpr int64_t kRefusedUs = int64_t{600} * 1'000'000;
+/// Of graphs that make room for others.
+constexpr int64_t kSpareUs = int64_t{60} * 1'000'000;
+
+size_t first_capacity(uint64_t vectors) {
+  return static_cast<size_t>(vectors + vectors / 4 + 1024);
+}
+
+bool contains(const RingRange& whole, const RingRange& part) {
+  return whole.start <= part.start && part.end <= whole.end;
+}
+bool overlap(const RingRange& a, const RingRange& b) { return a.start < b.end && b.start < a.end; }
+
+NotedChunks view_of(const GraphInMaking& graph) { return {graph.noted.begin(), graph.noted.end()}; }
+
+/// What a noted vector takes besides its bytes.
+constexpr uint64_t kNotedBytes = sizeof(NotedVector) + 64;
+
+void note_vector(GraphInMaking& graph, const Mutation& mutation, const RowChange& row,
+                 BytesView vector) {
+  if (graph.noted.empty() || graph.noted.back()->count == NotedChunk::kSize)
+    graph.noted.push_back(std::make_shared<NotedChunk>());
+  NotedChunk& chunk = *graph.noted.back();
+  const size_t at = chunk.count.load(std::memory_order_relaxed);
+  chunk.vectors[at] = {{mutation.position, mutation.partition_key, row.clustering_key},
+                       Bytes(vector)};
+  chunk.count.store(at + 1, std::memory_order_release);
+  ++graph.noted_count;
+}
+
+}  // namespace
+
+GraphName GraphName::of(const ReadCommand& command) {
+  const NearestSearch& search = *command.nearest;
+  return {command.incarnation, search.column_id, search.similarity,
+          static_cast<uint32_t>(search.vector.size()), search.graph_range};
+}
+
+std::optional<GraphView> StoreGraphs::find(const ReadCommand& command, base::MonotonicUs now_us) {
+  const GraphName name = GraphName::of(command);
+  GraphSlot* best = nullptr;
+  for (GraphSlot& slot : slots_) {
+    const bool is_of_it =
+        slot.name.incarnation == name.incarnation && slot.name.column_id == name.column_id &&
+        slot.name.similarity == name.similarity && slot.name.vector_bytes == name.vector_bytes &&
+        contains(slot.name.range, command.range);
+    if (!is_of_it) continue;
+    slot.searched_us = now_us;
+    if (slot.serving == nullptr) continue;
+    if (best == nullptr || contains(best->name.range, slot.name.range)) best = &slot;
+  }
+  if (best == nullptr) return std::nullopt;
+  return GraphView{best->serving->vectors, view_of(*best->serving),
+                   best->name.range != command.range};
+}
+
+GraphSlot* StoreGraphs::slot_of(const GraphName& name) {
+  const auto slot = std::ranges::find(slots_, name, &GraphSlot::name);
+  return slot == slots_.end() ? nullptr : &*slot;
+}
+
+std::shared_ptr<GraphInMaking> StoreGraphs::begin(const ReadCommand& command, uint64_t vectors,
+                                                  base::MonotonicUs now_us,
+                                                  std::optional<Error>& refused) {
+  if (vectors < options_.vectors_min || options_.bytes_max == 0 ||
+      command.range != command.nearest->graph_range)
+    return nullptr;
+  const GraphName name = GraphName::of(command);
+  GraphSlot* slot = slot_of(name);
+  if (slot == nullptr) {
+    slot = &slots_.emplace_back();
+    slot->name = name;
+  }
+  slot->searched_us = now_us;
+  if (slot->serving != nullptr || slot->next != nullptr) return nullptr;
+  if (slot->refused_us != 0 && now_us - slot->refused_us < kRefusedUs) return nullptr;
+  return make(*slot, vectors, now_us, refused);
+}
+
+std::shared_ptr<GraphInMaking> StoreGraphs::make(GraphSlot& slot, uint64_t vectors,
+                                                 base::MonotonicUs now_us,
+                                                 std::optional<Error>& refused) {
+  const size_t dimension = slot.name.vector_bytes / sizeof(float);
+  const uint64_t bytes = vector_graph_bytes(dimension, first_capacity(vectors));
+  if (!has_room(bytes, &slot, now_us)) {
+    slot.refused_us = now_us;
+    refused =
+        Error(ErrorCode::kLimit,
+              fmt::format("a graph of {} vectors needs {} bytes; those of this store have {} of {}",
+                          vectors, bytes, bytes_, options_.bytes_max));
+    return nullptr;
+  }
+  auto graph = make_vector_graph(slot.name.similarity, dimension, first_capacity(vectors));
+  if (!graph) {
+    slot.refused_us = now_us;
+    refused = std::move(graph.error());
+    return nullptr;
+  }
+  slot.refused_us = 0;
+  slot.next = std::make_shared<GraphInMaking>();
+  slot.next->vectors = *std::move(graph);
+  slot.next->bytes = bytes;
+  bytes_ += bytes;
+  return slot.next;
+}
+
+// Those that have not been searched for some time give way, the longest first.
+bool StoreGraphs::has_room(uint64_t bytes, const GraphSlot* wanted_by, base::MonotonicUs now_us) {
+  while (bytes_ + bytes > options_.bytes_max) {
+    auto oldest = slots_.end();
+    for (auto slot = slots_.begin(); slot != slots_.end(); ++slot) {
+      const bool holds = slot->serving != nullptr || slot->next != nullptr;
+      if (&*slot == wanted_by || !holds || now_us - slot->searched_us < kSpareUs) continue;
+      if (oldest == slots_.end() || slot->searched_us < oldest->searched_us) oldest = slot;
+    }
+    if (oldest == slots_.end()) return false;
+    release(oldest->serving);
+    release(oldest->next);
+    slots_.erase(oldest);
+  }
+  return true;
+}
+
+void StoreGraphs::release(std::shared_ptr<GraphInMaking>& graph) {
+  if (graph == nullptr) return;
+  TETRAD_ASSERT(bytes_ >= graph->bytes);
+  bytes_ -= graph->bytes;
+  graph.reset();
+}
+
+std::shared_ptr<GraphInMaking> StoreGraphs::note_search(const ReadCommand& command,
+                                                        uint64_t looked_up, uint64_t stale,
+                                                        base::MonotonicUs now_us) {
+  GraphSlot* slot = slot_of(GraphName::of(command));
+  if (slot == nullptr || slot->serving == nullptr) return nullptr;
+  slot->looked_up += looked_up;
+  slot->stale += stale;
+  if (slot->looked_up < kStaleLookUps) return nullptr;
+  const bool is_stale = 4 * slot->stale > slot->looked_up;
+  slot->looked_up = slot->stale = 0;
+  if (!is_stale || slot->next != nullptr) return nullptr;
+  std::optional<Error> refused;  // the one that serves goes on
+  return make(*slot, slot->serving->built_size, now_us, refused);
+}
+
+void StoreGraphs::finish(const std::shared_ptr<GraphInMaking>& graph) {
+  const auto slot = std::ranges::find(slots_, graph, &GraphSlot::next);
+  if (slot == slots_.end()) return;
+  graph->is_built = true;
+  graph->built_size = graph->vectors->size();
+  release(slot->serving);
+  slot->serving = std::move(slot->next);
+  slot->next.reset();
+  slot->looked_up = slot->stale = 0;
+  for (auto other = slots_.begin(); other != slots_.end();) {
+    const bool goes = other != slot && other->name.incarnation == slot->name.incarnation &&
+                      other->name.column_id == slot->name.column_id &&
+                      overlap(other->name.range, slot->name.range);
+    if (!goes) {
+      ++other;
+      continue;
+    }
+    release(other->serving);
+    release(other->next);
+    other = slots_.erase(other);
+  }
+}
+
+void StoreGraphs::drop(const std::shared_ptr<GraphInMaking>& graph) {
+  for (GraphSlot& slot : slots_) {
+    if (slot.serving == graph) release(slot.serving);
+    if (slot.next == graph) release(slot.next);
+  }
+}
+
+bool StoreGraphs::has(const std::shared_ptr<GraphInMaking>& graph) const {
+  return std::ranges::any_of(
+      slots_, [&](const GraphSlot& slot) { return slot.serving == graph || slot.next == graph; });
+}
+
+std::optional<size_t> StoreGraphs::capacity_to_grow_to(const GraphInMaking& graph) {
+  for (GraphSlot& slot : slots_) {
+    GraphInMaking* held = slot.serving.get() == &graph ? slot.serving.get() : slot.next.get();
+    if (held != &graph) continue;
+    const size_t capacity = held->vectors->capacity() + held->vectors->capacity() / 2;
+    const size_t dimension = slot.name.vector_bytes / sizeof(float);
+    const uint64_t more = vector_graph_bytes(dimension, capacity) -
+                          vector_graph_bytes(dimension, held->vectors->capacity());
+    if (bytes_ + more > options_.bytes_max) return std::nullopt;
+    bytes_ += more;
+    held->bytes += more;
+    return capacity;
+  }
+  return std::nullopt;
+}
+
+bool StoreGraphs::has_any(TableIncarnation incarnation) const {
+  return std::ranges::any_of(slots_, [&](const GraphSlot& slot) {
+    return slot.name.incarnation == incarnation &&
+           (slot.serving != nullptr || slot.next != nullptr);
+  });
+}
+
+void StoreGraphs::note(const Mutation& mutation) {
+  for (GraphSlot& slot : slots_) {
+    if (slot.name.incarnation != mutation.incarnation ||
+        !slot.name.range.contains(mutation.position) ||
+        (slot.serving == nullptr && slot.next == nullptr))
+      continue;
+    for (const RowChange& row : mutation.rows) {
+      RowRecordReader reader;
+      if (!reader.open(row.record)) continue;
+      Cell cell;
+      while (reader.next(cell)) {
+        if (cell.column_id != slot.name.column_id || cell.kind != CellKind::kValue ||
+            cell.has_path || cell.value.size() != slot.name.vector_bytes ||
+            fault_of(slot.name.similarity, cell.value) != VectorFault::kNone)
+          continue;
+        for (auto* graph : {&slot.serving, &slot.next}) {
+          if (*graph == nullptr) continue;
+          note_vector(**graph, mutation, row, cell.value);
+          (*graph)->bytes += kNotedBytes + slot.name.vector_bytes;
+          bytes_ += kNotedBytes + slot.name.vector_bytes;
+          if (bytes_ > options_.bytes_max) release(*graph);  // it cannot keep up
+        }
+      }
+    }
+  }
+}
+
+std::shared_ptr<GraphInMaking> StoreGraphs::take_fullest() {
+  std::shared_ptr<GraphInMaking> fullest;
+  for (const GraphSlot& slot : slots_) {
+    const auto& graph = slot.serving;
+    if (graph == nullptr || graph->is_adding || graph->noted_count < kAddFrom) continue;
+    if (fullest == nullptr || graph->noted_count > fullest->noted_count) fullest = graph;
+  }
+  if (fullest != nullptr) fullest->is_adding = true;
+  return fullest;
+}
+
+void StoreGraphs::end_adding(GraphInMaking& graph, size_t added) {
+  graph.is_adding = false;
+  TETRAD_ASSERT(added <= graph.noted_count);
+  graph.noted_count -= added;
+  const auto slot = std::ranges::find_if(slots_, [&](const GraphSlot& held) {
+    return held.serving.get() == &graph || held.next.get() == &graph;
+  });
+  if (slot != slots_.end()) {
+    const uint64_t bytes = added * (kNotedBytes + slot->name.vector_bytes);
+    graph.bytes -= bytes;
+    bytes_ -= bytes;
+  }
+  graph.added_of_first += added;
+  while (graph.added_of_first >= NotedChunk::kSize) {
+    graph.noted.erase(graph.noted.begin());
+    graph.added_of_first -= NotedChunk::kSize;
+  }
+}
+
+void StoreGraphs::forget(TableIncarnation incarnation) {
+  std::erase_if(slots_, [&](GraphSlot& slot) {
+    if (slot.name.incarnation != incarnation) return false;
+    release(slot.serving);
+    release(slot.next);
+    return true;
+  });
+}
+
+void StoreGraphs::forget_idle(base::MonotonicUs now_us) {
+  std::erase_if(slots_, [&](GraphSlot& slot) {
+    if (now_us - slot.searched_us < options_.idle_us) return false;
+    release(slot.serving);
+    release(slot.next);
+    return true;
+  });
+}
+
+size_t StoreGraphs::count() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(slots_, [](const GraphSlot& slot) { return slot.serving != nullptr; }));
+}
+
+Result<size_t> add_noted(VectorGraph& graph, const NotedChunks& noted, size_t skipped,
+                         size_t count) {
+  size_t added = 0;
+  for (size_t i = 0; i < noted.size() && added < count; ++i) {
+    const size_t there = noted[i]->count.load(std::memory_order_acquire);
+    for (size_t j = i == 0 ? skipped : 0; j < there && added < count; ++j, ++added) {
+      const NotedVector& vector = noted[i]->vectors[j];
+      auto result = graph.add(vector.place, vector.vector);
+      if (!result && result.error().code == ErrorCode::kLimit && added > 0) return added;
+      TETRAD_TRY_VOID(std::move(result));
+    }
+  }
+  return added;
+}
+
+}  // namespace tetrad::storage
