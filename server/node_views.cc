@@ -6,10 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/byte_io.h"
-#include "cql/types/literal.h"
-#include "cql/types/strict_utf8.h"
-#include "storage/row/row_weight.h"
+#include "server/shard_views.h"
 
 namespace tetrad::server {
 
@@ -21,37 +18,6 @@ using cql::VirtualRows;
 using namespace cql::cells;
 
 constexpr size_t kQueriesOfAShardMax = 1'000;
-constexpr size_t kHotKeysOfATabletMax = 10;
-constexpr double kHotKeyShareLeast = 0.01;  // of its tablet's work
-
-/// Calls `part` on each shard's thread, `join` on the first one's with what came of it, by shard,
-/// and gives its rows to the asker on his.
-template <class T>
-void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function<T(Shard&)> part,
-                std::function<VirtualRows(const std::vector<T>&)> join, NodeTable::Done done) {
-  struct Round {
-    size_t left;
-    std::vector<T> parts;
-    std::function<VirtualRows(const std::vector<T>&)> join;
-    NodeTable::Done done;
-  };
-  const auto round = std::make_shared<Round>(Round{
-      from.shards.size(), std::vector<T>(from.shards.size()), std::move(join), std::move(done)});
-  base::Reactor& main = from.shards.front()->reactor;
-  for (const auto& shard : from.shards) {
-    shard->reactor.post_from_any_thread([round, part, &main, &asker, shard = shard.get()] {
-      T found = part(*shard);
-      main.post_from_any_thread(
-          [round, &asker, number = shard->number, found = std::move(found)]() mutable {
-            round->parts[number] = std::move(found);
-            if (--round->left != 0) return;
-            asker.post_from_any_thread([round, rows = round->join(round->parts)]() mutable {
-              round->done(std::move(rows));
-            });
-          });
-    });
-  }
-}
 
 /// Rows that the first shard's thread can make at once.
 auto on_first(const NodeViewSources& from, std::function<VirtualRows()> make) {
@@ -62,15 +28,6 @@ auto on_first(const NodeViewSources& from, std::function<VirtualRows()> make) {
           [rows = make(), done = std::move(done)]() mutable { done(std::move(rows)); });
     });
   };
-}
-
-/// For a text column: what was cut may end within a letter.
-std::string utf8(std::string text) {
-  for (int i = 0; i < 3 && !cql::is_strict_utf8(text); ++i) text.pop_back();
-  if (!cql::is_strict_utf8(text))
-    std::ranges::replace_if(
-        text, [](char c) { return (c & 0x80) != 0; }, '?');
-  return text;
 }
 
 cql::VirtualCell text_or_null(const std::string& value) {
@@ -414,92 +371,6 @@ NodeTable snapshots_table(const NodeViewSources& from) {
           }};
 }
 
-/// A key that gets work, as one shard has counted it.
-struct HotKey {
-  std::string keyspace, table, key;
-  int64_t partition = 0, token = 0;
-  double reads = 0, writes = 0, share = 0;
-};
-
-/// As nodetool shows a key: its values with ':' between them. What was cut, or is of no table that is
-/// known, in hex.
-std::string text_of_key(const cql::TableSchema* table, const partitioner::HeavyKeys::Heavy& heavy) {
-  const auto hex = [&] { return "0x" + base::to_hex(heavy.key) + (heavy.is_cut ? "..." : ""); };
-  if (table == nullptr || heavy.is_cut) return hex();
-  const auto columns = table->partition_key();
-  if (columns.size() == 1) return cql::to_string(*columns[0].type, heavy.key);
-  std::string out;
-  base::ByteReader in(heavy.key);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const auto size = in.read_u16();
-    const auto value = size ? in.read_raw(*size) : std::unexpected(size.error());
-    if (!value || !in.read_u8()) return hex();
-    out += (i == 0 ? "" : ":") + cql::to_string(*columns[i].type, *value);
-  }
-  return out;
-}
-
-void add_hot_keys(const replication::TableInfo& table, const replication::MeteredTablet& tablet,
-                  const cql::TableSchema* schema, std::vector<HotKey>& out) {
-  constexpr double kUnit = storage::kWeightOfUnit;
-  for (const auto& heavy : tablet.keys->heaviest(kHotKeysOfATabletMax)) {
-    if (heavy.reads + heavy.writes < kUnit || heavy.share < kHotKeyShareLeast) break;
-    out.push_back({table.keyspace, table.name, text_of_key(schema, heavy),
-                   static_cast<int64_t>(tablet.id.value), heavy.position.token, heavy.reads / kUnit,
-                   heavy.writes / kUnit, heavy.share});
-  }
-}
-
-std::vector<HotKey> hot_keys_of(Shard& shard, const replication::MetaState& state) {
-  std::vector<HotKey> out;
-  const cql::SchemaPtr schema = shard.processor->schema();
-  for (const auto& fence : shard.data->replicas().fences()) {
-    if (fence == nullptr) continue;
-    for (const auto& [table, tablet] : fence->heat().tablets(state)) {
-      if (tablet->keys == nullptr) continue;
-      const cql::TablePtr known =
-          schema == nullptr ? nullptr : schema->table(table->keyspace, table->name);
-      add_hot_keys(*table, *tablet, known.get(), out);
-    }
-  }
-  return out;
-}
-
-/// Of this node's replicas: each counts what it does itself.
-NodeTable hot_keys_table(const NodeViewSources& from) {
-  return {"hot_keys",
-          {{"keyspace_name", "text", "pk"},
-           {"table_name", "text", "ck"},
-           {"partition_id", "bigint", "ck"},
-           {"token", "bigint", "ck"},
-           {"key", "text", "ck"},
-           {"ru_per_s", "bigint"},
-           {"read_ru_per_s", "bigint"},
-           {"write_ru_per_s", "bigint"},
-           {"share", "double"}},
-          [&from](base::Reactor& asker, NodeTable::Done done) {
-            ask_shards<std::vector<HotKey>>(
-                from, asker,
-                [](Shard& shard) {
-                  const replication::MetaSnapshot state = shard.processor->meta().snapshot();
-                  return hot_keys_of(shard, *state);
-                },
-                [](const auto& parts) {
-                  VirtualRows rows;
-                  for (const auto& keys : parts)
-                    for (const HotKey& key : keys)
-                      rows.push_back({text(key.keyspace), text(key.table), big(key.partition),
-                                      big(key.token), text(utf8(key.key)),
-                                      big(std::llround(key.reads + key.writes)),
-                                      big(std::llround(key.reads)), big(std::llround(key.writes)),
-                                      real(key.share)});
-                  return rows;
-                },
-                std::move(done));
-          },
-          "system_tetrad"};
-}
-
 /// A materialized view in all stores of this node.
 struct BuiltView {
   bool built = true;
@@ -607,8 +478,8 @@ NodeTable address_counts_table(const NodeViewSources& from) {
 
 cql::NodeTables make_node_views(const NodeViewSources& from) {
   return std::make_shared<const std::vector<NodeTable>>(std::vector<NodeTable>{
-      address_counts_table(from), built_views_table(from), caches_table(from), clients_table(from),
-      cql_metrics_table(from), disk_usage_table(from), hot_keys_table(from),
+      address_counts_table(from), advice_table(from), built_views_table(from), caches_table(from),
+      clients_table(from), cql_metrics_table(from), disk_usage_table(from), hot_keys_table(from),
       pending_hints_table(from), queries_table(from), settings_table(from), snapshots_table(from),
       thread_pools_table(from), view_builds_table(from), view_status_table(from)});
 }

@@ -33,6 +33,7 @@ class SystemTables final : public VirtualTables {
     define_empty_views(tables_);
     define_gossip_table(tables_, meta_, facts_);
     define_throughput_table(tables_, meta_);
+    define_placement_tables(tables_, meta_);
     define_tables_of_node();
     keyspaces_ = tables_.keyspaces();
   }
@@ -61,6 +62,7 @@ class SystemTables final : public VirtualTables {
     if (source == nullptr) {
       return fail(ErrorCode::kInvalid, "table {} does not exist", table.qualified_name());
     }
+    TETRAD_TRY_VOID(check_placement_read(meta_, schema, table, command));
     return select_virtual_rows(table, (*source)(schema, command), command);
   }
 

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of system_tetrad about where rows are and how evenly their work is spread: key_location, moves
+// and partition_skew. All of the metadata that every node has, and of what heartbeats say.
+#include <algorithm>
+
+#include "base/byte_io.h"
+#include "cql/schema/partition_key_text.h"
+#include "cql/system/computed_tables.h"
+#include "cql/system/virtual_tables.h"
+#include "cql/types/ordered_encoding.h"
+#include "partitioner/token.h"
+#include "replication/meta/state_names.h"
+
+namespace tetrad::cql {
+namespace {
+
+using namespace cells;
+using partitioner::Tablet;
+using partitioner::TabletStage;
+using replication::MetaService;
+using replication::MetaState;
+using replication::TableInfo;
+
+VirtualCell count(uint64_t value) { return big(static_cast<int64_t>(value)); }
+
+std::string address_of(const MetaState& state, const StoreAddress& replica) {
+  const auto node = state.nodes.find(replica.host);
+  return node == state.nodes.end() ? replica.host.to_string() : node->second.address;
+}
+
+VirtualCell addresses(const MetaState& state, const std::vector<StoreAddress>& replicas) {
+  std::vector<std::string> out;
+  for (const StoreAddress& replica : replicas) out.push_back(address_of(state, replica));
+  return text_list(out);
+}
+
+/// Members of `set` that `other` lacks.
+std::vector<StoreAddress> missing_in(const std::vector<StoreAddress>& other,
+                                     const std::vector<StoreAddress>& set) {
+  std::vector<StoreAddress> out;
+  std::ranges::copy_if(set, std::back_inserter(out), [&](const StoreAddress& member) {
+    return std::ranges::find(other, member) == other.end();
+  });
+  return out;
+}
+
+VirtualRows rows_of_moves(const MetaService& meta) {
+  const replication::MetaSnapshot state = meta.snapshot();
+  VirtualRows rows;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets()) {
+      if (tablet.stage == TabletStage::kNormal) continue;
+      rows.push_back({text(table->keyspace), text(table->name), count(tablet.id.value),
+                      text(replication::name_of(tablet.stage)),
+                      addresses(*state, missing_in(tablet.replicas, tablet.new_replicas)),
+                      addresses(*state, missing_in(tablet.new_replicas, tablet.replicas)),
+                      count(meta.tablet_bytes(tablet.id))});
+    }
+  }
+  return rows;
+}
+
+/// The sum over a table's partitions of one figure, and the most of it.
+struct Spread {
+  uint64_t sum = 0, most = 0;
+  TabletId at;  // which has the most
+
+  void add(TabletId tablet, uint64_t value) {
+    sum += value;
+    if (value <= most) return;
+    most = value;
+    at = tablet;
+  }
+  /// Of the most over the mean; null where there is nothing.
+  VirtualCell skew(size_t partitions) const {
+    if (sum == 0) return kNull;
+    return real(static_cast<double>(most) * static_cast<double>(partitions) /
+                static_cast<double>(sum));
+  }
+};
+
+VirtualRows rows_of_skew(const MetaService& meta) {
+  const replication::MetaSnapshot state = meta.snapshot();
+  VirtualRows rows;
+  for (const auto& [id, table] : state->tables) {
+    const std::vector<Tablet>& tablets = table->tablets.tablets();
+    Spread work, bytes;
+    for (const Tablet& tablet : tablets) {
+      work.add(tablet.id, meta.tablet_heat(tablet.id).ru_per_s());
+      bytes.add(tablet.id, meta.tablet_bytes(tablet.id));
+    }
+    rows.push_back({text(table->keyspace), text(table->name),
+                    number(static_cast<int32_t>(tablets.size())), count(work.sum), count(work.most),
+                    work.most == 0 ? kNull : count(work.at.value), work.skew(tablets.size()),
+                    count(bytes.sum), count(bytes.most),
+                    bytes.most == 0 ? kNull : count(bytes.at.value), bytes.skew(tablets.size())});
+  }
+  return rows;
+}
+
+constexpr std::string_view kHowToLocate =
+    "system_tetrad.key_location is read with keyspace_name = ..., table_name = ... and key = ..., "
+    "where key is a text: the values of the partition key with ':' between them";
+
+/// The table that a read of key_location names, and the keys.
+struct Asked {
+  TablePtr table;
+  std::vector<std::string> keys;
+};
+
+Result<Asked> asked_of(const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+  if (command.is_range || command.rows.empty())
+    return fail(ErrorCode::kInvalid, "{}", kHowToLocate);
+  base::ByteReader in(command.partition_key);
+  std::string names[2];
+  for (std::string& name : names) {
+    TETRAD_TRY(const auto size, in.read_u16());
+    TETRAD_TRY(name, in.read_raw(size));
+    TETRAD_TRY_VOID(in.read_u8());
+  }
+  Asked asked{schema.table(names[0], names[1]), {}};
+  if (asked.table == nullptr || asked.table->is_virtual)
+    return fail(ErrorCode::kInvalid, "{}.{} is no table that nodes keep rows of", names[0],
+                names[1]);
+  for (BytesView place : command.rows) {
+    TETRAD_TRY(const auto key, decode_ordered(place, *text_type(), false));
+    if (!key) return fail(ErrorCode::kInvalid, "{}", kHowToLocate);
+    asked.keys.emplace_back(*key);
+  }
+  return asked;
+}
+
+Result<VirtualRows> rows_of_keys(const MetaService& meta, const SchemaSnapshot& schema,
+                                 const storage::ReadCommand& command) {
+  TETRAD_TRY(const Asked asked, asked_of(schema, command));
+  const replication::MetaSnapshot state = meta.snapshot();
+  const TableInfo* table = state->table(asked.table->id);
+  if (table == nullptr)
+    return fail(ErrorCode::kInvalid, "{} is dropped", asked.table->qualified_name());
+  VirtualRows rows;
+  for (const std::string& key : asked.keys) {
+    TETRAD_TRY(const Bytes bytes, partition_key_of_text(*asked.table, key));
+    const RingPosition position = partitioner::position_of(bytes);
+    const Tablet& tablet = table->tablets.find(position);
+    std::vector<StoreAddress> live;
+    std::ranges::copy_if(tablet.replicas, std::back_inserter(live),
+                         [&](const StoreAddress& one) { return meta.is_replica_live(one); });
+    rows.push_back({text(asked.table->keyspace), text(asked.table->name), text(key),
+                    big(position.token), count(tablet.id.value), addresses(*state, tablet.replicas),
+                    addresses(*state, live), text(replication::name_of(tablet.stage))});
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<void> check_placement_read(const MetaService& meta, const SchemaSnapshot& schema,
+                                  const TableSchema& table, const storage::ReadCommand& command) {
+  if (table.keyspace != "system_tetrad" || table.name != "key_location") return {};
+  TETRAD_TRY_VOID(rows_of_keys(meta, schema, command));
+  return {};
+}
+
+void define_placement_tables(ComputedTables& tables, MetaService& meta) {
+  tables.define("system_tetrad", "moves",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"id", "bigint", "ck"},
+                 {"stage", "text"},
+                 {"joining", "frozen<list<text>>"},
+                 {"leaving", "frozen<list<text>>"},
+                 {"size_bytes", "bigint"}},
+                [&meta](const SchemaSnapshot&) { return rows_of_moves(meta); });
+  tables.define("system_tetrad", "partition_skew",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"partitions", "int"},
+                 {"ru_per_s", "bigint"},
+                 {"ru_per_s_most", "bigint"},
+                 {"busiest_id", "bigint"},
+                 {"ru_skew", "double"},
+                 {"size_bytes", "bigint"},
+                 {"size_bytes_most", "bigint"},
+                 {"largest_id", "bigint"},
+                 {"size_skew", "double"}},
+                [&meta](const SchemaSnapshot&) { return rows_of_skew(meta); });
+  tables.define("system_tetrad", "key_location",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "pk"},
+                 {"key", "text", "ck"},
+                 {"token", "bigint"},
+                 {"partition_id", "bigint"},
+                 {"replicas", "frozen<list<text>>"},
+                 {"live", "frozen<list<text>>"},
+                 {"state", "text"}},
+                [&meta](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
+                  return rows_of_keys(meta, schema, command).value_or(VirtualRows());
+                });
+}
+
+}  // namespace tetrad::cql

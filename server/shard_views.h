@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a table of this process is put together from what its shards hold.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cql/types/strict_utf8.h"
+#include "server/node_views.h"
+
+namespace tetrad::server {
+
+/// Calls `part` on each shard's thread, `join` on the first one's with what came of it, by shard,
+/// and gives its rows to the asker on his.
+template <class T>
+void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function<T(Shard&)> part,
+                std::function<cql::VirtualRows(const std::vector<T>&)> join,
+                cql::NodeTable::Done done) {
+  struct Round {
+    size_t left;
+    std::vector<T> parts;
+    std::function<cql::VirtualRows(const std::vector<T>&)> join;
+    cql::NodeTable::Done done;
+  };
+  const auto round = std::make_shared<Round>(Round{
+      from.shards.size(), std::vector<T>(from.shards.size()), std::move(join), std::move(done)});
+  base::Reactor& main = from.shards.front()->reactor;
+  for (const auto& shard : from.shards) {
+    shard->reactor.post_from_any_thread([round, part, &main, &asker, shard = shard.get()] {
+      T found = part(*shard);
+      main.post_from_any_thread(
+          [round, &asker, number = shard->number, found = std::move(found)]() mutable {
+            round->parts[number] = std::move(found);
+            if (--round->left != 0) return;
+            asker.post_from_any_thread([round, rows = round->join(round->parts)]() mutable {
+              round->done(std::move(rows));
+            });
+          });
+    });
+  }
+}
+
+/// For a text column: what was cut may end within a letter.
+inline std::string utf8(std::string text) {
+  for (int i = 0; i < 3 && !cql::is_strict_utf8(text); ++i) text.pop_back();
+  if (!cql::is_strict_utf8(text))
+    std::ranges::replace_if(
+        text, [](char c) { return (c & 0x80) != 0; }, '?');
+  return text;
+}
+
+/// system_tetrad.hot_keys: what gets most work.
+cql::NodeTable hot_keys_table(const NodeViewSources& from);
+/// system_tetrad.advice: what is uneven, and what would change it.
+cql::NodeTable advice_table(const NodeViewSources& from);
+
+}  // namespace tetrad::server
