@@ -3,10 +3,8 @@
 // heartbeats say of physical partitions.
 #include <cmath>
 
-#include "base/byte_io.h"
-#include "cql/types/literal.h"
+#include "server/hot_keys.h"
 #include "server/shard_views.h"
-#include "storage/row/row_weight.h"
 
 namespace tetrad::server {
 namespace {
@@ -16,68 +14,10 @@ using cql::VirtualRow;
 using cql::VirtualRows;
 using namespace cql::cells;
 
-constexpr size_t kHotKeysOfATabletMax = 10;
-constexpr double kHotKeyShareLeast = 0.01;  // of its tablet's work
-
 // Advice is given on what is worth a change.
 constexpr uint64_t kAdviceRuPerSLeast = 100;
 constexpr double kAdviceKeyShareLeast = 0.5;  // of its physical partition's work
 constexpr double kAdviceSkewLeast = 2;        // the busiest partition's work over the mean
-
-/// A key that gets work, as one shard has counted it.
-struct HotKey {
-  std::string keyspace, table, key;
-  int64_t partition = 0, token = 0;
-  double reads = 0, writes = 0, share = 0;
-};
-
-/// As nodetool shows a key: its values with ':' between them. What was cut, or is of no table that is
-/// known, in hex.
-std::string text_of_key(const cql::TableSchema* table, const partitioner::HeavyKeys::Heavy& heavy) {
-  const auto hex = [&] { return "0x" + base::to_hex(heavy.key) + (heavy.is_cut ? "..." : ""); };
-  if (table == nullptr || heavy.is_cut) return hex();
-  const auto columns = table->partition_key();
-  if (columns.size() == 1) return cql::to_string(*columns[0].type, heavy.key);
-  std::string out;
-  base::ByteReader in(heavy.key);
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const auto size = in.read_u16();
-    const auto value = size ? in.read_raw(*size) : std::unexpected(size.error());
-    if (!value || !in.read_u8()) return hex();
-    out += (i == 0 ? "" : ":") + cql::to_string(*columns[i].type, *value);
-  }
-  return out;
-}
-
-void add_hot_keys(const replication::TableInfo& table, const replication::MeteredTablet& tablet,
-                  const cql::TableSchema* schema, std::vector<HotKey>& out) {
-  constexpr double kUnit = storage::kWeightOfUnit;
-  for (const auto& heavy : tablet.keys->heaviest(kHotKeysOfATabletMax)) {
-    if (heavy.reads + heavy.writes < kUnit || heavy.share < kHotKeyShareLeast) break;
-    out.push_back({table.keyspace, table.name, text_of_key(schema, heavy),
-                   static_cast<int64_t>(tablet.id.value), heavy.position.token, heavy.reads / kUnit,
-                   heavy.writes / kUnit, heavy.share});
-  }
-}
-
-std::vector<HotKey> hot_keys_of(Shard& shard, const replication::MetaState& state) {
-  std::vector<HotKey> out;
-  const cql::SchemaPtr schema = shard.processor->schema();
-  for (const auto& fence : shard.data->replicas().fences()) {
-    if (fence == nullptr) continue;
-    for (const auto& [table, tablet] : fence->heat().tablets(state)) {
-      if (tablet->keys == nullptr) continue;
-      const cql::TablePtr known =
-          schema == nullptr ? nullptr : schema->table(table->keyspace, table->name);
-      add_hot_keys(*table, *tablet, known.get(), out);
-    }
-  }
-  return out;
-}
-
-std::vector<HotKey> hot_keys_here(Shard& shard) {
-  return hot_keys_of(shard, *shard.processor->meta().snapshot());
-}
 
 struct Advice {
   std::string_view kind;
@@ -159,7 +99,7 @@ NodeTable hot_keys_table(const NodeViewSources& from) {
            {"share", "double"}},
           [&from](base::Reactor& asker, NodeTable::Done done) {
             ask_shards<std::vector<HotKey>>(
-                from, asker, hot_keys_here,
+                from, asker, hot_keys_of,
                 [](const auto& parts) {
                   VirtualRows rows;
                   for (const auto& keys : parts)
@@ -188,7 +128,7 @@ NodeTable advice_table(const NodeViewSources& from) {
            {"advice", "text"}},
           [&from](base::Reactor& asker, NodeTable::Done done) {
             ask_shards<std::vector<HotKey>>(
-                from, asker, hot_keys_here,
+                from, asker, hot_keys_of,
                 [&from](const auto& parts) {
                   VirtualRows rows;
                   for (const auto& keys : parts)

@@ -2,8 +2,10 @@
 #include "server/serving.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "cql/schema/partition_key_text.h"
+#include "server/hot_keys.h"
 
 namespace tetrad::server {
 
@@ -81,24 +83,43 @@ Result<void> Serving::serve_clients(bool serves) {
   return {};
 }
 
-void Serving::clients(std::function<void(std::vector<ClientFacts>)> done) {
+template <class T>
+void Serving::gather(std::function<std::vector<T>(Shard&)> find,
+                     std::function<void(std::vector<T>)> done) {
   struct Round {
     size_t left;
-    std::vector<ClientFacts> found;
-    std::function<void(std::vector<ClientFacts>)> done;
+    std::vector<T> found;
+    std::function<void(std::vector<T>)> done;
   };
   const auto round = std::make_shared<Round>(Round{shards_.size(), {}, std::move(done)});
-  on_each([round, &main = shards_.front()->reactor](Shard& shard) {
-    std::vector<ClientFacts> found;
-    for (const auto& connection : shard.connections->open) found.push_back(connection->facts());
-    main.post_from_any_thread([round, found = std::move(found)] {
+  on_each([round, find = std::move(find), &main = shards_.front()->reactor](Shard& shard) {
+    main.post_from_any_thread([round, found = find(shard)] {
       round->found.insert(round->found.end(), found.begin(), found.end());
-      if (--round->left != 0) return;
-      std::ranges::sort(round->found, {}, [](const ClientFacts& client) {
-        return std::pair(client.address, client.port);
-      });
-      round->done(std::move(round->found));
+      if (--round->left == 0) round->done(std::move(round->found));
     });
+  });
+}
+
+void Serving::clients(std::function<void(std::vector<ClientFacts>)> done) {
+  gather<ClientFacts>(
+      [](Shard& shard) {
+        std::vector<ClientFacts> found;
+        for (const auto& connection : shard.connections->open) found.push_back(connection->facts());
+        return found;
+      },
+      [done = std::move(done)](std::vector<ClientFacts> all) {
+        std::ranges::sort(all, {}, [](const ClientFacts& client) {
+          return std::pair(client.address, client.port);
+        });
+        done(std::move(all));
+      });
+}
+
+void Serving::hot_keys(std::function<void(std::vector<HotKey>)> done) {
+  gather<HotKey>(hot_keys_of, [done = std::move(done)](std::vector<HotKey> all) {
+    std::ranges::stable_sort(all, std::greater(),
+                             [](const HotKey& key) { return key.reads + key.writes; });
+    done(std::move(all));
   });
 }
 

@@ -31,6 +31,7 @@ class Serving final : public NodeControls {
   bool serves_clients() const override { return serves_; }
   Result<void> serve_clients(bool serves) override;
   void clients(std::function<void(std::vector<ClientFacts>)> done) override;
+  void hot_keys(std::function<void(std::vector<HotKey>)> done) override;
   std::vector<StatementTimeout> timeouts() const override;
   Result<void> set_timeout(const std::string& type, uint64_t timeout_ms) override;
   double trace_probability() const override { return trace_probability_; }
@@ -41,6 +42,9 @@ class Serving final : public NodeControls {
  private:
   /// Runs it for each shard, on its thread.
   void on_each(const std::function<void(Shard&)>& work);
+  /// What each shard finds, on its thread; all of it goes to `done` on the first one's.
+  template <class T>
+  void gather(std::function<std::vector<T>(Shard&)> find, std::function<void(std::vector<T>)> done);
 
   const Options& options_;
   const Shards& shards_;

@@ -163,9 +163,7 @@ class TcpTransportImpl final : public TcpTransport {
     if (!error) acceptor_->set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_->bind(endpoint, error);
     if (!error) acceptor_->listen(asio::socket_base::max_listen_connections, error);
-    if (error)
-      return fail(ErrorCode::kIo, "cannot listen on {}: {}",
-                  make_endpoint(options_.listen_address, options_.listen_port), error.message());
+    if (error) return fail(ErrorCode::kIo, "{}", error.message());  // who opens it says where
     port_ = acceptor_->local_endpoint(error).port();
     accept();
     return {};

@@ -137,6 +137,28 @@ void AdminService::answer_clients(const HttpRequest&, Respond respond) {
   });
 }
 
+void AdminService::answer_hot_keys(const HttpRequest& request, Respond respond) {
+  const std::string keyspace = request.parameter("keyspace"), name = request.parameter("table");
+  if (const auto known = check_named(keyspace, name); !known)
+    return respond(http_error(status_of(known.error()), known.error().message));
+  parts_.controls->hot_keys([keyspace, name, respond = std::move(respond)](const auto& found) {
+    json out = json::array();
+    for (const HotKey& key : found) {
+      if ((!keyspace.empty() && key.keyspace != keyspace) || (!name.empty() && key.table != name))
+        continue;
+      out.push_back({{"keyspace", key.keyspace},
+                     {"table", key.table},
+                     {"key", key.key},
+                     {"partition", key.partition},
+                     {"token", key.token},
+                     {"reads_ru_per_s", key.reads},
+                     {"writes_ru_per_s", key.writes},
+                     {"share", key.share}});
+    }
+    respond(json_response({{"hot_keys", out}}));
+  });
+}
+
 void AdminService::order_binary(const HttpRequest& request, Respond respond) {
   const std::string running = request.parameter("running");
   if (running != "true" && running != "false")

@@ -67,6 +67,7 @@ const std::vector<AdminService::Route>& AdminService::routes() {
       {Access::kFact, "GET", "/info", &Self::answer_info},
       {Access::kFact, "GET", "/endpoints", &Self::answer_endpoints, {"keyspace", "table", "key"}},
       {Access::kFact, "GET", "/clients", &Self::answer_clients},
+      {Access::kFact, "GET", "/hot-keys", &Self::answer_hot_keys, {"keyspace", "table"}},
       {Access::kFact, "GET", "/snapshots", &Self::answer_snapshots},
       {Access::kFact, "GET", "/cidr-groups", &Self::answer_cidr_groups, {"name"}},
       {Access::kFact, "GET", "/cidr-groups-of", &Self::answer_cidr_groups_of, {"address"}},

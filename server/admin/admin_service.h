@@ -114,6 +114,7 @@ class AdminService {
   void answer_cidr_filtering(const HttpRequest& request, Respond respond);
   void order_update_cidr_group(const HttpRequest& request, Respond respond);
   void order_drop_cidr_group(const HttpRequest& request, Respond respond);
+  void answer_hot_keys(const HttpRequest& request, Respond respond);
   void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void answer_view_verification(const HttpRequest& request, Respond respond);

@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "server/admin/hot_key.h"
 #include "server/connection/client_facts.h"
 
 namespace tetrad::server {
@@ -33,6 +34,8 @@ class NodeControls {
   virtual Result<void> serve_clients(bool serves) = 0;
   /// `done` runs on the first shard's thread.
   virtual void clients(std::function<void(std::vector<ClientFacts>)> done) = 0;
+  /// Of all shards, the heaviest first. `done` runs on the first shard's thread.
+  virtual void hot_keys(std::function<void(std::vector<HotKey>)> done) = 0;
 
   virtual std::vector<StatementTimeout> timeouts() const = 0;
   /// Of statements that begin from now on, until the node ends. Errors: kInvalid.

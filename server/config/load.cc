@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading options from a YAML file (yaml-cpp) and from the command line (CLI11).
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <map>
 
 #include <CLI/CLI.hpp>
@@ -102,6 +104,8 @@ Result<void> read_file(const std::string& path, Options& options) {
       }
     }
     return {};
+  } catch (const YAML::BadFile&) {
+    return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, std::strerror(errno));
   } catch (const YAML::Exception& e) {
     return fail(ErrorCode::kConfig, "{}: {}", path, e.what());
   }
@@ -134,6 +138,8 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
     return fail(ErrorCode::kConfig, "{}", message);
   }
   if (const auto unknown = app.remaining(); !unknown.empty()) {
+    if (!unknown.front().starts_with('-'))
+      return fail(ErrorCode::kConfig, "'{}' is no option: those begin with --", unknown.front());
     return fail(ErrorCode::kConfig, "there is no option '{}'{}", unknown.front(),
                 suggestion(unknown.front(), true));
   }

@@ -22,9 +22,9 @@
 #include "storage/engine/table_marks.h"
 #include "storage/engine/value_merge.h"
 #include "storage/index/index_reader.h"
+#include "storage/index/nearest_reader.h"
 #include "storage/index/table_indexes.h"
 #include "storage/row/storage_key.h"
-#include "storage/vectors/nearest_reader.h"
 
 namespace tetrad::storage {
 namespace {

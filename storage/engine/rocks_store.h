@@ -41,8 +41,8 @@
 #include "storage/engine/table_summary.h"
 #include "storage/engine/value_merge.h"
 #include "storage/engine/write_turn.h"
-#include "storage/vectors/nearest_reader.h"
-#include "storage/vectors/store_graphs.h"
+#include "storage/index/nearest_reader.h"
+#include "storage/index/store_graphs.h"
 
 namespace tetrad::storage {
 

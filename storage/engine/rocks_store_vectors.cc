@@ -3,8 +3,8 @@
 // storage/vectors; here is what runs on which thread: searches on the readers, graphs are made on the
 // threads of maintenance, a few vectors at a time.
 #include "storage/engine/rocks_store.h"
-#include "storage/vectors/graph_search.h"
-#include "storage/vectors/nearest_reader.h"
+#include "storage/index/graph_search.h"
+#include "storage/index/nearest_reader.h"
 
 namespace tetrad::storage {
 namespace {

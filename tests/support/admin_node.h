@@ -24,6 +24,7 @@ class FakeControls final : public server::NodeControls {
   void clients(std::function<void(std::vector<server::ClientFacts>)> done) override {
     done(connected);
   }
+  void hot_keys(std::function<void(std::vector<server::HotKey>)> done) override { done(hot); }
   std::vector<server::StatementTimeout> timeouts() const override { return {{"read", read_ms}}; }
   Result<void> set_timeout(const std::string& type, uint64_t timeout_ms) override {
     if (type != "read") return fail(ErrorCode::kInvalid, "no such type");
@@ -42,6 +43,7 @@ class FakeControls final : public server::NodeControls {
   uint64_t read_ms = 5'000;
   double probability = 0;
   std::vector<server::ClientFacts> connected;
+  std::vector<server::HotKey> hot;
 };
 
 class AdminNode {

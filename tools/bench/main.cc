@@ -42,6 +42,7 @@ struct Settings {
   int replication_factor = 1;
   uint64_t tables = 1000;
   std::string keyspace = "bench", level = "ONE";
+  std::string user, password;  // no user: nobody logs in
   std::vector<int> pids;
   std::vector<std::string> workloads;
   base::TlsFiles tls_files;
@@ -79,6 +80,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       : socket_(io),
         host_(std::move(host)),
         port_(settings.port),
+        user_(settings.user),
+        password_(settings.password),
         tls_context_(settings.tls_context),
         decoder_(cql::FrameDecoder::Role::kClient, limits()) {}
 
@@ -96,7 +99,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (tls_context_ != nullptr) shake_hands();
     const cql::client::StartupOption options[] = {{"CQL_VERSION", "3.0.0"}};
     cql::client::append_startup(encoder_.out(), {kVersion, 0, false, {}}, options);
-    take_ready(ask());
+    const cql::Envelope envelope = ask();
+    const auto response = response_of(envelope);
+    if (!user_.empty()) {
+      if (!std::holds_alternative<cql::client::AuthenticateReply>(response.reply))
+        die(host_ + " asks nobody to log in");
+      log_in();
+    } else {
+      check(response);
+      if (std::holds_alternative<cql::client::AuthenticateReply>(response.reply))
+        die(host_ + " wants a login: say --user, and TETRAD_BENCH_PASSWORD in the environment");
+    }
     encoder_.start(kVersion, cql::Compression::kNone);
     decoder_.start(kVersion, cql::Compression::kNone);
   }
@@ -122,7 +135,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!response) die(response.error().message);
     return std::move(*response);
   }
-  static void take_ready(const cql::Envelope& envelope) { check(response_of(envelope)); }
   static void check(const cql::client::Response& response) {
     if (const auto* error = std::get_if<cql::client::ErrorReply>(&response.reply))
       die(error->error.message);
@@ -197,6 +209,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   static constexpr int kVersion = 4;
+
+  /// By SASL PLAIN.
+  void log_in() {
+    const Bytes token = cql::client::plain_token(user_, password_);
+    cql::client::append_auth_response(encoder_.out(), {kVersion, 0, false, {}}, BytesView(token));
+    const cql::Envelope envelope = ask();
+    check(response_of(envelope));
+  }
 
   void shake_hands() {
     auto made =
@@ -304,6 +324,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::ip::tcp::socket socket_;
   const std::string host_;
   const uint16_t port_;
+  const std::string user_, password_;
   const std::shared_ptr<const base::TlsContext> tls_context_;
   std::unique_ptr<base::TlsSession> tls_;
   Bytes encrypted_, plain_;
@@ -319,10 +340,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::vector<int16_t> free_;
 };
 
-double cpu_seconds(const std::vector<int>& pids) {
+/// Of whole processes, or of their first threads, whose loop it is that clients connect to.
+double cpu_seconds(const std::vector<int>& pids, bool first_thread = false) {
   double out = 0;
   for (const int pid : pids) {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::ifstream file(first_thread ? fmt::format("/proc/{0}/task/{0}/stat", pid)
+                                    : fmt::format("/proc/{}/stat", pid));
     std::string line;
     std::getline(file, line);
     const size_t paren = line.rfind(')');
@@ -429,6 +452,39 @@ void print_shares(const Run& run) {
              static_cast<double>(least) / equal, static_cast<double>(most) / equal);
 }
 
+/// Connections that are opened, log in and are closed, one after the other.
+void run_logins(const Settings& s) {
+  asio::io_context io;
+  bench::Latencies latencies;
+  const double cpu_before = cpu_seconds(s.pids), loop_before = cpu_seconds(s.pids, true);
+  const auto begun = Clock::now();
+  const auto until = begun + std::chrono::microseconds(static_cast<int64_t>(s.seconds * 1e6));
+  uint64_t done = 0;
+  for (auto now = begun; now < until; ++done) {
+    Connection connection(io, s.hosts[done % s.hosts.size()], s);
+    connection.connect();
+    connection.close();
+    const auto after = Clock::now();
+    latencies.record(static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(after - now).count()));
+    now = after;
+  }
+  const auto per_login_us = [&](double seconds) {
+    return seconds * 1e6 / static_cast<double>(done);
+  };
+  fmt::print(
+      "login   {:>9.0f} ops/s  p50 {:>7.2f}  p99 {:>7.2f} ms",
+      static_cast<double>(done) / std::chrono::duration<double>(Clock::now() - begun).count(),
+      static_cast<double>(latencies.percentile(0.5)) / 1e3,
+      static_cast<double>(latencies.percentile(0.99)) / 1e3);
+  if (!s.pids.empty())
+    fmt::print("  server {:.0f} us/op, its first loop {:.0f}",
+               per_login_us(cpu_seconds(s.pids) - cpu_before),
+               per_login_us(cpu_seconds(s.pids, true) - loop_before));
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
 void run_once(const Settings& s, const bench::Workload& workload) {
   Run run(s, workload);
   for (int i = 0; i < 11; ++i) {
@@ -513,7 +569,8 @@ int main(int argc, char** argv) {
   Settings s;
   std::string help =
       "tetrad-bench: load for a CQL server. Workloads:\n  schema  make the tables anew\n"
-      "  ddl     schema changes one at a time, with few tables and with --tables";
+      "  ddl     schema changes one at a time, with few tables and with --tables\n"
+      "  login   connections that log in, where --user is said, one after the other";
   for (const bench::Workload& workload : bench::make_workloads(s.scale))
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
   CLI::App app(help);
@@ -537,6 +594,8 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_flag("--shares", s.shares, "Tell how equal the clients of a closed loop fared");
   app.add_option("--seed", s.scale.seed, "Seed of the keys");
+  app.add_option("--user", s.user,
+                 "Logs in as this role, with the password in TETRAD_BENCH_PASSWORD");
   app.add_flag("--tls", s.tls, "Speak TLS; without --tls-ca the servers may be anybody");
   app.add_option("--tls-ca", s.tls_files.authority,
                  "PEM file of who signs the servers' certificates");
@@ -545,6 +604,7 @@ int main(int argc, char** argv) {
       s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");
   }
+  if (const char* const password = std::getenv("TETRAD_BENCH_PASSWORD")) s.password = password;
   if (s.tls || !s.tls_files.authority.empty()) {
     const bool asks = !s.tls_files.authority.empty();
     auto context = base::TlsContext::load(
@@ -554,7 +614,7 @@ int main(int argc, char** argv) {
   }
   const auto known = bench::make_workloads(s.scale);
   for (const auto& name : s.workloads) {
-    if (name != "schema" && name != "ddl" &&
+    if (name != "schema" && name != "ddl" && name != "login" &&
         std::ranges::find(known, name, &bench::Workload::name) == known.end())
       die("no workload '" + name + "': see --help");
   }
@@ -566,6 +626,10 @@ int main(int argc, char** argv) {
     }
     if (name == "ddl") {
       run_ddl(s);
+      continue;
+    }
+    if (name == "login") {
+      for (int i = 0; i < s.runs; ++i) run_logins(s);
       continue;
     }
     for (int i = 0; i < (name == "load" ? 1 : s.runs); ++i) {

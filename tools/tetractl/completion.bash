@@ -4,7 +4,7 @@
 _tetractl() {
   local word=${COMP_WORDS[COMP_CWORD]} verb="" options="" i
   local common="-h --host -p --port --token-file --ca-file --json --help --version -u --username -pw --password -pwf --password-file -pp --print-port"
-  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints partitions rebalance split merge setting remove-node removenode decommission tablestats cfstats statusautocompaction flush compact repair verify recover drop-batches info version statusgossip statushandoff getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tpstats compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
+  local verbs="help status ring describe-cluster describecluster describering gossipinfo getendpoints partitions rebalance split merge setting remove-node removenode decommission tablestats cfstats statusautocompaction flush compact repair verify recover drop-batches info version statusgossip statushandoff getlogginglevels setlogginglevel log-level disk-encryption reload-certificates reloadssl statusbinary disablebinary enablebinary drain clientstats listcidrgroups getcidrgroupsofip updatecidrgroup dropcidrgroup cidrfilteringstats gettimeout settimeout gettraceprobability settraceprobability proxyhistograms tpstats toppartitions compactionstats netstats snapshot listsnapshots clearsnapshot certificates completion"
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -h | --host | -p | --port | --token-file | --ca-file | -u | --username | -pw | --password | -pwf | --password-file) ((i++)) ;;
@@ -26,6 +26,7 @@ _tetractl() {
     recover) options="--accept-loss" ;;
     info) options="-T --tokens" ;;
     clientstats) options="--all --verbose --by-protocol" ;;
+    toppartitions) options="-k --top -a --samplers -s --size" ;;
     compactionstats) options="-H --human-readable" ;;
     netstats) options="-H --human-readable" ;;
     snapshot) options="-t --tag -cf --column-family --table -kt -kc --kc.list --kt-list --ttl -sf --skip-flush" ;;

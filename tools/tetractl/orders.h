@@ -14,6 +14,7 @@ int show_gossip(AdminClient& node, const Invocation& call);
 int show_table_stats(AdminClient& node, const Invocation& call);
 int show_proxy_histograms(AdminClient& node, const Invocation& call);
 int show_pools(AdminClient& node, const Invocation& call);
+int show_top_partitions(AdminClient& node, const Invocation& call);
 int show_network(AdminClient& node, const Invocation& call);
 int show_compactions(AdminClient& node, const Invocation& call);
 int show_timeout(AdminClient& node, const Invocation& call);

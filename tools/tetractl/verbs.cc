@@ -205,6 +205,12 @@ std::vector<Verb> figure_verbs() {
           .done_by(show_proxy_histograms),
       Verb("tpstats", "Requests and reads of disk: under way, waiting, refused; what was dropped")
           .done_by(show_pools),
+      Verb("toppartitions", "The partition keys whose replicas on the node get most work")
+          .takes({kKeyspace, kTable, {"duration_ms", Times::kMaybe}})
+          .with({{"-k --top", "COUNT", "How many (10)"},
+                 {"-a --samplers", "READS,WRITES", "Work of this kind only"},
+                 {"-s --size", "COUNT", "", "64 keys of each physical partition are counted"}})
+          .done_by(show_top_partitions),
       Verb("compactionstats", "Compactions that run, and what they have yet to do")
           .with({{"-H --human-readable", "", "", "sizes always are"}})
           .done_by(show_compactions),
@@ -326,8 +332,7 @@ const std::vector<OtherWord>& other_words() {
       {"enablebackup", kNotBuilt, false},
       {"tablehistograms", "latencies and sizes of single tables are not measured", false},
       {"cfhistograms", "latencies and sizes of single tables are not measured", false},
-      {"toppartitions", "single partitions are not sampled", false},
-      {"profileload", "single partitions are not sampled", false},
+      {"profileload", "tetractl toppartitions tells which partition keys get most work", false},
   };
   return table;
 }

@@ -10,6 +10,7 @@ NAMES = ["a", "b", "c", "d", "e", "f", "g", "h", "val", "Name", "x_1", "Two word
 
 
 COUNTING = 0.15  # of the tables
+COMPACT = 0.1
 
 
 def quoted(name):
@@ -39,6 +40,7 @@ class Table:
     default_ttl: int = 0
     ttls: int = 0  # given so far
     counts: bool = False  # its other columns are counters
+    compact: bool = False  # WITH COMPACT STORAGE
     indexed: list = field(default_factory=list)  # columns that have an index, most times
 
     def of(self, *kinds):
@@ -101,7 +103,20 @@ def make_table(rng, name, udts):
     table = Table(name, columns, rng.random() < 0.6 and not counts, counts=counts)
     if rng.random() < 0.15 and not counts:
         table.default_ttl = 600000
+    if rng.random() < COMPACT and not counts:
+        make_compact(rng, table)
     return table
+
+
+def make_compact(rng, table):
+    """Leaves the columns that a table WITH COMPACT STORAGE may have."""
+    plain = [c for c in table.of("regular") if not c.type.multi_cell and not c.type.args]
+    if table.clustering:
+        plain = plain[:1]
+    elif not plain:
+        plain = [Column("val", Type("int"), "regular")]
+    table.columns = table.keys + plain
+    table.compact = True
 
 
 def table_text(rng, table):
@@ -117,6 +132,8 @@ def table_text(rng, table):
     options = []
     if any(c.descending for c in table.clustering):
         options.append("CLUSTERING ORDER BY (" + ", ".join(f"{c.q} {'DESC' if c.descending else 'ASC'}" for c in table.clustering) + ")")
+    if table.compact:
+        options.append("COMPACT STORAGE")
     if table.default_ttl:
         options.append(f"default_time_to_live = {table.default_ttl}")
     if rng.random() < 0.2:
@@ -159,6 +176,9 @@ def alter(rng, table, udts):
     """A statement that changes the table, and does so in `table` too where it is valid."""
     what = rng.random()
     others = table.of("regular", "static")
+    if table.compact and rng.random() < 0.5:
+        table.compact = False
+        return f"ALTER TABLE {table.name} DROP COMPACT STORAGE"
     if what < 0.35:
         free = [n for n in NAMES if n not in [c.name for c in table.columns]]
         name = rng.choice(free)

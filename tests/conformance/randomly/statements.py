@@ -51,9 +51,18 @@ class Maker:
                 elif made.wire is None:
                     row.append(None)
                 else:
-                    row.append({"raw": made.wire.hex()})
+                    row.append({"raw": (bent(self.rng, made.wire) if self.rng.random() < 0.01 else made.wire).hex()})
             out.append(row)
         return out
+
+
+def bent(rng, wire):
+    """Bytes that are no value of the type any more, most times."""
+    at = rng.randrange(len(wire) + 1)
+    return rng.choice([wire[:at], wire + b"\0", b"", wire[:at] + b"\xff" * 4 + wire[at + 4:], wire[:4] + b"\xff\xff\xff\xff"])
+
+
+WRONG_JSON = ["null", "[]", "{}", "[null]", '{"a": null}', '""', '"x"', "1", "1.5", "true", "[[1]]", '[1, "x", null]', '{"x": [1]}', '"[1]"', "NaN", '"NaN"']
 
 
 def nullable(rng, kind):
@@ -100,7 +109,7 @@ def insert_json(rng, table, columns, maker, condition=""):
     for column in columns:
         made = rng.choice(column.pool) if column.pool else nullable(rng, column.type)
         name = column.q if column.q == column.name else column.q.replace('"', '\\"')
-        parts.append(f'"{name}": {made.json}')
+        parts.append(f'"{name}": {rng.choice(WRONG_JSON) if rng.random() < 0.04 else made.json}')
     text = "{" + ", ".join(parts) + "}"
     shown = maker.term(lambda: values.Value(values.quote(text), text.encode(), ""), 0.5)
     otherwise = rng.choice(["", "", " DEFAULT NULL", " DEFAULT UNSET"])
@@ -456,6 +465,10 @@ def item(rng, table, maker, aggregate):
                            lambda: "count(1)", lambda: f"{rng.choice(['min', 'max', 'sum', 'avg', 'count'])}({scalar_call(rng, kind, q, 1)})"])()
     elif what < 0.45:
         text = q
+    elif what < 0.48 and kind.kind in NUMBERS:
+        text = rng.choice([f"{q} {rng.choice('+-*')} {maker.of_type(kind)}", f"{maker.of_type(kind)} + {q}"])
+    elif what < 0.48 and kind.kind in ("timestamp", "date"):
+        text = f"{q} {rng.choice('+-')} {maker.of_type(Type('duration'))}"
     elif what < 0.65:
         text = scalar_call(rng, kind, q, 0)
     elif what < 0.78 and table.timed:

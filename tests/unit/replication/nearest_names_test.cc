@@ -8,7 +8,7 @@
 
 #include "base/byte_io.h"
 #include "base/random.h"
-#include "storage/vectors/nearest_reader.h"
+#include "storage/index/nearest_reader.h"
 
 namespace tetrad::replication {
 namespace {

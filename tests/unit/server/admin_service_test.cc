@@ -115,6 +115,26 @@ TEST_CASE("admin routes: the parts of the ring that nodes own are those of a key
   CHECK(error_of(ask(node, "GET", "/status?keyspace=none")) == "there is no keyspace none");
 }
 
+TEST_CASE("admin routes: the keys that get most work are told for all, a keyspace or a table") {
+  tests::AdminNode node;
+  describe_table(node);
+  node.controls.hot = {{"ks", "t", "a:1", 4, -7, 900, 100, 0.5},
+                       {"other", "t", "\xff", 5, 8, 0, 400.5, 0.25}};
+  const auto keys_of = [&](const std::string& target) {
+    return nlohmann::json::parse(ask(node, "GET", target).body).at("hot_keys");
+  };
+  const auto all = keys_of("/hot-keys");
+  REQUIRE(all.size() == 2);
+  CHECK(all.at(0).at("key") == "a:1");
+  CHECK(all.at(0).at("reads_ru_per_s") == 900);
+  CHECK(all.at(0).at("token") == -7);
+  CHECK(all.at(1).at("writes_ru_per_s") == 400.5);
+  CHECK(keys_of("/hot-keys?keyspace=ks").size() == 1);
+  CHECK(keys_of("/hot-keys?keyspace=ks&table=t").at(0).at("share") == 0.5);
+  CHECK(error_of(ask(node, "GET", "/hot-keys?keyspace=none")) == "there is no keyspace none");
+  CHECK(error_of(ask(node, "GET", "/hot-keys?keyspace=ks&table=no")) == "there is no table ks.no");
+}
+
 TEST_CASE("admin routes: clients are let in, kept out and listed by order") {
   tests::AdminNode node;
   const auto info = [&] { return nlohmann::json::parse(ask(node, "GET", "/info").body); };

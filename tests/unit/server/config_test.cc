@@ -208,6 +208,7 @@ TEST_CASE("what no option is called is refused by name") {
   CHECK(refusal(read({"--seed=127.0.0.1"})) ==
         "there is no option '--seed=127.0.0.1'; did you mean --seeds?");
   CHECK(refusal(read({"--zzz"})) == "there is no option '--zzz'");
+  CHECK(refusal(read({"start"})) == "'start' is no option: those begin with --");
   CHECK(has(refusal(read({"--no-such-option", "1"})), "--no-such-option"));
   CHECK(has(refusal(read({"--native_port", "1"})), "--native_port"));
   CHECK(has(refusal(read({"stray"})), "stray"));
@@ -236,6 +237,8 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
     CHECK(has(out, file.path()));
     return out;
   };
+  CHECK(refusal(read({"--config", "/no/such/file"})) ==
+        "config: /no/such/file cannot be read: No such file or directory");
   CHECK(has(said("no_such_option: 1\n"), "there is no option 'no_such_option'"));
   CHECK(has(said("native_prot: 1\n"), "'native_prot'; did you mean native_port?"));
   CHECK(has(said("native_port: 99999\n"), "native_port: '99999' is no whole number"));

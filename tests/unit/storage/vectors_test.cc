@@ -7,8 +7,8 @@
 
 #include "base/byte_io.h"
 #include "base/random.h"
-#include "storage/vectors/graph_search.h"
-#include "storage/vectors/store_graphs.h"
+#include "storage/index/graph_search.h"
+#include "storage/index/store_graphs.h"
 #include "tests/unit/storage/storage_rig.h"
 
 namespace tetrad::storage {

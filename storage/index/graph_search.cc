@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/vectors/graph_search.h"
+#include "storage/index/graph_search.h"
 
 #include <algorithm>
 #include <set>

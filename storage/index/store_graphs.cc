@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/vectors/store_graphs.h"
+#include "storage/index/store_graphs.h"
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "storage/engine/key_view.h"
-#include "storage/vectors/nearest_reader.h"
-#include "storage/vectors/store_graphs.h"
+#include "storage/index/nearest_reader.h"
+#include "storage/index/store_graphs.h"
 
 namespace tetrad::storage {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/vectors/nearest_reader.h"
+#include "storage/index/nearest_reader.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The partition keys that get most of the work of a node's replicas.
+#pragma once
+
+#include <vector>
+
+#include "server/admin/hot_key.h"
+
+namespace tetrad::server {
+
+struct Shard;
+
+/// Of each physical partition that is warm the heaviest keys, ten at most, each with 1 % of its work or
+/// more. On the shard's thread.
+std::vector<HotKey> hot_keys_of(Shard& shard);
+
+}  // namespace tetrad::server
