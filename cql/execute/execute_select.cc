@@ -128,20 +128,28 @@ void SelectRun::estimate_rows() {
   }
 }
 
+bool SelectRun::binds_long() const {
+  return is_long_to_bind(context_, statement_, evaluation_.bound);
+}
+
+Task<Result<void>> SelectRun::bind_off_loop() {
+  // The limit of the work comes first: the time that the user gives is bound, too.
+  context_.work.set_limit(kWorkNsPerUs * static_cast<uint64_t>(context_.settings.range_timeout_us),
+                          context_.options.consistency, false);
+  const base::MonotonicUs began_us = context_.reactor.now_us();
+  Result<void> bound;
+  const std::function<void()> bind_all = [this, &bound] { bound = bind(); };
+  co_await evaluate_off_loop(context_, functions_, bind_all);
+  TETRAD_CO_TRY_VOID(std::move(bound));
+  TETRAD_CO_TRY(const int64_t timeout_us, set_deadline());
+  deadline_.at_us = began_us + timeout_us;
+  co_return check_time();
+}
+
 Task<Result<StatementResult>> SelectRun::run() {
-  if (is_long_to_bind(context_, statement_, evaluation_.bound)) {
-    // The limit of the work comes first: the time that the user gives is bound, too.
-    context_.work.set_limit(
-        kWorkNsPerUs * static_cast<uint64_t>(context_.settings.range_timeout_us),
-        context_.options.consistency, false);
-    const base::MonotonicUs began_us = context_.reactor.now_us();
-    Result<void> bound;
-    const std::function<void()> bind_all = [this, &bound] { bound = bind(); };
-    co_await evaluate_off_loop(context_, functions_, bind_all);
+  if (binds_long()) {
+    auto bound = co_await bind_off_loop();
     TETRAD_CO_TRY_VOID(std::move(bound));
-    TETRAD_CO_TRY(const int64_t timeout_us, set_deadline());
-    deadline_.at_us = began_us + timeout_us;
-    TETRAD_CO_TRY_VOID(check_time());
   } else {
     TETRAD_CO_TRY_VOID(bind());
     TETRAD_CO_TRY_VOID(set_deadline());

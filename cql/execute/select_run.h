@@ -65,6 +65,10 @@ class SelectRun : protected SelectProgress {
 
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
+  /// Whether bind() is too much work for the loop.
+  bool binds_long() const;
+  /// bind() on a worker, and set_deadline().
+  Task<Result<void>> bind_off_loop();
   /// Partitions are read one by one then, linearizable with conditional statements.
   bool reads_serially() const;
   Result<void> check_serial_level(std::optional<int64_t> limit);

@@ -17,7 +17,7 @@
 namespace tetrad::cql::ast {
 
 using Statement = std::variant<
-    Select, Insert, InsertJson, Update, Delete, Batch, Truncate, Use,
+    Select, Explain, Insert, InsertJson, Update, Delete, Batch, Truncate, Use,
     // schema
     CreateKeyspace, AlterKeyspace, DropKeyspace, CreateTable, AlterTable, DropTable, CreateType,
     AlterType, DropType, CreateIndex, DropIndex, CreateView, AlterView, DropView, CreateFunction,

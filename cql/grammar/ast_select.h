@@ -179,4 +179,9 @@ struct Select {
   std::optional<Term> timeout;  // USING TIMEOUT: a duration or a bind marker
 };
 
+/// EXPLAIN SELECT ...: how the SELECT would be run. Tetrad's own.
+struct Explain {
+  Select select;
+};
+
 }  // namespace tetrad::cql::ast

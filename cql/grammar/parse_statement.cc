@@ -54,6 +54,10 @@ ast::Statement Parser::statement() {
     case Keyword::kDesc:
       return describe();
     default:
+      if (is_word("explain") && is(Keyword::kSelect, 1)) {
+        advance();
+        return ast::Explain{select()};
+      }
       fail_no_viable();
       return ast::Use{};
   }

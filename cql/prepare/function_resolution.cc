@@ -171,14 +171,6 @@ Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
 Result<void> ExpressionBuilder::check_operands(const Raw& raw) const {
   const Raw &left = raw.children[0], &right = raw.children[1];
   if (left.kind != Kind::kMarker && right.kind != Kind::kMarker) return {};
-  const char op = ast::arithmetic_symbol(raw.op);
-  const TypePtr known = left.kind == Kind::kMarker ? nullptr : type_of(unwrapped(left));
-  if (known && right.kind == Kind::kMarker) {
-    if (known->kind() == TypeKind::kDate && (op == '+' || op == '-')) return {};  // by a duration
-    if (known->kind() == TypeKind::kDuration || known->kind() == TypeKind::kTime)
-      return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
-                  left.text(), right.text());
-  }
   return fail(ErrorCode::kInvalid,
               "Ambiguous '{}' operation with args {} and {}: use type hint to disambiguate, "
               "example '(int) ?'",
@@ -503,47 +495,12 @@ ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_dura
     // To a date nothing is added but durations: a whole number is tried as one, and refused.
     const Raw& operand = unwrapped(raw.children[1]);
     const bool is_taken =
-        operand.kind == Kind::kMarker ||
         operand.kind == Kind::kLiteral && (operand.literal->kind == ast::Literal::Kind::kInteger ||
                                            operand.literal->kind == ast::Literal::Kind::kNull);
     if (is_taken) right = duration_type();
   }
   return left && right ? find_operator(op, left, right) : nullptr;
 }
-
-namespace {
-
-/// What Cassandra calls an operator.
-std::string_view operator_name(char op) {
-  switch (op) {
-    case '+':
-      return "_add";
-    case '-':
-      return "_substract";
-    case '*':
-      return "_multiply";
-    case '/':
-      return "_divide";
-    default:
-      return "_modulo";
-  }
-}
-
-/// The operator that moves a moment or a day by a duration where one of the operands is a marker and
-/// the result is wanted as such; null: it is none. `left_fits`: the left operand is a constant of that type.
-ScalarFunctionPtr moved_by_marker(char op, const Raw& left, const Raw& right,
-                                  const TypePtr& right_type, const TypePtr& wanted,
-                                  bool left_fits) {
-  if (!wanted || (op != '+' && op != '-')) return nullptr;
-  if (wanted->kind() != TypeKind::kTimestamp && wanted->kind() != TypeKind::kDate) return nullptr;
-  const bool is_moved =
-      left.kind == Kind::kMarker
-          ? right_type && right_type->kind() == TypeKind::kDuration && right.kind != Kind::kMarker
-          : left_fits && right.kind == Kind::kMarker;
-  return is_moved ? find_operator(op, wanted, duration_type()) : nullptr;
-}
-
-}  // namespace
 
 Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
                                                           const Receiver* receiver) {
@@ -552,15 +509,9 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
   if (in_selection_) {
     for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
   }
+  TETRAD_TRY_VOID(check_operands(raw));
   TypePtr left_type = type_of(unwrapped(left)), right_type = type_of(unwrapped(right));
-  const bool left_fits = receiver != nullptr && left.kind == Kind::kLiteral &&
-                         test(left, receiver->type) != Assignability::kNotAssignable;
-  ScalarFunctionPtr function = moved_by_marker(
-      op, left, right, right_type, receiver == nullptr ? nullptr : receiver->type, left_fits);
-  if (!function) {
-    TETRAD_TRY_VOID(check_operands(raw));
-    function = operator_of(raw, true);
-  }
+  ScalarFunctionPtr function = operator_of(raw, true);
   const auto suits = [&](const ScalarFunctionPtr& f) {
     return f && (receiver == nullptr || test_assignment(*receiver->type, *f->return_type) !=
                                             Assignability::kNotAssignable);
@@ -612,12 +563,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
     return fail(ErrorCode::kInvalid, "the '{}' operation is not supported between {} and {}", op,
                 left.text(), right.text());
   }
-  const auto argument = [&](int i) {
-    return in_selection_ ? std::string("[selection]")
-                         : fmt::format("arg{}(system.{})", i, operator_name(op));
-  };
-  TETRAD_TRY(ExpressionPtr l, build(left, {argument(0), function->argument_types[0], nullptr}));
-  auto r = build(right, {argument(1), function->argument_types[1], nullptr});
+  TETRAD_TRY(ExpressionPtr l, build(left, {"[selection]", function->argument_types[0], nullptr}));
+  auto r = build(right, {"[selection]", function->argument_types[1], nullptr});
   if (!r) {
     const bool is_wanted = function->argument_types[1]->kind() == TypeKind::kDuration;
     if (is_wanted && !(right_type && right_type->kind() == TypeKind::kDuration))

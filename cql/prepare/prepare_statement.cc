@@ -5,6 +5,7 @@
 #include "cql/prepare/prepare_roles.h"
 #include "cql/prepare/prepare_schema.h"
 #include "cql/prepare/prepare_select.h"
+#include "cql/prepare/prepared_explain.h"
 #include "cql/prepare/prepared_statement.h"
 #include "cql/prepare/schema_plan.h"
 #include "cql/schema/schema_text.h"
@@ -17,6 +18,10 @@ Result<StatementPtr> prepare_by_kind(const ast::Statement& statement,
                                      const PrepareContext& context) {
   if (const auto* select = std::get_if<ast::Select>(&statement)) {
     return prepare_select(*select, context);
+  }
+  if (const auto* explain = std::get_if<ast::Explain>(&statement)) {
+    TETRAD_TRY(StatementPtr select, prepare_select(explain->select, context));
+    return make_explain(std::static_pointer_cast<const SelectStatement>(std::move(select)));
   }
   if (const auto* insert = std::get_if<ast::Insert>(&statement)) {
     return prepare_insert(*insert, context);

@@ -71,6 +71,7 @@ class SelectStatement final : public Statement {
   friend class SelectPreparer;
   friend class SelectRun;
   friend class ChangeFeedRun;
+  friend class ExplainRun;
 
   TablePtr table_;
   Restrictions where_;

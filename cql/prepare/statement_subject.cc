@@ -27,6 +27,9 @@ struct SubjectOf {
   StatementSubject operator()(const ast::Select& s) const {
     return of_table("SELECT", Category::kQuery, s.from);
   }
+  StatementSubject operator()(const ast::Explain& s) const {
+    return of_table("SELECT", Category::kQuery, s.select.from);
+  }
   StatementSubject operator()(const ast::Insert& s) const {
     return of_table("UPDATE", Category::kDml, s.table);
   }

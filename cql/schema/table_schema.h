@@ -35,7 +35,7 @@ struct ColumnSchema {
   /// What row records call it: from 1, never used twice in a table, also not after DROP and ADD. 0
   /// for key columns.
   uint32_t id = 0;
-  ColumnMaskPtr mask;  // null: its values are shown to all who may read them
+  ColumnMaskPtr mask = nullptr;  // null: its values are shown to all who may read them
 
   bool is_primary_key() const {
     return kind == ColumnKind::kPartitionKey || kind == ColumnKind::kClustering;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// EXPLAIN SELECT once its meaning is known: an extension of Tetrad.
+#pragma once
+
+#include <memory>
+
+#include "cql/prepare/prepared_select.h"
+
+namespace tetrad::cql {
+
+/// One row: how the SELECT would find its rows, how many physical partitions it would ask, and what it
+/// would cost. Needs the rights of the SELECT, since the estimates are made of a sample of its rows.
+class ExplainStatement final : public Statement {
+ public:
+  explicit ExplainStatement(std::shared_ptr<const SelectStatement> select);
+  bool is_current(const SchemaSnapshot& schema) const override {
+    return select_->is_current(schema);
+  }
+  void required_access(RequiredAccess& out) const override { select_->required_access(out); }
+  Task<Result<StatementResult>> execute(ExecuteContext& context,
+                                        std::span<const BoundValue> values) const override;
+
+ private:
+  const std::shared_ptr<const SelectStatement> select_;
+};
+
+StatementPtr make_explain(std::shared_ptr<const SelectStatement> select);
+
+}  // namespace tetrad::cql
