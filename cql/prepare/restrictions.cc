@@ -276,6 +276,9 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid,
                   "ANN ordering by vector requires all restricted column(s) to be indexed");
     }
+    // An index of another kind orders nothing.
+    if (!has_vector_index() && !allow_filtering_)
+      return requires_filtering(result_.filtering_enabled_);
     return {};
   }
 

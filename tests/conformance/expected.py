@@ -94,7 +94,7 @@ MADE_UP = [(re.compile(r"(?<=WITH ID = )[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{
 
 # The warnings that Cassandra does not have; tests/drivers/python and tests/unit/cql assert that they come.
 OWN_WARNING = re.compile(
-    r"warning: (ALLOW FILTERING read \d+ rows, returned \d+ and cost \d+\.\d\d request units\.|[a-z_, ]+ (has|have) no effect in Tetrad: .*)"
+    r"warning: (ALLOW FILTERING read \d+ rows, returned \d+ and cost \d+\.\d\d request units\.|[a-z_, ]+ (has|have) no effect in Tetrad: .*|Tetrad manages replica sets by itself: .*)"
 )
 
 
