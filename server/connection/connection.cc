@@ -354,6 +354,8 @@ void Connection::take_login(cql::Envelope envelope, const cql::Request& request)
   std::optional<Bytes> token;
   if (response->token) token = Bytes(*response->token);
   logging_in_ = true;
+  // The time that the node takes is not the client's.
+  context_.reactor.cancel(std::exchange(startup_timer_, 0));
   ++in_flight_;
   context_.metrics.requests_begun.add();
   context_.tasks.spawn(log_in(shared_from_this(), std::move(envelope), std::move(token)));
@@ -381,6 +383,11 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
     if (error) {
       context.logger.info("a login failed client={} reason={}", self->client_.client_address,
                           error->message);
+      self->startup_timer_ = context.reactor.call_at(
+          context.reactor.now_us() + context.limits.startup_timeout_us, [connection = self.get()] {
+            connection->startup_timer_ = 0;
+            connection->close();
+          });
       self->refuse(envelope, *error);
     } else {
       cql::append_auth_success(self->encoder_.out(), head_of(envelope));
