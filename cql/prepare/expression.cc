@@ -67,6 +67,15 @@ Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& c
                                  : join_list(parts));
 }
 
+/// A bound collection is read, where bytes of other origin are only validated: a negative count is none.
+Result<void> check_count(const DataType& type, BytesView bytes) {
+  if (bytes.size() < 4 || base::load_big_endian<int32_t>(bytes.data()) >= 0) return {};
+  return fail(ErrorCode::kInvalid, "The data cannot be deserialized as a {}",
+              type.kind() == TypeKind::kList  ? "list"
+              : type.kind() == TypeKind::kSet ? "set"
+                                              : "map");
+}
+
 class Marker final : public Expression {
  public:
   Marker(TypePtr type, int32_t index) : Expression(std::move(type)) { marker_index_ = index; }
@@ -74,6 +83,7 @@ class Marker final : public Expression {
     TETRAD_ASSERT(static_cast<size_t>(marker_index_) < context.bound.size());
     const BoundValue& value = context.bound[static_cast<size_t>(marker_index_)];
     if (!value.has_bytes()) return value;
+    if (type()->is_collection()) TETRAD_TRY_VOID(check_count(*type(), value.bytes));
     TETRAD_TRY_VOID(validate(*type(), value.bytes));
     if (!type()->is_collection()) return value;
     TETRAD_TRY(const BytesView sorted, in_order(*type(), value.bytes, context));

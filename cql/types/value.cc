@@ -439,8 +439,6 @@ Result<void> validate_collection(const DataType& type, BytesView bytes) {
                            : type.kind() == TypeKind::kSet ? "set"
                                                            : "map";
   const auto too_short = [name] { return fail(kBad, "Not enough bytes to read a {}", name); };
-  if (bytes.size() >= 4 && base::load_big_endian<int32_t>(bytes.data()) < 0)
-    return fail(kBad, "The data cannot be deserialized as a {}", name);
   auto reader = CollectionReader::open(type, bytes);
   if (!reader) return too_short();
   while (!reader->at_end()) {
