@@ -87,7 +87,7 @@ void HeldBucket::set_rate(uint64_t wanted_per_s, base::MonotonicUs now_us) {
 void HeldBucket::settle(base::MonotonicUs now_us) {
   spare_ += bucket.take_spilled(now_us);
   const uint64_t kept = std::min(spare_, per_s / kSparePerSecond);
-  if (is_banking_) add_to_bank(spare_ - kept);
+  if (burst_per_s_ != 0) add_to_bank(spare_ - kept);
   spare_ = kept;
 }
 
@@ -98,8 +98,8 @@ uint64_t HeldBucket::spare(base::MonotonicUs now_us) {
 
 void HeldBucket::burst(uint64_t burst_per_s, base::MonotonicUs now_us) {
   settle(now_us);
-  is_banking_ = burst_per_s != 0;
-  if (!is_banking_) bank_ = 0;
+  burst_per_s_ = burst_per_s;
+  if (burst_per_s_ == 0) bank_ = 0;
   const int64_t passed_us = std::min(now_us - std::exchange(burst_us_, now_us), kSecondUs);
   const int64_t room = bucket.held() - bucket.level(now_us);
   if (bank_ == 0 || room <= 0 || passed_us <= 0) return;
@@ -119,9 +119,10 @@ void HeldBucket::take_over(const HeldBucket& before, size_t parts, int64_t level
     bucket.put(static_cast<uint64_t>(level), now_us);
   else
     bucket.take(static_cast<uint64_t>(-level), now_us);
-  is_banking_ = before.is_banking_;
+  burst_per_s_ = before.burst_per_s_;
   add_to_bank(before.bank_ / parts);
   used_us = std::max(used_us, before.used_us);
+  table = before.table;
   if (before.tablet != tablet) return;
   use = before.use;
   refused = before.refused;
@@ -134,11 +135,16 @@ uint64_t HeldBucket::give(uint64_t wanted, base::MonotonicUs now_us) {
   return given;
 }
 
+uint64_t HeldBucket::beside_bank(uint64_t most_per_s) const {
+  return bank_ == 0 ? most_per_s : most_per_s - std::min(burst_per_s_, most_per_s);
+}
+
 uint64_t HeldBucket::lacks(uint64_t most_per_s, base::MonotonicUs now_us) {
   const uint64_t asked_per_s = asked.per_s(now_us);
-  if (asked_per_s <= per_s / 10 * 9 || most_per_s <= per_s) return 0;
-  const auto wanted = static_cast<int64_t>(std::min(asked_per_s, most_per_s) / 10 * 3);
   const int64_t level = bucket.level(now_us);
+  most_per_s = beside_bank(most_per_s);
+  if ((asked_per_s <= per_s / 10 * 9 && level >= 0) || most_per_s <= per_s) return 0;
+  const auto wanted = static_cast<int64_t>(std::min(asked_per_s, most_per_s) / 10 * 3);
   return level >= wanted ? 0 : static_cast<uint64_t>(wanted - level);
 }
 
@@ -147,7 +153,7 @@ uint64_t HeldBucket::asks_for(uint64_t most_per_s, base::MonotonicUs now_us) {
   if (lacking == 0) return 0;
   const auto passed_us =
       static_cast<uint64_t>(std::min(now_us - std::exchange(asked_for_us_, now_us), kAsksAfterUs));
-  return std::min(lacking, (most_per_s - per_s) * passed_us / kSecondUs);
+  return std::min(lacking, (beside_bank(most_per_s) - per_s) * passed_us / kSecondUs);
 }
 
 Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::MonotonicUs now_us) {
@@ -205,6 +211,33 @@ HeldBucket& HeldTable::add(const Tablet& tablet, HeldBucket bucket) {
   const auto [added, is_new] = buckets_.emplace(tablet.range.end, std::move(bucket));
   TETRAD_ASSERT(is_new);
   return added->second;
+}
+
+uint64_t HeldTable::asks_for(uint64_t most_per_s, base::MonotonicUs now_us) {
+  uint64_t wanted = 0;
+  for (auto& [end, held] : buckets_) wanted += held.asks_for(most_per_s, now_us);
+  return wanted;
+}
+
+void HeldTable::spread(uint64_t given, uint64_t most_per_s, base::MonotonicUs now_us) {
+  if (given == 0 || buckets_.empty()) return;
+  std::vector<std::pair<HeldBucket*, uint64_t>> lacking;
+  double lacking_in_all = 0;
+  HeldBucket* emptiest = &buckets_.begin()->second;
+  for (auto& [end, held] : buckets_) {
+    const uint64_t lacks = held.lacks(most_per_s, now_us);
+    if (lacks != 0) lacking.emplace_back(&held, lacks);
+    lacking_in_all += static_cast<double>(lacks);
+    if (held.bucket.level(now_us) < emptiest->bucket.level(now_us)) emptiest = &held;
+  }
+  const double share = lacking.empty() ? 0 : static_cast<double>(given) / lacking_in_all;
+  for (const auto& [held, lacks] : lacking) {
+    const auto wanted = static_cast<uint64_t>(static_cast<double>(lacks) * std::min(share, 1.0));
+    const uint64_t part = std::min(wanted, given);
+    given -= part;
+    held->bucket.put(part, now_us);
+  }
+  emptiest->bucket.put(given, now_us);
 }
 
 }  // namespace tetrad::replication

@@ -67,7 +67,9 @@ struct HeldBucket {
   uint64_t spare(base::MonotonicUs now_us);
   /// Takes half of the spare, so that others who ask get some, and `wanted` at most.
   uint64_t give(uint64_t wanted, base::MonotonicUs now_us);
-  /// What it lacks to go on for a moment at the rate at which it is asked, while that is above its own.
+  /// What it lacks to go on for a moment at the rate at which it is asked, while that is above its own
+  /// or it owes something.
+  /// `most_per_s`: what it may have in all, of which its bank may give a part.
   uint64_t lacks(uint64_t most_per_s, base::MonotonicUs now_us);
   /// The same, but no more than since the last call is allowed by `most_per_s`, which it may have in all.
   uint64_t asks_for(uint64_t most_per_s, base::MonotonicUs now_us);
@@ -90,8 +92,10 @@ struct HeldBucket {
 
   void settle(base::MonotonicUs now_us);
   void add_to_bank(uint64_t amount);
+  /// Of what it may have in all, what its bank does not give.
+  uint64_t beside_bank(uint64_t most_per_s) const;
 
-  bool is_banking_ = false;
+  uint64_t burst_per_s_ = 0;
   uint64_t spare_ = 0, bank_ = 0;
   base::MonotonicUs burst_us_ = 0;
   base::MonotonicUs asked_for_us_ = 0;
@@ -119,6 +123,10 @@ class HeldTable {
   HeldBucket* find(const partitioner::Tablet& tablet);
   /// For a tablet of the map that was followed last, and has none.
   HeldBucket& add(const partitioner::Tablet& tablet, HeldBucket bucket);
+  /// What its tablets together ask others for (HeldBucket::asks_for()).
+  uint64_t asks_for(uint64_t most_per_s, base::MonotonicUs now_us);
+  /// Puts it into the buckets that lack some, in the proportion of what they lack; nothing of it is lost.
+  void spread(uint64_t given, uint64_t most_per_s, base::MonotonicUs now_us);
   ByEnd& all() { return buckets_; }
   const ByEnd& all() const { return buckets_; }
   uint64_t version() const { return version_; }

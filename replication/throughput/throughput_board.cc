@@ -62,12 +62,20 @@ Result<ThroughputReport> decode_throughput_report(BytesView body) {
 }
 
 void ThroughputBoard::take(const ThroughputReport& report, base::MonotonicUs now_us) {
-  for (const auto& [key, use] : report) told_[key] = {use, now_us};
-  ++version_;
-  if (now_us - forgotten_us_ < kForgetEveryUs) return;
-  forgotten_us_ = now_us;
-  std::erase_if(told_,
-                [&](const auto& entry) { return entry.second.at_us < now_us - kForgottenAfterUs; });
+  bool has_changed = false;
+  for (const auto& [key, use] : report) {
+    const auto [told, is_new] = told_.try_emplace(key);
+    if (is_new || told->second.use != use) has_changed = true;
+    told->second = {use, now_us};
+  }
+  if (now_us - forgotten_us_ >= kForgetEveryUs) {
+    forgotten_us_ = now_us;
+    const size_t forgotten = std::erase_if(told_, [&](const auto& entry) {
+      return entry.second.at_us < now_us - kForgottenAfterUs;
+    });
+    has_changed = has_changed || forgotten != 0;
+  }
+  if (has_changed) ++version_;
 }
 
 UsedThroughput ThroughputBoard::of(ThroughputKey key) const {

@@ -63,18 +63,28 @@ ThroughputGate::AccountPtr ThroughputGate::account_of(const MetaState& state,
   AccountPtr& account = accounts_[name.key];
   if (account == nullptr) {
     account = std::make_shared<Account>();
+    account->key = name.key;
     account->counted_since_us = now_us;
     if (timer_ == 0) arm();
   }
-  if (account->per_s != name.per_s) {
-    account->per_s = name.per_s;
-    account->balance = std::min(account->balance, account->slice());  // lent at a higher rate
-  }
+  set_rate(*account, name.per_s);
   account->table = incarnation;
   account->tablet = tablet;
   account->position = position;
   account->used_us = now_us;
   return account;
+}
+
+/// What was lent at a higher rate is that much less at a lower one.
+int64_t ThroughputGate::at_rate(int64_t lent, uint64_t was_per_s, uint64_t is_per_s) {
+  if (lent <= 0 || is_per_s >= was_per_s) return lent;
+  return static_cast<int64_t>(static_cast<double>(lent) * static_cast<double>(is_per_s) /
+                              static_cast<double>(was_per_s));
+}
+
+void ThroughputGate::set_rate(Account& account, uint64_t per_s) {
+  account.balance = at_rate(account.balance, account.per_s, per_s);
+  account.per_s = per_s;
 }
 
 std::vector<ThroughputGate::Taken> ThroughputGate::sum_up(const std::vector<ThroughputUse>& uses) {
@@ -162,7 +172,9 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
     }
     const Answer answer = co_await ask_holder(account);
     const Loan& loan = answer.loan;
-    account->balance += static_cast<int64_t>(answer.paid + loan.granted);
+    const int64_t granted =
+        at_rate(static_cast<int64_t>(loan.granted), answer.per_s, account->per_s);
+    account->balance += static_cast<int64_t>(answer.paid) + granted;
     account->lent_us = reactor_.now_us();
     account->lent_per_s = loan.per_s;
     count_granted(*account, loan.granted);
@@ -178,15 +190,18 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
 
 Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
   const MetaSnapshot state = meta_.snapshot();
-  const TableInfo* table = state->table(account->table);
+  const TableInfo* table = table_of(*state, account->key, account->table);
   const uint64_t debt = account->balance < 0 ? static_cast<uint64_t>(-account->balance) : 0;
   // The table is gone, or has no limit any more: release all that wait.
-  if (table == nullptr || !table->throughput.is_limited())
-    co_return Answer{{slice_of(account->per_s) + 1, 0}, debt};
+  if (table == nullptr)
+    co_return Answer{{slice_of(account->per_s) + 1, 0}, debt, account->per_s};
+  account->table = table->incarnation;
+  const partitioner::Tablet& tablet = table->tablets.find(account->position);
+  set_rate(*account, bucket_of(*table, tablet.id).per_s);
+  const uint64_t per_s = account->per_s;
   const base::MonotonicUs now_us = reactor_.now_us();
   if (now_us >= account->alone_until_us) {
     // After a merge the whole lends what waits here, and takes what is owed.
-    const partitioner::Tablet& tablet = table->tablets.find(account->position);
     const HostId holder = holder_of(*state, meta_, *table, tablet);
     BorrowRequest request{account->table, tablet.id, debt};
     if (state->format >= kFormatThroughput) {
@@ -199,8 +214,15 @@ Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
     const base::Deadline deadline{now_us + kAskUs};
     const Result<Bytes> reply =
         co_await rpc_.ask(holder, 0, Verb::kBorrowThroughput, std::move(body), deadline);
-    const std::optional<Answer> answer = heard(*account, reply, debt);
-    if (answer) co_return *answer;
+    std::optional<Answer> answer = heard(*account, reply, debt);
+    // The throughput may have been lowered meanwhile.
+    const MetaSnapshot later = meta_.snapshot();
+    if (const TableInfo* now = table_of(*later, account->key, account->table))
+      set_rate(*account, bucket_of(*now, tablet.id).per_s);
+    if (answer) {
+      answer->per_s = per_s;
+      co_return *answer;
+    }
   }
   co_return lend_alone(*account, debt, *state);
 }
@@ -231,9 +253,11 @@ ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t deb
                                                   const MetaState& state) {
   TETRAD_ASSERT(account.per_s > 0);
   const base::MonotonicUs now_us = reactor_.now_us();
-  uint64_t live = 0;
-  for (const auto& [host, node] : state.nodes) live += meta_.is_live(host) ? 1 : 0;
-  const uint64_t even = account.per_s / std::max<uint64_t>(live, 1);
+  count_granted(account, 0);
+  uint64_t shards = 0;  // each has a store
+  for (const auto& [host, node] : state.nodes)
+    if (meta_.is_live(host)) shards += node.store_count;
+  const uint64_t even = account.per_s / std::max<uint64_t>(shards, 1);
   const uint64_t per_s =
       std::clamp<uint64_t>(std::max(account.granted_per_s, even), 1, account.per_s);
   if (!account.own) {
@@ -243,7 +267,7 @@ ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t deb
   account.own->set_rate(per_s, now_us);
   account.own->take(debt, now_us);
   const Slice slice = lend(*account.own, per_s, 1, now_us);
-  return {{slice.granted, slice.retry_us}, debt};
+  return {{slice.granted, slice.retry_us}, debt, account.per_s};
 }
 
 void ThroughputGate::count_granted(Account& account, uint64_t granted) {
@@ -314,26 +338,39 @@ void ThroughputGate::give_back() {
   std::vector<std::pair<uint64_t, AccountPtr>> idle;
   for (const auto& [key, account] : accounts_) {
     if (account->is_asking) continue;
-    const bool is_owing =
-        (account->balance < 0 || account->refused != 0) && account->nothing_before_us <= now_us;
-    const bool is_unspent = account->balance > 0 && account->lent_us <= now_us - kUnspentUs;
-    if (is_owing || is_unspent) idle.emplace_back(key, account);
+    if (account->balance > 0) {
+      if (account->lent_us <= now_us - kUnspentUs) idle.emplace_back(key, account);
+    } else if ((account->balance < 0 && account->nothing_before_us <= now_us) ||
+               (account->refused != 0 &&
+                (account->nothing_before_us <= now_us || may_be_given(*state, *account)))) {
+      idle.emplace_back(key, account);
+    }
   }
   std::ranges::sort(idle, {}, &std::pair<uint64_t, AccountPtr>::first);
   for (const auto& [key, account] : idle) {
-    if (account->balance > 0)
+    if (account->balance > 0) {
       give_back(*state, *account);
-    else
-      ask(account);
+      continue;
+    }
+    account->nothing_before_us = 0;
+    ask(account);
   }
 }
 
+/// Whether the holder may have more than flows in, which it did not know of when it answered: what
+/// others of the table do not use, and that only while it hears of what is refused.
+bool ThroughputGate::may_be_given(const MetaState& state, const Account& account) {
+  const TableInfo* table = table_of(state, account.key, account.table);
+  return table != nullptr && !table->throughput.of_keyspace &&
+         table->tablets.tablets().size() > 1 && state.format >= kFormatThroughput;
+}
+
 void ThroughputGate::give_back(const MetaState& state, Account& account) {
-  const TableInfo* table = state.table(account.table);
-  if (table == nullptr || !table->throughput.is_limited() || account.own ||
-      state.format < kFormatThroughput)
-    return;
+  const TableInfo* table = table_of(state, account.key, account.table);
+  if (table == nullptr || account.own || state.format < kFormatThroughput) return;
+  account.table = table->incarnation;
   const partitioner::Tablet& tablet = table->tablets.find(account.position);
+  set_rate(account, bucket_of(*table, tablet.id).per_s);
   const auto unspent = static_cast<uint64_t>(std::exchange(account.balance, 0));
   const ReturnRequest request{account.table, tablet.id, tablet.range.end, unspent};
   rpc_.one_way(holder_of(state, meta_, *table, tablet), 0, Verb::kReturnThroughput,

@@ -72,9 +72,9 @@ class ThroughputGate {
   };
   /// One bucket as this shard sees it.
   struct Account {
-    uint64_t per_s = 0;
-    uint64_t lent_per_s =
-        0;  // to all, as the holder said last: its tablet may have more than its part
+    uint64_t key = 0, per_s = 0;  // of the bucket (BucketName)
+    /// To all, as the holder said last: its tablet may have more than its part.
+    uint64_t lent_per_s = 0;
     TableIncarnation table;  // through which it was used last
     TabletId tablet;
     RingPosition position;
@@ -104,12 +104,15 @@ class ThroughputGate {
   /// What a holder has answered, or stands for its answer.
   struct Answer {
     Loan loan;
-    uint64_t paid = 0;  // of the debt
+    uint64_t paid = 0;   // of the debt
+    uint64_t per_s = 0;  // of the bucket when it was asked
   };
 
   bool is_limited(TableIncarnation table) const;
   /// Null: the table is not limited.
   AccountPtr account_of(const MetaState& state, TableIncarnation table, RingPosition position);
+  static int64_t at_rate(int64_t lent, uint64_t was_per_s, uint64_t is_per_s);
+  static void set_rate(Account& account, uint64_t per_s);
   /// By bucket.
   std::vector<Taken> sum_up(const std::vector<ThroughputUse>& uses);
   void spend(const AccountPtr& account, int64_t weight);
@@ -126,6 +129,7 @@ class ThroughputGate {
   Error refusal(const Account& account, int64_t retry_us);
   void arm();
   void give_back();
+  static bool may_be_given(const MetaState& state, const Account& account);
   void give_back(const MetaState& state, Account& account);
   void forget_idle();
 

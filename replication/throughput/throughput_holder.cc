@@ -23,8 +23,11 @@ constexpr int64_t kForgottenAfterUs = 310 * kSecondUs;
 constexpr int64_t kTickUs = 100'000;
 constexpr int64_t kAskUs = 100'000;
 constexpr uint64_t kReportTicks = 50;
+constexpr uint64_t kReportAllTicks = 12 * kReportTicks;  // for who was not there before
 constexpr int kHandOverTries = 10;
+constexpr int64_t kOverlapUs = 10 * kSecondUs;  // longer than what any bucket holds
 constexpr size_t kPeersAsked = 8;                     // in one tick
+constexpr size_t kTabletsAsked = 512;                 // of this node, at once
 constexpr uint64_t kKeyspaceKey = uint64_t{1} << 63;  // no tablet's number is so high
 
 /// Rendezvous hashing: all who see the same nodes live choose the same one, and it stays while it
@@ -100,6 +103,20 @@ BucketName bucket_of(const TableInfo& table, TabletId tablet) {
   return out;
 }
 
+const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation last) {
+  if (state.limited_tables == 0) return nullptr;
+  const TableInfo* table = state.table(last);
+  if (key < kKeyspaceKey) return has_own_limit(table) ? table : nullptr;
+  const auto is_through = [&](const TableInfo& through) {
+    return through.throughput.is_limited() && through.throughput.of_keyspace &&
+           bucket_of(through, {}).key == key;
+  };
+  if (table != nullptr && is_through(*table)) return table;
+  for (const auto& [id, other] : state.tables)
+    if (is_through(*other)) return other.get();
+  return nullptr;
+}
+
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet) {
   if (table.throughput.of_keyspace) return keyspace_holder(state, meta, table.keyspace);
@@ -169,8 +186,16 @@ Result<void> ThroughputHolder::take_back(BytesView body) {
   if (table == nullptr || !table->throughput.is_limited())
     return fail(ErrorCode::kStaleSchema, "no limited table {} here", request.table.value);
   TETRAD_TRY(HeldBucket* const held, held_for(*state, *table, request.tablet, request.place));
-  if (!request.is_handed_over) held->use.give_back(request.returned, reactor_.wall_time_us());
-  held->bucket.put(request.returned, reactor_.now_us());
+  uint64_t returned = request.returned;
+  if (request.is_handed_over) {
+    // What has flowed in here since this node certainly holds it did not flow in there.
+    const TableIncarnation of = table->throughput.of_keyspace ? TableIncarnation() : request.table;
+    const auto since_us = static_cast<uint64_t>(std::min(idle_us(of), kOverlapUs));
+    returned -= std::min(returned, held->per_s * since_us / kSecondUs);
+  } else {
+    held->use.give_back(returned, reactor_.wall_time_us());
+  }
+  held->bucket.put(returned, reactor_.now_us());
   held->bucket.take(request.debt, reactor_.now_us());
   return {};
 }
@@ -285,28 +310,32 @@ void ThroughputHolder::tick() {
     const TableInfo* table = state->table(incarnation);
     if (has_own_limit(table)) collect(*state, *table);
   }
-  if (++ticks_ % kReportTicks == 0) report();
+  if (++ticks_ % kReportTicks == 0) report(ticks_ % kReportAllTicks == 0);
   if (reactor_.now_us() - forgotten_us_ >= kForgetEveryUs) forget_idle();
 }
 
 /// To this node first (ReplicationNode), which passes it on.
-void ThroughputHolder::report() {
+void ThroughputHolder::report(bool all) {
   ThroughputReport out;
+  const auto send = [&] {
+    rpc_.one_way(meta_.self(), 0, Verb::kThroughputUse, encode_throughput_report(out));
+    out.clear();
+  };
   const int64_t wall_us = reactor_.wall_time_us();
   const auto look_at = [&](ThroughputKey key, HeldBucket& held) {
     UsedThroughput used = held.use.used(wall_us);
     used.refused = held.refused;
     used.banked_ru = static_cast<uint32_t>(
         std::min<uint64_t>(held.banked() / storage::kWeightOfUnit, UINT32_MAX));
-    if (used == held.told || out.size() >= kThroughputReportEntriesMax) return;
+    if (used == held.told && !all) return;
     held.told = used;
     out.emplace_back(key, used);
+    if (out.size() == kThroughputReportEntriesMax) send();
   };
   for (auto& [incarnation, of] : tables_)
     for (auto& [end, held] : of.held.all()) look_at(held.tablet.value, held);
   for (auto& [key, held] : keyspaces_) look_at(key, held);
-  if (!out.empty())
-    rpc_.one_way(meta_.self(), 0, Verb::kThroughputUse, encode_throughput_report(out));
+  if (!out.empty()) send();
 }
 
 /// What others hold now goes to them, with what it owes.
@@ -314,32 +343,32 @@ void ThroughputHolder::hand_over() {
   const MetaSnapshot state = meta_.snapshot();
   const base::MonotonicUs now_us = reactor_.now_us();
   const bool can_return = state->format >= kFormatThroughput;
-  const auto moves = [&](HeldBucket& held) {
-    const TableInfo* table = state->table(held.table);
-    if (table == nullptr || !table->throughput.is_limited()) return true;
+  const auto moves = [&](uint64_t key, HeldBucket& held) {
+    const TableInfo* table = table_of(*state, key, held.table);
+    if (table == nullptr) return true;
+    held.table = table->incarnation;
     const partitioner::Tablet& tablet = table->tablets.find(held.range.end);
     if (holder_of(*state, meta_, *table, tablet) == meta_.self()) return false;
     const int64_t level = held.bucket.level(now_us);
     ReturnRequest request{held.table, tablet.id, held.range.end};
     request.is_handed_over = true;
     (level >= 0 ? request.returned : request.debt) = static_cast<uint64_t>(std::abs(level));
-    if (level != 0 && can_return) tasks_.spawn(hand_over(request));
+    if (level != 0 && can_return) tasks_.spawn(hand_over(key, request));
     return true;
   };
-  const auto look_at = [&](auto& buckets) {
-    for (auto at = buckets.begin(); at != buckets.end();)
-      at = moves(at->second) ? buckets.erase(at) : std::next(at);
-  };
-  for (auto& [incarnation, of] : tables_) look_at(of.held.all());
-  look_at(keyspaces_);
+  for (auto& [incarnation, of] : tables_)
+    std::erase_if(of.held.all(),
+                  [&](auto& entry) { return moves(entry.second.tablet.value, entry.second); });
+  std::erase_if(keyspaces_, [&](auto& entry) { return moves(entry.first, entry.second); });
 }
 
 /// The other one may not know yet that it holds it.
-Task<void> ThroughputHolder::hand_over(ReturnRequest request) {
+Task<void> ThroughputHolder::hand_over(uint64_t key, ReturnRequest request) {
   for (int tries = 0; tries < kHandOverTries; ++tries) {
     const MetaSnapshot state = meta_.snapshot();
-    const TableInfo* table = state->table(request.table);
-    if (table == nullptr || !table->throughput.is_limited()) co_return;
+    const TableInfo* table = table_of(*state, key, request.table);
+    if (table == nullptr) co_return;
+    request.table = table->incarnation;
     const partitioner::Tablet& tablet = table->tablets.find(request.place);
     request.tablet = tablet.id;
     const HostId holder = holder_of(*state, meta_, *table, tablet);
@@ -382,31 +411,20 @@ void ThroughputHolder::look_who_holds(const TableInfo& table, OfTable& of) {
   of.peers.erase(std::ranges::unique(of.peers).begin(), of.peers.end());
 }
 
-/// Of this node's tablets.
+/// Of this node's tablets, from the one on that had something the last time.
 uint64_t ThroughputHolder::give(const TableInfo& table, uint64_t wanted) {
   OfTable& of = follow(table);
   look_who_holds(table, of);
   uint64_t given = 0;
-  for (const size_t i : of.own) {
-    if (given == wanted) break;
-    TETRAD_ASSERT(given < wanted);
-    given += held_for(table, table.tablets.tablets()[i]).give(wanted - given, reactor_.now_us());
+  const size_t looked_at = std::min(of.own.size(), kTabletsAsked);
+  for (size_t looked = 0; looked < looked_at && given < wanted; ++looked) {
+    const partitioner::Tablet& tablet =
+        table.tablets.tablets()[of.own[of.next_own % of.own.size()]];
+    given += held_for(table, tablet).give(wanted - given, reactor_.now_us());
+    TETRAD_ASSERT(given <= wanted);
+    if (given < wanted) ++of.next_own;
   }
   return given;
-}
-
-/// To the tablets that lack most; nothing of it is lost.
-void ThroughputHolder::spread(OfTable& of, uint64_t most_per_s, uint64_t given) {
-  const base::MonotonicUs now_us = reactor_.now_us();
-  HeldBucket* emptiest = nullptr;
-  for (auto& [end, held] : of.held.all()) {
-    const uint64_t part = std::min(given, held.lacks(most_per_s, now_us));
-    given -= part;
-    held.bucket.put(part, now_us);
-    if (emptiest == nullptr || held.bucket.level(now_us) < emptiest->bucket.level(now_us))
-      emptiest = &held;
-  }
-  if (emptiest != nullptr) emptiest->bucket.put(given, now_us);
 }
 
 void ThroughputHolder::collect(const MetaState& state, const TableInfo& table) {
@@ -414,11 +432,10 @@ void ThroughputHolder::collect(const MetaState& state, const TableInfo& table) {
   OfTable& of = follow(table);
   if (of.is_collecting) return;
   const uint64_t most_per_s = most_of(state);
-  uint64_t wanted = 0;
-  for (auto& [end, held] : of.held.all()) wanted += held.asks_for(most_per_s, reactor_.now_us());
+  const uint64_t wanted = of.held.asks_for(most_per_s, reactor_.now_us());
   if (wanted == 0) return;
   const uint64_t given = give(table, wanted);
-  spread(of, most_per_s, given);
+  of.held.spread(given, most_per_s, reactor_.now_us());
   TETRAD_ASSERT(given <= wanted);
   if (given == wanted || of.peers.empty() || state.format < kFormatThroughput) return;
   of.is_collecting = true;
@@ -443,7 +460,7 @@ Task<void> ThroughputHolder::collect_from_others(TableIncarnation incarnation, u
     const auto then = tables_.find(incarnation);
     if (then == tables_.end()) co_return;
     const MetaSnapshot state = meta_.snapshot();
-    spread(then->second, most_of(*state), given);
+    then->second.held.spread(given, most_of(*state), reactor_.now_us());
     wanted -= given;
     if (wanted == 0) break;
     ++then->second.next_peer;

@@ -43,6 +43,9 @@ struct BucketName {
   uint64_t per_s = 0;
 };
 BucketName bucket_of(const TableInfo& table, TabletId tablet);
+/// A table through which the bucket is asked for: `last`, or of a keyspace's, where that is gone or has a
+/// throughput of its own now, another one. Null: it is no more.
+const TableInfo* table_of(const MetaState& state, uint64_t key, TableIncarnation last);
 HostId holder_of(const MetaState& state, const MetaService& meta, const TableInfo& table,
                  const partitioner::Tablet& tablet);
 
@@ -63,7 +66,7 @@ class ThroughputHolder {
     uint64_t version = 0, changes = 0;
     std::vector<size_t> own;
     std::vector<HostId> peers;
-    size_t next_peer = 0;
+    size_t next_own = 0, next_peer = 0;  // to be asked for what they do not use
   };
 
   /// Errors: kCorruption; kStaleSchema (no such table here, or it has no limit); kStaleEpoch (no such
@@ -84,12 +87,11 @@ class ThroughputHolder {
   void arm();
   void tick();
   void hand_over();
-  Task<void> hand_over(ReturnRequest request);
-  void spread(OfTable& of, uint64_t most_per_s, uint64_t given);
+  Task<void> hand_over(uint64_t key, ReturnRequest request);
   uint64_t give(const TableInfo& table, uint64_t wanted);
   void collect(const MetaState& state, const TableInfo& table);
   Task<void> collect_from_others(TableIncarnation incarnation, uint64_t wanted);
-  void report();
+  void report(bool all);
   void forget_idle();
 
   base::Reactor& reactor_;

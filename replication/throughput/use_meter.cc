@@ -27,12 +27,16 @@ void UseMeter::close_second() {
 
 void UseMeter::advance(int64_t wall_us) {
   const int64_t second = std::max<int64_t>(wall_us / kSecondUs, 0);
-  if (second <= second_) return;
+  if (second == second_) return;
   close_second();
   if (second > second_ + 1) used_.used_ru_per_s = 0;
   second_ = second;
   const auto hour = static_cast<uint32_t>(std::min<int64_t>(second / kHour_s, UINT32_MAX));
-  if (hour == used_.hour) return;
+  if (hour == used_.hour || hour + 1 == used_.hour) return;
+  if (hour < used_.hour) {
+    used_.hour = hour;
+    return;
+  }
   used_.busiest_before_ru_per_s = hour == used_.hour + 1 ? used_.busiest_ru_per_s : 0;
   used_.busiest_ru_per_s = 0;
   used_.hour = hour;

@@ -9,8 +9,8 @@
 
 namespace tetrad::replication {
 
-/// Counts by seconds and hours of a wall clock. Where the clock goes back, what comes counts for the
-/// second that it was in before.
+/// Counts by seconds and hours of a wall clock. Where the clock goes back a second ends, so that no
+/// second is ever longer; the hour goes on, where it goes back by more than one under the earlier name.
 class UseMeter {
  public:
   /// `weight` of requests was let in. One that is given back is given back of the present second.

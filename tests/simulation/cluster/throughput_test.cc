@@ -85,6 +85,15 @@ Task<void> client(SimNode* node, TableIncarnation table, ClientPlan plan, size_t
   return client_of_shard(node, 0, table, plan, number, counts);
 }
 
+Task<void> return_now(SimNode* node, HostId holder, replication::ReturnRequest request,
+                      bool* done) {
+  Bytes body = replication::encode_return_request(request);
+  const base::Deadline deadline{node->reactor().now_us() + kSecondUs};
+  auto taken = co_await node->node().rpc().ask(holder, 0, replication::Verb::kReturnThroughput,
+                                               std::move(body), deadline);
+  *done = taken.has_value();
+}
+
 struct LimitedCluster {
   SimCluster cluster;
 
@@ -149,8 +158,8 @@ struct LimitedCluster {
   }
   int64_t in(int64_t us) { return cluster.world().now_us() + us; }
   /// The node that lends for a key.
-  size_t holder(const std::string& key) {
-    const auto& info = table();
+  size_t holder(const std::string& key, size_t number = 0) {
+    const auto& info = table(number);
     const HostId host = replication::holder_of(*cluster[0].state(), cluster[0].node().meta(), info,
                                                info.tablets.find(partitioner::position_of(key)));
     for (size_t i = 0; i < cluster.size(); ++i)
@@ -257,6 +266,39 @@ TEST_CASE("what was lent at a higher throughput does not count at a lower one") 
   limited.cluster.world().run_for(11 * kSecondUs);
   CHECK(later.units <= 4'400 + 4 * 80);
   CHECK(later.units >= 3'800);
+}
+
+TEST_CASE("what was lent at a higher throughput does not come back at a lower one") {
+  LimitedCluster limited(9, 4, {{10'000, false}});
+  Counts few;
+  ClientPlan plan;
+  plan.pause_us = 20'000;
+  plan.until_us = limited.in(kSecondUs);
+  limited.start(plan, 1, few);
+  limited.cluster.world().run_for(kSecondUs);
+  limited.alter(0, {400, false});
+  limited.cluster.world().run_for(kSecondUs);  // nobody uses what was lent
+  Counts later;
+  plan.pause_us = 1'000;
+  plan.until_us = limited.in(10 * kSecondUs);
+  limited.start(plan, 5, later);
+  limited.cluster.world().run_for(11 * kSecondUs);
+  CHECK(later.units <= 4'400 + 4 * 80);
+  CHECK(later.units >= 3'800);
+}
+
+TEST_CASE("what others do not use pays what a physical partition owes") {
+  LimitedCluster limited(3, 4, {{1200, false}}, 3);
+  limited.overdraw();
+  ClientPlan plan;
+  plan.obeys_retry = false;
+  plan.until_us = limited.in(20 * kSecondUs);
+  Counts later;
+  limited.start(plan, 1, later);
+  limited.cluster.world().run_for(2 * kSecondUs);
+  CHECK(later.admitted == 0);
+  limited.cluster.world().run_for(4 * kSecondUs);
+  CHECK(later.admitted > 0);
 }
 
 TEST_CASE("a physical partition gets what the others of its table do not use, up to what it may") {
@@ -402,6 +444,78 @@ TEST_CASE("tables without a throughput of their own share their keyspace's") {
   CHECK(shared.units >= 9'700);
   CHECK(own.units <= 4'400 + 4 * 50);
   CHECK(own.units >= 3'800);
+}
+
+TEST_CASE("what a keyspace owes stays where the table that owes it gets a throughput of its own") {
+  LimitedCluster limited(5, 4, {{1000, true}, {1000, true}});
+  limited.overdraw();
+  limited.alter(0, {1000, false});
+  Counts later;
+  ClientPlan plan;
+  plan.obeys_retry = false;
+  plan.until_us = limited.in(20 * kSecondUs);
+  // All look anew who holds what.
+  limited.cluster[limited.holder("key", 1) == 3 ? 2 : 3].kill();
+  limited.start(plan, 1, later, 1);
+  limited.cluster.world().run_for(8 * kSecondUs);
+  CHECK(later.admitted == 0);
+  limited.cluster.world().run_for(4 * kSecondUs);
+  CHECK(later.admitted > 0);
+}
+
+TEST_CASE("a node that has long kept a bucket is given nothing by one that thought it did") {
+  LimitedCluster limited(14, 4, {{400, false}});
+  limited.cluster.world().run_for(20 * kSecondUs);
+  const auto& tablet = limited.table().tablets.tablets().front();
+  const size_t holder = limited.holder("key");
+  replication::ReturnRequest request{limited.table().incarnation, tablet.id, tablet.range.end};
+  request.returned = 4'000 * kWeightOfUnit;
+  request.is_handed_over = true;
+  SimNode& other = limited.cluster[(holder + 1) % 4];
+  bool done = false;
+  other.spawn(return_now(&other, limited.cluster[holder].node().self(), request, &done));
+  REQUIRE(limited.cluster.world().run_until([&] { return done; }, kSecondUs));
+  Counts counts;
+  ClientPlan plan;
+  plan.until_us = limited.in(5 * kSecondUs);
+  limited.start(plan, 10, counts);
+  limited.cluster.world().run_for(6 * kSecondUs);
+  CHECK(counts.units <= 400 + 2'000 + 4 * 50);
+  CHECK(counts.units >= 2'000);
+}
+
+TEST_CASE("shards that go on without the node that lends have even parts") {
+  SimCluster cluster(15, 4, 4, 4);
+  REQUIRE(cluster.form());
+  cluster.world().run_for(kSecondUs);
+  replication::SchemaChange change;
+  change.new_tables.push_back(table_t());
+  change.new_tables.back().initial_tablets = 1;
+  change.new_tables.back().throughput = {800, false};
+  bool done = false;
+  cluster[0].spawn(change_schema_now(&cluster[0], std::move(change), &done));
+  REQUIRE(cluster.world().run_until([&] { return done; }, 20 * kSecondUs));
+  const replication::MetaSnapshot state = cluster[0].state();
+  const replication::TableInfo& table = *state->tables.begin()->second;
+  const HostId holder =
+      replication::holder_of(*state, cluster[0].node().meta(), table,
+                             table.tablets.find(partitioner::position_of("key")));
+  Counts counts;
+  counts.by_client.resize(4 * 4 * 4);
+  ClientPlan plan;
+  plan.units = 1;
+  plan.until_us = cluster.world().now_us() + 20 * kSecondUs;
+  for (size_t i = 0; i < counts.by_client.size(); ++i)
+    if (cluster[i / 16].node().self() != holder)
+      cluster[i / 16].spawn(client_of_shard(&cluster[i / 16], static_cast<uint32_t>(i % 4),
+                                            table.incarnation, plan, i, &counts));
+  cluster.world().run_for(5 * kSecondUs);
+  const uint64_t before = counts.units;
+  for (size_t i = 0; i < 4; ++i)
+    if (cluster[i].is_up() && cluster[i].node().self() == holder) cluster[i].kill();
+  cluster.world().run_for(3 * kSecondUs);
+  CHECK(counts.units - before <= 3 * 800 + 600);
+  CHECK(counts.units - before >= 1'500);
 }
 
 TEST_CASE("the throughput goes on when the node that lends is killed or cut off") {

@@ -51,6 +51,7 @@ TEST_CASE("a split divides what is in a bucket, or owed, between its parts") {
   const TabletMap map = map_of({0});
   for (const int64_t level : {301, -4'001}) {
     HeldTable table = held_of(map, {level, 70});
+    table.find(map.tablets()[0])->table = TableIncarnation{7};
     const auto split = map.with_split(TabletId{1}, {-5, 0}, TabletId{9});
     REQUIRE(split);
     table.follow(*split, 800, kNow);
@@ -59,6 +60,7 @@ TEST_CASE("a split divides what is in a bucket, or owed, between its parts") {
     CHECK(std::abs(level_at(table, *split, -9) - level / 2) <= 1);
     CHECK(level_at(table, *split, 4) == 70);
     CHECK(table.find(split->find({-2, 0}))->tablet == TabletId{9});
+    CHECK(table.find(split->find({-2, 0}))->table == TableIncarnation{7});
   }
 }
 
@@ -167,6 +169,24 @@ TEST_CASE("what is used is counted by seconds and hours") {
   CHECK(later.used(9 * kHourUs).busiest_before_ru_per_s == 0);
 }
 
+TEST_CASE("what is used while a clock that went back catches up is not that of one second") {
+  constexpr int64_t kSecondUs = 1'000'000, kHourUs = 3600 * kSecondUs;
+  UseMeter meter;
+  const auto add = [&](uint64_t units, int64_t at_us) {
+    meter.add(units * storage::kWeightOfUnit, at_us);
+  };
+  add(1, 9 * kHourUs + kSecondUs);
+  for (int i = 0; i < 60; ++i) add(1'000, 9 * kHourUs - 60 * kSecondUs + i * kSecondUs);
+  UsedThroughput used = meter.used(9 * kHourUs + 2 * kSecondUs);
+  CHECK(used.busiest_ru_per_s == 1'000);
+  CHECK(used.hour == 9);
+  add(3, 90 * kHourUs);  // it was days ahead for a moment
+  add(7, 9 * kHourUs + 3 * kSecondUs);
+  used = meter.used(9 * kHourUs + 4 * kSecondUs);
+  CHECK(used.busiest_ru_per_s == 7);
+  CHECK(used.hour == 9);
+}
+
 TEST_CASE("what holders tell of uses is read as it was written, and forgotten in the end") {
   ThroughputReport report;
   report.emplace_back(7, UsedThroughput{1, 2, 3, 4, uint64_t{5} << 40, 6});
@@ -185,6 +205,8 @@ TEST_CASE("what holders tell of uses is read as it was written, and forgotten in
   CHECK(board.of(7).refused == uint64_t{5} << 40);
   CHECK(board.of(8) == UsedThroughput{});
   const uint64_t version = board.version();
+  board.take(*read, 150'000'000);  // as before: nobody copies it
+  CHECK(board.version() == version);
   board.take({{8, UsedThroughput{9}}}, 7'400'000'000);
   CHECK(board.version() > version);
   CHECK(board.of(8).used_ru_per_s == 9);
@@ -261,6 +283,44 @@ TEST_CASE("a bucket that is asked for more than its part lacks what it needs for
   // In a tenth of a second as much as that lets it have beyond its part.
   busy.asks_for(2000, 4'000'000);
   CHECK(busy.asks_for(2000, 4'100'000) == 100);
+}
+
+TEST_CASE("a bucket that owes lacks that, whoever asks") {
+  HeldBucket owing(1000, -4'000, 0);
+  CHECK(owing.lacks(10'000, 0) == 4'000);
+  CHECK(owing.lacks(10'000, 4'000'000) == 0);
+}
+
+TEST_CASE("what a bank gives is not asked for of others as well") {
+  HeldBucket busy = HeldBucket::idle(1000, 300'000'000, 0);
+  busy.burst(600, 0);
+  busy.bucket.take(3'000, 0);
+  CHECK(busy.lacks(1'600, 0) == 0);
+  CHECK(busy.lacks(2'000, 0) == 2'000);
+  busy.asks_for(2'000, 0);
+  busy.bucket.take(1'000, 100'000);
+  CHECK(busy.asks_for(2'000, 100'000) == 40);  // of 1000 a second beside its part 600 are its bank's
+  busy.burst(0, 100'000);
+  CHECK(busy.asks_for(2'000, 200'000) == 100);
+}
+
+TEST_CASE("what tablets are given goes to each in the proportion of what it lacks") {
+  const TabletMap map = map_of({-5, 0, 5});
+  HeldTable table = held_of(map, {-3'000, 1'000, -1'000, 500});
+  CHECK(table.asks_for(20'000, kNow) == 4'000);
+  table.spread(400, 20'000, kNow);
+  CHECK(level_at(table, map, -9) == -2'700);
+  CHECK(level_at(table, map, 1) == -900);
+  table.spread(3, 20'000, kNow);  // no part of it is lost
+  CHECK(level_at(table, map, -9) + level_at(table, map, 1) == -3'597);
+  table.spread(4'000, 20'000, kNow);
+  CHECK(level_at(table, map, 1) == 0);
+  CHECK(level_at(table, map, -9) == 403);
+  CHECK(level_at(table, map, -1) == 1'000);
+  CHECK(level_at(table, map, 9) == 500);
+  HeldTable none;
+  none.spread(5, 20'000, kNow);
+  CHECK(none.asks_for(20'000, kNow) == 0);
 }
 
 TEST_CASE("what holders of throughputs are asked and answer is read as it was written") {
