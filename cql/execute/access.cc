@@ -19,10 +19,8 @@ Result<void> check_permission(const RoleSet& roles, std::string_view role,
 
 namespace {
 
-Result<void> check_masks(const RequiredAccess& required, const RoleSet& roles,
+Result<void> check_masks(const RestrictedMasks& masks, const RoleSet& roles,
                          const std::string& user) {
-  if (!required.restricted_masks) return {};
-  const RestrictedMasks& masks = *required.restricted_masks;
   const PermissionSet held = roles.permissions(user, table_resource(masks.keyspace, masks.table));
   if ((held & set_of(Permission::kUnmask, Permission::kSelectMasked)) != 0) return {};
   return fail(ErrorCode::kUnauthorized,
@@ -50,7 +48,9 @@ Result<void> check_access(const Statement& statement, const ClientState& client,
     TETRAD_TRY_VOID(check_permission(roles, client.user, permission));
   if (required.superuser_only)
     return fail(ErrorCode::kUnauthorized, "{}", *required.superuser_only);
-  return check_masks(required, roles, client.user);
+  for (const RestrictedMasks& masks : required.restricted_masks)
+    TETRAD_TRY_VOID(check_masks(masks, roles, client.user));
+  return {};
 }
 
 bool sees_unmasked(const ClientState& client, const SchemaSnapshot& schema,

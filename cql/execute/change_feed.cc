@@ -477,6 +477,7 @@ StatementResult ChangeFeedRun::end_page() {
   context_.charge.add_read(work, context_.options.consistency);
   if (!scanned_) exhausted_ = true;  // the logs of all tablets were read
   settle(context_.charge.weight(), 1);
+  hide_position();
   return std::move(result_);
 }
 

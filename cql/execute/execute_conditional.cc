@@ -6,7 +6,8 @@
 //   seen    of a row all regular columns if any statement names rows, of the partition all static
 //           ones if any with conditions writes them; otherwise those that have conditions. What is
 //           not seen is null, and a row or a partition without anything that is seen is not there
-//   shown   each row that was read, or the static columns where there is none
+//   shown   each row that was read, or the static columns where there is none; masked columns as
+//           the client sees them, which is not Cassandra's choice
 #include "cql/execute/execute_conditional.h"
 
 #include <algorithm>
@@ -15,12 +16,14 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "cql/execute/access.h"
 #include "cql/execute/disk_guard.h"
 #include "cql/execute/join_mutations.h"
 #include "cql/execute/off_loop.h"
 #include "cql/execute/row_materializer.h"
 #include "cql/execute/statement_environment.h"
 #include "cql/execute/throughput.h"
+#include "cql/prepare/column_masks.h"
 #include "cql/protocol/response.h"
 
 namespace tetrad::cql {
@@ -76,6 +79,7 @@ class ConditionalRun final : public replication::ConditionalStatement {
                               EvalContext& evaluation);
   Result<void> make_shape();
   void choose_seen();
+  Result<void> choose_masks();
   Result<void> check_levels() const;
   Result<void> check_nulls() const;
   Task<Result<void>> admit(base::Deadline deadline);
@@ -91,7 +95,11 @@ class ConditionalRun final : public replication::ConditionalStatement {
   /// Whether the row, which the reader then has, is there.
   Result<bool> read_row(const storage::RowData& row, RowMaterializer& reader) const;
   Result<void> show(const PartitionData* partition, RowMaterializer& reader, bool static_there);
-  void show_row(const RowMaterializer& reader);
+  Result<void> show_row(const RowMaterializer& reader);
+  /// Of the rows that are shown, by masks.
+  bool makes_long_calls() const {
+    return mask_functions_.call_count() * parts_.size() > kUserCallsOnLoopMax;
+  }
   Result<Mutation> make_mutation(const PartitionData* partition,
                                  replication::ConditionalMoment moment);
   /// What parts must know of the lists of a row. One after another of the same row finds them here:
@@ -118,6 +126,8 @@ class ConditionalRun final : public replication::ConditionalStatement {
   std::set<Bytes> list_rows_;  // that are read for their lists
   bool names_rows_ = false, writes_static_ = false;
   std::vector<bool> seen_;  // by slot
+  std::vector<MaskedSlot> masks_;
+  UsedFunctions mask_functions_;
 
   // Of the last decision:
   RowsResult refused_;
@@ -144,7 +154,7 @@ Result<void> ConditionalRun::bind() {
   }
   TETRAD_TRY_VOID(make_shape());
   choose_seen();
-  return {};
+  return choose_masks();
 }
 
 Result<void> ConditionalRun::bind(const StatementPart& part) {
@@ -270,6 +280,15 @@ void ConditionalRun::choose_seen() {
   }
 }
 
+Result<void> ConditionalRun::choose_masks() {
+  const auto& slots = shape_->layout.slots;
+  if (std::ranges::none_of(slots, [](const auto* column) { return column->mask != nullptr; }) ||
+      sees_unmasked(context_.client, *context_.schema, table()))
+    return {};
+  TETRAD_TRY(masks_, make_masks(slots, *context_.schema, context_.settings, mask_functions_));
+  return {};
+}
+
 Result<void> ConditionalRun::check_levels() const {
   const ConsistencyLevel level = context_.options.consistency;
   if (level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial) {
@@ -382,7 +401,7 @@ Task<Result<std::optional<Mutation>>> ConditionalRun::decide(
   Result<std::optional<Mutation>> decided;
   const std::function<void()> work = [&] { decided = evaluate(rows, moment); };
   if (context_.off_loop != nullptr &&
-      (rows.arena.allocated_bytes() > kReadBytesOnLoop || is_long())) {
+      (rows.arena.allocated_bytes() > kReadBytesOnLoop || is_long() || makes_long_calls())) {
     co_await evaluate_off_loop(context_, functions_, work);
   } else {
     work();
@@ -498,19 +517,22 @@ Result<void> ConditionalRun::show(const PartitionData* partition, RowMaterialize
   for (const storage::RowData& row : partition->rows) {
     if (!row_tests_.empty() && !row_tests_.contains(Bytes(row.clustering_key))) continue;
     TETRAD_TRY(const bool is_there, read_row(row, reader));
-    if (is_there) show_row(reader);
+    if (is_there) TETRAD_TRY_VOID(show_row(reader));
   }
   if (refused_.row_count == 0 && static_there) {
     reader.clear_row();
-    show_row(reader);
+    TETRAD_TRY_VOID(show_row(reader));
   }
   return {};
 }
 
-void ConditionalRun::show_row(const RowMaterializer& reader) {
+Result<void> ConditionalRun::show_row(const RowMaterializer& reader) {
+  base::Arena arena;  // of the masks
+  EvalContext unmasked{{}, arena, functions_, now_s_, &reader.row(), {}};
+  std::vector<OptionalView> values = reader.row().values;
+  TETRAD_TRY_VOID(mask_values(masks_, unmasked, values));
   ++refused_.row_count;
   append_cell(refused_.cells, make_boolean(false));
-  const auto& values = reader.row().values;
   for (size_t i = 0; i < values.size(); ++i) {
     if (seen_[i] && values[i]) {
       append_cell(refused_.cells, *values[i]);
@@ -518,6 +540,7 @@ void ConditionalRun::show_row(const RowMaterializer& reader) {
       append_null_cell(refused_.cells);
     }
   }
+  return {};
 }
 
 Result<void> ConditionalRun::collect_lists(size_t part, const PartitionData* partition,

@@ -48,6 +48,8 @@ void ModifyStatement::required_access(RequiredAccess& out) const {
   if (has_conditions())
     out.add(Permission::kSelect, table_resource(table_->keyspace, table_->name));
   used_functions_.add_required(out);
+  if (!restricted_masks_.empty())
+    out.restricted_masks.push_back({table_->keyspace, table_->name, restricted_masks_});
 }
 
 Result<int64_t> ModifyStatement::timestamp(EvalContext& context, int64_t otherwise) const {

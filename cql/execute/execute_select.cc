@@ -11,6 +11,7 @@
 #include "cql/execute/off_loop.h"
 #include "cql/execute/select_run.h"
 #include "cql/execute/throughput.h"
+#include "cql/prepare/column_masks.h"
 #include "cql/system/virtual_tables.h"
 #include "cql/types/ordered_encoding.h"
 #include "replication/consistency.h"
@@ -600,9 +601,9 @@ Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation)
   for (const BoundFilter& filter : filters_) {
     if (!filter.matches(*evaluation.row)) return {};
   }
-  if (!is_masked_) return take_passed(place, evaluation);
+  if (!is_masked_) return take_passed(place, *evaluation.row, evaluation);
   TETRAD_TRY(EvalContext shown, masked(evaluation));
-  return take_passed(place, shown);
+  return take_passed(place, *evaluation.row, shown);
 }
 
 Result<EvalContext> SelectRun::masked(const EvalContext& evaluation) {
@@ -610,15 +611,13 @@ Result<EvalContext> SelectRun::masked(const EvalContext& evaluation) {
   EvalContext unmasked{evaluation.bound, mask_arena_,    functions_,
                        context_.now_s,   evaluation.row, {}};
   masked_row_ = *evaluation.row;
-  for (const MaskedSlot& mask : statement_.masks_) {
-    TETRAD_TRY(const BoundValue value, mask.shown->evaluate(unmasked));
-    masked_row_.values[static_cast<size_t>(mask.slot)] = optional_view(value);
-  }
+  TETRAD_TRY_VOID(mask_values(statement_.masks_, unmasked, masked_row_.values));
   return EvalContext{evaluation.bound, evaluation.arena, functions_,
                      context_.now_s,   &masked_row_,     evaluation.aggregates};
 }
 
-Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluation) {
+Result<void> SelectRun::take_passed(const RowPlace& place, const RowView& row,
+                                    EvalContext& evaluation) {
   if (statement_.is_aggregate_) return take_grouped(place, evaluation);
   if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
   if (page_left_ == 0) {
@@ -626,7 +625,7 @@ Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluati
     done_ = true;
     return {};
   }
-  if (query_) return take_nearest(evaluation);
+  if (query_) return take_nearest(row, evaluation);
   if (sorts_) {
     TETRAD_TRY(Bytes key, sort_key(place));
     ++partition_rows_done_;
@@ -697,7 +696,7 @@ void SelectStatement::required_access(RequiredAccess& out) const {
     out.superuser_only = "Only superusers are allowed to read salted_hash";
   used_functions_.add_required(out);
   if (!restricted_masks_.empty())
-    out.restricted_masks = RestrictedMasks{table_->keyspace, table_->name, restricted_masks_};
+    out.restricted_masks.push_back({table_->keyspace, table_->name, restricted_masks_});
 }
 
 bool SelectStatement::is_current(const SchemaSnapshot& schema) const {

@@ -92,9 +92,8 @@ Result<void> SelectRun::bind_nearest(std::optional<int64_t> partition_limit) {
   return {};
 }
 
-Result<void> SelectRun::take_nearest(EvalContext& evaluation) {
-  const OptionalView& vector =
-      evaluation.row->values[static_cast<size_t>(statement_.nearest_->slot)];
+Result<void> SelectRun::take_nearest(const RowView& row, EvalContext& evaluation) {
+  const OptionalView& vector = row.values[static_cast<size_t>(statement_.nearest_->slot)];
   if (!vector) return {};
   context_.work.charge(query_->dimension());
   const std::optional<double> distance = query_->distance_of(*vector);

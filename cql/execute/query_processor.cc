@@ -408,6 +408,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::run(StatementPtr statement,
     PagingState state;
     state.statement = hash();
     state.position = std::move(*rows->next_position);
+    state.is_hidden = rows->hides_position;
     answer.paging_state = encode_paging_state(state, meta->secret);
   }
   if (auto* used = std::get_if<SetKeyspaceResult>(&answer.result)) client.keyspace = used->keyspace;

@@ -88,7 +88,7 @@ Result<void> SelectRun::skip_last_group(const SelectPosition& from) {
   Evaluation evaluation(*this);
   TETRAD_TRY_VOID(evaluation.rows.read_row(last, {}));
   const RowPlace place{from.after.position, from.after.partition_key, &last};
-  if (is_masked_) {
+  if (is_masked_ && statement_.group_function_) {
     TETRAD_TRY(EvalContext shown, masked(evaluation.context));
     TETRAD_TRY_VOID(make_group_key(place, shown, group_key_));
   } else {
@@ -255,6 +255,7 @@ Result<StatementResult> SelectRun::finish() {
   }
   put_in_order();
   charge();
+  hide_position();
   return std::move(result_);
 }
 

@@ -184,8 +184,8 @@ class SelectRun : protected SelectProgress {
   /// count(*): nobody looks into the rows.
   Result<void> count(const ReadResult& chunk);
   Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
-  /// A row that the filters let through, as it is shown.
-  Result<void> take_passed(const RowPlace& place, EvalContext& evaluation);
+  /// A row that the filters let through; `evaluation` has it as it is shown.
+  Result<void> take_passed(const RowPlace& place, const RowView& row, EvalContext& evaluation);
   /// The row as a client sees it that may not see what is masked; until the next call. Errors: of
   /// the masks' functions.
   Result<EvalContext> masked(const EvalContext& evaluation);
@@ -206,6 +206,11 @@ class SelectRun : protected SelectProgress {
   }
   void set_position(storage::ReadPosition& position, const RowPlace& place) const;
   Bytes encode_position(storage::ReadPosition after) const;
+  /// Where there is a next page: its position has keys, which may be masked.
+  void hide_position() {
+    result_.hides_position = result_.next_position && statement_.masks_keys_ &&
+                             !sees_unmasked(context_.client, *context_.schema, *statement_.table_);
+  }
 
   /// The first columns of a clustering key; nothing of none.
   Result<BytesView> clustering_prefix(const RowPlace& place, size_t columns) const;
@@ -221,7 +226,7 @@ class SelectRun : protected SelectProgress {
   /// After rows_left_ and page_size_ are set.
   Result<void> bind_nearest(std::optional<int64_t> partition_limit);
   /// A row that has passed all tests: kept as long as it is among the nearest.
-  Result<void> take_nearest(EvalContext& evaluation);
+  Result<void> take_nearest(const RowView& row, EvalContext& evaluation);
   /// Whether replicas are to name the nearest rows now.
   bool asks_for_names() const;
   /// Reads the rows that replicas name. False: they may lack nearer ones, so all rows must be read.

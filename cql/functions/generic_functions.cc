@@ -21,8 +21,8 @@ namespace {
 using Types = std::span<const TypePtr>;
 using Made = Result<ScalarFunctionPtr>;
 
-/// Of what mask_default makes.
-constexpr uint64_t kMaskElementsMax = 1u << 20;
+/// Of what mask_default makes: that much is made for each row, and of few bytes.
+constexpr uint64_t kMaskElementsMax = 1u << 13;
 using Maker = Made (*)(std::string_view name, Types arguments, const TypePtr& receiver);
 
 Made share(std::string_view name, ScalarFunction function) {
@@ -50,6 +50,15 @@ Made make_to_json(std::string_view, Types arguments, const TypePtr&) {
   return share("to_json", std::move(function));
 }
 
+/// As much as an error shows of a text, in whole characters.
+BytesView beginning_of(BytesView text) {
+  constexpr size_t kShownBytes = 1000;
+  size_t size = std::min(text.size(), kShownBytes);
+  while (size > 0 && size < text.size() && (static_cast<uint8_t>(text[size]) & 0xC0) == 0x80)
+    --size;
+  return text.substr(0, size);
+}
+
 Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
   if (!receiver) {
     return fail(ErrorCode::kInvalid,
@@ -65,7 +74,7 @@ Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
                                  return fail(ErrorCode::kFunctionFailure,
                                              "execution of 'system.from_json[text]' failed: Could "
                                              "not decode JSON string '{}': {}",
-                                             values[0]->substr(0, 1000), parsed.error().message);
+                                             beginning_of(*values[0]), parsed.error().message);
                                auto value = from_json(*type, *parsed, environment.now_ms);
                                if (!value)
                                  return fail(ErrorCode::kFunctionFailure, "{}",
@@ -189,12 +198,15 @@ Bytes default_mask(const DataType& type) {
   }
 }
 
-/// Elements of vectors in it, each as often as it stands; past the limit it counts no further.
+/// Fields and elements of vectors in it, each as often as it stands; past the limit it counts no
+/// further.
 uint64_t mask_elements(const DataType& type) {
   uint64_t count = 0;
   if (type.is_tuple_like() || type.kind() == TypeKind::kVector) {
-    for (const TypePtr& part : type.components())
+    for (const TypePtr& part : type.components()) {
       count = std::min(count + mask_elements(*part), kMaskElementsMax + 1);
+      if (count > kMaskElementsMax) break;
+    }
   }
   count = std::max<uint64_t>(count, 1);
   if (type.kind() == TypeKind::kVector)
@@ -206,12 +218,12 @@ Made make_mask_default(std::string_view name, Types arguments, const TypePtr&) {
   if (mask_elements(*arguments[0]) > kMaskElementsMax)
     return fail(ErrorCode::kInvalid, "{} makes no value of {}: more than {} elements", name,
                 arguments[0]->cql_text(), kMaskElementsMax);
-  const Bytes mask = default_mask(*arguments[0]);
-  ScalarFunction function =
-      pure_function({arguments[0]}, arguments[0],
-                    [mask](const FunctionEnvironment&, FunctionArguments) -> Result<OptionalBytes> {
-                      return mask;
-                    });
+  ScalarFunction function = pure_function(
+      {arguments[0]}, arguments[0],
+      [type = arguments[0]](const FunctionEnvironment&,
+                            FunctionArguments) -> Result<OptionalBytes> {
+        return default_mask(*type);  // not kept: a statement may have thousands of calls
+      });
   function.called_on_null = true;
   return share(name, std::move(function));
 }

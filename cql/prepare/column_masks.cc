@@ -13,6 +13,8 @@ namespace tetrad::cql {
 namespace {
 
 constexpr std::string_view kNativePrefix = "mask_";
+/// Of a mask as it is written: the loop evaluates its arguments, each row shows them.
+constexpr size_t kWrittenBytesMax = 4096;
 
 /// The call as it was written, with the function's whole name: "system.mask_inner(1, null)".
 std::string shown_call(const ast::ColumnMask& written) {
@@ -90,6 +92,36 @@ ScalarFunctionPtr native_mask(const ColumnMask& mask, const TypePtr& type) {
   return nullptr;
 }
 
+/// What is shown in place of the value in `slot` of a row.
+Result<ExpressionPtr> mask_expression(const ColumnSchema& column, int32_t slot,
+                                      const SchemaSnapshot& schema, const QuerySettings& settings,
+                                      UsedFunctions& used) {
+  const ColumnMask& mask = *column.mask;
+  ScalarFunctionPtr function;
+  if (mask.is_native()) {
+    function = native_mask(mask, column.type);
+  } else if (const KeyspaceSchema* keyspace = schema.keyspace(mask.keyspace)) {
+    if (!settings.user_functions_enabled)
+      return fail(ErrorCode::kInvalid,
+                  "User-defined functions are disabled in cassandra.yaml - set "
+                  "user_defined_functions_enabled=true to enable");
+    for (const FunctionPtr& known : keyspace->functions) {
+      if (!mask.calls(column.type, known->keyspace, known->name, known->argument_types)) continue;
+      function = make_user_function(*known);
+      used.add(known);
+    }
+  }
+  const bool fits = function && *freeze(function->return_type) == *freeze(column.type);
+  if (!fits)  // of one that was replaced, too: its values would be read as others
+    return fail(ErrorCode::kInvalid, "The function of the mask {} of column {} is not there",
+                mask.cql_text(), column.name);
+  std::vector<ExpressionPtr> arguments;
+  arguments.push_back(make_column(column.type, slot));
+  for (size_t i = 0; i < mask.arguments.size(); ++i)
+    arguments.push_back(make_constant(mask.argument_types[i], mask.arguments[i]));
+  return make_call(std::move(function), std::move(arguments));
+}
+
 }  // namespace
 
 Result<void> check_masks_enabled(const PlanInput& input) {
@@ -136,6 +168,9 @@ Result<ColumnMaskPtr> resolve_mask(const ast::ColumnMask& source, const ColumnSc
   for (const ast::Term& argument : written.arguments) call.children.push_back(raw_of(argument));
 
   const std::string shown = shown_call(written);
+  if (shown.size() > kWrittenBytesMax)
+    return fail(ErrorCode::kInvalid, "The mask of a column may take {} bytes at most, not {}",
+                kWrittenBytesMax, shown.size());
   if (has_marker(call))
     return fail(ErrorCode::kInvalid, "Bind variables cannot be used for masks of columns");
   if (!builder.is_known(call))
@@ -159,33 +194,27 @@ Result<ColumnMaskPtr> resolve_mask(const ast::ColumnMask& source, const ColumnSc
   return ColumnMaskPtr(std::move(mask));
 }
 
-Result<ExpressionPtr> mask_expression(const ColumnSchema& column, int32_t slot,
-                                      const SchemaSnapshot& schema, const QuerySettings& settings,
-                                      UsedFunctions& used) {
-  const ColumnMask& mask = *column.mask;
-  ScalarFunctionPtr function;
-  if (mask.is_native()) {
-    function = native_mask(mask, column.type);
-  } else if (const KeyspaceSchema* keyspace = schema.keyspace(mask.keyspace)) {
-    if (!settings.user_functions_enabled)
-      return fail(ErrorCode::kInvalid,
-                  "User-defined functions are disabled in cassandra.yaml - set "
-                  "user_defined_functions_enabled=true to enable");
-    for (const FunctionPtr& known : keyspace->functions) {
-      if (!mask.calls(column.type, known->keyspace, known->name, known->argument_types)) continue;
-      function = make_user_function(*known);
-      used.add(known);
-    }
+Result<std::vector<MaskedSlot>> make_masks(std::span<const ColumnSchema* const> slots,
+                                           const SchemaSnapshot& schema,
+                                           const QuerySettings& settings, UsedFunctions& used) {
+  std::vector<MaskedSlot> masks;
+  if (!settings.data_masking_enabled) return masks;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (!slots[i]->mask) continue;
+    const auto slot = static_cast<int32_t>(i);
+    TETRAD_TRY(ExpressionPtr shown, mask_expression(*slots[i], slot, schema, settings, used));
+    masks.push_back({slot, std::move(shown)});
   }
-  const bool fits = function && *freeze(function->return_type) == *freeze(column.type);
-  if (!fits)  // of one that was replaced, too: its values would be read as others
-    return fail(ErrorCode::kInvalid, "The function of the mask {} of column {} is not there",
-                mask.cql_text(), column.name);
-  std::vector<ExpressionPtr> arguments;
-  arguments.push_back(make_column(column.type, slot));
-  for (size_t i = 0; i < mask.arguments.size(); ++i)
-    arguments.push_back(make_constant(mask.argument_types[i], mask.arguments[i]));
-  return make_call(std::move(function), std::move(arguments));
+  return masks;
+}
+
+Result<void> mask_values(std::span<const MaskedSlot> masks, EvalContext& unmasked,
+                         std::vector<OptionalView>& values) {
+  for (const MaskedSlot& mask : masks) {
+    TETRAD_TRY(const BoundValue value, mask.shown->evaluate(unmasked));
+    values[static_cast<size_t>(mask.slot)] = optional_view(value);
+  }
+  return {};
 }
 
 std::string tables_masked_by(const FunctionSchema& function, const KeyspaceSchema& keyspace) {

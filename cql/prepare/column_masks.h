@@ -3,7 +3,10 @@
 // and from there to an expression that a SELECT evaluates.
 #pragma once
 
-#include "cql/prepare/expression.h"
+#include <span>
+#include <vector>
+
+#include "cql/prepare/prepared_select.h"
 #include "cql/prepare/schema_plan.h"
 
 namespace tetrad::cql {
@@ -17,11 +20,16 @@ Result<ColumnMaskPtr> resolve_mask(const ast::ColumnMask& written, const ColumnS
 /// As long as no column has a mask nothing of this file is done. Errors: as above.
 Result<void> check_masks_enabled(const PlanInput& input);
 
-/// What is shown in place of the value in `slot` of a row. `used`: gets the function if it is a
-/// user-defined one. Errors: kInvalid, it is not there, or such functions are disabled.
-Result<ExpressionPtr> mask_expression(const ColumnSchema& column, int32_t slot,
-                                      const SchemaSnapshot& schema, const QuerySettings& settings,
-                                      UsedFunctions& used);
+/// What is shown in place of the values of masked columns; `slots`: the columns of a row. None while
+/// masks are disabled. `used`: gets the functions that are user-defined. Errors: kInvalid, a
+/// function is not there, or such functions are disabled.
+Result<std::vector<MaskedSlot>> make_masks(std::span<const ColumnSchema* const> slots,
+                                           const SchemaSnapshot& schema,
+                                           const QuerySettings& settings, UsedFunctions& used);
+/// Puts into `values`, a copy of those of `unmasked.row`, what is shown; they live in the
+/// evaluation's arena, in the masks or in the row. Errors: of the masks' functions.
+Result<void> mask_values(std::span<const MaskedSlot> masks, EvalContext& unmasked,
+                         std::vector<OptionalView>& values);
 
 /// The tables of a keyspace with masks that call the function.
 std::string tables_masked_by(const FunctionSchema& function, const KeyspaceSchema& keyspace);

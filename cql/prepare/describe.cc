@@ -557,6 +557,12 @@ std::string column_text(const TableSchema& table, const std::string& name, const
   return fmt::format("{} {}{}", quote_identifier(name), type, is_static ? " static" : "");
 }
 
+/// With its mask, behind which PRIMARY KEY may stand.
+std::string column_text(const TableSchema& table, const ColumnSchema& column) {
+  return column_text(table, column.name, column.type->cql_text(), column.kind) +
+         (column.mask ? " MASKED WITH " + column.mask->cql_text() : "");
+}
+
 /// A line for each column. With `internals` a column that was dropped, and perhaps added again, stands
 /// there as it was before: what follows CREATE TABLE drops and adds it as it happened.
 void add_columns(const TableSchema& table, bool internals, std::string& out) {
@@ -570,10 +576,9 @@ void add_columns(const TableSchema& table, bool internals, std::string& out) {
     return described_before(*a, *b);
   });
   for (const ColumnSchema* column : columns) {
-    out += fmt::format(
-        "    {}{}{},\n", column_text(table, column->name, column->type->cql_text(), column->kind),
-        column->mask ? " MASKED WITH " + column->mask->cql_text() : "",
-        short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
+    out +=
+        fmt::format("    {}{},\n", column_text(table, *column),
+                    short_key && column->kind == ColumnKind::kPartitionKey ? " PRIMARY KEY" : "");
   }
   if (internals) {
     for (const DroppedColumn& dropped : table.dropped_columns)
@@ -592,8 +597,7 @@ void add_drops(const TableSchema& table, const std::string& name, std::string& o
     out += fmt::format("\nALTER TABLE {} DROP {} USING TIMESTAMP {};", name,
                        quote_identifier(dropped.name), dropped.dropped_time_us);
     if (const ColumnSchema* const again = table.find(dropped.name))
-      out += fmt::format("\nALTER TABLE {} ADD {};", name,
-                         column_text(table, again->name, again->type->cql_text(), again->kind));
+      out += fmt::format("\nALTER TABLE {} ADD {};", name, column_text(table, *again));
   }
 }
 

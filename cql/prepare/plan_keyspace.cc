@@ -328,8 +328,8 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
   const std::string inside = "/" + name + "/";
   for (const auto& [key, text] : input.meta.schema_objects) {
     const size_t slash = key.find('/');
-    if (key == keyspace_key(name) ||
-        (slash != std::string::npos && key.compare(slash, inside.size(), inside) == 0)) {
+    if (key == keyspace_key(name) || (is_of_keyspace(key) && slash != std::string::npos &&
+                                      key.compare(slash, inside.size(), inside) == 0)) {
       out.change.objects.emplace_back(key, std::nullopt);
     }
   }

@@ -334,6 +334,9 @@ class ModifyPreparer {
     }
     TETRAD_TRY(made_->conditions_,
                prepare_conditions(source, *builder_, using_.timestamp.has_value()));
+    if (!context_.settings.data_masking_enabled) return {};
+    for (const ColumnSchema* column : made_->conditions_.shown())
+      if (column->mask) made_->restricted_masks_.push_back(column->name);
     return {};
   }
 

@@ -167,6 +167,8 @@ Result<void> RolePlanner::plan(const ast::AlterRole& statement) {
     }
     if (options.datacenters)
       return unauthorized("Only superusers are allowed to alter access to datacenters.");
+    if (options.cidrs)
+      return unauthorized("Only superusers are allowed to alter access from CIDR groups.");
   }
   TETRAD_TRY_VOID(check_options(options));
   const bool is_empty = !options.password && !options.hashed_password && !options.superuser &&

@@ -458,16 +458,13 @@ class SelectPreparer {
 
   Result<void> masks() {
     if (!context_.settings.data_masking_enabled) return {};
-    const auto& slots = builder_.slots();
-    for (size_t i = 0; i < slots.size(); ++i) {
-      if (!slots[i]->mask) continue;
-      const auto slot = static_cast<int32_t>(i);
-      TETRAD_TRY(ExpressionPtr shown, mask_expression(*slots[i], slot, *context_.schema,
-                                                      context_.settings, made_->mask_functions_));
-      made_->masks_.push_back({slot, std::move(shown)});
-    }
+    TETRAD_TRY(made_->masks_, make_masks(builder_.slots(), *context_.schema, context_.settings,
+                                         made_->mask_functions_));
     for (const ColumnSchema& column : table_->columns()) {
-      if (column.mask && made_->where_.is_restricted(column))
+      if (!column.mask) continue;
+      if (column.is_primary_key()) made_->masks_keys_ = true;
+      const bool is_order = made_->nearest_ && made_->nearest_->column == &column;
+      if (is_order || made_->where_.is_restricted(column))
         made_->restricted_masks_.push_back(column.name);
     }
     return {};

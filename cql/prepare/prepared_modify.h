@@ -251,6 +251,7 @@ class ModifyStatement final : public Statement {
   bool json_default_unset_ = false;
   Conditions conditions_;
   ConditionalShapePtr shape_;
+  std::vector<std::string> restricted_masks_;  // masked columns that IF restricts
 };
 
 /// What is refused of a batch whatever its values are.

@@ -80,7 +80,8 @@ class SelectStatement final : public Statement {
   std::vector<int32_t> plain_slots_;  // of the outputs when all of them are columns
   std::vector<std::string> json_names_;
   std::vector<MaskedSlot> masks_;
-  std::vector<std::string> restricted_masks_;  // masked columns that WHERE restricts
+  std::vector<std::string> restricted_masks_;  // masked columns that WHERE or ANN OF tests
+  bool masks_keys_ = false;                    // a column of the primary key is masked
   UsedFunctions mask_functions_;               // nobody needs the right to execute them
   std::vector<AggregateCall> aggregates_;
   std::vector<SelectedKey> selected_keys_;

@@ -135,6 +135,7 @@ struct ExecuteContext {
 struct RowsResult {
   ResultMetadataPtr metadata;
   uint32_t row_count = 0;
+  bool hides_position = false;  // the client must not read the keys in next_position
   Bytes cells;  // row by row, each cell i32 size (-1: null) and bytes: as the native protocol lays
                 // them out
   std::optional<Bytes> next_position;  // there are more pages
@@ -151,8 +152,8 @@ struct RequiredPermission {
   std::string resource;
 };
 
-/// Masked columns that a SELECT restricts: who sees their values only masked must not find them by
-/// asking.
+/// Masked columns that WHERE of a SELECT or IF restricts: who sees their values only masked must not
+/// find them by asking.
 struct RestrictedMasks {
   std::string keyspace, table;
   std::vector<std::string> columns;
@@ -161,8 +162,8 @@ struct RestrictedMasks {
 /// What a client must be allowed to run a statement.
 struct RequiredAccess {
   std::vector<RequiredPermission> permissions;
-  std::optional<std::string> superuser_only;        // superusers alone; what others are told
-  std::optional<RestrictedMasks> restricted_masks;  // UNMASK or SELECT_MASKED, after all else
+  std::optional<std::string> superuser_only;      // superusers alone; what others are told
+  std::vector<RestrictedMasks> restricted_masks;  // UNMASK or SELECT_MASKED, after all else
   void add(Permission permission, std::string resource) {
     permissions.push_back({permission, std::move(resource)});
   }

@@ -9,13 +9,28 @@
 namespace tetrad::cql {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 1, kHiddenVersion = 2;
 constexpr size_t kMacBytes = 16;
 
 /// `mac` must have room for kMacBytes.
 void authenticate(BytesView state, BytesView key, char* mac) {
   const auto whole = base::hmac_sha256(key, state);
   std::copy_n(reinterpret_cast<const char*>(whole.data()), kMacBytes, mac);
+}
+
+/// Hides what is read, and the other way round. `mac` is that of the state which can be read.
+void hide(Bytes& state, BytesView mac, BytesView key) {
+  const auto own = base::hmac_sha256(key, "hidden paging state");
+  const BytesView own_key(reinterpret_cast<const char*>(own.data()), own.size());
+  std::array<uint8_t, 32> block{};
+  for (size_t i = 0; i + 1 < state.size(); ++i) {
+    if (i % block.size() == 0) {
+      Bytes counted(mac);
+      base::ByteWriter(counted).u32(static_cast<uint32_t>(i / block.size()));
+      block = base::hmac_sha256(own_key, counted);
+    }
+    state[i + 1] = static_cast<char>(static_cast<uint8_t>(state[i + 1]) ^ block[i % block.size()]);
+  }
 }
 
 /// Takes as long for equal as for different bytes.
@@ -34,7 +49,8 @@ Result<PagingState> read_state(BytesView bytes) {
   base::ByteReader reader(bytes);
   PagingState state;
   TETRAD_TRY(const uint8_t version, reader.read_u8());
-  if (version != kVersion) return refused("made by another version");
+  if (version != kVersion && version != kHiddenVersion) return refused("made by another version");
+  state.is_hidden = version == kHiddenVersion;
   TETRAD_TRY(const BytesView statement, reader.read_raw(state.statement.size()));
   std::copy(statement.begin(), statement.end(), state.statement.begin());
   TETRAD_TRY(state.rows_left, reader.read_zigzag());
@@ -51,13 +67,14 @@ Bytes encode_paging_state(const PagingState& state, BytesView key) {
   Bytes out;
   out.reserve(64 + state.position.size());
   base::ByteWriter writer(out);
-  writer.u8(kVersion);
+  writer.u8(state.is_hidden ? kHiddenVersion : kVersion);
   writer.raw({reinterpret_cast<const char*>(state.statement.data()), state.statement.size()});
   writer.zigzag(state.rows_left);
   writer.zigzag(state.partition_rows_left);
   writer.bytes(state.position);
   char mac[kMacBytes];
   authenticate(out, key, mac);
+  if (state.is_hidden) hide(out, {mac, kMacBytes}, key);
   out.append(mac, kMacBytes);
   return out;
 }
@@ -65,10 +82,17 @@ Bytes encode_paging_state(const PagingState& state, BytesView key) {
 Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& statement,
                                         BytesView key) {
   if (bytes.size() <= kMacBytes) return refused("too short");
-  const BytesView body = bytes.substr(0, bytes.size() - kMacBytes);
+  BytesView body = bytes.substr(0, bytes.size() - kMacBytes);
+  const BytesView given = bytes.substr(body.size());
+  Bytes readable;
+  if (static_cast<uint8_t>(body.front()) == kHiddenVersion) {
+    readable = body;
+    hide(readable, given, key);
+    body = readable;
+  }
   char mac[kMacBytes];
   authenticate(body, key, mac);
-  if (!equal_in_constant_time({mac, kMacBytes}, bytes.substr(body.size()))) {
+  if (!equal_in_constant_time({mac, kMacBytes}, given)) {
     return refused("it was changed, or made by another cluster");
   }
   auto state = read_state(body);

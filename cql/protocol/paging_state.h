@@ -4,6 +4,9 @@
 //
 //   state := version u8 (1) | statement hash (16) | zigzag rows left | zigzag rows left of partition
 //            | position (length and bytes) | first 16 bytes of HMAC-SHA-256 over all before
+// Version 2 is one that clients cannot read: what stands between the version and the MAC is XORed
+// with HMAC-SHA-256 over the MAC and a u32 that counts from 0, block by block, by a key of its own.
+// The MAC is over the bytes as they were before.
 #pragma once
 
 #include <array>
@@ -30,6 +33,7 @@ struct PagingState {
   int64_t partition_rows_left = kNoRowLimit;
   /// The executor's own words.
   Bytes position;
+  bool is_hidden = false;  // clients cannot read it
 };
 
 /// `key` is the cluster's paging secret.

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cql/types/inet.h"
+#include "cql/types/value.h"
 
 namespace tetrad::cql {
 namespace {
@@ -61,6 +62,7 @@ Result<AddressGroup> make_address_group(std::string name, std::span<const std::s
   if (name.size() > kAddressGroupNameBytesMax)
     return fail(ErrorCode::kInvalid, "A CIDR group's name has {} bytes at most, not {}",
                 kAddressGroupNameBytesMax, name.size());
+  if (!is_valid_utf8(name)) return fail(ErrorCode::kInvalid, "A CIDR group's name is UTF-8");
   if (ranges.size() > kAddressGroupRangesMax)
     return fail(ErrorCode::kInvalid, "A CIDR group has {} CIDRs at most, not {}",
                 kAddressGroupRangesMax, ranges.size());
@@ -100,6 +102,7 @@ Result<AddressGroupPtr> read_address_group_text(const std::string& text) {
 
 AddressGroups::AddressGroups(Groups groups) : groups_(std::move(groups)) {
   for (const auto& [name, group] : groups_) {
+    range_count_ += group->ranges.size();
     for (const AddressRange& range : group->ranges) {
       auto& of_length = range.start.size() == 4 ? of_v4_ : of_v6_;
       of_length[range.prefix_bits][range.start].insert(name);

@@ -39,9 +39,10 @@ struct AddressGroup {
 using AddressGroupPtr = std::shared_ptr<const AddressGroup>;
 
 inline constexpr size_t kAddressGroupNameBytesMax = 512, kAddressGroupRangesMax = 4'096;
-inline constexpr size_t kAddressGroupsMax = 1'000;  // of a cluster
+// Of a cluster: each change of one goes through all of them.
+inline constexpr size_t kAddressGroupsMax = 1'000, kAddressRangesMax = 10'000;
 
-/// Errors: kInvalid: no name, no ranges, too many, or what AddressRange::parse() refuses.
+/// Errors: kInvalid: no name, or one that is no UTF-8, no ranges, too many, or what AddressRange::parse() refuses.
 Result<AddressGroup> make_address_group(std::string name, std::span<const std::string> ranges);
 
 // As the metadata keeps it.
@@ -59,6 +60,8 @@ class AddressGroups {
   explicit AddressGroups(Groups groups);
 
   const Groups& all() const { return groups_; }
+  /// Of all groups together.
+  size_t range_count() const { return range_count_; }
   /// Those that have the narrowest range that the address is in, as in Cassandra: a wider range does
   /// not count where there is a narrower one. `address`: 4 or 16 bytes. Takes a look-up for each
   /// length of prefix in use.
@@ -69,6 +72,7 @@ class AddressGroups {
   Groups groups_;
   // By the bits of the prefix, the longest first; of addresses of 4 and of 16 bytes.
   std::map<uint8_t, ByStart, std::greater<>> of_v4_, of_v6_;
+  size_t range_count_ = 0;
 };
 using AddressGroupsPtr = std::shared_ptr<const AddressGroups>;
 

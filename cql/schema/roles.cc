@@ -107,7 +107,7 @@ PermissionSet applicable_to(std::string_view resource) {
                   : set_of(kAlter, kDrop, kAuthorize, kExecute));
 }
 
-std::string role_key(std::string_view role) { return fmt::format("role/{}", role); }
+std::string role_key(std::string_view role) { return fmt::format("{}{}", kRolePrefix, role); }
 
 std::string role_text(const Role& role) {
   json out;

@@ -76,6 +76,7 @@ struct Role {
 using RolePtr = std::shared_ptr<const Role>;
 
 // As the metadata keeps it.
+inline constexpr std::string_view kRolePrefix = "role/";
 std::string role_key(std::string_view role);
 std::string role_text(const Role& role);
 /// Errors: kCorruption.

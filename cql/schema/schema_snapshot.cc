@@ -8,8 +8,6 @@
 namespace tetrad::cql {
 namespace {
 
-constexpr std::string_view kRolePrefix = "role/";
-
 /// Splits "table/<keyspace>/<name>".
 std::pair<std::string_view, std::string_view> split_key(std::string_view key,
                                                         std::string_view& rest) {
@@ -40,12 +38,16 @@ std::vector<std::string> changed_types(const KeyspaceSchema& before, const Keysp
   return changed;
 }
 
+/// In its columns, or in the arguments of their masks.
 bool holds_any(const TableSchema& table, std::span<const std::string> types) {
-  return std::ranges::any_of(table.columns(), [&](const ColumnSchema& column) {
-    return column.type->references_udt() &&
-           std::ranges::any_of(types, [&](const std::string& type) {
-             return column.type->references_udt(table.keyspace, type);
+  const auto is_held = [&](const TypePtr& held) {
+    return held->references_udt() && std::ranges::any_of(types, [&](const std::string& type) {
+             return held->references_udt(table.keyspace, type);
            });
+  };
+  return std::ranges::any_of(table.columns(), [&](const ColumnSchema& column) {
+    return is_held(column.type) ||
+           (column.mask && std::ranges::any_of(column.mask->argument_types, is_held));
   });
 }
 
@@ -123,6 +125,10 @@ FunctionPtr KeyspaceSchema::find_function(std::string_view function,
 AggregatePtr KeyspaceSchema::find_aggregate(std::string_view aggregate,
                                             std::span<const TypePtr> argument_types) const {
   return find_overload(aggregates, aggregate, argument_types);
+}
+
+bool is_of_keyspace(std::string_view key) {
+  return !key.starts_with(kRolePrefix) && !key.starts_with(kAddressGroupPrefix);
 }
 
 std::string UnreadableObject::title() const {

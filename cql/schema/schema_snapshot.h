@@ -75,6 +75,10 @@ inline bool is_system(const KeyspaceSchema& keyspace) {
   return keyspace.is_virtual || keyspace.name == kTracesKeyspace;
 }
 
+/// Whether the object of that key in the metadata is a keyspace or in one. Names of roles and of
+/// groups of addresses may have slashes, or be those of keyspaces.
+bool is_of_keyspace(std::string_view key);
+
 /// An object of the metadata whose text this program does not read: written by a newer one, or
 /// damaged. A snapshot is as if it were not there, but its name stays taken until it is dropped.
 struct UnreadableObject {

@@ -278,7 +278,11 @@ Result<TypePtr> build_vector(const RawType& raw, TypePtr element) {
                 raw.dimension);
   }
   // An element takes a byte at least, so that nothing walks longer than a value has bytes.
-  const size_t each = std::max<size_t>(element->fixed_length().value_or(1), 1);
+  const size_t each = element->fixed_length().value_or(1);
+  if (each == 0) {
+    return fail(ErrorCode::kInvalid, "vectors of {} are not supported: its values have no bytes",
+                element->cql_text());
+  }
   if (static_cast<size_t>(raw.dimension) > kFixedLengthMax / each) {
     return fail(ErrorCode::kInvalid, "vectors of {} may have {} dimensions at most; given {}",
                 element->cql_text(), kFixedLengthMax / each, raw.dimension);

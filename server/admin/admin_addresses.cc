@@ -27,6 +27,20 @@ cql::AddressGroups groups_in(const replication::MetaState& state) {
   return cql::AddressGroups(std::move(groups));
 }
 
+/// Why there cannot be such a group as well, or in place of the one of its name; "" if there can.
+std::string no_room_for(const cql::AddressGroup& group, const replication::MetaState& state) {
+  const cql::AddressGroups known = groups_in(state);
+  const auto before = known.all().find(group.name);
+  const bool is_new = before == known.all().end();
+  if (is_new && known.all().size() >= cql::kAddressGroupsMax)
+    return fmt::format("there are {} CIDR groups at most", cql::kAddressGroupsMax);
+  const size_t others = known.range_count() - (is_new ? 0 : before->second->ranges.size());
+  if (others + group.ranges.size() > cql::kAddressRangesMax)
+    return fmt::format("there are {} CIDRs at most in all groups, not {}", cql::kAddressRangesMax,
+                       others + group.ranges.size());
+  return "";
+}
+
 }  // namespace
 
 /// Of one group its ranges, otherwise the names of all.
@@ -83,10 +97,8 @@ Task<HttpResponse> AdminService::change_cidr_group(AdminService* self, std::stri
       co_return http_error(409, "CIDR groups wait until all nodes run a program that knows them");
     if (!group && !state->schema_objects.contains(key))
       co_return http_error(404, fmt::format("CIDR group '{}' doesn't exists", name));
-    if (group && groups_in(*state).all().size() >= cql::kAddressGroupsMax &&
-        !state->schema_objects.contains(key))
-      co_return http_error(409,
-                           fmt::format("there are {} CIDR groups at most", cql::kAddressGroupsMax));
+    if (const std::string why = group ? no_room_for(*group, *state) : ""; !why.empty())
+      co_return http_error(409, why);
     replication::SchemaChange change;
     change.expected = state->schema_version;
     change.objects.emplace_back(

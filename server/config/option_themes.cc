@@ -37,7 +37,7 @@ const std::vector<OptionTheme>& option_themes() {
         "write_timeout_ms", "counter_write_timeout_ms", "cas_contention_timeout_ms",
         "truncate_timeout_ms", "throughput_wait_ms", "request_charge", "batch_warn_kb",
         "batch_fail_kb"}},
-      {"Functions", {"user_defined_functions_*"}},
+      {"Functions and masks", {"user_defined_functions_*", "dynamic_data_masking_enabled"}},
       {"Guardrails, as Cassandra 5.0 names them", {"*"}},
   };
   return themes;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cql/schema/schema_snapshot.h"
 #include "replication/meta/state_names.h"
 
 namespace tetrad::server {
@@ -63,7 +64,7 @@ json schema_json(const replication::MetaState& state, const std::set<std::string
   json out = json::object();
   for (const auto& [key, text] : state.schema_objects) {
     const size_t kind = key.find('/');
-    if (kind == std::string::npos) continue;
+    if (kind == std::string::npos || !cql::is_of_keyspace(key)) continue;
     const size_t end = std::min(key.find('/', kind + 1), key.size());
     if (keyspaces.contains(key.substr(kind + 1, end - kind - 1))) out[key] = text;
   }

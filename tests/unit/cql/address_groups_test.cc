@@ -8,6 +8,7 @@
 #include "cql/prepare/prepared_statement.h"
 #include "cql/types/inet.h"
 #include "replication/meta/meta_state.h"
+#include "tests/support/local_cluster.h"
 
 namespace tetrad::cql {
 namespace {
@@ -37,7 +38,8 @@ SchemaPtr snapshot(uint64_t version, const std::vector<Role>& roles,
   replication::MetaState state;
   state.schema_version = SchemaVersion{version};
   for (const Role& role : roles) state.schema_objects.put(role_key(role.name), role_text(role));
-  for (const auto& [name, group] : groups(written).all())
+  const AddressGroups all = groups(written);
+  for (const auto& [name, group] : all.all())
     state.schema_objects.put(address_group_key(name), address_group_text(*group));
   return SchemaSnapshot::build(state, nullptr, {});
 }
@@ -91,6 +93,7 @@ TEST_CASE("a group is read as it was written, and what does not fit is refused")
   CHECK(**read_again == *group);
   CHECK_FALSE(make_address_group("", std::vector<std::string>{"10.0.0.0/8"}));
   CHECK_FALSE(make_address_group("x", std::vector<std::string>{}));
+  CHECK_FALSE(make_address_group("\xff", std::vector<std::string>{"10.0.0.0/8"}));
   CHECK_FALSE(make_address_group(std::string(513, 'x'), std::vector<std::string>{"10.0.0.0/8"}));
   CHECK_FALSE(make_address_group("x", std::vector<std::string>(4'097, "10.0.0.0/8")));
   for (const char* text : {"", "{}", "[]", R"({"format":2,"name":"x","cidrs":["10.0.0.0/8"]})",
@@ -169,6 +172,65 @@ TEST_CASE("a role is let in from its groups, and again when they have changed") 
   CHECK(enforcing.accepted()["lab"] == looked);
   CHECK_FALSE(enforcing.check(client, *snapshot(8, roles, {{"lab", {"12.0.0.0/8"}}}), 0));
   CHECK(enforcing.check(client, *snapshot(9, roles, written), 0));
+}
+
+namespace {
+
+/// With groups, and with roles that log in.
+class BoundRoles : public tests::LocalCluster {
+ public:
+  BoundRoles() {
+    put(role_key("root"), role_text(role("root", {}, true)));
+    for (const std::string name : {"lab", "ks/lab"})
+      put(address_group_key(name),
+          address_group_text(*make_address_group(name, std::vector<std::string>{"10.0.0.0/8"})));
+    client.must_log_in = true;
+    client.user = "root";
+    CHECK(cql("CREATE ROLE ann WITH LOGIN = true AND ACCESS FROM CIDRS {'lab'}") == "ok");
+    CHECK(cql("CREATE ROLE head WITH LOGIN = true") == "ok");
+    CHECK(cql("GRANT ALTER ON ROLE ann TO head") == "ok");
+  }
+  const Role& ann() { return *schema()->roles()->find("ann"); }
+
+ private:
+  void put(const std::string& key, const std::string& text) {
+    replication::SchemaChange change;
+    change.expected = meta.snapshot()->schema_version;
+    change.objects.emplace_back(key, text);
+    REQUIRE(run_task(reactor, meta.change_schema(std::move(change), {INT64_MAX}, nullptr)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(BoundRoles, "only superusers change from where a role is used, their own too") {
+  for (const char* user : {"ann", "head"}) {
+    client.user = user;
+    for (const char* from : {"ALL CIDRS", "CIDRS {'lab'}"})
+      CHECK(error(fmt::format("ALTER ROLE ann WITH ACCESS FROM {}", from)) ==
+            "Only superusers are allowed to alter access from CIDR groups.");
+  }
+  CHECK(ann().address_groups == std::set<std::string>{"lab"});
+  client.user = "root";
+  CHECK(cql("ALTER ROLE ann WITH ACCESS FROM ALL CIDRS") == "ok");
+  CHECK(ann().address_groups.empty());
+}
+
+TEST_CASE_METHOD(BoundRoles, "roles and groups that begin with a keyspace's name stay without it") {
+  CHECK(cql("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', "
+            "'replication_factor': 1}") == "ok");
+  CHECK(cql("CREATE ROLE \"ks/ann\"") == "ok");
+  CHECK(cql("DROP KEYSPACE ks") == "ok");
+  CHECK(schema()->keyspace("ks") == nullptr);
+  CHECK(schema()->roles()->find("ks/ann") != nullptr);
+  CHECK(schema()->address_groups()->all().contains("ks/lab"));
+}
+
+TEST_CASE("an object is a keyspace's by its kind") {
+  for (const char* key : {"keyspace/ks", "table/ks/t", "type/ks/t", "function/ks/f"})
+    CHECK(is_of_keyspace(key));
+  for (const char* key : {"role/ks", "role/ks/t", "cidr_group/ks", "cidr_group/ks/t"})
+    CHECK_FALSE(is_of_keyspace(key));
 }
 
 }  // namespace tetrad::cql

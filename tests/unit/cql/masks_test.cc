@@ -63,15 +63,17 @@ class Masks : public LocalCluster {
 }  // namespace
 
 TEST_CASE_METHOD(Masks, "who may not unmask sees masks, however the rows are read") {
-  CHECK(rows("SELECT * FROM t") == "1 | 1 | static | 5 | one | 7\n1 | 2 | static | 6 | two | 8");
+  CHECK(rows("SELECT * FROM t") ==
+        "1 | 1 | 'static' | 5 | 'one' | 7\n1 | 2 | 'static' | 6 | 'two' | 8");
   as("plain");
-  const std::string masked = "1 | 0 | s***** | 105 | **** | 7\n1 | 0 | s***** | 106 | **** | 8";
+  const std::string masked =
+      "1 | 0 | 's*****' | 105 | '****' | 7\n1 | 0 | 's*****' | 106 | '****' | 8";
   CHECK(rows("SELECT * FROM t") == masked);
   CHECK(rows("SELECT * FROM t WHERE k = 1") == masked);
   CHECK(rows("SELECT k, c, s, n, v, w FROM t WHERE k IN (1, 2) ORDER BY c") == masked);
-  CHECK(rows("SELECT DISTINCT k, s FROM t") == "1 | s*****");
+  CHECK(rows("SELECT DISTINCT k, s FROM t") == "1 | 's*****'");
   CHECK(rows("SELECT n + 1, w FROM t WHERE k = 1") == "106 | 7\n107 | 8");
-  CHECK(rows("SELECT JSON v, n FROM t LIMIT 1") == R"({"v": "****", "n": 105})");
+  CHECK(rows("SELECT JSON v, n FROM t LIMIT 1") == R"('{"v": "****", "n": 105}')");
   CHECK(pages("SELECT c, n FROM t", 1) == "0 | 105\n--\n0 | 106");
   const std::string fed = rows("SELECT v FROM t WHERE COSMOS_CHANGEFEED_START_TIME() = 0");
   CHECK(fed.find("****") != std::string::npos);
@@ -83,9 +85,9 @@ TEST_CASE_METHOD(Masks, "aggregates are of what is shown, whether replicas could
   for (const bool folds : {true, false}) {
     coordinator->folds = folds;
     as("root");
-    CHECK(rows(statement) == "2 | 11 | 6 | 2 | two");
+    CHECK(rows(statement) == "2 | 11 | 6 | 2 | 'two'");
     as("plain");
-    CHECK(rows(statement) == "2 | 211 | 106 | 2 | ****");
+    CHECK(rows(statement) == "2 | 211 | 106 | 2 | '****'");
     CHECK(rows("SELECT k, sum(n) FROM t GROUP BY k") == "1 | 211");
     CHECK(rows("SELECT k, c, sum(n) FROM t GROUP BY k, c") == "1 | 0 | 105\n1 | 0 | 106");
   }
@@ -108,16 +110,130 @@ TEST_CASE_METHOD(Masks, "a masked column is not searched by who may not see it o
   CHECK(rows("SELECT n FROM t WHERE k = 1 AND c = 1") == "105");
 }
 
+TEST_CASE_METHOD(Masks, "a conditional statement answers with masks to who may not unmask") {
+  const std::string insert = "INSERT INTO t (k, c, v) VALUES (1, 1, 'x') IF NOT EXISTS";
+  const std::string update = "UPDATE t SET w = 1 WHERE k = 1 AND c = 1 IF w = 0";
+  const std::string batch =
+      "BEGIN BATCH UPDATE t SET w = 1 WHERE k = 1 AND c = 1 IF v = 'no' AND n = 0; "
+      "UPDATE t SET w = 1 WHERE k = 1 AND c = 2 IF w = 8; APPLY BATCH";
+  for (const int decisions : {1, 3}) {
+    coordinator->decisions = decisions;
+    as("root");
+    CHECK(rows(insert) == "false | 1 | 1 | null | 5 | 'one' | 7");
+    CHECK(rows(batch) == "false | 1 | 1 | 'one' | 5 | 7\nfalse | 1 | 2 | 'two' | 6 | 8");
+    as("plain");
+    CHECK(rows(insert) == "false | 1 | 0 | null | 105 | '****' | 7");
+    CHECK(rows(update) == "false | 7");
+    CHECK(rows(batch) == "false | 1 | 0 | '****' | 105 | 7\nfalse | 1 | 0 | '****' | 106 | 8");
+    CHECK(rows("UPDATE t SET s = 'x' WHERE k = 1 IF s = 'no'") == "false | 's*****'");
+    CHECK(rows("UPDATE t SET w = 7 WHERE k = 1 AND c = 1 IF w = 7") == "true");
+  }
+  settings.data_masking_enabled = false;
+  CHECK(rows(insert) == "false | 1 | 1 | null | 5 | 'one' | 7");
+}
+
+TEST_CASE_METHOD(Masks, "a condition on a masked column needs what WHERE needs") {
+  run("GRANT MODIFY ON t TO plain");
+  as("plain");
+  const std::string update = "UPDATE t SET w = 1 WHERE k = 1 AND c = 1 IF n > 1 AND w = 7";
+  const std::string told =
+      "User plain has no UNMASK nor SELECT_MASKED permission on table ks.t, cannot query masked "
+      "columns [n]";
+  CHECK(refusal(update) == told);
+  CHECK(refusal("BEGIN BATCH " + update + "; APPLY BATCH") == told);
+  CHECK(refusal("DELETE FROM t WHERE k = 1 AND c = 1 IF v = 'a'").ends_with("columns [v]"));
+  CHECK(refusal("DELETE FROM t WHERE k = 1 AND c = 1 IF EXISTS").empty());
+  CHECK(refusal("UPDATE t SET v = 'a' WHERE k = 1 AND c = 1 IF w = 7").empty());
+  as("root");
+  CHECK(refusal(update).empty());
+  run("GRANT SELECT_MASKED ON t TO plain");
+  as("plain");
+  CHECK(refusal(update).empty());
+}
+
+TEST_CASE_METHOD(Masks, "a page ends where who may not unmask cannot read it, if keys are masked") {
+  const auto hides = [&](const std::string& statement) {
+    const auto made = try_prepare(statement);
+    REQUIRE(made);
+    options.page_size = 1;
+    const auto result = execute(*made, {});
+    options.page_size = -1;
+    REQUIRE(result);
+    const auto& page = std::get<cql::RowsResult>(*result);
+    REQUIRE(page.next_position);
+    return page.hides_position;
+  };
+  run("CREATE TABLE open (k int, c int, v text MASKED WITH DEFAULT, PRIMARY KEY (k, c))");
+  run("INSERT INTO open (k, c) VALUES (1, 1)");
+  run("INSERT INTO open (k, c) VALUES (1, 2)");
+  CHECK_FALSE(hides("SELECT w FROM t"));
+  as("plain");
+  CHECK(hides("SELECT w FROM t"));  // whether the key is asked for or not
+  CHECK(hides("SELECT c FROM t WHERE k = 1"));
+  CHECK(hides("SELECT k, c, sum(n) FROM t GROUP BY k, c"));
+  CHECK(hides("SELECT w FROM t WHERE COSMOS_CHANGEFEED_START_TIME() = 0"));
+  CHECK_FALSE(hides("SELECT v FROM open"));
+}
+
+TEST_CASE_METHOD(Masks, "the constants of a mask follow their types") {
+  run("CREATE TYPE way (a int)");
+  run("CREATE FUNCTION by_way (x text, y way) CALLED ON NULL INPUT RETURNS text LANGUAGE "
+      "lua AS 'return \"hidden\"'");
+  run("CREATE TABLE w (k int PRIMARY KEY, v text MASKED WITH ks.by_way({a: 1}))");
+  run("INSERT INTO w (k, v) VALUES (1, 'seen')");
+  run("ALTER TYPE way ADD b int");
+  as("plain");
+  CHECK(rows("SELECT v FROM w") == "'hidden'");
+  as("root");
+  CHECK(error("DROP FUNCTION by_way").find("still referenced by column masks in tables w") !=
+        std::string::npos);
+}
+
+TEST_CASE_METHOD(Masks, "a column that was dropped and added is described with its mask") {
+  run("ALTER TABLE t DROP w");
+  run("ALTER TABLE t ADD w int MASKED WITH mask_replace(1)");
+  CHECK(cql("DESCRIBE TABLE t WITH INTERNALS")
+            .find("ADD w int MASKED WITH system.mask_replace(1);") != std::string::npos);
+}
+
+TEST_CASE_METHOD(Masks,
+                 "the nearest of masked vectors are those by their values, for who may search") {
+  run("CREATE TABLE near (k int PRIMARY KEY, v vector<float, 2> MASKED WITH DEFAULT)");
+  run("CREATE INDEX ON near (v) USING 'sai' WITH OPTIONS = {'similarity_function': 'euclidean'}");
+  for (int k = 0; k < 10; ++k)
+    run(fmt::format("INSERT INTO near (k, v) VALUES ({}, [{}, 0])", k, k));
+  const std::string nearest = "SELECT k FROM near ORDER BY v ANN OF [7.2, 0] LIMIT 2";
+  as("plain");
+  CHECK(refusal(nearest).ends_with("columns [v]"));
+  as("root");
+  run("GRANT SELECT_MASKED ON near TO plain");
+  as("plain");
+  CHECK(refusal(nearest).empty());
+  CHECK(rows(nearest) == "7\n8");
+}
+
+TEST_CASE_METHOD(Masks, "what a mask is made of has bounds") {
+  const std::string longer(4096, 'x');
+  CHECK(error("ALTER TABLE t ALTER v MASKED WITH mask_replace('" + longer + "')")
+            .starts_with("The mask of a column may take 4096 bytes at most, not"));
+  run("CREATE TABLE most (k int PRIMARY KEY, v vector<float, 8192> MASKED WITH DEFAULT)");
+  CHECK(error("CREATE TABLE more (k int PRIMARY KEY, v vector<float, 8193> MASKED WITH DEFAULT)")
+            .find("more than 8192 elements") != std::string::npos);
+  CHECK(error("CREATE TABLE more (k int PRIMARY KEY, v vector<vector<int, 100>, 100> MASKED WITH "
+              "DEFAULT)")
+            .find("more than 8192 elements") != std::string::npos);
+}
+
 TEST_CASE_METHOD(Masks, "a statement prepared before a grant shows what the grant says") {
   const auto statement = try_prepare("SELECT v FROM t WHERE k = 1");
   REQUIRE(statement);
   const auto shown = [&] { return print(execute(*statement, {}), false); };
   as("plain");
-  CHECK(shown() == "****\n****");
+  CHECK(shown() == "'****'\n'****'");
   as("root");
   run("GRANT UNMASK ON KEYSPACE ks TO plain");
   as("plain");
-  CHECK(shown() == "one\ntwo");
+  CHECK(shown() == "'one'\n'two'");
   as("root");
   run("ALTER TABLE t ALTER v DROP MASKED");
   CHECK_FALSE((*statement)->is_current(*schema()));
@@ -138,7 +254,7 @@ TEST_CASE_METHOD(Masks, "a statement is out of date with the function of a mask"
 TEST_CASE_METHOD(Masks, "masks are not shown, and none is made, while they are disabled") {
   settings.data_masking_enabled = false;
   as("plain");
-  CHECK(rows("SELECT v FROM t") == "one\ntwo");
+  CHECK(rows("SELECT v FROM t") == "'one'\n'two'");
   CHECK(refusal("SELECT v FROM t WHERE k = 1 AND c = 1").empty());
   as("root");
   CHECK(error("ALTER TABLE t ALTER w MASKED WITH DEFAULT")

@@ -338,5 +338,15 @@ TEST_CASE_METHOD(Fixture, "functions in values") {
         "'a****f' | '*bcde*' | 0 | null | 9");
 }
 
+TEST_CASE_METHOD(Fixture, "an error shows the beginning of a text in whole characters") {
+  run({"CREATE TABLE t (k int PRIMARY KEY, i int)"});
+  std::string text = "x";
+  for (int i = 0; i < 600; ++i) text += "\u00e9";
+  const std::string told = error("INSERT INTO t (k, i) VALUES (1, from_json('" + text + "'))");
+  CHECK(told.find("Could not decode JSON string 'x\u00e9") != std::string::npos);
+  CHECK(told.size() < text.size());
+  CHECK(cql::is_valid_utf8(told));
+}
+
 }  // namespace
 }  // namespace tetrad::tests

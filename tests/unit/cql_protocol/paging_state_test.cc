@@ -30,11 +30,30 @@ TEST_CASE("a paging state is read back") {
     CHECK(back->rows_left == state.rows_left);
     CHECK(back->partition_rows_left == state.partition_rows_left);
     CHECK(back->position == state.position);
+    CHECK_FALSE(back->is_hidden);
+  }
+}
+
+TEST_CASE("a hidden paging state shows nothing of itself and is read back") {
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{40}, size_t{70000}}) {
+    PagingState state = sample();
+    state.position = Bytes(size, 'p');
+    state.is_hidden = true;
+    const Bytes encoded = encode_paging_state(state, "key");
+    CHECK(encoded.find("ppp") == Bytes::npos);
+    CHECK(encoded.find(Bytes(8, 7)) == Bytes::npos);
+    const auto back = decode_paging_state(encoded, state.statement, "key");
+    REQUIRE(back);
+    CHECK(back->rows_left == state.rows_left);
+    CHECK(back->position == state.position);
+    CHECK(back->is_hidden);
+    CHECK_FALSE(decode_paging_state(encoded, state.statement, "other key"));
   }
 }
 
 TEST_CASE("any change of a paging state is refused") {
-  const PagingState state = sample();
+  PagingState state = sample();
+  state.is_hidden = GENERATE(false, true);
   const Bytes encoded = encode_paging_state(state, "key");
   for (size_t bit = 0; bit < encoded.size() * 8; ++bit) {
     Bytes changed = encoded;

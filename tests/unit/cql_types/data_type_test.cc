@@ -91,6 +91,12 @@ TEST_CASE("deep nesting and monstrous vectors are refused") {
   CHECK(parse_type("vector<float, 67108864>"));
   CHECK_FALSE(parse_type("vector<float, 67108865>"));
   CHECK_FALSE(parse_type("vector<text, 268435457>"));
+  // Of no bytes there could be any number.
+  const std::string none = "org.apache.cassandra.db.marshal.VectorType(EmptyType, 2)";
+  CHECK(parse_type("vector<empty, 2>").error().message ==
+        "vectors of empty are not supported: its values have no bytes");
+  CHECK_FALSE(parse_type("'" + none + "'"));
+  CHECK_FALSE(parse_type("vector<'EmptyType', 2>"));
   CHECK_FALSE(parse_type("list<int"));
   CHECK_FALSE(parse_type("list<int>>"));
   CHECK_FALSE(parse_type(""));

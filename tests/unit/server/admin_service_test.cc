@@ -26,7 +26,9 @@ std::string error_of(const HttpResponse& response) {
 /// The simulated table has no schema; orders that name it want one.
 void describe_table(tests::AdminNode& node) {
   replication::SchemaChange change;
-  change.objects = {{"keyspace/ks", "the keyspace"}, {"table/ks/t", "the table"}};
+  change.objects = {{"keyspace/ks", "the keyspace"},
+                    {"table/ks/t", "the table"},
+                    {"role/ks", "a role of that name"}};
   bool done = false;
   node.cluster[0].spawn(simulation::change_schema_now(&node.cluster[0], std::move(change), &done));
   REQUIRE(node.cluster.world().run_until([&] { return done; }, 10'000'000));
@@ -35,6 +37,7 @@ void describe_table(tests::AdminNode& node) {
 /// What it is asked so that it answers.
 std::string example_of(const AdminService::Route& route) {
   const std::string path(route.path);
+  if (path == "/cidr-groups-of") return path + "?address=10.0.0.1";
   return path == "/endpoints" ? path + "?keyspace=ks&table=t&key=1" : path;
 }
 
@@ -240,6 +243,25 @@ TEST_CASE("a snapshot keeps the schema, ranges and incarnations that a restore n
   CHECK(manifest.at("node").at("tokens").size() == 16);
   CHECK(manifest.at("cluster").at("id") == state->cluster_id.to_string());
   CHECK(manifest.at("stores").size() == 1);
+}
+
+TEST_CASE("admin routes: groups of addresses are made within bounds, and dropped") {
+  tests::AdminNode node;
+  const auto update = [&](const std::string& name, size_t count) {
+    std::string target = "/update-cidr-group?name=" + name + "&cidrs=";
+    for (size_t i = 0; i < count; ++i)
+      target += fmt::format("{}10.{}.{}.0/24", i == 0 ? "" : ",", i / 256, i % 256);
+    return ask(node, "POST", target);
+  };
+  for (const char* name : {"a", "b"}) CHECK(update(name, 4'096).status == 200);
+  CHECK(update("c", 1'808).status == 200);
+  CHECK(error_of(update("d", 1)) == "there are 10000 CIDRs at most in all groups, not 10001");
+  CHECK(update("c", 1'807).status == 200);  // its own do not count twice
+  CHECK(update("d", 1).status == 200);
+  CHECK(error_of(update("%FF", 1)) == "A CIDR group's name is UTF-8");
+  CHECK(ask(node, "POST", "/drop-cidr-group?name=a").status == 200);
+  CHECK(nlohmann::json::parse(ask(node, "GET", "/cidr-groups").body).at("groups") ==
+        nlohmann::json({"b", "c", "d"}));
 }
 
 TEST_CASE("admin routes: endpoints are the replicas of the key's physical partition") {
