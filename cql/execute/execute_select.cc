@@ -360,6 +360,11 @@ void SelectRun::set_chunk_size() {
   chunk_max_ = std::max(expected, chunk_limit_ + std::min(chunk_limit_, kLastRowBytes));
 }
 
+size_t SelectRun::reads_at_once(size_t most) {
+  set_chunk_size();
+  return std::clamp<size_t>(kChunkBytes / chunk_max_, 1, most);
+}
+
 void SelectRun::limit(ReadCommand& command) const {
   command.bytes_limit = chunk_limit_;
   command.bytes_max = chunk_max_;
@@ -415,10 +420,7 @@ Task<Result<void>> SelectRun::run_partitions() {
       co_return Result<void>();
     }
   }
-  set_chunk_size();
-  const size_t room_for = std::max<uint64_t>(kChunkBytes / chunk_max_, 1);
-  const size_t count =
-      std::min(std::min(kPartitionsAtOnce, room_for), all.size() - next_partition_);
+  const size_t count = std::min(reads_at_once(kPartitionsAtOnce), all.size() - next_partition_);
   std::vector<ReadCommand> commands;
   for (size_t i = 0; i < count; ++i)
     commands.push_back(partition_command(all[next_partition_ + i]));
@@ -601,9 +603,10 @@ Result<void> SelectRun::take_row(const RowPlace& place, EvalContext& evaluation)
   for (const BoundFilter& filter : filters_) {
     if (!filter.matches(*evaluation.row)) return {};
   }
-  if (!is_masked_) return take_passed(place, *evaluation.row, evaluation);
+  if (query_) return take_nearest(evaluation);
+  if (!is_masked_) return take_passed(place, evaluation);
   TETRAD_TRY(EvalContext shown, masked(evaluation));
-  return take_passed(place, *evaluation.row, shown);
+  return take_passed(place, shown);
 }
 
 Result<EvalContext> SelectRun::masked(const EvalContext& evaluation) {
@@ -616,8 +619,7 @@ Result<EvalContext> SelectRun::masked(const EvalContext& evaluation) {
                      context_.now_s,   &masked_row_,     evaluation.aggregates};
 }
 
-Result<void> SelectRun::take_passed(const RowPlace& place, const RowView& row,
-                                    EvalContext& evaluation) {
+Result<void> SelectRun::take_passed(const RowPlace& place, EvalContext& evaluation) {
   if (statement_.is_aggregate_) return take_grouped(place, evaluation);
   if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
   if (page_left_ == 0) {
@@ -625,7 +627,6 @@ Result<void> SelectRun::take_passed(const RowPlace& place, const RowView& row,
     done_ = true;
     return {};
   }
-  if (query_) return take_nearest(row, evaluation);
   if (sorts_) {
     TETRAD_TRY(Bytes key, sort_key(place));
     ++partition_rows_done_;

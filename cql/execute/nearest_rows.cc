@@ -22,8 +22,9 @@ namespace {
 constexpr int64_t kLimitMax = 1000;
 /// Rows with what an index looks for that are read one after another.
 constexpr uint64_t kIndexedRowsMax = 10'000;
-/// Names that are asked for: at first, then more.
-constexpr size_t kNamesExtra = 16, kNamesGrowth = 8;
+/// Names that are asked for: at first, then more; to sort more takes longer than a turn has.
+constexpr size_t kNamesExtra = 16, kNamesGrowth = 8, kNamesMax = 4096;
+static_assert(kNamesMax <= storage::kNearestRowsMax);
 /// Names for each row that is wanted, where rows are tested.
 constexpr size_t kNamesPerTested = 8;
 constexpr size_t kNamedPartitionsAtOnce = 32;
@@ -92,8 +93,12 @@ Result<void> SelectRun::bind_nearest(std::optional<int64_t> partition_limit) {
   return {};
 }
 
-Result<void> SelectRun::take_nearest(const RowView& row, EvalContext& evaluation) {
-  const OptionalView& vector = row.values[static_cast<size_t>(statement_.nearest_->slot)];
+// Masks are of what is shown: the row is measured as it is.
+Result<void> SelectRun::take_nearest(EvalContext& evaluation) {
+  if (partition_limit_ >= 0 && partition_rows_done_ >= partition_limit_) return {};
+  ++partition_rows_done_;
+  const OptionalView& vector =
+      evaluation.row->values[static_cast<size_t>(statement_.nearest_->slot)];
   if (!vector) return {};
   context_.work.charge(query_->dimension());
   const std::optional<double> distance = query_->distance_of(*vector);
@@ -106,7 +111,12 @@ Result<void> SelectRun::take_nearest(const RowView& row, EvalContext& evaluation
     sorted_bytes_ -= sorted_.back().key.size() + sorted_.back().cells.size();
     sorted_.pop_back();
   }
-  TETRAD_TRY_VOID(write_for_sort(std::move(key), evaluation));
+  if (is_masked_) {
+    TETRAD_TRY(EvalContext shown, masked(evaluation));
+    TETRAD_TRY_VOID(write_for_sort(std::move(key), shown));
+  } else {
+    TETRAD_TRY_VOID(write_for_sort(std::move(key), evaluation));
+  }
   std::ranges::push_heap(sorted_, further);
   return {};
 }
@@ -132,7 +142,7 @@ Task<Result<bool>> SelectRun::read_nearest() {
   size_t wanted = nearest_max_ + nearest_max_ / 2 + kNamesExtra;
   if (filters_active_) wanted *= kNamesPerTested;
   while (true) {
-    wanted = std::min<size_t>(wanted, storage::kNearestRowsMax);
+    wanted = std::min<size_t>(wanted, kNamesMax);
     command.nearest->rows_max = static_cast<uint32_t>(wanted);
     auto named = co_await context_.coordinator.nearest(command, read_options());
     if (!named) co_return std::unexpected(std::move(named).error());
@@ -148,7 +158,7 @@ Task<Result<bool>> SelectRun::read_nearest() {
       TETRAD_CO_TRY_VOID(check_time());
     }
     if (!names.beyond || has_nearer_than(*names.beyond)) co_return true;
-    if (wanted == storage::kNearestRowsMax) break;
+    if (wanted == kNamesMax) break;
     wanted *= kNamesGrowth;
   }
   forget_rows();
@@ -168,7 +178,7 @@ Task<Result<void>> SelectRun::read_named(std::span<const replication::NearestNam
     command.rows = std::move(rows);
   }
   while (!commands.empty()) {
-    const size_t count = std::min(kNamedPartitionsAtOnce, commands.size());
+    const size_t count = std::min(reads_at_once(kNamedPartitionsAtOnce), commands.size());
     const auto first = commands.end() - static_cast<std::ptrdiff_t>(count);
     std::vector<ReadCommand> now(first, commands.end());
     commands.erase(first, commands.end());

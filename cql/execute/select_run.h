@@ -96,6 +96,8 @@ class SelectRun : protected SelectProgress {
   /// For `reads` reads at once, which then have their limits from limit(). Errors: kOverloaded.
   Task<Result<void>> take_room(size_t reads);
   void set_chunk_size();
+  /// How many reads there is room for at once, `most` at most.
+  size_t reads_at_once(size_t most);
   void limit(ReadCommand& command) const;
   /// What a read has shown of sizes. True: it was withheld, and is tried again with more room.
   bool learn_from(const ReadResult& chunk);
@@ -185,7 +187,7 @@ class SelectRun : protected SelectProgress {
   Result<void> count(const ReadResult& chunk);
   Result<void> take_row(const RowPlace& place, EvalContext& evaluation);
   /// A row that the filters let through; `evaluation` has it as it is shown.
-  Result<void> take_passed(const RowPlace& place, const RowView& row, EvalContext& evaluation);
+  Result<void> take_passed(const RowPlace& place, EvalContext& evaluation);
   /// The row as a client sees it that may not see what is masked; until the next call. Errors: of
   /// the masks' functions.
   Result<EvalContext> masked(const EvalContext& evaluation);
@@ -226,7 +228,7 @@ class SelectRun : protected SelectProgress {
   /// After rows_left_ and page_size_ are set.
   Result<void> bind_nearest(std::optional<int64_t> partition_limit);
   /// A row that has passed all tests: kept as long as it is among the nearest.
-  Result<void> take_nearest(const RowView& row, EvalContext& evaluation);
+  Result<void> take_nearest(EvalContext& evaluation);
   /// Whether replicas are to name the nearest rows now.
   bool asks_for_names() const;
   /// Reads the rows that replicas name. False: they may lack nearer ones, so all rows must be read.

@@ -9,6 +9,7 @@
 
 #include "cql/grammar/ast_print.h"
 #include "cql/types/keyword.h"
+#include "storage/row/read_command.h"
 
 namespace tetrad::cql {
 
@@ -160,6 +161,11 @@ Result<void> check_vector_options(const DataType& type, const IndexOptions& opti
   if (type.dimension() == 1 && similarity == "COSINE") {
     return fail(ErrorCode::kInvalid,
                 "Cosine similarity is not supported for single-dimension vectors");
+  }
+  constexpr size_t kDimensionMax = storage::kNearestVectorBytesMax / sizeof(float);
+  if (type.dimension() > kDimensionMax) {
+    return fail(ErrorCode::kInvalid, "Vectors of {} dimensions cannot be indexed, {} at most",
+                type.dimension(), kDimensionMax);
   }
   return {};
 }

@@ -125,9 +125,9 @@ class Coordinator {
   virtual Task<Result<std::vector<storage::ReadResult>>> read_many(
       std::vector<storage::ReadCommand> commands, ReadOptions options) = 0;
 
-  /// Names the rows of a range that may be the nearest to a vector (`command.nearest`): of each
-  /// tablet at least `rows_max` where it has them. Unset: some node runs a program that does
-  /// not know this. Errors: as read().
+  /// Names the rows of a range that may be the nearest to a vector (`command.nearest`): `rows_max` at
+  /// most, fewer where their keys are long. Unset: some node runs a program that does not know this.
+  /// Errors: as read().
   virtual Task<Result<std::optional<NearestNames>>> nearest(storage::ReadCommand command,
                                                             ReadOptions options) = 0;
 

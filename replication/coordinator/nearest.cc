@@ -13,13 +13,17 @@
 #include "base/sleep.h"
 #include "replication/coordinator/gathering.h"
 #include "replication/coordinator/last_catch.h"
+#include "replication/coordinator/nearest_limits.h"
 #include "replication/coordinator/replica_sets.h"
 #include "replication/coordinator/ring_walk.h"
 
 namespace tetrad::replication {
 namespace {
 
-constexpr size_t kTabletsAtOnce = 32;
+/// Tablets that are asked side by side; fewer where each names many rows.
+constexpr size_t kTabletsAtOnce = 32, kNamedAtOnce = 32'768;
+/// Of the keys of what is named by all tablets.
+constexpr size_t kKeyBytesMax = 4u << 20;
 
 /// What is asked of tablets side by side.
 struct Wave {
@@ -99,6 +103,8 @@ Task<Result<std::optional<NearestNames>>> CoordinatorImpl::nearest(storage::Read
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   command.live_only = true;
+  const uint32_t rows_max = command.nearest->rows_max;
+  const size_t tablets_at_once = std::clamp<size_t>(kNamedAtOnce / rows_max, 1, kTabletsAtOnce);
   NearestNames all;
   for (RingPosition from = command.range.start; from < command.range.end;) {
     const MetaSnapshot state = meta_.snapshot();
@@ -106,7 +112,7 @@ Task<Result<std::optional<NearestNames>>> CoordinatorImpl::nearest(storage::Read
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
     std::vector<storage::ReadCommand> parts;
-    for (RingPosition start = from; start < command.range.end && parts.size() < kTabletsAtOnce;) {
+    for (RingPosition start = from; start < command.range.end && parts.size() < tablets_at_once;) {
       storage::ReadCommand& part = parts.emplace_back(command);
       part.range = {start, std::min(command.range.end, tablet_after(*table, start).range.end)};
       start = part.range.end;
@@ -132,6 +138,7 @@ Task<Result<std::optional<NearestNames>>> CoordinatorImpl::nearest(storage::Read
       if (!part) co_return std::unexpected(std::move(part.error()));
       from = ends[i];
       add_names(all, std::move(*part));
+      keep_nearest(all, rows_max, kKeyBytesMax);
     }
     if (reactor_.now_us() >= options.deadline.at_us) {
       co_return std::unexpected(Error(ErrorCode::kReadTimeout,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/byte_io.h"
+#include "replication/coordinator/nearest_limits.h"
 #include "storage/row/storage_key.h"
 
 namespace tetrad::replication {
@@ -66,6 +67,18 @@ void add_names(NearestNames& names, NearestNames others) {
   std::ranges::move(others.rows, std::back_inserter(names.rows));
   std::ranges::inplace_merge(names.rows, names.rows.begin() + middle, is_before);
   if (others.beyond) names.beyond = std::min(names.beyond.value_or(*others.beyond), *others.beyond);
+}
+
+void keep_nearest(NearestNames& names, size_t rows_max, size_t key_bytes_max) {
+  size_t kept = 0, key_bytes = 0;
+  for (; kept < std::min(rows_max, names.rows.size()); ++kept) {
+    key_bytes += names.rows[kept].partition_key.size() + names.rows[kept].clustering_key.size();
+    if (key_bytes > key_bytes_max && kept > 0) break;
+  }
+  if (kept == names.rows.size()) return;
+  const double left_out = names.rows[kept].distance;
+  names.beyond = std::min(names.beyond.value_or(left_out), left_out);
+  names.rows.resize(kept);
 }
 
 }  // namespace tetrad::replication

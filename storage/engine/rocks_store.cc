@@ -20,7 +20,8 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
       turn_(state_.database, reactor, pool, lane, options, state_.tables, state_.records, logger_),
       view_side_(std::make_unique<ViewSide>(*this)),
       views_(*view_side_, alive_),
-      graphs_({.bytes_max = options.vector_graph_bytes, .vectors_min = options.vector_graph_min}),
+      graphs_({.bytes_max = options.vector_graph_bytes, .vectors_min = options.vector_graph_min},
+              [this](std::shared_ptr<GraphInMaking> graph) { let_go(std::move(graph)); }),
       row_cache_(options.row_cache_bytes),
       health_(state_.directory, reactor, pool, health_actions(), logger_),
       scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
@@ -39,6 +40,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
 
 RocksStore::~RocksStore() {
   *alive_ = false;
+  if (graph_timer_ != 0) reactor_.cancel(graph_timer_);
   state_.background_errors->deliver_to(nullptr);
   if (state_.database != nullptr) state_.database->shut_out_jobs();
 }

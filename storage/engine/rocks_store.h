@@ -172,11 +172,16 @@ class RocksStore final : public Store {
   /// A page after another, each a job of its own.
   void scan_for_nearest(std::shared_ptr<NearestScan> scan, std::shared_ptr<HeldSnapshot> snapshot,
                         base::Deadline deadline, ReadCallback done);
-  void begin_graph(GraphName name, std::shared_ptr<GraphInMaking> graph);
+  /// Null: there is none to make, `refused` says why if that is news.
+  void begin_graph(const ReadCommand& command, std::shared_ptr<GraphInMaking> graph,
+                   const std::optional<Error>& refused);
+  void look_for_idle_graphs();
+  /// Destroys it off the loop, if nobody else holds it.
+  void let_go(std::shared_ptr<GraphInMaking> graph);
   void add_rows_to_graph(GraphName name, std::shared_ptr<GraphInMaking> graph);
   void grow_graph(std::shared_ptr<GraphInMaking> graph,
                   std::move_only_function<void(std::shared_ptr<GraphInMaking>)> then);
-  void give_up_graph(const std::shared_ptr<GraphInMaking>& graph, const Error& error);
+  void give_up_graph(std::shared_ptr<GraphInMaking> graph, const Error& error);
   void note_vectors(const Mutation& mutation);
   void add_noted_vectors();
   void read_build_page(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
@@ -298,6 +303,7 @@ class RocksStore final : public Store {
   StoreViews views_;
   StoreGraphs graphs_;
   bool adds_noted_ = false;  // a job adds noted vectors
+  base::Reactor::TimerId graph_timer_ = 0;
   RowCache row_cache_;
   uint64_t corruptions_ = 0;
   StatusListener status_changed_;

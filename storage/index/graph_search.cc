@@ -2,6 +2,7 @@
 #include "storage/index/graph_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -46,25 +47,41 @@ Result<std::optional<Bytes>> look_up(KeyView& rows, const TableContents& content
   return std::move(row.found);
 }
 
-/// Each row is looked up once.
+/// Looks up the rows that were found, each once.
 class LookUps {
  public:
-  LookUps(KeyView& rows, const TableContents& contents, const ReadCommand& command)
-      : rows_(rows), contents_(contents), command_(command), places_(command.nearest->rows_max) {}
+  LookUps(KeyView& rows, const TableContents& contents, const ReadCommand& command,
+          const QueryVector& query)
+      : rows_(rows),
+        contents_(contents),
+        command_(command),
+        query_(query),
+        places_(command.nearest->rows_max) {
+    double square = 0;
+    for (const float element : query.elements()) square += static_cast<double>(element) * element;
+    slack_ = 1e-5 * (query.similarity() == Similarity::kEuclidean ? square : std::sqrt(square));
+  }
 
-  /// `distance`: of the vector that was found there.
-  Result<void> take(const VectorPlace& place, const QueryVector& query) {
-    if (!command_.range.contains(place.position)) return {};
-    if (!seen_.emplace(place.position, place.partition_key, place.clustering_key).second) return {};
-    ++answer_.looked_up;
-    TETRAD_TRY(const auto vector, look_up(rows_, contents_, command_, place));
-    const auto distance = vector ? query.distance_of(*vector) : std::nullopt;
-    if (!distance) {
-      ++answer_.stale;
+  Result<void> take(const FoundVector& found) {
+    SearchFigures& figures = answer_.figures;
+    ++figures.found;
+    if (!command_.range.contains(found.place.position)) {
+      ++figures.elsewhere;
       return {};
     }
-    places_.offer(*distance, place.position, place.partition_key, place.clustering_key);
+    TETRAD_TRY(const auto distance, take(found.place));
+    if (!distance || !is_about(found.distance, *distance)) ++figures.stale;
     return {};
+  }
+  /// How far it is now; unset: the row or its vector is gone, or it was looked up before.
+  Result<std::optional<double>> take(const VectorPlace& place) {
+    if (!seen_.emplace(place.position, place.partition_key, place.clustering_key).second)
+      return std::nullopt;
+    TETRAD_TRY(const auto vector, look_up(rows_, contents_, command_, place));
+    const auto distance = vector ? query_.distance_of(*vector) : std::nullopt;
+    if (distance)
+      places_.offer(*distance, place.position, place.partition_key, place.clustering_key);
+    return distance;
   }
   GraphAnswer finish() {
     answer_.result = places_.take(false);
@@ -72,10 +89,17 @@ class LookUps {
   }
 
  private:
+  /// Whether it is the same vector: graphs sum floats.
+  bool is_about(double in_graph, double now) const {
+    return std::abs(in_graph - now) <= 0.01 * std::max(std::abs(in_graph), std::abs(now)) + slack_;
+  }
+
   KeyView& rows_;
   const TableContents& contents_;
   const ReadCommand& command_;
+  const QueryVector& query_;
   NearestPlaces places_;
+  double slack_ = 0;
   std::set<std::tuple<RingPosition, Bytes, Bytes>> seen_;
   GraphAnswer answer_;
 };
@@ -117,6 +141,8 @@ class Adding final : public RowSink {
     if (!vector || vector->size() != name_.vector_bytes ||
         fault_of(name_.similarity, *vector) != VectorFault::kNone)
       return {};
+    if (!fits_graph(name_.similarity, *vector))
+      return fail(ErrorCode::kInvalid, "there is a vector that is too long for a graph");
     return graph_.add({position_, partition_key_, Bytes(clustering_key)}, *vector);
   }
 
@@ -139,11 +165,11 @@ Result<GraphAnswer> search_graph(KeyView& rows, const TableContents& contents,
   if (graph.is_of_more) count *= 2;
   const size_t width =
       std::max(kWidthMin, kWidthPerRow * count) * (search.favours_recall ? kRecallFactor : 1);
-  TETRAD_TRY(std::vector<VectorPlace> found, graph.vectors->search(query, count, width));
-  std::ranges::move(nearest_noted(graph.noted, query, command.range, count),
-                    std::back_inserter(found));
-  LookUps look_ups(rows, contents, command);
-  for (const VectorPlace& place : found) TETRAD_TRY_VOID(look_ups.take(place, query));
+  TETRAD_TRY(const auto found, graph.vectors->search(query, count, width));
+  LookUps look_ups(rows, contents, command, query);
+  for (const FoundVector& vector : found) TETRAD_TRY_VOID(look_ups.take(vector));
+  for (const VectorPlace& place : nearest_noted(graph.noted, query, command.range, count))
+    TETRAD_TRY_VOID(look_ups.take(place));
   return look_ups.finish();
 }
 

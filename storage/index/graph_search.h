@@ -11,8 +11,7 @@ namespace tetrad::storage {
 /// What a search by a graph came to.
 struct GraphAnswer {
   ReadResult result;
-  uint64_t looked_up = 0,
-           stale = 0;  // of those found; those that are no more, or are elsewhere now
+  SearchFigures figures;
 };
 
 /// Finds the nearest by the graph and what was noted beside it, looks each up among the rows, and
@@ -22,7 +21,8 @@ Result<GraphAnswer> search_graph(KeyView& rows, const TableContents& contents,
                                  const ReadCommand& command, const GraphView& graph);
 
 /// Adds the vectors of a page of rows, `vectors_max` or so, behind `after`. Unset: it was the last
-/// one. Errors: kLimit: the graph is full, the page is to be added again; others as search_graph().
+/// one. Errors: kLimit: the graph is full, the page is to be added again; kInvalid: there is a vector
+/// that does not fits_graph(); others as search_graph().
 Result<std::optional<ReadPosition>> add_rows_to_graph(KeyView& rows, const TableContents& contents,
                                                       const GraphName& name,
                                                       const std::optional<ReadPosition>& after,

@@ -12,6 +12,8 @@
 namespace tetrad::storage {
 namespace {
 
+constexpr uint64_t kScannedBytes = 16u << 20;  // of a page
+
 /// Measures the rows of a page.
 class Measuring final : public RowSink {
  public:
@@ -50,16 +52,21 @@ bool NearestPlaces::Place::operator<(const Place& other) const {
 
 void NearestPlaces::offer(double distance, RingPosition position, BytesView partition_key,
                           BytesView clustering_key) {
-  if (is_full()) {
-    if (distance > places_.rbegin()->distance) {
-      has_left_out_ = true;
-      return;
-    }
+  // Nothing that is kept is further than what is left out.
+  if (left_out_ && distance > *left_out_) return;
+  if (places_.size() == rows_max_ && distance > places_.rbegin()->distance) {
+    left_out_ = distance;
+    return;
   }
-  places_.insert({distance, position, Bytes(partition_key), Bytes(clustering_key)});
-  if (places_.size() <= rows_max_) return;
-  places_.erase(std::prev(places_.end()));
-  has_left_out_ = true;
+  const auto [place, is_new] =
+      places_.insert({distance, position, Bytes(partition_key), Bytes(clustering_key)});
+  if (is_new) key_bytes_ += key_bytes(*place);
+  while (has_too_many()) {
+    const auto furthest = std::prev(places_.end());
+    left_out_ = furthest->distance;
+    key_bytes_ -= key_bytes(*furthest);
+    places_.erase(furthest);
+  }
 }
 
 ReadResult NearestPlaces::take(bool exhausted) {
@@ -87,7 +94,7 @@ ReadResult NearestPlaces::take(bool exhausted) {
         {result.arena.copy(place->clustering_key),
          result.arena.copy(BytesView(distance.data(), distance.size()))});
   }
-  result.exhausted = exhausted && !has_left_out_;
+  result.exhausted = exhausted && !left_out_;
   places_.clear();
   return result;
 }
@@ -113,7 +120,7 @@ Result<void> scan_nearest(KeyView& view, const TableContents& contents, uint64_t
   page.nearest.reset();
   page.live_only = true;
   page.wants_static = false;
-  page.bytes_limit = ReadCommand::kNoBytesMax;
+  page.bytes_limit = kScannedBytes;
   page.row_limit = static_cast<uint32_t>(std::min<uint64_t>(keys_max, ReadCommand::kNoLimit));
   Measuring measuring(scan);
   TETRAD_TRY(ReadEnd end, read_partitions_into(view, page, contents, measuring, keys_max));

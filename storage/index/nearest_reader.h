@@ -16,7 +16,11 @@
 
 namespace tetrad::storage {
 
-/// The nearest rows of those that were offered.
+/// Of the keys of the rows that are named, together: those that are further are not.
+inline constexpr size_t kNearestKeyBytesMax = 1u << 20;
+
+/// The nearest rows of those that were offered, with keys of kNearestKeyBytesMax bytes together at
+/// most, one row at least.
 class NearestPlaces {
  public:
   explicit NearestPlaces(uint32_t rows_max) : rows_max_(rows_max) {}
@@ -24,10 +28,6 @@ class NearestPlaces {
   /// Each row once. The views are copied.
   void offer(double distance, RingPosition position, BytesView partition_key,
              BytesView clustering_key);
-  bool is_full() const { return places_.size() == rows_max_; }
-  /// Some that were offered are not among them.
-  bool has_left_out() const { return has_left_out_; }
-
   /// Takes all: an answer as ReadCommand::nearest has it. `exhausted`: every row that has a vector was
   /// offered.
   ReadResult take(bool exhausted);
@@ -39,9 +39,18 @@ class NearestPlaces {
     Bytes partition_key, clustering_key;
     bool operator<(const Place& other) const;
   };
+  static size_t key_bytes(const Place& place) {
+    return place.partition_key.size() + place.clustering_key.size();
+  }
+  bool has_too_many() const {
+    return places_.size() > rows_max_ || (key_bytes_ > kNearestKeyBytesMax && places_.size() > 1);
+  }
+
   uint32_t rows_max_;
   std::set<Place> places_;  // nearest first
-  bool has_left_out_ = false;
+  size_t key_bytes_ = 0;
+  std::optional<double>
+      left_out_;  // the smallest distance of those that were offered and are not here
 };
 
 /// The vector of a live row, in `row`; unset: it has none.

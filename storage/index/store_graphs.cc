@@ -24,13 +24,22 @@ bool contains(const RingRange& whole, const RingRange& part) {
 }
 bool overlap(const RingRange& a, const RingRange& b) { return a.start < b.end && b.start < a.end; }
 
+/// Graphs that a search may use in the place of each other.
+bool is_alike(const GraphName& a, const GraphName& b) {
+  return a.incarnation == b.incarnation && a.column_id == b.column_id &&
+         a.similarity == b.similarity && a.vector_bytes == b.vector_bytes;
+}
+
 NotedChunks view_of(const GraphInMaking& graph) { return {graph.noted.begin(), graph.noted.end()}; }
 
-/// What a noted vector takes besides its bytes.
-constexpr uint64_t kNotedBytes = sizeof(NotedVector) + 64;
+uint64_t bytes_of(const NotedVector& noted) {
+  return sizeof(NotedVector) + 64 + noted.vector.size() + noted.place.partition_key.size() +
+         noted.place.clustering_key.size();
+}
 
-void note_vector(GraphInMaking& graph, const Mutation& mutation, const RowChange& row,
-                 BytesView vector) {
+/// What it takes.
+uint64_t note_vector(GraphInMaking& graph, const Mutation& mutation, const RowChange& row,
+                     BytesView vector) {
   if (graph.noted.empty() || graph.noted.back()->count == NotedChunk::kSize)
     graph.noted.push_back(std::make_shared<NotedChunk>());
   NotedChunk& chunk = *graph.noted.back();
@@ -39,6 +48,7 @@ void note_vector(GraphInMaking& graph, const Mutation& mutation, const RowChange
                        Bytes(vector)};
   chunk.count.store(at + 1, std::memory_order_release);
   ++graph.noted_count;
+  return bytes_of(chunk.vectors[at]);
 }
 
 }  // namespace
@@ -49,26 +59,36 @@ GraphName GraphName::of(const ReadCommand& command) {
           static_cast<uint32_t>(search.vector.size()), search.graph_range};
 }
 
-std::optional<GraphView> StoreGraphs::find(const ReadCommand& command, base::MonotonicUs now_us) {
+GraphSlot* StoreGraphs::serving_of(const ReadCommand& command) {
   const GraphName name = GraphName::of(command);
   GraphSlot* best = nullptr;
   for (GraphSlot& slot : slots_) {
-    const bool is_of_it =
-        slot.name.incarnation == name.incarnation && slot.name.column_id == name.column_id &&
-        slot.name.similarity == name.similarity && slot.name.vector_bytes == name.vector_bytes &&
-        contains(slot.name.range, command.range);
-    if (!is_of_it) continue;
-    slot.searched_us = now_us;
-    if (slot.serving == nullptr) continue;
+    if (slot.serving == nullptr || !is_alike(slot.name, name) ||
+        !contains(slot.name.range, command.range))
+      continue;
     if (best == nullptr || contains(best->name.range, slot.name.range)) best = &slot;
   }
-  if (best == nullptr) return std::nullopt;
-  return GraphView{best->serving->vectors, view_of(*best->serving),
-                   best->name.range != command.range};
+  return best;
+}
+
+std::optional<GraphView> StoreGraphs::find(const ReadCommand& command, base::MonotonicUs now_us) {
+  if (GraphSlot* own = slot_of(GraphName::of(command))) own->searched_us = now_us;
+  GraphSlot* slot = serving_of(command);
+  if (slot == nullptr) return std::nullopt;
+  slot->searched_us = now_us;
+  return GraphView{slot->serving->vectors, view_of(*slot->serving),
+                   slot->name.range != command.range};
 }
 
 GraphSlot* StoreGraphs::slot_of(const GraphName& name) {
   const auto slot = std::ranges::find(slots_, name, &GraphSlot::name);
+  return slot == slots_.end() ? nullptr : &*slot;
+}
+
+GraphSlot* StoreGraphs::slot_of(const GraphInMaking& graph) {
+  const auto slot = std::ranges::find_if(slots_, [&](const GraphSlot& held) {
+    return held.serving.get() == &graph || held.next.get() == &graph;
+  });
   return slot == slots_.end() ? nullptr : &*slot;
 }
 
@@ -127,8 +147,7 @@ bool StoreGraphs::has_room(uint64_t bytes, const GraphSlot* wanted_by, base::Mon
       if (oldest == slots_.end() || slot->searched_us < oldest->searched_us) oldest = slot;
     }
     if (oldest == slots_.end()) return false;
-    release(oldest->serving);
-    release(oldest->next);
+    release_all(*oldest);
     slots_.erase(oldest);
   }
   return true;
@@ -138,22 +157,36 @@ void StoreGraphs::release(std::shared_ptr<GraphInMaking>& graph) {
   if (graph == nullptr) return;
   TETRAD_ASSERT(bytes_ >= graph->bytes);
   bytes_ -= graph->bytes;
+  if (let_go_) let_go_(std::move(graph));
   graph.reset();
 }
 
+void StoreGraphs::release_all(GraphSlot& slot) {
+  release(slot.serving);
+  release(slot.next);
+}
+
 std::shared_ptr<GraphInMaking> StoreGraphs::note_search(const ReadCommand& command,
-                                                        uint64_t looked_up, uint64_t stale,
-                                                        base::MonotonicUs now_us) {
+                                                        const SearchFigures& figures,
+                                                        base::MonotonicUs now_us,
+                                                        std::optional<Error>& refused) {
+  const uint64_t looked_up = figures.found - figures.elsewhere;
   GraphSlot* slot = slot_of(GraphName::of(command));
-  if (slot == nullptr || slot->serving == nullptr) return nullptr;
+  if (slot == nullptr || slot->serving == nullptr) {
+    const GraphSlot* wider = serving_of(command);
+    if (wider == nullptr || figures.found == 0) return nullptr;
+    const double part = static_cast<double>(looked_up) / static_cast<double>(figures.found);
+    const auto vectors = static_cast<double>(wider->serving->vectors->size()) * part;
+    return begin(command, static_cast<uint64_t>(vectors), now_us, refused);
+  }
   slot->looked_up += looked_up;
-  slot->stale += stale;
+  slot->stale += figures.stale;
   if (slot->looked_up < kStaleLookUps) return nullptr;
   const bool is_stale = 4 * slot->stale > slot->looked_up;
   slot->looked_up = slot->stale = 0;
   if (!is_stale || slot->next != nullptr) return nullptr;
-  std::optional<Error> refused;  // the one that serves goes on
-  return make(*slot, slot->serving->built_size, now_us, refused);
+  if (slot->refused_us != 0 && now_us - slot->refused_us < kRefusedUs) return nullptr;
+  return make(*slot, slot->serving->built_size, now_us, refused);  // the one that serves goes on
 }
 
 void StoreGraphs::finish(const std::shared_ptr<GraphInMaking>& graph) {
@@ -168,21 +201,38 @@ void StoreGraphs::finish(const std::shared_ptr<GraphInMaking>& graph) {
   for (auto other = slots_.begin(); other != slots_.end();) {
     const bool goes = other != slot && other->name.incarnation == slot->name.incarnation &&
                       other->name.column_id == slot->name.column_id &&
-                      overlap(other->name.range, slot->name.range);
+                      overlap(other->name.range, slot->name.range) &&
+                      (!is_alike(other->name, slot->name) || is_served_by_others(*other));
     if (!goes) {
       ++other;
       continue;
     }
-    release(other->serving);
-    release(other->next);
+    release_all(*other);
     other = slots_.erase(other);
   }
 }
 
-void StoreGraphs::drop(const std::shared_ptr<GraphInMaking>& graph) {
+// Narrower ones inside its range have no gap between them; or a wider one has it.
+bool StoreGraphs::is_served_by_others(const GraphSlot& slot) const {
+  std::vector<RingRange> ranges;
+  for (const GraphSlot& other : slots_) {
+    if (&other != &slot && other.serving != nullptr && is_alike(other.name, slot.name) &&
+        overlap(other.name.range, slot.name.range))
+      ranges.push_back(other.name.range);
+  }
+  std::ranges::sort(ranges, {}, &RingRange::start);
+  RingPosition covered_to = slot.name.range.start;
+  for (const RingRange& range : ranges) {
+    if (range.start <= covered_to) covered_to = std::max(covered_to, range.end);
+  }
+  return covered_to >= slot.name.range.end;
+}
+
+void StoreGraphs::drop(const std::shared_ptr<GraphInMaking>& graph, base::MonotonicUs now_us) {
   for (GraphSlot& slot : slots_) {
-    if (slot.serving == graph) release(slot.serving);
-    if (slot.next == graph) release(slot.next);
+    if (slot.serving != graph && slot.next != graph) continue;
+    slot.refused_us = std::max<base::MonotonicUs>(now_us, 1);
+    release(slot.serving == graph ? slot.serving : slot.next);
   }
 }
 
@@ -192,19 +242,30 @@ bool StoreGraphs::has(const std::shared_ptr<GraphInMaking>& graph) const {
 }
 
 std::optional<size_t> StoreGraphs::capacity_to_grow_to(const GraphInMaking& graph) {
-  for (GraphSlot& slot : slots_) {
-    GraphInMaking* held = slot.serving.get() == &graph ? slot.serving.get() : slot.next.get();
-    if (held != &graph) continue;
-    const size_t capacity = held->vectors->capacity() + held->vectors->capacity() / 2;
-    const size_t dimension = slot.name.vector_bytes / sizeof(float);
-    const uint64_t more = vector_graph_bytes(dimension, capacity) -
-                          vector_graph_bytes(dimension, held->vectors->capacity());
-    if (bytes_ + more > options_.bytes_max) return std::nullopt;
+  GraphSlot* slot = slot_of(graph);
+  if (slot == nullptr) return std::nullopt;
+  const size_t dimension = slot->name.vector_bytes / sizeof(float);
+  const size_t now = graph.vectors->capacity();
+  for (const size_t part : {2, 8}) {
+    const size_t capacity = now + now / part;
+    const uint64_t more =
+        vector_graph_bytes(dimension, capacity) - vector_graph_bytes(dimension, now);
+    if (bytes_ + more > options_.bytes_max) continue;
     bytes_ += more;
-    held->bytes += more;
+    (slot->serving.get() == &graph ? slot->serving : slot->next)->bytes += more;
     return capacity;
   }
   return std::nullopt;
+}
+
+bool StoreGraphs::charge_keys(GraphInMaking& graph) {
+  if (slot_of(graph) == nullptr) return true;
+  const uint64_t now = graph.vectors->long_key_bytes();
+  const uint64_t more = now - graph.long_key_bytes;
+  graph.long_key_bytes = now;
+  graph.bytes += more;
+  bytes_ += more;
+  return more == 0 || bytes_ <= options_.bytes_max;
 }
 
 bool StoreGraphs::has_any(TableIncarnation incarnation) const {
@@ -231,10 +292,14 @@ void StoreGraphs::note(const Mutation& mutation) {
           continue;
         for (auto* graph : {&slot.serving, &slot.next}) {
           if (*graph == nullptr) continue;
-          note_vector(**graph, mutation, row, cell.value);
-          (*graph)->bytes += kNotedBytes + slot.name.vector_bytes;
-          bytes_ += kNotedBytes + slot.name.vector_bytes;
-          if (bytes_ > options_.bytes_max) release(*graph);  // it cannot keep up
+          const uint64_t bytes = note_vector(**graph, mutation, row, cell.value);
+          (*graph)->bytes += bytes;
+          bytes_ += bytes;
+          // It cannot keep up, or cannot have the vector.
+          if (bytes_ > options_.bytes_max || !fits_graph(slot.name.similarity, cell.value)) {
+            slot.refused_us = std::max<base::MonotonicUs>(slot.searched_us, 1);
+            release(*graph);
+          }
         }
       }
     }
@@ -256,11 +321,12 @@ void StoreGraphs::end_adding(GraphInMaking& graph, size_t added) {
   graph.is_adding = false;
   TETRAD_ASSERT(added <= graph.noted_count);
   graph.noted_count -= added;
-  const auto slot = std::ranges::find_if(slots_, [&](const GraphSlot& held) {
-    return held.serving.get() == &graph || held.next.get() == &graph;
-  });
-  if (slot != slots_.end()) {
-    const uint64_t bytes = added * (kNotedBytes + slot->name.vector_bytes);
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < added; ++i) {
+    const size_t at = graph.added_of_first + i;
+    bytes += bytes_of(graph.noted[at / NotedChunk::kSize]->vectors[at % NotedChunk::kSize]);
+  }
+  if (slot_of(graph) != nullptr) {
     graph.bytes -= bytes;
     bytes_ -= bytes;
   }
@@ -274,8 +340,7 @@ void StoreGraphs::end_adding(GraphInMaking& graph, size_t added) {
 void StoreGraphs::forget(TableIncarnation incarnation) {
   std::erase_if(slots_, [&](GraphSlot& slot) {
     if (slot.name.incarnation != incarnation) return false;
-    release(slot.serving);
-    release(slot.next);
+    release_all(slot);
     return true;
   });
 }
@@ -283,8 +348,7 @@ void StoreGraphs::forget(TableIncarnation incarnation) {
 void StoreGraphs::forget_idle(base::MonotonicUs now_us) {
   std::erase_if(slots_, [&](GraphSlot& slot) {
     if (now_us - slot.searched_us < options_.idle_us) return false;
-    release(slot.serving);
-    release(slot.next);
+    release_all(slot);
     return true;
   });
 }

@@ -10,8 +10,9 @@
 //      measured one by one; as it becomes more, it is added.
 //   4. What was found is looked up among the rows. Where much of it is stale the graph is made anew,
 //      while the old one serves.
-//   5. A split tablet is served from the graph of the whole one until it has its own. A graph that has
-//      not been searched for long goes; one that has no room any more, or fails, goes at once.
+//   5. A split tablet is served from the graph of the whole one until it has its own; the whole one's
+//      goes when all its parts have theirs. A graph that has not been searched for long goes; one that
+//      has no room any more, or fails, goes at once, and none is made in its place for some time.
 //
 // Deletions do not reach a graph, and a noted vector may never be written in the end: a graph narrows a
 // search and decides nothing.
@@ -19,6 +20,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -48,7 +50,8 @@ using NotedChunks = std::vector<std::shared_ptr<const NotedChunk>>;
 /// One graph, and the vectors noted for it. Belongs to the store's thread, but for `vectors`.
 struct GraphInMaking {
   std::shared_ptr<VectorGraph> vectors;
-  uint64_t bytes = 0;  // that it is charged with
+  uint64_t bytes = 0;           // that it is charged with
+  uint64_t long_key_bytes = 0;  // among them
   bool is_built = false;
   bool is_adding = false;  // a job adds to it
   std::vector<std::shared_ptr<NotedChunk>> noted;
@@ -85,6 +88,13 @@ struct GraphView {
   bool is_of_more = false;  // the graph has vectors of other ranges, too
 };
 
+/// What a search met in a graph.
+struct SearchFigures {
+  uint64_t found = 0;
+  uint64_t elsewhere = 0;  // of other ranges
+  uint64_t stale = 0;      // of rows that are gone, or have another vector now
+};
+
 struct StoreGraphsOptions {
   uint64_t bytes_max = 0;       // of all graphs of the store; 0: there are none
   uint64_t vectors_min = 4096;  // fewer are measured one by one
@@ -93,7 +103,10 @@ struct StoreGraphsOptions {
 
 class StoreGraphs {
  public:
-  explicit StoreGraphs(StoreGraphsOptions options) : options_(options) {}
+  using LetGo = std::function<void(std::shared_ptr<GraphInMaking>)>;
+  /// `let_go` gets what goes, to destroy it where there is time; null: it is destroyed here.
+  explicit StoreGraphs(StoreGraphsOptions options, LetGo let_go = nullptr)
+      : options_(options), let_go_(std::move(let_go)) {}
 
   /// Unset: there is none that is built.
   std::optional<GraphView> find(const ReadCommand& command, base::MonotonicUs now_us);
@@ -101,17 +114,22 @@ class StoreGraphs {
   /// from now on, if any; `refused`: why there is none, set once.
   std::shared_ptr<GraphInMaking> begin(const ReadCommand& command, uint64_t vectors,
                                        base::MonotonicUs now_us, std::optional<Error>& refused);
-  /// Makes it anew if much of what searches find is stale. As begin().
-  std::shared_ptr<GraphInMaking> note_search(const ReadCommand& command, uint64_t looked_up,
-                                             uint64_t stale, base::MonotonicUs now_us);
-  /// All rows are in it: it serves from now on, and those of wider ranges go.
+  /// After a search by a graph: it is made anew if much of what searches find is stale, or made for the
+  /// range if it is of a wider one. As begin().
+  std::shared_ptr<GraphInMaking> note_search(const ReadCommand& command,
+                                             const SearchFigures& figures, base::MonotonicUs now_us,
+                                             std::optional<Error>& refused);
+  /// All rows are in it: it serves from now on, and those of ranges that are served by others now go.
   void finish(const std::shared_ptr<GraphInMaking>& graph);
   /// It failed, or there is no room for more.
-  void drop(const std::shared_ptr<GraphInMaking>& graph);
+  void drop(const std::shared_ptr<GraphInMaking>& graph, base::MonotonicUs now_us);
   bool has(const std::shared_ptr<GraphInMaking>& graph) const;
   /// Room for more vectors; unset: there is no memory.
   std::optional<size_t> capacity_to_grow_to(const GraphInMaking& graph);
+  /// After vectors were added: charges what their keys take. False: there is no memory for them.
+  bool charge_keys(GraphInMaking& graph);
 
+  bool is_empty() const { return slots_.empty(); }
   bool has_any(TableIncarnation incarnation) const;
   void note(const Mutation& mutation);
   /// The one with most noted vectors to add; it is not given out again before end_adding().
@@ -125,12 +143,18 @@ class StoreGraphs {
 
  private:
   GraphSlot* slot_of(const GraphName& name);
+  GraphSlot* slot_of(const GraphInMaking& graph);
+  /// The one that serves the command's range and not much more; null: there is none.
+  GraphSlot* serving_of(const ReadCommand& command);
+  bool is_served_by_others(const GraphSlot& slot) const;
+  void release_all(GraphSlot& slot);
   std::shared_ptr<GraphInMaking> make(GraphSlot& slot, uint64_t vectors, base::MonotonicUs now_us,
                                       std::optional<Error>& refused);
   void release(std::shared_ptr<GraphInMaking>& graph);
   bool has_room(uint64_t bytes, const GraphSlot* wanted_by, base::MonotonicUs now_us);
 
   const StoreGraphsOptions options_;
+  const LetGo let_go_;
   std::list<GraphSlot> slots_;
   uint64_t bytes_ = 0;
 };

@@ -3,6 +3,7 @@
 #include "storage/vectors/vector_graph.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <exception>
@@ -17,18 +18,20 @@ namespace tetrad::storage {
 namespace {
 
 constexpr size_t kLinks = 16, kCandidates = 100;
-constexpr size_t kSeed =
-    100;  // of the levels: the same vectors in the same order give the same graph
+// Of the levels: the same vectors in the same order give the same graph.
+constexpr size_t kSeed = 100;
 
-/// A vector as the graph has it: cosine is the inner product of vectors of length one.
-std::vector<float> graph_vector(Similarity similarity, std::vector<float> elements) {
-  if (similarity != Similarity::kCosine) return elements;
-  double length = 0;
-  for (const float element : elements) length += static_cast<double>(element) * element;
-  length = std::sqrt(length);
-  if (length > 0)
-    for (float& element : elements) element = static_cast<float>(element / length);
-  return elements;
+double square_of(const std::vector<float>& elements) {
+  double square = 0;
+  for (const float element : elements) square += static_cast<double>(element) * element;
+  return square;
+}
+
+double length_of(const std::vector<float>& elements) { return std::sqrt(square_of(elements)); }
+
+void shorten(std::vector<float>& elements, double length) {
+  if (length == 0) return;
+  for (float& element : elements) element = static_cast<float>(element / length);
 }
 
 std::unique_ptr<hnswlib::SpaceInterface<float>> space_of(Similarity similarity, size_t dimension) {
@@ -43,27 +46,31 @@ Error failed(std::string_view what, const std::exception& error) {
 class HnswGraph final : public VectorGraph {
  public:
   HnswGraph(Similarity similarity, size_t dimension, size_t capacity)
-      : similarity_(similarity),
-        space_(space_of(similarity, dimension)),
-        graph_(space_.get(), capacity, kLinks, kCandidates, kSeed) {}
+      : similarity_(similarity), space_(space_of(similarity, dimension)), capacity_(capacity) {}
 
-  size_t size() const override {
-    const std::shared_lock lock(mutex_);
-    return places_.size();
-  }
-  size_t capacity() const override {
-    const std::shared_lock lock(mutex_);
-    return graph_.max_elements_;
+  size_t size() const override { return size_.load(std::memory_order_relaxed); }
+  size_t capacity() const override { return capacity_.load(std::memory_order_relaxed); }
+  uint64_t long_key_bytes() const override {
+    return long_key_bytes_.load(std::memory_order_relaxed);
   }
 
   Result<void> add(VectorPlace place, BytesView vector) override {
     try {
-      const std::vector<float> elements = graph_vector(similarity_, floats_of(vector));
+      std::vector<float> elements = floats_of(vector);
+      // Cosine is the inner product of vectors of length one.
+      if (similarity_ == Similarity::kCosine) shorten(elements, length_of(elements));
+      const std::lock_guard turn(turn_);
       const std::unique_lock lock(mutex_);
-      if (places_.size() == graph_.max_elements_)
+      if (places_.size() == capacity())
         return fail(ErrorCode::kLimit, "the graph has {} vectors already", places_.size());
+      if (!graph_) {
+        graph_ = std::make_unique<Hnsw>(space_.get(), capacity(), kLinks, kCandidates, kSeed);
+      }
+      const size_t key_bytes = place.partition_key.size() + place.clustering_key.size();
+      if (key_bytes > kGraphKeyBytes) long_key_bytes_ += key_bytes - kGraphKeyBytes;
       places_.push_back(std::move(place));
-      graph_.addPoint(elements.data(), places_.size() - 1);
+      graph_->addPoint(elements.data(), places_.size() - 1);
+      size_ = places_.size();
     } catch (const std::exception& error) {
       return std::unexpected(failed("adding to a graph of vectors", error));
     }
@@ -72,25 +79,37 @@ class HnswGraph final : public VectorGraph {
 
   Result<void> grow(size_t capacity) override {
     try {
+      const std::lock_guard turn(turn_);
       const std::unique_lock lock(mutex_);
-      if (capacity > graph_.max_elements_) graph_.resizeIndex(capacity);
+      if (capacity <= capacity_) return {};
+      if (graph_) graph_->resizeIndex(capacity);
+      capacity_ = capacity;
     } catch (const std::exception& error) {
       return std::unexpected(failed("growing a graph of vectors", error));
     }
     return {};
   }
 
-  Result<std::vector<VectorPlace>> search(const QueryVector& query, size_t count,
+  Result<std::vector<FoundVector>> search(const QueryVector& query, size_t count,
                                           size_t width) const override {
-    std::vector<VectorPlace> found;
+    std::vector<FoundVector> found;
     try {
-      const std::vector<float> elements = graph_vector(similarity_, query.elements());
+      std::vector<float> elements = query.elements();
+      const bool is_product = similarity_ != Similarity::kEuclidean;
+      const double length = is_product ? length_of(elements) : 0;
+      if (is_product) shorten(elements, length);
+      std::unique_lock turn(turn_);
       const std::shared_lock lock(mutex_);
+      turn.unlock();
       const size_t looked_at = std::min(std::max(count, width), places_.size());
       if (looked_at == 0) return found;
-      auto nearest = graph_.searchKnn(elements.data(), looked_at);
+      auto nearest = graph_->searchKnn(elements.data(), looked_at);
       while (nearest.size() > count) nearest.pop();  // the furthest comes first
-      for (; !nearest.empty(); nearest.pop()) found.push_back(places_[nearest.top().second]);
+      for (; !nearest.empty(); nearest.pop()) {
+        const auto& [distance, label] = nearest.top();
+        // hnswlib's of products is one less the product.
+        found.push_back({places_[label], is_product ? (distance - 1.0) * length : distance});
+      }
     } catch (const std::exception& error) {
       return std::unexpected(failed("searching a graph of vectors", error));
     }
@@ -99,13 +118,26 @@ class HnswGraph final : public VectorGraph {
 
  private:
   const Similarity similarity_;
+  // Who wants the graph waits with `turn_`: searches that follow one another would keep out who adds.
+  mutable std::mutex turn_;
   mutable std::shared_mutex mutex_;
   std::unique_ptr<hnswlib::SpaceInterface<float>> space_;
-  hnswlib::HierarchicalNSW<float> graph_;
+  using Hnsw = hnswlib::HierarchicalNSW<float>;
+  std::unique_ptr<Hnsw> graph_;     // made with the first vector, which takes some time
   std::deque<VectorPlace> places_;  // by label
+  std::atomic<size_t> size_ = 0, capacity_;
+  std::atomic<uint64_t> long_key_bytes_ = 0;
 };
 
 }  // namespace
+
+// No sum of products is above the product of the lengths, nor a squared difference above twice the sum
+// of the squared lengths; floats go to 3e38.
+bool fits_graph(Similarity similarity, BytesView vector) {
+  if (similarity == Similarity::kCosine) return true;  // graphs have them with the length of one
+  constexpr double kSquareMax = 1e37;
+  return square_of(floats_of(vector)) <= kSquareMax;
+}
 
 Result<std::shared_ptr<VectorGraph>> make_vector_graph(Similarity similarity, size_t dimension,
                                                        size_t capacity) {
@@ -116,12 +148,13 @@ Result<std::shared_ptr<VectorGraph>> make_vector_graph(Similarity similarity, si
   }
 }
 
-uint64_t vector_graph_bytes(size_t dimension, size_t capacity, size_t key_bytes) {
+uint64_t vector_graph_bytes(size_t dimension, size_t capacity) {
   // Vector; links of the lowest level, those above it on the average; label, its place in a table;
   // a lock, level and pointer; the row's place.
   const uint64_t each =
-      4 * dimension + (2 * kLinks + 1) * 4 + 12 + 48 + 52 + sizeof(VectorPlace) + key_bytes;
-  return each * capacity;
+      4 * dimension + (2 * kLinks + 1) * 4 + 12 + 48 + 52 + sizeof(VectorPlace) + kGraphKeyBytes;
+  constexpr uint64_t kLocks = 65'536 * sizeof(std::mutex);  // that hnswlib makes for each graph
+  return kLocks + each * capacity;
 }
 
 }  // namespace tetrad::storage

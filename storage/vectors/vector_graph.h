@@ -22,29 +22,43 @@ struct VectorPlace {
   Bytes partition_key, clustering_key;
 };
 
-/// For all threads: several search at once; who adds is alone. No exception of the library leaves it:
-/// after an error of add() or grow() the graph is not to be used any more.
+/// A vector that a search found.
+struct FoundVector {
+  VectorPlace place;
+  double distance = 0;  // of the vector as it was added; about what QueryVector says
+};
+
+/// For all threads: several search at once; who adds is alone, and waits for no search that comes
+/// later. No exception of the library leaves it: after an error of add() or grow() the graph is not to
+/// be used any more. Large ones take some time to destroy.
 class VectorGraph {
  public:
   virtual ~VectorGraph() = default;
 
+  // Of one moment, without waiting.
   virtual size_t size() const = 0;
   virtual size_t capacity() const = 0;
-  /// A vector without a fault, of the graph's dimension; takes some tenths of a millisecond. Errors:
-  /// kLimit, it is full; kOverloaded, there is no memory.
+  /// What the keys of rows take beyond kGraphKeyBytes each.
+  virtual uint64_t long_key_bytes() const = 0;
+  /// A vector without a fault that fits_graph(), of the graph's dimension; takes some tenths of a
+  /// millisecond. Errors: kLimit, it is full; kOverloaded, there is no memory.
   virtual Result<void> add(VectorPlace place, BytesView vector) = 0;
   /// Errors: kOverloaded, there is no memory.
   virtual Result<void> grow(size_t capacity) = 0;
   /// About `count` near ones, in no order; the more are looked at, `width` at least, the fewer are
   /// missed. Errors: kOverloaded.
-  virtual Result<std::vector<VectorPlace>> search(const QueryVector& query, size_t count,
+  virtual Result<std::vector<FoundVector>> search(const QueryVector& query, size_t count,
                                                   size_t width) const = 0;
 };
 
+/// Whether distances of the vector, and of others that fit, can be summed in floats, as graphs do.
+bool fits_graph(Similarity similarity, BytesView vector);
 /// Errors: kOverloaded, there is no memory.
 Result<std::shared_ptr<VectorGraph>> make_vector_graph(Similarity similarity, size_t dimension,
                                                        size_t capacity);
-/// Bytes that a graph takes, estimated; `key_bytes`: of the keys of one row.
-uint64_t vector_graph_bytes(size_t dimension, size_t capacity, size_t key_bytes = 64);
+/// Bytes that a graph takes without long_key_bytes(), estimated.
+uint64_t vector_graph_bytes(size_t dimension, size_t capacity);
+/// Of the keys of one row.
+inline constexpr size_t kGraphKeyBytes = 64;
 
 }  // namespace tetrad::storage

@@ -99,6 +99,25 @@ TEST_CASE_METHOD(Fixture, "vectors that have no distance are neither written nor
   CHECK(rows("SELECT k FROM cosine ORDER BY v ANN OF [1, 1] LIMIT 9") == "2");
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "an index takes vectors that a search can name, of one dimension or many") {
+  run("CREATE TABLE d (k int PRIMARY KEY, one vector<float, 1>, many vector<float, 8192>, more "
+      "vector<float, 8193>)");
+  const std::string options = " USING 'sai' WITH OPTIONS = {'similarity_function': 'dot_product'}";
+  CHECK(error("CREATE INDEX ON d (more)" + options) ==
+        "Vectors of 8193 dimensions cannot be indexed, 8192 at most");
+  run("CREATE INDEX ON d (one)" + options);
+  run("CREATE INDEX ON d (many)" + options);
+  for (const int k : {1, 2, 3}) {
+    std::string many = std::to_string(k);
+    for (int i = 1; i < 8192; ++i) many += ",0";
+    run(fmt::format("INSERT INTO d (k, one, many) VALUES ({}, [{}], [{}])", k, -k, many));
+    if (k == 3)
+      CHECK(rows(fmt::format("SELECT k FROM d ORDER BY many ANN OF [{}] LIMIT 2", many)) == "3\n2");
+  }
+  CHECK(rows("SELECT k FROM d ORDER BY one ANN OF [1] LIMIT 5") == "1\n2\n3");
+}
+
 TEST_CASE_METHOD(Fixture, "an index on vectors waits for the last node's program") {
   run("CREATE TABLE late (k int PRIMARY KEY, v vector<float, 2>)");
   meta.set_format(replication::kFormatMerges);

@@ -8,6 +8,7 @@
 
 #include "base/byte_io.h"
 #include "base/random.h"
+#include "replication/coordinator/nearest_limits.h"
 #include "storage/index/nearest_reader.h"
 
 namespace tetrad::replication {
@@ -57,6 +58,32 @@ TEST_CASE("a member's row without a distance is refused") {
   replies.push_back(names_of({{1, {1, 1}}}, 9));
   replies.front().result.partitions.front().rows.front().record = "short";
   CHECK_FALSE(join_names(replies).has_value());
+}
+
+TEST_CASE("of many names the nearest are kept, and how far the others are") {
+  const auto names_at = [](int count, size_t key_bytes) {
+    NearestNames names;
+    for (int i = 0; i < count; ++i)
+      names.rows.push_back({static_cast<double>(i), {}, Bytes(key_bytes, 'k'), ""});
+    return names;
+  };
+  NearestNames all = names_at(5, 10);
+  keep_nearest(all, 5, 50);
+  CHECK(all.rows.size() == 5);
+  CHECK_FALSE(all.beyond);
+  keep_nearest(all, 3, 50);
+  CHECK(all.rows.size() == 3);
+  CHECK(all.beyond == 3.0);
+  keep_nearest(all, 3, 25);
+  CHECK(all.rows.size() == 2);
+  CHECK(all.beyond == 2.0);
+  keep_nearest(all, 3, 5);
+  CHECK(all.rows.size() == 1);
+  CHECK(all.beyond == 1.0);
+  all = names_at(5, 10);
+  all.beyond = 0.5;
+  keep_nearest(all, 2, 50);
+  CHECK(all.beyond == 0.5);
 }
 
 // Each row's newest version is on three of four members; the others have old ones, near or far, or none.

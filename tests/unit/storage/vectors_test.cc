@@ -279,7 +279,7 @@ TEST_CASE("graphs have a bound: beyond it all rows are read") {
 }
 
 TEST_CASE("graphs: begun where there are many vectors, given up and made anew") {
-  StoreGraphs graphs({.bytes_max = 4 << 20, .vectors_min = 100, .idle_us = 1'000'000});
+  StoreGraphs graphs({.bytes_max = 16 << 20, .vectors_min = 100, .idle_us = 1'000'000});
   ReadCommand command = search_for({1, 2}, 5);
   std::optional<Error> refused;
   CHECK(graphs.begin(command, 99, 1, refused) == nullptr);
@@ -305,19 +305,13 @@ TEST_CASE("graphs: begun where there are many vectors, given up and made anew") 
   CHECK(view->noted.size() == 1);
   CHECK_FALSE(view->is_of_more);
   CHECK(graphs.find(part, 4)->is_of_more);
-  CHECK(graphs.note_search(command, 5000, 1000, 5) == nullptr);
-  const auto next = graphs.note_search(command, 5000, 2000, 5);  // much of it is stale
+  CHECK(graphs.note_search(command, {5000, 0, 1000}, 5, refused) == nullptr);
+  const auto next =
+      graphs.note_search(command, {5000, 0, 2000}, 5, refused);  // much of it is stale
   REQUIRE(next != nullptr);
   CHECK(graphs.find(command, 6)->vectors == graph->vectors);
   graphs.finish(next);
   CHECK(graphs.find(command, 7)->vectors == next->vectors);
-  // One of a half takes the place of that of the whole.
-  part.nearest->graph_range = part.range;
-  const auto half = graphs.begin(part, 500, 8, refused);
-  REQUIRE(half != nullptr);
-  graphs.finish(half);
-  CHECK_FALSE(graphs.find(command, 9));
-  CHECK(graphs.find(part, 9));
   // No room: refused once with a reason, then silently for some time.
   ReadCommand large = search_for(std::vector<float>(64, 1), 5);
   CHECK(graphs.begin(large, 100'000, 10, refused) == nullptr);
@@ -328,11 +322,149 @@ TEST_CASE("graphs: begun where there are many vectors, given up and made anew") 
   CHECK_FALSE(refused);
   graphs.forget_idle(2'000'000);
   CHECK(graphs.bytes() == 0);
+  CHECK(graphs.is_empty());
   CHECK_FALSE(graphs.find(part, 2'000'001));
 }
 
+TEST_CASE("graphs of halves take the place of that of the whole when both are made") {
+  StoreGraphs graphs({.bytes_max = 16 << 20, .vectors_min = 100});
+  std::optional<Error> refused;
+  ReadCommand whole = search_for({1, 2}, 5);
+  whole.range = whole.nearest->graph_range = {position_of(0), position_of(100)};
+  ReadCommand left = whole, right = whole;
+  left.range = left.nearest->graph_range = {position_of(0), position_of(40)};
+  right.range = right.nearest->graph_range = {position_of(40), position_of(100)};
+  const auto begun = graphs.begin(whole, 1000, 1, refused);
+  REQUIRE(begun != nullptr);
+  for (int i = 0; i < 1000; ++i)
+    REQUIRE(begun->vectors->add({position_of(i % 100), "k", ""}, vector_bytes({1, 2})));
+  graphs.finish(begun);
+  // A search by a wider graph begins one of the half that it asks for, as large as its part.
+  CHECK(graphs.note_search(left, {0, 0, 0}, 2, refused) == nullptr);
+  CHECK(graphs.note_search(left, {40, 38, 0}, 2, refused) == nullptr);  // of few vectors
+  const auto of_left = graphs.note_search(left, {40, 20, 0}, 2, refused);
+  REQUIRE(of_left != nullptr);
+  CHECK(graphs.note_search(left, {40, 20, 0}, 2, refused) == nullptr);  // it is on its way
+  graphs.finish(of_left);
+  CHECK(graphs.find(left, 3)->vectors == of_left->vectors);
+  CHECK_FALSE(graphs.find(left, 3)->is_of_more);
+  CHECK(graphs.find(right, 3)->vectors == begun->vectors);
+  const auto of_right = graphs.note_search(right, {40, 20, 0}, 4, refused);
+  REQUIRE(of_right != nullptr);
+  graphs.finish(of_right);
+  CHECK(graphs.count() == 2);
+  CHECK_FALSE(graphs.find(whole, 5));
+  // Merged again: the whole one's takes the place of both.
+  const auto merged = graphs.begin(whole, 1000, 6, refused);
+  REQUIRE(merged != nullptr);
+  graphs.finish(merged);
+  CHECK(graphs.count() == 1);
+  CHECK(graphs.find(right, 7)->vectors == merged->vectors);
+}
+
+TEST_CASE("graphs that fail are not begun again at once, and are let go of elsewhere") {
+  size_t gone = 0;
+  StoreGraphs graphs(
+      {.bytes_max = 4 << 20, .vectors_min = 10},
+      [&](const std::shared_ptr<GraphInMaking>& graph) { gone += graph != nullptr; });
+  const ReadCommand command = search_for({1, 2}, 5);
+  std::optional<Error> refused;
+  auto graph = graphs.begin(command, 100, 1, refused);
+  REQUIRE(graph != nullptr);
+  graphs.drop(graph, 2);
+  CHECK(gone == 1);
+  CHECK(graphs.bytes() == 0);
+  CHECK(graphs.begin(command, 100, 3, refused) == nullptr);
+  CHECK_FALSE(refused);
+  graph = graphs.begin(command, 100, 700'000'000, refused);
+  REQUIRE(graph != nullptr);
+  graphs.finish(graph);
+  // A vector whose distances floats cannot have.
+  const Bytes vector = vector_bytes({3e19F, 0});
+  graphs.note(
+      row_mutation(5, "k", "c", encoded(record_of({value_cell(kVectorColumn, 1, vector)}))));
+  CHECK_FALSE(graphs.find(command, 700'000'001));
+  CHECK(graphs.begin(command, 100, 700'000'002, refused) == nullptr);
+  CHECK(gone == 2);
+}
+
+TEST_CASE("long keys of rows in a graph are charged") {
+  StoreGraphs graphs({.bytes_max = 4 << 20, .vectors_min = 10});
+  std::optional<Error> refused;
+  const ReadCommand command = search_for({1, 2}, 5);
+  const auto graph = graphs.begin(command, 100, 1, refused);
+  REQUIRE(graph != nullptr);
+  const uint64_t before = graphs.bytes();
+  REQUIRE(graph->vectors->add({position_of(1), Bytes(10'064, 'k'), ""}, vector_bytes({1, 2})));
+  CHECK(graphs.charge_keys(*graph));
+  CHECK(graphs.bytes() == before + 10'000);
+  REQUIRE(graph->vectors->add({position_of(1), Bytes(2 << 20, 'k'), ""}, vector_bytes({1, 2})));
+  CHECK_FALSE(graphs.charge_keys(*graph));
+  graphs.drop(graph, 2);
+  CHECK(graphs.bytes() == 0);
+}
+
+TEST_CASE("what is named has a bound in bytes, and nothing is nearer than what is left out") {
+  for (const bool is_rocks : {false, true}) {
+    Vectors rig(is_rocks ? rocks_factory() : memory_factory());
+    const std::string filler(60'000, 'x');
+    for (int i = 0; i < 40; ++i) {
+      const std::string name = i % 2 == 0 ? filler + std::to_string(i) : std::to_string(i);
+      const Bytes bytes = vector_bytes({static_cast<float>(i)});
+      REQUIRE(rig.apply(
+          row_mutation(1000 - i, name, "c",
+                       encoded(record_of({value_cell(kVectorColumn, 5, bytes)}, {5, 0, 0})))));
+    }
+    // Those before row 34 have keys of 1.02 MB, with its key there is no more room.
+    const auto found = rig.search({0}, 100);
+    CHECK_FALSE(rig.last_exhausted);
+    CHECK(found.size() == 34);
+    for (const auto& [key, distance] : found) CHECK(distance <= 33 * 33);
+  }
+}
+
+TEST_CASE("a store measures all rows where a graph cannot have the vectors") {
+  Vectors rig(rocks_factory(with_graphs()));
+  base::Random random(23);
+  for (int key = 0; key < 300; ++key) rig.put(key, random_vector(random, 4));
+  rig.put(300, {3e38F, -3e38F, 3e38F, -3e38F});
+  for (int i = 0; i < 3; ++i) {
+    CHECK(rig.check(random_vector(random, 4), 10, 10, Similarity::kDotProduct) == 10);
+    rig.reactor.advance_us(1'000'000);
+  }
+  // A graph of others is not asked for such a one.
+  rig.erase(300);
+  rig.reactor.advance_us(700'000'000);
+  for (int i = 0; i < 3; ++i) {
+    rig.check(random_vector(random, 4), 10, 10);
+    rig.reactor.advance_us(1'000'000);
+  }
+  rig.check({3e38F, 3e38F, 3e38F, 3e38F}, 10, 10);
+  CHECK(rig.search({3e38F, 3e38F, 3e38F, 3e38F}, 10).size() == 10);
+}
+
+TEST_CASE("a graph whose rows have moved is made anew") {
+  Vectors rig(rocks_factory(with_graphs()));
+  base::Random random(29);
+  for (int key = 0; key < 300; ++key) rig.put(key, random_vector(random, 4));
+  rig.search({0, 0, 0, 0}, 10);
+  rig.reactor.advance_us(1'000'000);
+  for (int round = 0; round < 8; ++round) {
+    for (int key = 0; key < 300; ++key) rig.put(key, random_vector(random, 4));
+    rig.reactor.advance_us(1'000'000);
+  }
+  // Eight of nine in the graph are of no row any more.
+  size_t hits = 0;
+  for (int i = 0; i < 400; ++i) {
+    rig.search(random_vector(random, 4), 20);
+    if (i % 50 == 0) rig.reactor.advance_us(1'000'000);
+  }
+  for (int i = 0; i < 30; ++i) hits += rig.check(random_vector(random, 4), 10, 20);
+  CHECK(hits >= 285);
+}
+
 TEST_CASE("a graph that cannot keep up with writes is given up") {
-  StoreGraphs graphs({.bytes_max = 1 << 20, .vectors_min = 10});
+  StoreGraphs graphs({.bytes_max = 4 << 20, .vectors_min = 10});
   const ReadCommand command = search_for({1, 2}, 5);
   std::optional<Error> refused;
   const auto graph = graphs.begin(command, 100, 1, refused);
