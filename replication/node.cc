@@ -64,6 +64,7 @@ FormationOptions formation_options(const NodeOptions& options, HostId host,
   formation.fatal = options.fatal;
   formation.member = std::move(member);
   formation.removed = std::move(removed);
+  formation.refusal = options.refusal;
   return formation;
 }
 

@@ -122,6 +122,8 @@ struct NodeOptions {
   /// Once, when this node has been taken out of its cluster: it serves nobody any more, and its
   /// data belongs to nobody.
   std::function<void()> removed;
+  /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
+  std::function<std::string(const Endpoint&)> refusal = nullptr;
 };
 
 /// The first shard of a node, with everything of which a node has one: the metadata group,

@@ -316,6 +316,9 @@ replication::NodeOptions NodeImpl::node_options() {
         2 * memory_.write_buffer * shards_.size() + *capacity / 100, *capacity / kRoomPartMost);
   out.ready = [this] { shard_is_ready(); };
   out.removed = [this] { leave(); };
+  out.refusal = [this](const replication::Endpoint& peer) {
+    return shards_[0]->transport->refusal(peer);
+  };
   out.renew_store = [this](uint32_t store) {
     reactors_[0]->post_from_any_thread([this, store] { renew_store(store); });
   };
@@ -492,6 +495,8 @@ Result<void> NodeImpl::open_transports() {
     };
     options.encryption = tls_.internode;
     options.credentials = tls_.nodes;
+    options.secret = tls_.secret;
+    options.random = &shard->random;
     options.off_loop = [this, &reactor = shard->reactor](base::Callback work, base::Callback done) {
       pool_.run(reactor, base::IoDuty::kParse, kInternodeHandshakeLane, std::move(work),
                 std::move(done));

@@ -2,6 +2,7 @@
 #include "server/node_tls.h"
 
 #include "base/guarded.h"
+#include "base/secret.h"
 
 namespace tetrad::server {
 namespace {
@@ -71,6 +72,30 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
   return std::shared_ptr<const ClientTlsRules>(std::move(rules));
 }
 
+Result<std::shared_ptr<const replication::ClusterSecret>> open_secret(const Options& options) {
+  constexpr size_t kBytesMin = 16, kBytesMax = 4096;
+  const std::string& path = options.cluster_secret_file;
+  if (path.empty() && !options.cluster_secret_required)
+    return fail(ErrorCode::kConfig,
+                "cluster_secret_required: without effect without cluster_secret_file");
+  if (path.empty()) return nullptr;
+  if (options.internode_encryption == "all")
+    return fail(ErrorCode::kConfig,
+                "cluster_secret_file: without effect while internode_encryption is all: nodes then "
+                "know each other by their certificates");
+  auto out = std::make_shared<replication::ClusterSecret>();
+  out->required = options.cluster_secret_required;
+  const auto read = base::read_secret_file(path, kBytesMax, "secret", out->secret);
+  if (!read) return fail(ErrorCode::kConfig, "cluster_secret_file: {}", read.error().message);
+  Bytes& text = out->secret.text;
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  if (text.size() < kBytesMin)
+    return fail(ErrorCode::kConfig, "cluster_secret_file: {} has {} bytes, at least {} are needed",
+                path, text.size(), kBytesMin);
+  return std::shared_ptr<const replication::ClusterSecret>(std::move(out));
+}
+
 }  // namespace
 
 Result<NodeTls> open_node_tls(const Options& options) {
@@ -81,6 +106,7 @@ Result<NodeTls> open_node_tls(const Options& options) {
                                   options.client_encryption_key_file, "", false));
     TETRAD_TRY(out.admin, open_files("client_encryption", std::move(own), base::TlsPeer::kUnasked));
   }
+  TETRAD_TRY(out.secret, open_secret(options));
   if (options.internode_encryption == "none") return out;
   constexpr const char* kPrefix = "internode_encryption";
   TETRAD_TRY(auto files, files_of(kPrefix, options.internode_encryption_certificate_file,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node encrypts, by its options, and the certificates it does so with, which are read again
-// when their files change.
+// when their files change; the secret by which nodes know each other without them.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/tls_context.h"
-#include "replication/rpc/tls_arrival.h"
+#include "replication/rpc/arrival.h"
 #include "server/config/options.h"
 #include "server/connection/client_tls.h"
 
@@ -24,6 +24,7 @@ struct NodeTls {
   replication::InternodeEncryption internode = replication::InternodeEncryption::kNone;
   std::shared_ptr<base::TlsCredentials> nodes;
   std::shared_ptr<base::TlsCredentials> admin;
+  std::shared_ptr<const replication::ClusterSecret> secret;  // null: none is asked of nodes
 };
 
 /// Reads all files that the options name. Errors: kConfig, with the option that is missing or too

@@ -5,6 +5,7 @@
 
 #include "base/byte_io.h"
 #include "base/hash.h"
+#include "base/secret.h"
 
 namespace tetrad::cql {
 namespace {
@@ -31,14 +32,6 @@ void hide(Bytes& state, BytesView mac, BytesView key) {
     }
     state[i + 1] = static_cast<char>(static_cast<uint8_t>(state[i + 1]) ^ block[i % block.size()]);
   }
-}
-
-/// Takes as long for equal as for different bytes.
-bool equal_in_constant_time(BytesView a, BytesView b) {
-  if (a.size() != b.size()) return false;
-  volatile uint8_t difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference = difference | static_cast<uint8_t>(a[i] ^ b[i]);
-  return difference == 0;
 }
 
 std::unexpected<Error> refused(const char* why) {
@@ -92,7 +85,7 @@ Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& st
   }
   char mac[kMacBytes];
   authenticate(body, key, mac);
-  if (!equal_in_constant_time({mac, kMacBytes}, given)) {
+  if (!base::is_same_secret({mac, kMacBytes}, given)) {
     return refused("it was changed, or made by another cluster");
   }
   auto state = read_state(body);

@@ -292,18 +292,32 @@ Task<Result<Bytes>> Formation::ask(Endpoint seed, Verb verb, Bytes body) {
   co_return answer;
 }
 
-Task<SeedAnswer> Formation::identify(Endpoint seed) {
-  SeedAnswer answer;
-  answer.seed = seed;
-  Bytes body = encode_introduction(introduction(HostId()));
-  Result<Bytes> said = co_await ask(seed, Verb::kIdentify, std::move(body));
+namespace {
+
+void take_answer(SeedAnswer& answer, const Result<Bytes>& said) {
   if (said) {
     auto introduced = decode_introduction(*said);
     if (introduced) answer.said = std::move(*introduced);
   } else {
     answer.is_older = said.error().code == ErrorCode::kProtocol;
   }
-  if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(seed);
+}
+
+}  // namespace
+
+void Formation::learn_seed(SeedAnswer& answer) {
+  if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(answer.seed);
+  if (!answer.said && !answer.is_older && options_.refusal)
+    answer.refusal = options_.refusal(answer.seed);
+}
+
+Task<SeedAnswer> Formation::identify(Endpoint seed) {
+  SeedAnswer answer;
+  answer.seed = seed;
+  Bytes body = encode_introduction(introduction(HostId()));
+  Result<Bytes> said = co_await ask(seed, Verb::kIdentify, std::move(body));
+  take_answer(answer, said);
+  learn_seed(answer);
   co_return answer;
 }
 
@@ -329,18 +343,12 @@ Task<std::vector<SeedAnswer>> Formation::identify_seeds() {
     }
     rpc_.call_endpoint(answer.seed, Verb::kIdentify, body, deadline,
                        [round, &answer](const Result<Bytes>& said) {
-                         if (said) {
-                           auto introduced = decode_introduction(*said);
-                           if (introduced) answer.said = std::move(*introduced);
-                         } else {
-                           answer.is_older = said.error().code == ErrorCode::kProtocol;
-                         }
+                         take_answer(answer, said);
                          if (--round->left == 0) round->done.setter().set(true);
                        });
   }
   if (--round->left != 0) co_await round->done;
-  for (const SeedAnswer& answer : round->answers)
-    if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(answer.seed);
+  for (SeedAnswer& answer : round->answers) learn_seed(answer);
   co_return std::move(round->answers);
 }
 
@@ -474,7 +482,10 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
     const auto alone = left_alone_.find(place);
     if (alone != left_alone_.end() && reactor_.now_us() < alone->second.until_us) continue;
     SeedAnswer answer = co_await identify(place);
-    if (!answer.said && !answer.is_older) silent += (silent.empty() ? "" : ", ") + place;
+    if (!answer.said && !answer.is_older) {
+      silent += (silent.empty() ? "" : ", ") + place;
+      if (!answer.refusal.empty()) silent += " (" + answer.refusal + ")";
+    }
     if (answer.said) {
       const Introduction& said = *answer.said;
       if (said.host == identity_.host || !said.has_cluster()) continue;

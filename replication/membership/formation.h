@@ -64,6 +64,8 @@ struct FormationOptions {
   std::function<void()> member;
   /// Its own cluster has taken this node out while it was away. Not from the constructor.
   std::function<void()> removed;
+  /// Why this node and the one there refuse each other; "": it is not known. Null: it never is.
+  std::function<std::string(const Endpoint&)> refusal = nullptr;
 };
 
 /// Makes the node a member of a cluster: founds one, joins one, or comes back to its own. Belongs
@@ -87,6 +89,8 @@ class Formation {
   Task<Result<bool>> join_or_found();
   Task<std::vector<SeedAnswer>> identify_seeds();
   Task<SeedAnswer> identify(Endpoint seed);
+  /// What is known of a seed after it has been asked.
+  void learn_seed(SeedAnswer& answer);
   Task<Result<Bytes>> ask(Endpoint seed, Verb verb, Bytes body);
   Task<Result<bool>> join_through(std::vector<Endpoint> members, bool all_answered);
   Task<Result<void>> begin_joined(Uuid cluster_id);

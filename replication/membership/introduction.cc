@@ -26,6 +26,8 @@ void add(std::string& text, std::string_view more) {
 
 /// Why the answer of a seed that has no cluster does not let this node found one; "" when it does.
 std::string hindrance(const Introduction& self, const SeedAnswer& answer) {
+  if (!answer.said && !answer.refusal.empty())
+    return fmt::format("this node and seed {} do not speak: {}", answer.seed, answer.refusal);
   if (!answer.said) return fmt::format("seed {} does not answer", answer.seed);
   const Introduction& said = *answer.said;
   if (said.cluster_name != self.cluster_name)

@@ -45,6 +45,8 @@ struct SeedAnswer {
   std::optional<Introduction> said;  // unset: nothing
   /// It answers, but is too old a program to introduce itself.
   bool is_older = false;
+  /// Unset `said`: why that node and this one do not speak, as far as that is known.
+  std::string refusal = {};
 };
 
 /// What a node without a cluster does after it has asked all of its seeds at once.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages on a byte stream (TCP, or TLS over it). A connection carries messages one way, from who made it to who
-// accepted it.
+// Messages on a byte stream (TCP, or TLS over it). A connection carries messages one way, from who
+// made it to who accepted it. Without TLS a proof may come before (cluster_secret.h).
 //
 //   stream := preface, frame*
 //   preface:= "TETRAD", u16 version (1)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection from its first message to its end:
 //
-//   1. Messages of a turn are queued, and the first flush connects; with TLS a handshake follows.
+//   1. Messages of a turn are queued, and the first flush connects; with TLS a handshake follows, with
+//      a secret of the cluster a proof of it (cluster_secret.h).
 //   2. What is queued is written as one piece; what comes meanwhile is the next one.
 //   3. When it breaks, what was queued is dropped: callers hear of it by their deadlines. Nobody is tried
 //      again before a pause that doubles; a word from the peer cuts it short (try_now).
@@ -137,6 +138,8 @@ void Outgoing::connect_to(const tcp::endpoint& target, uint64_t mine) {
     set_socket_options(*self->socket);
     if (self->options.credentials != nullptr && !self->without_tls)
       self->begin_tls(mine);
+    else if (self->options.secret != nullptr && !self->without_secret)
+      self->begin_proof(mine);
     else
       self->connected();
   });
@@ -147,6 +150,7 @@ void Outgoing::connected() {
   cancel_timer();
   state = State::kConnected;
   connected_us = reactor.now_us();
+  proof.reset();
   // With TLS a peer may refuse after this.
   if (session == nullptr) backoff_us = kBackoffFirstUs;
   set_failing(false);
@@ -181,6 +185,35 @@ void Outgoing::shake_hands(uint64_t mine) {
                           true);
     self->session->feed(BytesView(self->received, size));
     self->shake_hands(mine);
+  });
+}
+
+void Outgoing::begin_proof(uint64_t mine) {
+  TETRAD_ASSERT(options.random != nullptr);
+  error_code ignored;
+  socket->non_blocking(true, ignored);
+  proof.emplace(options.secret, *options.random);
+  prove(mine);
+}
+
+void Outgoing::prove(uint64_t mine) {
+  error_code ignored;
+  // It fits into the buffer of a new socket.
+  if (!proof->out().empty()) socket->write_some(asio::buffer(proof->out()), ignored);
+  proof->out().clear();
+  socket->async_read_some(asio::buffer(received), [self = shared_from_this(), mine](
+                                                      const error_code& error, size_t size) {
+    if (!self->is_connecting(mine)) return;
+    if (error)
+      return self->failed(
+          "it ends the connection when it should show the cluster's secret "
+          "(cluster_secret_file): " +
+              error.message(),
+          true);
+    const auto is_proved = self->proof->take(BytesView(self->received, size));
+    if (!is_proved) return self->failed(is_proved.error().message, true);
+    if (*is_proved) return self->connected();
+    self->prove(mine);
   });
 }
 
@@ -238,8 +271,15 @@ void Outgoing::watch_for_end() {
 
 bool Outgoing::may_go_on(BytesView got) {
   if (session == nullptr) {
-    if (got.front() != base::kTlsAlertByte) return true;
-    failed("it demands TLS, and this node speaks without (internode_encryption)", true);
+    if (got.front() == base::kTlsAlertByte)
+      failed("it demands TLS, and this node speaks without (internode_encryption)", true);
+    else if (got.front() == static_cast<char>(SecretSign::kDemanded))
+      failed(fmt::format("it demands the cluster's secret, and this node has {} "
+                         "(cluster_secret_file)",
+                         options.secret == nullptr ? "none" : "another one"),
+             true);
+    else
+      return true;
     return false;
   }
   session->feed(got);
@@ -256,15 +296,14 @@ bool Outgoing::may_go_on(BytesView got) {
 
 void Outgoing::failed(const std::string& why, bool refused) {
   logger.debug("connection lost peer={} reason={}", endpoint, why);
-  const bool tries_without = refused && session != nullptr && state == State::kConnecting &&
-                             options.encryption == InternodeEncryption::kOptional;
-  without_tls = tries_without;
-  if (refused && !tries_without) say(why);
-  if (tries_without) {  // at once: what waits is not lost
-    drop_socket();
+  if (refused && state == State::kConnecting && gives_in()) {
+    drop_socket();  // at once: what waits is not lost
     connect();
     return;
   }
+  without_tls = without_secret = false;
+  refusal = refused ? why : "";
+  if (refused) say(why);
   if (session != nullptr && state == State::kConnected &&
       reactor.now_us() > connected_us + kLastedUs)
     backoff_us = kBackoffFirstUs;
@@ -278,12 +317,28 @@ void Outgoing::failed(const std::string& why, bool refused) {
   backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
 }
 
+bool Outgoing::gives_in() {
+  if (session != nullptr && options.encryption == InternodeEncryption::kOptional)
+    without_tls = true;
+  else if (proof && !options.secret->required)
+    without_secret = true;
+  else
+    return false;
+  return true;
+}
+
 void Outgoing::say(const std::string& why) {
   if (lane != Lane::kControl) return;
   if (why == said && reactor.now_us() < said_us + kSayAgainUs) return;
   said = why;
   said_us = reactor.now_us();
   logger.warn("no connection to a node peer={} reason={}", endpoint, why);
+}
+
+std::string Outgoing::refused_for() const {
+  // One that was just made may yet be refused.
+  const bool has_lasted = state == State::kConnected && reactor.now_us() > connected_us + kLastedUs;
+  return has_lasted ? "" : refusal;
 }
 
 void Outgoing::set_failing(bool now) {
@@ -304,6 +359,7 @@ void Outgoing::drop_socket() {
   // and the buffer stays until then because the handler holds this object.
   if (resolver) resolver->cancel();
   session.reset();
+  proof.reset();
   if (socket) {
     error_code ignored;
     socket->close(ignored);

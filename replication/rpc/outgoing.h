@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One lane to one peer, of a TcpTransport: makes the connection, with TLS where nodes are to speak
-// it, sends what is queued, and waits before it tries again.
+// it, or with a proof of the cluster's secret, sends what is queued, and waits before it tries again.
 #pragma once
 
 #include <memory>
@@ -48,9 +48,11 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   Bytes queued;   // frames that wait
   Bytes writing;  // frames the socket is being given
   std::unique_ptr<base::TlsSession> session;
-  Bytes wire;                // of `writing` what is encrypted and under way
-  size_t encrypted = 0;      // of `writing`
-  bool without_tls = false;  // where both are taken: the next attempt
+  std::optional<OpenerProof> proof;  // while it is given
+  Bytes wire;                        // of `writing` what is encrypted and under way
+  size_t encrypted = 0;              // of `writing`
+  bool without_tls = false;          // where both are taken: the next attempt
+  bool without_secret = false;       // where it is not required: the next attempt
   bool write_under_way = false;
   bool closed = false;
   uint64_t connection = 0;  // counts connections: handlers of an earlier one do nothing
@@ -62,6 +64,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   base::MonotonicUs connected_us = 0;
   std::string said;  // why it fails, and when that was logged
   base::MonotonicUs said_us = 0;
+  std::string refusal;  // of the last attempt that failed; "": it failed for another reason
   char received[256];
   void flush();
   /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
@@ -72,6 +75,9 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void connected();
   void begin_tls(uint64_t mine);
   void shake_hands(uint64_t mine);
+  void begin_proof(uint64_t mine);
+  /// Sends what there is of it, and reads on.
+  void prove(uint64_t mine);
   void write();
   /// With TLS a piece of it: a large one would hold up the loop.
   void write_more();
@@ -79,10 +85,15 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   /// The peer never sends here but to refuse: a read ends when the connection does.
   void watch_for_end();
   bool may_go_on(BytesView got);
-  /// `refused`: the two disagree about encryption, which somebody has to mend.
+  /// `refused`: the two disagree about encryption or the secret, which somebody has to mend.
   void failed(const std::string& why, bool refused = false);
+  /// Where both are taken: the next attempt does without what this one was refused for. False:
+  /// there is nothing that it could do without.
+  bool gives_in();
   /// Of one lane: the others fail alike.
   void say(const std::string& why);
+  /// Why the two refuse each other; "": they do not, as far as is known.
+  std::string refused_for() const;
   void set_failing(bool now);
   void cancel_timer();
   void drop_socket();

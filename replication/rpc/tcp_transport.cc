@@ -38,7 +38,7 @@ constexpr size_t kReadBytes = 128 * 1024;
 constexpr size_t kFirstVerbAt = kStreamPreface.size() + kFrameHeaderBytes + 2;
 constexpr int64_t kLookAgainUs = 10'000;
 constexpr int kLooksMax = 500;
-constexpr size_t kArrivalsMax = 128;  // in their TLS handshake
+constexpr size_t kArrivalsMax = 128;  // that have not proved yet who they are
 
 struct Shared;
 
@@ -56,6 +56,8 @@ struct Incoming : std::enable_shared_from_this<Incoming> {
   /// False: it has ended.
   bool take(BytesView wire);
   bool deliver(BytesView bytes);
+  /// Of what is no stream of ours; says so to a peer that can understand it.
+  std::string refusal(BytesView bytes, const Error& error);
   void end(const std::string& why);
 };
 
@@ -100,9 +102,7 @@ bool Incoming::deliver(BytesView bytes) {
   while (true) {
     auto message = reader.next();
     if (!message) {
-      end(bytes.front() == base::kTlsHandshakeByte && session == nullptr
-              ? "it speaks TLS, which this node does not (internode_encryption)"
-              : message.error().message);
+      end(session == nullptr ? refusal(bytes, message.error()) : message.error().message);
       return false;
     }
     if (!*message) return true;
@@ -112,6 +112,17 @@ bool Incoming::deliver(BytesView bytes) {
     }
     if (owner->closed) return false;
   }
+}
+
+std::string Incoming::refusal(BytesView bytes, const Error& error) {
+  if (bytes.front() == base::kTlsHandshakeByte)
+    return "it speaks TLS, which this node does not (internode_encryption)";
+  if (!bytes.starts_with(kSecretPreface)) return error.message;
+  error_code ignored;
+  const auto sign = SecretSign::kNone;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(&sign, sizeof(sign)), ignored);
+  return "it has a secret of a cluster, and this node has none (cluster_secret_file)";
 }
 
 void Incoming::end(const std::string& why) {
@@ -218,6 +229,13 @@ class TcpTransportImpl final : public TcpTransport {
       if (outgoing) outgoing->try_now();
   }
 
+  std::string refusal(const Endpoint& peer) const override {
+    const auto found = peers_.find(peer);
+    if (found == peers_.end()) return "";
+    const auto& control = found->second[static_cast<size_t>(Lane::kControl)];
+    return control ? control->refused_for() : "";
+  }
+
   void set_receive_handler(ReceiveHandler handler) override {
     shared_->handler = std::move(handler);
   }
@@ -244,8 +262,8 @@ class TcpTransportImpl final : public TcpTransport {
         });
         return;
       }
-      if (options_.credentials != nullptr)
-        await_tls(std::move(socket));
+      if (options_.credentials != nullptr || options_.secret != nullptr)
+        await_proof(std::move(socket));
       else if (options_.shard_count == 1)
         take(std::move(socket));
       else if (arriving_.size() < options_.accepted_connections_max)
@@ -296,25 +314,29 @@ class TcpTransportImpl final : public TcpTransport {
                                        std::move(arrived.first)});
   }
 
-  /// Until it has shown a certificate of the cluster, and has sent the beginning of a message.
-  void await_tls(tcp::socket socket) {
+  /// Until it has proved that it is of the cluster, and has sent the beginning of a message.
+  void await_proof(tcp::socket socket) {
     if (arrivals_.size() >= kArrivalsMax) {
       const auto oldest = std::find_if(arrivals_.begin(), arrivals_.end(),
                                        [](const auto& one) { return !one.second->is_stepping(); });
       if (oldest == arrivals_.end()) return;
       oldest->second->close();
       arrivals_.erase(oldest);
-      refused("too many others", "TLS handshakes that do not end");
+      refused("too many others", options_.credentials != nullptr
+                                     ? "TLS handshakes that do not end"
+                                     : "connections that do not show the cluster's secret");
     }
     error_code ignored;
     const std::string from = socket.remote_endpoint(ignored).address().to_string();
-    TlsArrival::Terms terms;
-    terms.context = options_.credentials->current();
+    Arrival::Terms terms;
+    if (options_.credentials != nullptr) terms.context = options_.credentials->current();
     terms.encryption = options_.encryption;
+    terms.secret = options_.secret;
+    terms.random = options_.random;
     terms.off_loop = options_.off_loop;
     terms.bytes_wanted = kFirstVerbAt + 1;
     const uint64_t number = next_arrival_++;
-    const auto arrival = std::make_shared<TlsArrival>(
+    const auto arrival = std::make_shared<Arrival>(
         std::move(socket), reactor_, std::move(terms),
         [this, number, from, shared = shared_](Result<Arrived> arrived) {
           if (shared->closed) return;
@@ -357,7 +379,7 @@ class TcpTransportImpl final : public TcpTransport {
   uint32_t next_shard_ = 0;
   std::unordered_map<Endpoint, std::array<std::shared_ptr<Outgoing>, kLanes>> peers_;
   std::unordered_set<std::shared_ptr<Arriving>> arriving_;
-  std::map<uint64_t, std::shared_ptr<TlsArrival>> arrivals_;  // oldest first
+  std::map<uint64_t, std::shared_ptr<Arrival>> arrivals_;  // oldest first
   uint64_t next_arrival_ = 0;
   std::optional<base::MonotonicUs> refused_us_;
   int refused_said_ = 0;  // since then

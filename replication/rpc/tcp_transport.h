@@ -3,16 +3,19 @@
 // turn leave in one write; all complete frames that have arrived are read in one turn. A connection
 // that breaks is made anew when there is something to send, after a pause that doubles from 50 ms
 // to half a second; at once when the peer was heard. What is sent in a pause is lost. With TLS, who
-// connects and who accepts both show a certificate of the cluster (tls_arrival.h, outgoing.h).
+// connects and who accepts both show a certificate of the cluster, with a secret both prove that
+// they have it (arrival.h, outgoing.h).
 #pragma once
 
 #include <functional>
 #include <memory>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "base/reactor.h"
 #include "base/result.h"
-#include "replication/rpc/tls_arrival.h"
+#include "replication/rpc/arrival.h"
+#include "replication/rpc/cluster_secret.h"
 #include "replication/rpc/transport.h"
 
 namespace boost::asio {
@@ -46,6 +49,10 @@ struct TcpTransportOptions {
   InternodeEncryption encryption = InternodeEncryption::kNone;
   std::shared_ptr<base::TlsCredentials> credentials;  // null: without encryption
   OffLoop off_loop;                                   // for handshakes; empty: on the loop
+  /// On connections without TLS; null: none is asked. `random` draws for it, and outlives the
+  /// transport.
+  std::shared_ptr<const ClusterSecret> secret;
+  base::Random* random = nullptr;
 };
 
 /// Messages between nodes over TCP: one connection to each peer for each lane, and those that come
@@ -61,6 +68,9 @@ class TcpTransport : public Transport {
   virtual uint16_t port() const = 0;
   /// Reads from a connection that another shard's transport has accepted, and owns its socket.
   virtual void adopt(Accepted accepted) = 0;
+  /// Why the peer and this node refuse each other, though one has reached the other; "": they do
+  /// not, as far as the last attempt has shown.
+  virtual std::string refusal(const Endpoint& peer) const = 0;
 };
 
 }  // namespace tetrad::replication

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/secret.h"
+
 namespace tetrad::server {
 namespace {
 
@@ -84,11 +86,7 @@ Result<std::string> load_admin_token(const std::string& path,
 }
 
 bool is_same_token(std::string_view given, std::string_view expected) {
-  if (given.size() != expected.size() || expected.empty()) return false;
-  uint8_t difference = 0;
-  for (size_t i = 0; i < given.size(); ++i)
-    difference = static_cast<uint8_t>(difference | (given[i] ^ expected[i]));
-  return difference == 0;
+  return !expected.empty() && base::is_same_secret(given, expected);
 }
 
 }  // namespace tetrad::server

@@ -49,7 +49,9 @@ Result<void> check_exposed(const Options& options, const Named& listen, const Na
   const bool nodes_exposed = !nodes.is_loopback(), clients_exposed = !clients.is_loopback();
   const std::string why = join({
       {nodes_exposed && options.internode_encryption != "all",
-       "nodes trust whoever reaches their port (internode_encryption)"},
+       options.cluster_secret_file.empty()
+           ? "nodes trust whoever reaches their port (internode_encryption)"
+           : "what nodes send can be read and changed on the way (internode_encryption)"},
       {clients_exposed && !has_authentication(options), "no client has to log in (authenticator)"},
       {clients_exposed &&
            (!options.client_encryption_enabled || options.client_encryption_optional),

@@ -49,6 +49,14 @@ void append_encryption_options(std::vector<OptionEntry>& table) {
   add("internode_encryption_ca_file", &Options::internode_encryption_ca_file,
       "The certificate in PEM form of the authority that signs those of the cluster's nodes, and "
       "of nobody else's servers.");
+  add("cluster_secret_file", &Options::cluster_secret_file,
+      "A file with 16 bytes or more, the same for all nodes, that its owner alone may read: nodes "
+      "that do not speak TLS prove to each other that they have it, and take no others. It "
+      "encrypts "
+      "nothing. Empty: whoever reaches the port is taken for a node.");
+  add("cluster_secret_required", &Options::cluster_secret_required,
+      "false: nodes without the secret, or with another one, are taken, too: for the time in which "
+      "the nodes of a running cluster are given it, or another one.");
 }
 
 }  // namespace tetrad::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of TLS, near the names of Cassandra's client_encryption_options and
-// server_encryption_options.
+// server_encryption_options, and of the secret of a cluster.
 #pragma once
 
 #include <vector>

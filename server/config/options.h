@@ -51,6 +51,8 @@ struct Options {
   std::string internode_encryption = "none";
   std::string internode_encryption_certificate_file, internode_encryption_key_file;
   std::string internode_encryption_ca_file;
+  std::string cluster_secret_file;  // empty: nodes without TLS are not asked who they are
+  bool cluster_secret_required = true;
 
   bool audit_log_enabled = false;
   std::string audit_log_directory;  // empty: in the data directory

@@ -2,11 +2,6 @@
 #include "storage/encryption/disk_keys.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -14,6 +9,7 @@
 #include "base/assert.h"
 #include "base/byte_io.h"
 #include "base/digest.h"
+#include "base/secret.h"
 
 namespace tetrad::storage {
 namespace {
@@ -85,50 +81,12 @@ Result<DiskKey> key_of(std::string_view line, const std::string& where) {
   return key;
 }
 
-std::unexpected<Error> cannot_read(const std::string& path) {
-  return fail(ErrorCode::kConfig, "cannot read {}: {}", path, std::strerror(errno));
-}
-
-/// Wiped when it goes.
-struct SecretText {
-  std::string text;
-  ~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
-};
-
-Result<void> read_secret(int file, const std::string& path, SecretText& out) {
-  struct stat facts {};
-  if (::fstat(file, &facts) != 0) return cannot_read(path);
-  if (!S_ISREG(facts.st_mode)) return fail(ErrorCode::kConfig, "{} is no file", path);
-  if ((facts.st_mode & 077) != 0)
-    return fail(ErrorCode::kConfig,
-                "{} has the mode {:o}: others than its owner could come by the keys; chmod 600 it",
-                path, facts.st_mode & 07777);
-  out.text.resize(kFileBytesMax + 1);
-  size_t size = 0;
-  while (size < out.text.size()) {
-    const ssize_t got = ::read(file, out.text.data() + size, out.text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return cannot_read(path);
-    if (got == 0) break;
-    size += static_cast<size_t>(got);
-  }
-  if (size > kFileBytesMax)
-    return fail(ErrorCode::kConfig, "{} has more than {} bytes: no file of keys", path,
-                kFileBytesMax);
-  out.text.resize(size);
-  return {};
-}
-
 }  // namespace
 
 Result<std::shared_ptr<const DiskKeys>> DiskKeys::read(const std::string& path,
                                                        base::Random::Source random) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return cannot_read(path);
-  SecretText secret;
-  const Result<void> read = read_secret(file, path, secret);
-  ::close(file);
-  TETRAD_TRY_VOID(read);
+  base::SecretText secret;
+  TETRAD_TRY_VOID(base::read_secret_file(path, kFileBytesMax, "keys", secret));
   return parse(secret.text, path, random);
 }
 

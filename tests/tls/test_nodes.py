@@ -107,6 +107,7 @@ def test_who_is_not_of_the_cluster_is_refused_and_both_sides_say_why(start, ours
         other = start(ADDRESSES[2], serves=False)
         first.expect_log("internode connection refused from=127.", "it speaks without TLS, which this node demands")
         other.expect_log("no connection to a node peer=%s:7000" % ADDRESSES[0], "it demands TLS, and this node speaks without")
+        other.expect_log("still waiting for a cluster: this node and seed %s:7000 do not speak: it demands TLS" % ADDRESSES[0])
     elif who == "of another cluster":
         other = start(ADDRESSES[2], *encrypted(theirs, ADDRESSES[2]), serves=False)
         first.expect_log("internode connection refused from=127.", "the peer refuses our certificate: its authority is unknown there")

@@ -49,6 +49,10 @@ TEST_CASE("a silent seed, another name and other seeds hold founding up, and are
   FormationStep step = next_formation_step(fresh(1), answers);
   CHECK(step.kind == Kind::kWait);
   CHECK(step.waits_for == "seed b:1 does not answer");
+  answers[1].refusal = "it demands TLS";
+  step = next_formation_step(fresh(1), answers);
+  CHECK(step.kind == Kind::kWait);
+  CHECK(step.waits_for == "this node and seed b:1 do not speak: it demands TLS");
   answers[1].said = fresh(4);
   CHECK(step_of(fresh(1), answers) == Kind::kFound);
   answers[1].said->cluster_name = "two";

@@ -74,6 +74,11 @@ TEST_CASE("off loopback each port is protected or meant to be open") {
   CHECK(refusal(options) ==
         "listen_address: 192.0.2.1 is not on loopback and nodes trust whoever reaches their port "
         "(internode_encryption); say --insecure-listen if that is meant");
+  options.cluster_secret_file = "/etc/tetrad/cluster-secret";
+  CHECK(refusal(options) ==
+        "listen_address: 192.0.2.1 is not on loopback and what nodes send can be read and changed "
+        "on the way (internode_encryption); say --insecure-listen if that is meant");
+  options.cluster_secret_file.clear();
   options.internode_encryption = "all";
   CHECK(read(options).admin == "127.0.0.1");
   CHECK(read(options).admin_outside == "192.0.2.1");

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection that another node has made and that should speak TLS: from its first byte until its
-// peer has shown a certificate of the cluster and has sent enough to know what it carries. Bounded
-// in time; who is refused is told why by an alert, and the log is.
+// A connection that another node has made and that should speak TLS, or show the cluster's secret:
+// from its first byte until its peer has proved that it is of the cluster and has sent enough to
+// know what it carries. Bounded in time; who is refused is told why, and the log is.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/reactor.h"
 #include "base/result.h"
 #include "base/tls_session.h"
+#include "replication/rpc/cluster_secret.h"
 
 namespace tetrad::replication {
 
@@ -33,20 +35,22 @@ struct Arrived {
 };
 
 /// Keeps itself alive until it has called `done`, once; what it refers to outlives it or is shared.
-class TlsArrival : public std::enable_shared_from_this<TlsArrival> {
+class Arrival : public std::enable_shared_from_this<Arrival> {
  public:
   /// An error: the peer is refused. The connection is already closed, or closes by itself.
   using Done = std::function<void(Result<Arrived>)>;
   /// What a connection that has just come must do, and how long it may take.
   struct Terms {
-    std::shared_ptr<const base::TlsContext> context;
+    std::shared_ptr<const base::TlsContext> context;  // null: it must not speak TLS
     InternodeEncryption encryption = InternodeEncryption::kAll;
-    OffLoop off_loop;             // empty: on the loop
-    size_t bytes_wanted = 0;      // of what the peer sends; more may come
-    int64_t time_us = 5'000'000;  // for all of it
+    std::shared_ptr<const ClusterSecret> secret;  // of who speaks without TLS; null: none is asked
+    base::Random* random = nullptr;               // with a secret; outlives the arrival
+    OffLoop off_loop;                             // empty: on the loop
+    size_t bytes_wanted = 0;                      // of what the peer sends; more may come
+    int64_t time_us = 5'000'000;                  // for all of it
   };
 
-  TlsArrival(boost::asio::ip::tcp::socket socket, base::Reactor& reactor, Terms terms, Done done);
+  Arrival(boost::asio::ip::tcp::socket socket, base::Reactor& reactor, Terms terms, Done done);
   void start();
   /// At once, without a word. `done` is not called any more.
   void close();
@@ -56,20 +60,28 @@ class TlsArrival : public std::enable_shared_from_this<TlsArrival> {
  private:
   void read();
   void take(BytesView wire);
+  /// By its first byte.
+  Result<void> choose(char first);
+  void take_plain(BytesView wire);
   void step();
   void stepped();
   void take_decrypted();
   void send();
+  void send(Bytes& out);
   void arrived();
   void refuse(std::string why);
   void linger();
+  /// What it has not done yet, for who waits no longer.
+  const char* undone() const;
 
   boost::asio::ip::tcp::socket socket_;
   base::Reactor& reactor_;
   const Terms terms_;
   Done done_;
   std::unique_ptr<base::TlsSession> session_;
-  Result<bool> is_over_ = false;  // the handshake
+  bool is_plain_ = false;               // its first byte has shown it
+  std::optional<AcceptorProof> proof_;  // until it has been given
+  Result<bool> is_over_ = false;        // the handshake
   Bytes room_, first_;
   bool reading_ = false, stepping_ = false, lingering_ = false, closed_ = false;
   base::Reactor::TimerId timer_ = 0;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/secret.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <openssl/crypto.h>
+
+namespace tetrad::base {
+namespace {
+
+std::unexpected<Error> cannot_read(const std::string& path) {
+  return fail(ErrorCode::kConfig, "cannot read {}: {}", path, std::strerror(errno));
+}
+
+Result<void> read_all(int file, const std::string& path, size_t bytes_max, const char* what,
+                      Bytes& out) {
+  struct stat facts {};
+  if (::fstat(file, &facts) != 0) return cannot_read(path);
+  if (!S_ISREG(facts.st_mode)) return fail(ErrorCode::kConfig, "{} is no file", path);
+  if ((facts.st_mode & 077) != 0)
+    return fail(ErrorCode::kConfig,
+                "{} has the mode {:o}: others than its owner could come by the {}; chmod 600 it",
+                path, facts.st_mode & 07777, what);
+  out.resize(bytes_max + 1);
+  size_t size = 0;
+  while (size < out.size()) {
+    const ssize_t got = ::read(file, out.data() + size, out.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot_read(path);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > bytes_max)
+    return fail(ErrorCode::kConfig, "{} has more than {} bytes, too many for the {}", path,
+                bytes_max, what);
+  out.resize(size);
+  return {};
+}
+
+}  // namespace
+
+SecretText::~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
+
+Result<void> read_secret_file(const std::string& path, size_t bytes_max, const char* what,
+                              SecretText& out) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return cannot_read(path);
+  Result<void> read = read_all(file, path, bytes_max, what, out.text);
+  ::close(file);
+  return read;
+}
+
+bool is_same_secret(BytesView a, BytesView b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+}  // namespace tetrad::base
