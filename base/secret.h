@@ -19,9 +19,9 @@ struct SecretText {
   Bytes text;
 };
 
-/// Reads all of a file into `out`; blocks. `what`: what it should hold, for messages. Errors: kConfig
-/// with the path and the reason, never with what is in the file: it does not read, is no file,
-/// somebody but its owner may read or write it, or it has more than `bytes_max`.
+/// Reads all of a file into `out`; blocks. `what`: what it should hold, for messages. Errors:
+/// kConfig with the path and the reason, never with what is in the file: it does not read, is no
+/// file, somebody but its owner may read or write it, or it has more than `bytes_max`.
 Result<void> read_secret_file(const std::string& path, size_t bytes_max, const char* what,
                               SecretText& out);
 

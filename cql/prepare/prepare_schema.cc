@@ -115,7 +115,8 @@ class ChangeStatement final : public Statement {
         if (!planned) co_return std::unexpected(std::move(planned).error());
         co_return StatementResult();
       }
-      if (planned->answer)
+      // As in Cassandra: who makes a view gets no rights on it, and so not to unmask it.
+      if (planned->answer && !std::holds_alternative<ast::CreateView>(statement_))
         follow_in_roles(*planned->answer, *schema->roles(), context.client.user, planned->change);
       planned->change.expected = meta->schema_version;
       TETRAD_CO_TRY_VOID(check_change(planned->change, meta, *schema));

@@ -17,8 +17,10 @@
 //                0x83 the acceptor has no secret; then the connection ends
 //   example: 544554524144 8001 202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f
 //            01 000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f  challenge
-//            fc6295a9380a763728f170318e0c1f9350eeff01a91f2af6151c77e8b892732c  proof under the secret
-//            02 0020b9b16616bb571cdb6e309fb266ddf92b0faecd18dc005a31d37ba9ee48e0  "0123456789abcdef"
+//            fc6295a9380a763728f170318e0c1f9350eeff01a91f2af6151c77e8b892732c  proof
+//            02 0020b9b16616bb571cdb6e309fb266ddf92b0faecd18dc005a31d37ba9ee48e0  answer,
+//   under the secret "0123456789abcdef".
+//
 // An opener without a secret begins with its stream, whose version differs, so that the acceptor
 // can tell. A proof is good for one connection, for which both sides draw. The opener proves first:
 // who connects to a node gets nothing to try secrets on. Later bytes are neither hidden nor signed:
@@ -58,8 +60,8 @@ enum class SecretSign : char {
 class OpenerProof {
  public:
   OpenerProof(std::shared_ptr<const ClusterSecret> secret, base::Random& random);
-  /// What the acceptor has sent next. True: it has proved that it has the secret, and the stream may
-  /// begin. Errors: kProtocol, with the reason; nothing more is taken then.
+  /// What the acceptor has sent next. True: it has proved that it has the secret, and the stream
+  /// may begin. Errors: kProtocol, with the reason; nothing more is taken then.
   Result<bool> take(BytesView wire);
   Bytes& out() { return out_; }
 
@@ -78,7 +80,7 @@ class AcceptorProof {
  public:
   AcceptorProof(std::shared_ptr<const ClusterSecret> secret, base::Random& random);
   /// What the opener has sent next. True: it has proved that it has the secret, or need not; rest()
-  /// is the beginning of its stream. Errors: kProtocol, with the reason; nothing more is taken then.
+  /// is the beginning of its stream. Errors: kProtocol, with the reason; no more is taken then.
   Result<bool> take(BytesView wire);
   Bytes& out() { return out_; }
   Bytes& rest() { return in_; }

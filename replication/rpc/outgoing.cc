@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection from its first message to its end:
 //
-//   1. Messages of a turn are queued, and the first flush connects; with TLS a handshake follows, with
-//      a secret of the cluster a proof of it (cluster_secret.h).
+//   1. Messages of a turn are queued, and the first flush connects; with TLS a handshake follows,
+//      with a secret of the cluster a proof of it (cluster_secret.h).
 //   2. What is queued is written as one piece; what comes meanwhile is the next one.
 //   3. When it breaks, what was queued is dropped: callers hear of it by their deadlines. Nobody is tried
 //      again before a pause that doubles; a word from the peer cuts it short (try_now).

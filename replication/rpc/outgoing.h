@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One lane to one peer, of a TcpTransport: makes the connection, with TLS where nodes are to speak
-// it, or with a proof of the cluster's secret, sends what is queued, and waits before it tries again.
+// it, or with a proof of the cluster's secret, sends what is queued, and waits before it tries
+// again.
 #pragma once
 
 #include <memory>

@@ -70,9 +70,8 @@ void ThroughputBoard::take(const ThroughputReport& report, base::MonotonicUs now
   }
   if (now_us - forgotten_us_ >= kForgetEveryUs) {
     forgotten_us_ = now_us;
-    const size_t forgotten = std::erase_if(told_, [&](const auto& entry) {
-      return entry.second.at_us < now_us - kForgottenAfterUs;
-    });
+    const size_t forgotten = std::erase_if(
+        told_, [&](const auto& entry) { return entry.second.at_us < now_us - kForgottenAfterUs; });
     has_changed = has_changed || forgotten != 0;
   }
   if (has_changed) ++version_;

@@ -193,8 +193,7 @@ Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
   const TableInfo* table = table_of(*state, account->key, account->table);
   const uint64_t debt = account->balance < 0 ? static_cast<uint64_t>(-account->balance) : 0;
   // The table is gone, or has no limit any more: release all that wait.
-  if (table == nullptr)
-    co_return Answer{{slice_of(account->per_s) + 1, 0}, debt, account->per_s};
+  if (table == nullptr) co_return Answer{{slice_of(account->per_s) + 1, 0}, debt, account->per_s};
   account->table = table->incarnation;
   const partitioner::Tablet& tablet = table->tablets.find(account->position);
   set_rate(*account, bucket_of(*table, tablet.id).per_s);

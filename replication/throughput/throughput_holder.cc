@@ -25,7 +25,7 @@ constexpr int64_t kAskUs = 100'000;
 constexpr uint64_t kReportTicks = 50;
 constexpr uint64_t kReportAllTicks = 12 * kReportTicks;  // for who was not there before
 constexpr int kHandOverTries = 10;
-constexpr int64_t kOverlapUs = 10 * kSecondUs;  // longer than what any bucket holds
+constexpr int64_t kOverlapUs = 10 * kSecondUs;        // longer than what any bucket holds
 constexpr size_t kPeersAsked = 8;                     // in one tick
 constexpr size_t kTabletsAsked = 512;                 // of this node, at once
 constexpr uint64_t kKeyspaceKey = uint64_t{1} << 63;  // no tablet's number is so high
@@ -356,10 +356,13 @@ void ThroughputHolder::hand_over() {
     if (level != 0 && can_return) tasks_.spawn(hand_over(key, request));
     return true;
   };
-  for (auto& [incarnation, of] : tables_)
-    std::erase_if(of.held.all(),
-                  [&](auto& entry) { return moves(entry.second.tablet.value, entry.second); });
-  std::erase_if(keyspaces_, [&](auto& entry) { return moves(entry.first, entry.second); });
+  for (auto& [incarnation, of] : tables_) {
+    HeldTable::ByEnd& all = of.held.all();
+    for (auto at = all.begin(); at != all.end();)
+      at = moves(at->second.tablet.value, at->second) ? all.erase(at) : std::next(at);
+  }
+  for (auto at = keyspaces_.begin(); at != keyspaces_.end();)
+    at = moves(at->first, at->second) ? keyspaces_.erase(at) : std::next(at);
 }
 
 /// The other one may not know yet that it holds it.

@@ -159,8 +159,8 @@ def test_options_that_do_not_fit_are_refused(top, ours):
     short = secret_file(top, "short", "fifteen bytes..\n")
     assert "cluster_secret_file: %s has 15 bytes, at least 16 are needed" % short in said("--cluster-secret-file", short)
     open_to_all = secret_file(top, "open", "sixteen bytes...\n", 0o644)
-    answer = said("--cluster-secret-file", open_to_all)
-    assert "cluster_secret_file: %s has the mode 644: others than its owner could come by the secret; chmod 600 it" % open_to_all in answer
+    refusal = "cluster_secret_file: %s has the mode 644: others than its owner could come by the secret; chmod 600 it"
+    assert refusal % open_to_all in said("--cluster-secret-file", open_to_all)
     assert "cluster_secret_file: cannot read %s/none: No such file" % top in said("--cluster-secret-file", top / "none")
     assert "cluster_secret_required: without effect without cluster_secret_file" in said("--cluster-secret-required", "false")
     folder = certificates(top / "all", ADDRESSES[0])

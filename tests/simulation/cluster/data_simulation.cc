@@ -44,7 +44,6 @@ constexpr Mutant kMutants[] = {
     TETRAD_MUTANT_ROW(row_limit_anew),
     TETRAD_MUTANT_ROW(partition_limit_anew),
     TETRAD_MUTANT_ROW(limit_counts_dead),
-    TETRAD_MUTANT_ROW(reversed_cut_forward),
     TETRAD_MUTANT_ROW(deletion_of_one),
     TETRAD_MUTANT_ROW(row_of_one),
     TETRAD_MUTANT_ROW(header_of_one),

@@ -497,9 +497,8 @@ TEST_CASE("shards that go on without the node that lends have even parts") {
   REQUIRE(cluster.world().run_until([&] { return done; }, 20 * kSecondUs));
   const replication::MetaSnapshot state = cluster[0].state();
   const replication::TableInfo& table = *state->tables.begin()->second;
-  const HostId holder =
-      replication::holder_of(*state, cluster[0].node().meta(), table,
-                             table.tablets.find(partitioner::position_of("key")));
+  const HostId holder = replication::holder_of(*state, cluster[0].node().meta(), table,
+                                               table.tablets.find(partitioner::position_of("key")));
   Counts counts;
   counts.by_client.resize(4 * 4 * 4);
   ClientPlan plan;

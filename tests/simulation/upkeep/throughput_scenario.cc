@@ -318,14 +318,6 @@ class Metering {
       return "";
     }
     const double units_in_all = counts_.units + debts_.units;
-    if (std::getenv("THR_PRINT") != nullptr) {
-      std::string line = fmt::format("THR kind {} {:.1f} s ratio {:.4f} faults", int(kind_), passed_s,
-                                     units_in_all / expected);
-      for (double at : faults_s_) line += fmt::format(" {:.1f}", at);
-      line += " seconds";
-      for (double one : counts_.by_second) line += fmt::format(" {:.2f}", one / kUnitsPerS);
-      std::fprintf(stderr, "%s\n", line.c_str());
-    }
     // What the buckets held at first; and where a holder dies, what it held, until another one is known.
     const double more = kUnitsPerS, less = faults_s_.empty() ? kUnitsPerS : 3 * kUnitsPerS;
     if (units_in_all < 0.99 * expected - less || units_in_all > 1.01 * expected + more)

@@ -175,6 +175,22 @@ TEST_CASE_METHOD(Masks, "a page ends where who may not unmask cannot read it, if
   CHECK_FALSE(hides("SELECT v FROM open"));
 }
 
+TEST_CASE_METHOD(Masks, "who makes a view sees it masked") {
+  run("CREATE TABLE base (k int PRIMARY KEY, v text MASKED WITH DEFAULT)");
+  run("INSERT INTO base (k, v) VALUES (1, 'seen')");
+  as("plain");
+  run("CREATE TABLE own (k int PRIMARY KEY, v text MASKED WITH DEFAULT)");
+  run("CREATE MATERIALIZED VIEW by_v AS SELECT * FROM base WHERE v IS NOT NULL AND k IS NOT NULL "
+      "PRIMARY KEY (v, k)");
+  const auto may_unmask = [&](const char* table) {
+    const auto held = schema()->roles()->permissions("plain", cql::table_resource("ks", table));
+    return (held & cql::set_of(cql::Permission::kUnmask)) != 0;
+  };
+  CHECK(may_unmask("own"));
+  CHECK_FALSE(may_unmask("by_v"));
+  CHECK_FALSE(may_unmask("base"));
+}
+
 TEST_CASE_METHOD(Masks, "the constants of a mask follow their types") {
   run("CREATE TYPE way (a int)");
   run("CREATE FUNCTION by_way (x text, y way) CALLED ON NULL INPUT RETURNS text LANGUAGE "

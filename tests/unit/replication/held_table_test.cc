@@ -299,7 +299,8 @@ TEST_CASE("what a bank gives is not asked for of others as well") {
   CHECK(busy.lacks(2'000, 0) == 2'000);
   busy.asks_for(2'000, 0);
   busy.bucket.take(1'000, 100'000);
-  CHECK(busy.asks_for(2'000, 100'000) == 40);  // of 1000 a second beside its part 600 are its bank's
+  CHECK(busy.asks_for(2'000, 100'000) ==
+        40);  // of 1000 a second beside its part 600 are its bank's
   busy.burst(0, 100'000);
   CHECK(busy.asks_for(2'000, 200'000) == 100);
 }

@@ -219,8 +219,7 @@ TEST_CASE("a graph finds most of the nearest, grows, and says when it is full") 
       REQUIRE(found.has_value());
       CHECK(found->size() == 10);
       const auto nearest = model.nearest(vector, 10, similarity);
-      for (const VectorPlace& place : *found)
-        hits += nearest.contains(std::string(place.partition_key));
+      for (const auto& one : *found) hits += nearest.contains(std::string(one.place.partition_key));
     }
     CHECK(hits >= 475);
   }
