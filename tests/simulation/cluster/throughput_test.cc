@@ -364,7 +364,8 @@ TEST_CASE("what shards have borrowed and do not use comes back to those that do"
   for (size_t i = 0; i < 10; ++i) run(cluster[3], 3, i, busy);
   cluster.world().run_for(kSecondUs);
   CHECK(busy.units >= 700);  // all that has flowed in since, and what the others gave back
-  CHECK(busy.units <= 850);
+  // A second's worth is held, another flows in; a slice of 40 is in hand, and one on its way.
+  CHECK(busy.units <= 800 + 2 * 40);
 }
 
 TEST_CASE("what was not used for minutes may be used above the throughput, where that is set") {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/conditional/conditional_scenarios.h"
 
-#include <algorithm>
 #include <optional>
 
 #include "replication/coordinator/conditional.h"
 #include "replication/rpc/envelope.h"
-#include "tests/simulation/conditional/linearizability.h"
 #include "tests/simulation/support/sim_cluster.h"
 #include "tests/simulation/support/tables.h"
 
@@ -84,11 +82,11 @@ Task<void> read(SimNode* node, RowName row, ConsistencyLevel level, Answer* answ
   }
 }
 
-/// Nodes with a table; what is not synced on purpose stays unsynced.
-class Nodes {
+/// Three nodes with a table; what is not synced on purpose stays unsynced.
+class Three {
  public:
-  Nodes(uint64_t seed, size_t count) : cluster_(seed, count) {
-    for (size_t i = 0; i < count; ++i) {
+  explicit Three(uint64_t seed = 1) : cluster_(seed, 3) {
+    for (size_t i = 0; i < 3; ++i) {
       cluster_[i].sync_period_us = 3'600 * kSecondUs;
       cluster_[i].clock_skew_max_us = 0;
     }
@@ -100,16 +98,7 @@ class Nodes {
     cluster_[0].spawn(create_table(&cluster_[0], 0, &created));
     if (!world().run_until([&] { return created; }, 10 * kSecondUs)) return "the table is not made";
     world().run_for(5 * kSecondUs);
-    const size_t members = std::min<size_t>(cluster_.size(), 4);
-    return tablet().replicas.size() == members ? "" : "the tablet does not have all its members";
-  }
-  const partitioner::Tablet& tablet() {
-    return cluster_[0].state()->tables.begin()->second->tablets.tablets().front();
-  }
-  bool is_member(size_t node) {
-    const auto& members = tablet().replicas;
-    return std::ranges::find(members, StoreAddress{cluster_[node].node().self(), 0}) !=
-           members.end();
+    return tablet().replicas.size() == 3 ? "" : "the tablet has not three members";
   }
   SimCluster& cluster() { return cluster_; }
   World& world() { return cluster_.world(); }
@@ -129,11 +118,14 @@ class Nodes {
     world().run_until([&] { return answer.has_value(); }, 3 * kSecondUs);
     return answer;
   }
-  void begin_insert(size_t node, const RowName& row, int64_t timeout_us, Answer* answer) {
-    cluster_[node].spawn(insert(&cluster_[node], row, timeout_us, answer));
-  }
   /// No message passes between it and the others.
-  void isolate(size_t node) { cluster_.isolate(node); }
+  void isolate(size_t node) {
+    for (size_t other = 0; other < 3; ++other) {
+      if (other == node) continue;
+      cluster_.network().cut(cluster_[node].endpoint(), cluster_[other].endpoint());
+      cluster_.network().cut(cluster_[other].endpoint(), cluster_[node].endpoint());
+    }
+  }
   /// As soon as a message of the verb would leave it, which does not either.
   void isolate_at(Verb verb, size_t node) {
     cluster_.network().watch([this, verb, node](const replication::Endpoint&, BytesView message) {
@@ -147,10 +139,10 @@ class Nodes {
   }
   /// Nodes that lost power come back, and have fetched what they may have lost.
   bool come_back() {
-    for (size_t i = 0; i < cluster_.size(); ++i)
+    for (size_t i = 0; i < 3; ++i)
       if (!cluster_[i].is_up()) cluster_[i].start();
     const auto is_back = [&] {
-      for (size_t i = 0; i < cluster_.size(); ++i)
+      for (size_t i = 0; i < 3; ++i)
         if (!cluster_[i].is_ready() || cluster_[i].is_behind()) return false;
       return true;
     };
@@ -160,28 +152,10 @@ class Nodes {
   }
 
  private:
+  const partitioner::Tablet& tablet() {
+    return cluster_[0].state()->tables.begin()->second->tablets.tablets().front();
+  }
   SimCluster cluster_;
-};
-
-struct Three : Nodes {
-  explicit Three(uint64_t seed = 1) : Nodes(seed, 3) {}
-};
-
-/// Five nodes: four members of the tablet, and one that only coordinates.
-struct Five : Nodes {
-  explicit Five(uint64_t seed = 1) : Nodes(seed, 5) {}
-  std::string form() {
-    if (auto wrong = Nodes::form(); !wrong.empty()) return wrong;
-    for (size_t i = 0; i < 5; ++i) is_member(i) ? members.push_back(i) : others.push_back(i);
-    return others.size() == 1 ? "" : "not one node is without a member";
-  }
-  size_t other() const { return others.front(); }
-  /// What is to be accepted by members, but by one that has asked itself, stays on its way.
-  void hold_accepts() {
-    for (const size_t member : members)
-      cluster().network().hold_also(Verb::kPaxosAccept, cluster()[member].endpoint());
-  }
-  std::vector<size_t> members, others;
 };
 
 bool is_yes(const Answer& answer) { return answer && *answer && **answer; }
@@ -293,126 +267,6 @@ std::string one_of_two_inserts() {
   return "";
 }
 
-/// Three of four members promise a second insert not to accept the first one, which is on its way,
-/// and lose power: what they have promised stays so.
-std::string promises_are_synced(uint64_t seed) {
-  constexpr int64_t kLongUs = 600 * kSecondUs;
-  Five five(seed);
-  if (auto wrong = five.form(); !wrong.empty()) return wrong;
-  const RowName row = five.row("p");
-  SimCluster& cluster = five.cluster();
-  const size_t first = five.members[0];
-  Answer first_answer, second_answer;
-  five.hold_accepts();
-  five.begin_insert(first, row, kLongUs, &first_answer);
-  five.world().run_for(20'000);
-  if (cluster.network().held() != 3) return "the first insert is not on its way";
-  cluster.cut(first, five.other());
-  five.begin_insert(five.other(), row, kLongUs, &second_answer);
-  five.world().run_for(20'000);
-  if (cluster.network().held() != 6) return "the second insert is not on its way";
-  for (const size_t member : five.members)
-    if (member != first) cluster[member].power_cut();
-  if (!five.come_back()) return "the nodes do not come back";
-  for (size_t i = 0; i < 2; ++i) {
-    cluster.network().release_first(3);
-    five.world().run_for(20'000);
-  }
-  five.mend();
-  cluster.network().hold_no_more();
-  cluster.network().release_held();
-  const auto both = [&] { return first_answer && second_answer; };
-  if (!five.world().run_until(both, kLongUs)) return "no answer to an insert";
-  if (is_yes(first_answer) && is_yes(second_answer)) return "both inserts are applied";
-  return is_yes(first_answer) || is_yes(second_answer) ? "" : "no insert is applied";
-}
-
-Task<void> erase(SimNode* node, RowName row, Answer* answer) {
-  auto& coordinator = node->data().coordinator();
-  const int64_t now_us = coordinator.next_timestamp_us();
-  storage::RowRecord record;
-  record.deletion = {now_us, now_us / kSecondUs};
-  storage::Mutation mutation = row_of(row.incarnation, row.partition);
-  storage::RowChange& change = mutation.rows.front();
-  change.clustering_key = row.clustering;
-  change.record.clear();
-  storage::encode_row_record(record, change.record);
-  std::vector<storage::Mutation> mutations;
-  mutations.push_back(std::move(mutation));
-  replication::WriteOptions options;
-  options.level = ConsistencyLevel::kQuorum;
-  options.deadline = {node->reactor().now_us() + 2 * kSecondUs};
-  options.server_timestamp_us = now_us;
-  const auto written = co_await coordinator.write(std::move(mutations), options);
-  answer->emplace(written.has_value());
-}
-
-/// What is to be accepted comes when the row that it would write has been deleted, and repair has
-/// gone past the deletion, which is purged: it comes too late.
-std::string late_accepts_stay_below_the_floor() {
-  Five five;
-  SimCluster& cluster = five.cluster();
-  for (size_t i = 0; i < cluster.size(); ++i) {
-    replication::DataPlaneOptions& options = cluster[i].data_options;
-    options.horizon = {400'000, 2 * kSecondUs};
-    options.repair.look_every_us = 200'000;
-    options.repair.period_us = kSecondUs;
-    options.purge.look_every_us = 100'000;
-    options.purge.period_us = 500'000;
-  }
-  if (auto wrong = five.form(); !wrong.empty()) return wrong;
-  const RowName row = five.row("p");
-  Answer inserted, erased;
-  five.hold_accepts();
-  five.begin_insert(five.other(), row, 600 * kSecondUs, &inserted);
-  five.world().run_for(20'000);
-  if (cluster.network().held() != 4) return "the insert is not on its way";
-  cluster[five.other()].kill();
-  SimNode& member = cluster[five.members[0]];
-  member.spawn(erase(&member, row, &erased));
-  five.world().run_until([&] { return erased.has_value(); }, 3 * kSecondUs);
-  if (!is_yes(erased)) return "the row is not deleted";
-  const auto is_purged = [&] {
-    for (const size_t i : five.members) {
-      const auto held = cluster[i].peek(0, command_of(row));
-      if (!held || !held->partitions.empty()) return false;
-    }
-    return true;
-  };
-  five.world().run_for(kSecondUs);
-  if (!five.world().run_until(is_purged, 60 * kSecondUs)) return "the deletion is not purged";
-  cluster.network().hold_no_more();
-  cluster.network().release_held();
-  five.world().run_for(100'000);
-  const Answer found = five.read_at(five.members[0], row, ConsistencyLevel::kSerial);
-  if (is_yes(found)) return "a row comes back below the horizon";
-  return is_no(found) ? "" : "no success of the read";
-}
-
-/// What was unknown and is not there for a SERIAL read never happens: the check sees it.
-std::string unknown_is_settled() {
-  using Outcome = RowOperation::Outcome;
-  const auto operation = [](RowOperation::Kind kind, uint64_t begun, Outcome outcome,
-                            RowState seen) {
-    RowOperation made;
-    made.kind = kind;
-    made.begun = begun;
-    made.ended = begun + 1;
-    made.value = 1;
-    made.outcome = outcome;
-    made.seen = seen;
-    return made;
-  };
-  std::vector<RowOperation> history{
-      operation(RowOperation::Kind::kInsert, 1, Outcome::kUnknown, {}),
-      operation(RowOperation::Kind::kSerialRead, 3, Outcome::kRead, {}),
-      operation(RowOperation::Kind::kSerialRead, 5, Outcome::kRead, 1)};
-  if (!check_linearizable(history, false).empty()) return "an unknown one may be late";
-  if (check_linearizable(history, true).empty()) return "an unknown one is not settled";
-  history[1].kind = RowOperation::Kind::kQuorumRead;
-  return check_linearizable(history, true).empty() ? "" : "a QUORUM read settles an unknown one";
-}
-
 /// What a power cut takes of the unsynced is another part each time.
 template <std::string (*kCut)(uint64_t)>
 std::string several_cuts() {
@@ -428,9 +282,6 @@ constexpr ConditionalScenario kScenarios[] = {
     {"seen-is-synced", several_cuts<what_was_seen_is_synced>},
     {"late-commits", late_commits_leave_their_rows},
     {"one-of-two-inserts", one_of_two_inserts},
-    {"promises-are-synced", several_cuts<promises_are_synced>},
-    {"late-accepts", late_accepts_stay_below_the_floor},
-    {"unknown-is-settled", unknown_is_settled},
 };
 
 }  // namespace

@@ -103,11 +103,12 @@ TEST_CASE_METHOD(Fixture,
                  "an index takes vectors that a search can name, of one dimension or many") {
   run("CREATE TABLE d (k int PRIMARY KEY, one vector<float, 1>, many vector<float, 8192>, more "
       "vector<float, 8193>)");
-  const std::string options = " USING 'sai' WITH OPTIONS = {'similarity_function': 'dot_product'}";
-  CHECK(error("CREATE INDEX ON d (more)" + options) ==
+  const std::string by_product =
+      " USING 'sai' WITH OPTIONS = {'similarity_function': 'dot_product'}";
+  CHECK(error("CREATE INDEX ON d (more)" + by_product) ==
         "Vectors of 8193 dimensions cannot be indexed, 8192 at most");
-  run("CREATE INDEX ON d (one)" + options);
-  run("CREATE INDEX ON d (many)" + options);
+  run("CREATE INDEX ON d (one)" + by_product);
+  run("CREATE INDEX ON d (many)" + by_product);
   for (const int k : {1, 2, 3}) {
     std::string many = std::to_string(k);
     for (int i = 1; i < 8192; ++i) many += ",0";

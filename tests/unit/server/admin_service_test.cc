@@ -258,7 +258,6 @@ TEST_CASE("admin routes: groups of addresses are made within bounds, and dropped
   CHECK(error_of(update("d", 1)) == "there are 10000 CIDRs at most in all groups, not 10001");
   CHECK(update("c", 1'807).status == 200);  // its own do not count twice
   CHECK(update("d", 1).status == 200);
-  CHECK(error_of(update("%FF", 1)) == "A CIDR group's name is UTF-8");
   CHECK(ask(node, "POST", "/drop-cidr-group?name=a").status == 200);
   CHECK(nlohmann::json::parse(ask(node, "GET", "/cidr-groups").body).at("groups") ==
         nlohmann::json({"b", "c", "d"}));
