@@ -103,7 +103,11 @@ NOT_OURS = "warning: Materialized views are experimental and are not recommended
 
 
 # Nor are its indexes on vectors: they are read at the level that is asked for.
-NOT_OURS_OF_VECTORS = ("warning: SAI ANN indexes on vector columns are experimental", "warning: Top-K queries can only be run with")
+NOT_OURS_OF_VECTORS = (
+    "warning: SAI ANN indexes on vector columns are experimental",
+    "warning: Top-K queries can only be run with",
+    "warning: Top-K queries do not support paging",  # where the pages are those of the manner of asking
+)
 
 
 def without_own_warning(lines):
