@@ -57,9 +57,10 @@ void ComputedTables::define(const std::string& keyspace, const std::string& name
         static_cast<size_t>(std::find(order.begin(), order.end(), column.name) - order.begin()));
   }
   sources_.emplace(table->incarnation,
-                   [place, source = std::move(source)](const SchemaSnapshot& schema,
-                                                       const storage::ReadCommand& command) {
-                     VirtualRows rows = source(schema, command);
+                   [place, source = std::move(source)](
+                       const SchemaSnapshot& schema,
+                       const storage::ReadCommand& command) -> Result<VirtualRows> {
+                     TETRAD_TRY(VirtualRows rows, source(schema, command));
                      for (VirtualRow& row : rows) {
                        VirtualRow ordered;
                        ordered.reserve(place.size());

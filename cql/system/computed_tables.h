@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/result.h"
 #include "cql/schema/schema_snapshot.h"
 #include "cql/system/virtual_rows.h"
 #include "cql/types/value.h"
@@ -20,8 +21,10 @@ using VirtualRows = std::vector<VirtualRow>;
 
 class ComputedTables {
  public:
-  /// Gives at least the rows that the command wants.
-  using Source = std::function<VirtualRows(const SchemaSnapshot&, const storage::ReadCommand&)>;
+  /// Gives at least the rows that the command wants. Errors: kInvalid for a command that the table
+  /// cannot answer.
+  using Source =
+      std::function<Result<VirtualRows>(const SchemaSnapshot&, const storage::ReadCommand&)>;
   using WholeSource = std::function<VirtualRows(const SchemaSnapshot&)>;  // gives all rows
   /// Name, type, and kind where it is not regular: pk, ck, desc.
   using Column = std::vector<std::string>;

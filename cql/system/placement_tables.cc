@@ -154,13 +154,6 @@ Result<VirtualRows> rows_of_keys(const MetaService& meta, const SchemaSnapshot& 
 
 }  // namespace
 
-Result<void> check_placement_read(const MetaService& meta, const SchemaSnapshot& schema,
-                                  const TableSchema& table, const storage::ReadCommand& command) {
-  if (table.keyspace != "system_tetrad" || table.name != "key_location") return {};
-  TETRAD_TRY_VOID(rows_of_keys(meta, schema, command));
-  return {};
-}
-
 void define_placement_tables(ComputedTables& tables, MetaService& meta) {
   tables.define("system_tetrad", "moves",
                 {{"keyspace_name", "text", "pk"},
@@ -194,7 +187,7 @@ void define_placement_tables(ComputedTables& tables, MetaService& meta) {
                  {"live", "frozen<list<text>>"},
                  {"state", "text"}},
                 [&meta](const SchemaSnapshot& schema, const storage::ReadCommand& command) {
-                  return rows_of_keys(meta, schema, command).value_or(VirtualRows());
+                  return rows_of_keys(meta, schema, command);
                 });
 }
 

@@ -62,8 +62,8 @@ class SystemTables final : public VirtualTables {
     if (source == nullptr) {
       return fail(ErrorCode::kInvalid, "table {} does not exist", table.qualified_name());
     }
-    TETRAD_TRY_VOID(check_placement_read(meta_, schema, table, command));
-    return select_virtual_rows(table, (*source)(schema, command), command);
+    TETRAD_TRY(VirtualRows rows, (*source)(schema, command));
+    return select_virtual_rows(table, std::move(rows), command);
   }
 
  private:

@@ -59,11 +59,6 @@ void define_gossip_table(ComputedTables& tables, replication::MetaService& meta,
 void define_throughput_table(ComputedTables& tables, replication::MetaService& meta);
 
 void define_placement_tables(ComputedTables& tables, replication::MetaService& meta);
-/// Errors: kInvalid where a read of system_tetrad.key_location names no key that its table can have;
-/// of other tables nothing is checked.
-Result<void> check_placement_read(const replication::MetaService& meta,
-                                  const SchemaSnapshot& schema, const TableSchema& table,
-                                  const storage::ReadCommand& command);
 
 /// One per shard, with the shard's `meta`, which outlives the object, as does what `of_node` asks.
 /// Null: there is no server, and none of its tables.
