@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of system_tetrad about where rows are and how evenly their work is spread: key_location, moves
-// and partition_skew. All of the metadata that every node has, and of what heartbeats say.
+// Tables of system_tetrad about where rows are and how evenly their work is spread: partitions, moves,
+// partition_skew and key_location. All of the metadata that every node has, and of what heartbeats say.
 #include <algorithm>
 
 #include "base/byte_io.h"
@@ -23,15 +23,37 @@ using replication::TableInfo;
 
 VirtualCell count(uint64_t value) { return big(static_cast<int64_t>(value)); }
 
-std::string address_of(const MetaState& state, const StoreAddress& replica) {
-  const auto node = state.nodes.find(replica.host);
-  return node == state.nodes.end() ? replica.host.to_string() : node->second.address;
+VirtualCell addresses(const MetaState& state, const std::vector<StoreAddress>& replicas) {
+  return text_list(state.addresses_of(replicas));
 }
 
-VirtualCell addresses(const MetaState& state, const std::vector<StoreAddress>& replicas) {
-  std::vector<std::string> out;
-  for (const StoreAddress& replica : replicas) out.push_back(address_of(state, replica));
-  return text_list(out);
+VirtualRow partition_row(const MetaService& meta, const MetaState& state, const TableInfo& table,
+                         const Tablet& tablet) {
+  const replication::TabletHeat heat = meta.tablet_heat(tablet.id);
+  return {text(table.keyspace),
+          text(table.name),
+          count(tablet.id.value),
+          big(tablet.range.start.token),
+          big(tablet.range.end.token),
+          tablet.repaired_us == 0 ? kNull : big(tablet.repaired_us / 1000),
+          addresses(state, tablet.replicas),
+          count(meta.tablet_bytes(tablet.id)),
+          text(tablet.full ? std::string_view("full") : replication::name_of(tablet.stage)),
+          count(heat.ru_per_s()),
+          count(heat.read_ru_per_s),
+          count(heat.write_ru_per_s),
+          count(heat.bytes_per_s),
+          count(heat.ru_per_s_most)};
+}
+
+VirtualRows rows_of_partitions(const MetaService& meta) {
+  const replication::MetaSnapshot state = meta.snapshot();
+  VirtualRows rows;
+  for (const auto& [id, table] : state->tables) {
+    for (const Tablet& tablet : table->tablets.tablets())
+      rows.push_back(partition_row(meta, *state, *table, tablet));
+  }
+  return rows;
 }
 
 /// Members of `set` that `other` lacks.
@@ -155,6 +177,22 @@ Result<VirtualRows> rows_of_keys(const MetaService& meta, const SchemaSnapshot& 
 }  // namespace
 
 void define_placement_tables(ComputedTables& tables, MetaService& meta) {
+  tables.define("system_tetrad", "partitions",
+                {{"keyspace_name", "text", "pk"},
+                 {"table_name", "text", "ck"},
+                 {"id", "bigint", "ck"},
+                 {"range_start", "bigint"},
+                 {"range_end", "bigint"},
+                 {"repaired_at", "timestamp"},
+                 {"replicas", "frozen<list<text>>"},
+                 {"size_bytes", "bigint"},
+                 {"state", "text"},
+                 {"ru_per_s", "bigint"},
+                 {"read_ru_per_s", "bigint"},
+                 {"write_ru_per_s", "bigint"},
+                 {"bytes_per_s", "bigint"},
+                 {"ru_per_s_most", "bigint"}},
+                [&meta](const SchemaSnapshot&) { return rows_of_partitions(meta); });
   tables.define("system_tetrad", "moves",
                 {{"keyspace_name", "text", "pk"},
                  {"table_name", "text", "ck"},

@@ -244,32 +244,6 @@ class SystemTables final : public VirtualTables {
     }
   }
 
-  VirtualRow partition_row(const replication::MetaState& state, const replication::TableInfo& table,
-                           const partitioner::Tablet& tablet) const {
-    std::vector<std::string> replicas;
-    for (const StoreAddress& replica : tablet.replicas) {
-      const auto node = state.nodes.find(replica.host);
-      replicas.push_back(node == state.nodes.end() ? replica.host.to_string()
-                                                   : node->second.address);
-    }
-    const auto count = [](uint64_t value) { return big(static_cast<int64_t>(value)); };
-    const replication::TabletHeat heat = meta_.tablet_heat(tablet.id);
-    return {text(table.keyspace),
-            text(table.name),
-            count(tablet.id.value),
-            big(tablet.range.start.token),
-            big(tablet.range.end.token),
-            tablet.repaired_us == 0 ? kNull : big(tablet.repaired_us / 1000),
-            text_list(replicas),
-            count(meta_.tablet_bytes(tablet.id)),
-            text(tablet.full ? std::string_view("full") : replication::name_of(tablet.stage)),
-            count(heat.ru_per_s()),
-            count(heat.read_ru_per_s),
-            count(heat.write_ru_per_s),
-            count(heat.bytes_per_s),
-            count(heat.ru_per_s_most)};
-  }
-
   void define_others() {
     // The form of the tables that traces are kept in (execute/trace_store.h).
     tables_.define("system_traces", "sessions",
@@ -295,29 +269,6 @@ class SystemTables final : public VirtualTables {
     tables_.set_replication(
         std::string(kTracesKeyspace),
         {{"class", "org.apache.cassandra.locator.SimpleStrategy"}, {"replication_factor", "2"}});
-    tables_.define("system_tetrad", "partitions",
-                   {{"keyspace_name", "text", "pk"},
-                    {"table_name", "text", "ck"},
-                    {"id", "bigint", "ck"},
-                    {"range_start", "bigint"},
-                    {"range_end", "bigint"},
-                    {"repaired_at", "timestamp"},
-                    {"replicas", "frozen<list<text>>"},
-                    {"size_bytes", "bigint"},
-                    {"state", "text"},
-                    {"ru_per_s", "bigint"},
-                    {"read_ru_per_s", "bigint"},
-                    {"write_ru_per_s", "bigint"},
-                    {"bytes_per_s", "bigint"},
-                    {"ru_per_s_most", "bigint"}},
-                   [this](const SchemaSnapshot&) {
-                     const replication::MetaSnapshot state = meta_.snapshot();
-                     VirtualRows rows;
-                     for (const auto& [id, table] : state->tables)
-                       for (const auto& tablet : table->tablets.tablets())
-                         rows.push_back(partition_row(*state, *table, tablet));
-                     return rows;
-                   });
     tables_.define("system_tetrad", "unreadable_objects",
                    {{"keyspace_name", "text", "pk"},
                     {"kind", "text", "ck"},

@@ -218,10 +218,9 @@ Result<void> CoordinatorImpl::check_disks(const MetaState& state,
       for (const StoreAddress& replica : *set) {
         const auto found = disks.find(replica.host);
         if (found == disks.end() || found->second != DiskUsage::kNoRoom) continue;
-        const NodeInfo* node = state.node(replica.host);
         return fail(ErrorCode::kOverloaded,
                     "the disk of {} is full; deletions, DROP and TRUNCATE make room",
-                    node == nullptr ? replica.host.to_string() : node->address);
+                    state.address_of(replica.host));
       }
     }
   }

@@ -242,6 +242,18 @@ const NodeInfo* MetaState::node(HostId host) const {
   return found == nodes.end() ? nullptr : &found->second;
 }
 
+std::string MetaState::address_of(HostId host) const {
+  const NodeInfo* known = node(host);
+  return known == nullptr ? host.to_string() : known->address;
+}
+
+std::vector<std::string> MetaState::addresses_of(std::span<const StoreAddress> replicas) const {
+  std::vector<std::string> out;
+  out.reserve(replicas.size());
+  for (const StoreAddress& replica : replicas) out.push_back(address_of(replica.host));
+  return out;
+}
+
 Uuid MetaState::schema_version_uuid() const {
   Bytes name(cluster_id.view());
   ByteWriter(name).u64(schema_version.value);

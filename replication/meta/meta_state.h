@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -114,6 +115,10 @@ struct MetaState {
   const TableInfo* table(TableId id) const;
   /// Null if there is no such host.
   const NodeInfo* node(HostId host) const;
+  /// For people: where nodes reach it; its id if there is no such host.
+  std::string address_of(HostId host) const;
+  /// Of the nodes of each, in the same order.
+  std::vector<std::string> addresses_of(std::span<const StoreAddress> replicas) const;
   /// What drivers compare for schema agreement: a UUID made of the cluster id and the schema
   /// version.
   Uuid schema_version_uuid() const;

@@ -74,9 +74,7 @@ std::string away_text(const MetaService& meta, const Tablet& tablet) {
   const MetaSnapshot state = meta.snapshot();
   for (const StoreAddress& member : tablet.replicas) {
     if (meta.is_replica_live(member)) continue;
-    const NodeInfo* node = state->node(member.host);
-    out += (out.empty() ? "; away: " : ", ") +
-           (node == nullptr ? member.host.to_string() : node->address);
+    out += (out.empty() ? "; away: " : ", ") + state->address_of(member.host);
   }
   return out;
 }

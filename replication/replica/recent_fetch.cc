@@ -343,8 +343,7 @@ std::string RecentFetch::absent_text(const Targets& targets) const {
       if (target.complete.contains(member) || target.behind.contains(member) ||
           member.host == meta_.self())
         continue;
-      const NodeInfo* node = state->node(member.host);
-      absent.insert(node == nullptr ? member.host.to_string() : node->address);
+      absent.insert(state->address_of(member.host));
     }
   }
   return fmt::format("{}", fmt::join(absent, ", "));

@@ -108,13 +108,9 @@ void AdminService::answer_endpoints(const HttpRequest& request, Respond respond)
   for (const auto& [id, table] : state->tables) {
     if (table->keyspace != keyspace || table->name != name) continue;
     const partitioner::Tablet& tablet = table->tablets.find(position);
-    json addresses = json::array();
-    for (const auto& replica : tablet.replicas) {
-      const replication::NodeInfo* const node = state->node(replica.host);
-      addresses.push_back(node == nullptr ? replica.host.to_string() : node->address);
-    }
-    return respond(json_response(
-        {{"token", position.token}, {"partition", tablet.id.value}, {"endpoints", addresses}}));
+    return respond(json_response({{"token", position.token},
+                                  {"partition", tablet.id.value},
+                                  {"endpoints", state->addresses_of(tablet.replicas)}}));
   }
   respond(http_error(404, fmt::format("there is no table {}.{}", keyspace, name)));
 }

@@ -106,9 +106,7 @@ std::vector<std::string> AdminService::behind_lines(bool of_others) const {
   for (const auto& [address, facts] : parts_.node.membership().behind_stores()) {
     const bool own = address.host == parts_.node.self();
     if (!own && !of_others) continue;
-    const replication::NodeInfo* node = state->node(address.host);
-    const std::string of =
-        own ? "" : " of " + (node == nullptr ? address.host.to_string() : node->address);
+    const std::string of = own ? "" : " of " + state->address_of(address.host);
     lines.push_back(fmt::format(
         "store {}{} is behind after a power cut: it answers no read until it has fetched {} "
         "physical partitions from {}",

@@ -165,11 +165,6 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
     if (!keyspace.empty() && keyspace != table->keyspace) continue;
     if (!name.empty() && name != table->name) continue;
     for (const auto& tablet : table->tablets.tablets()) {
-      json replicas = json::array();
-      for (const auto& replica : tablet.replicas) {
-        const auto* node = state->node(replica.host);
-        replicas.push_back(node == nullptr ? replica.host.to_string() : node->address);
-      }
       const replication::TabletHeat heat = parts_.node.meta().tablet_heat(tablet.id);
       out.push_back(
           {{"keyspace", table->keyspace},
@@ -177,7 +172,7 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
            {"id", tablet.id.value},
            {"range_start", tablet.range.start.token},
            {"range_end", tablet.range.end.token},
-           {"replicas", replicas},
+           {"replicas", state->addresses_of(tablet.replicas)},
            {"size_bytes", parts_.node.meta().tablet_bytes(tablet.id)},
            {"ru_per_s", heat.ru_per_s()},
            {"read_ru_per_s", heat.read_ru_per_s},
@@ -192,9 +187,7 @@ std::string AdminService::partitions(const std::string& keyspace, const std::str
 std::string AdminService::rebalance_plan() const {
   const auto state = parts_.node.meta().snapshot();
   const auto place_of = [&](const StoreAddress& store) {
-    const auto* node = state->node(store.host);
-    return (node == nullptr ? store.host.to_string() : node->address) + "/" +
-           std::to_string(store.store);
+    return state->address_of(store.host) + "/" + std::to_string(store.store);
   };
   json moves = json::array();
   uint64_t bytes = 0;
@@ -220,13 +213,9 @@ std::string AdminService::describe_cluster() const {
   json voters = json::array();
   std::string leader;
   if (const replication::RaftDriver* driver = parts_.node.meta_group().driver()) {
-    const auto address_of = [&](HostId host) {
-      const replication::NodeInfo* node = state->node(host);
-      return node == nullptr ? host.to_string() : node->address;
-    };
     for (const HostId host : driver->core().configuration().voters)
-      voters.push_back(address_of(host));
-    if (const auto host = driver->core().leader()) leader = address_of(*host);
+      voters.push_back(state->address_of(host));
+    if (const auto host = driver->core().leader()) leader = state->address_of(*host);
   }
   json out = {{"cluster", state->cluster_name},
               {"metadata_leader", leader},

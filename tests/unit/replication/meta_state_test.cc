@@ -127,6 +127,17 @@ TEST_CASE("nodes keep their tokens for ever") {
   CHECK(group.apply(PutNode{moved, 1}).error().code == ErrorCode::kConfig);
 }
 
+TEST_CASE("a replica is named by the address of its node, and by its id where none is known") {
+  Group group;
+  group.form(2);
+  const HostId stranger = host_number(9);
+  CHECK(group.state->address_of(host_number(2)) == node_number(2).address);
+  CHECK(group.state->addresses_of(
+            std::vector<StoreAddress>{{host_number(2), 0}, {stranger, 1}, {host_number(1), 3}}) ==
+        std::vector<std::string>{node_number(2).address, stranger.to_string(),
+                                 node_number(1).address});
+}
+
 TEST_CASE("a node goes in order: one at a time, and not while it has replicas") {
   Group group;
   group.form(3);
