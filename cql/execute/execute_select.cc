@@ -129,8 +129,11 @@ void SelectRun::estimate_rows() {
   }
 }
 
-bool SelectRun::binds_long() const {
-  return is_long_to_bind(context_, statement_, evaluation_.bound);
+Result<bool> SelectRun::bind_on_loop() {
+  if (is_long_to_bind(context_, statement_, evaluation_.bound)) return false;
+  TETRAD_TRY_VOID(bind());
+  TETRAD_TRY_VOID(set_deadline());
+  return true;
 }
 
 Task<Result<void>> SelectRun::bind_off_loop() {
@@ -148,12 +151,10 @@ Task<Result<void>> SelectRun::bind_off_loop() {
 }
 
 Task<Result<StatementResult>> SelectRun::run() {
-  if (binds_long()) {
+  TETRAD_CO_TRY(const bool is_bound, bind_on_loop());
+  if (!is_bound) {
     auto bound = co_await bind_off_loop();
     TETRAD_CO_TRY_VOID(std::move(bound));
-  } else {
-    TETRAD_CO_TRY_VOID(bind());
-    TETRAD_CO_TRY_VOID(set_deadline());
   }
   estimate_rows();
   if (nothing_) co_return finish();

@@ -54,12 +54,10 @@ class ExplainRun final : private SelectRun {
     context_.options.paging_position.reset();
     if (statement_.where_.change_feed() != nullptr)
       co_return fail(ErrorCode::kInvalid, "EXPLAIN of a change feed is not supported");
-    if (binds_long()) {
+    TETRAD_CO_TRY(const bool is_bound, bind_on_loop());
+    if (!is_bound) {
       auto bound = co_await bind_off_loop();
       TETRAD_CO_TRY_VOID(std::move(bound));
-    } else {
-      TETRAD_CO_TRY_VOID(bind());
-      TETRAD_CO_TRY_VOID(set_deadline());
     }
     count_partitions();
     if (!nothing_) {

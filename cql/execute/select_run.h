@@ -65,9 +65,10 @@ class SelectRun : protected SelectProgress {
 
   Result<std::optional<int64_t>> limit_value(const ExpressionPtr& expression);
   Result<void> bind();
-  /// Whether bind() is too much work for the loop.
-  bool binds_long() const;
-  /// bind() on a worker, and set_deadline().
+  /// bind() and set_deadline(). False: they are too much work for the loop, nothing is done, and
+  /// bind_off_loop() must do them.
+  Result<bool> bind_on_loop();
+  /// The same on a worker.
   Task<Result<void>> bind_off_loop();
   /// Partitions are read one by one then, linearizable with conditional statements.
   bool reads_serially() const;
