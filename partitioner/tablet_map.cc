@@ -7,6 +7,7 @@
 //              i64 end token, u64 end hash, stores, stores (the new ones)
 //   flags   := 1: full; 2: merged, 4 and 8: how often that was undone, as a number (version 3)
 //   stores  := varint count, (16 bytes host, varint store)*
+//   New stores are there in every stage but the first, and only then.
 //   example: 02 05 01 07 03 02 01 c801 7fffffffffffffff ffffffffffffffff
 //            01 00000000000000000000000000000001 02 01 00000000000000000000000000000003 00
 //            version 5, one tablet, number 7, epoch 3, being filled, full, repaired at 100 us, on
@@ -83,6 +84,9 @@ Result<Tablet> decode_tablet(base::ByteReader& in, RingPosition start, uint8_t f
   TETRAD_TRY(tablet.range.end.hash, in.read_u64());
   TETRAD_TRY(tablet.replicas, decode_stores(in));
   TETRAD_TRY(tablet.new_replicas, decode_stores(in));
+  if ((tablet.stage == TabletStage::kNormal) != tablet.new_replicas.empty())
+    return fail(ErrorCode::kCorruption, "a tablet in stage {} with {} new members", stage,
+                tablet.new_replicas.size());
   return tablet;
 }
 

@@ -59,10 +59,31 @@ Result<void> BatchStore::open(const std::function<base::MonotonicUs(uint8_t rank
         keep_apart(sequence, value);
         continue;
       }
+      if (is_superseded(*head)) {
+        erase(sequence);
+        continue;
+      }
       index(*head, sequence, value.size(), due_us(head->rank));
     }
     from = page.back().first + '\0';
   }
+}
+
+/// A log that is damaged, or in which a write has failed and is there all the same, may have an id
+/// twice. What the earlier version has, the later one has, too.
+bool BatchStore::is_superseded(const BatchHead& head) {
+  const auto known = entries_.find(head.id);
+  if (known == entries_.end()) return false;
+  if (head.version <= known->second.version) return true;
+  erase(forget(head.id).sequence);
+  return false;
+}
+
+/// Not synced: a power cut only brings it back.
+void BatchStore::erase(uint64_t sequence) {
+  std::vector<storage::LocalLog::Operation> batch;
+  batch.push_back({key_of(sequence), std::nullopt});
+  log_.write(std::move(batch), false, [](Result<void>) {});
 }
 
 /// Without their values: they may be of any number.
@@ -119,7 +140,8 @@ void BatchStore::index(const BatchHead& head, uint64_t sequence, uint64_t bytes,
   held.created_us = head.created_us;
   held.bytes = bytes;
   held.due_us = due_us;
-  entries_[head.id] = held;
+  const bool is_new = entries_.try_emplace(head.id, held).second;
+  TETRAD_ASSERT(is_new);
   by_sequence_.emplace(sequence, head.id);
   by_due_.emplace(due_us, head.id);
   created_us_.insert(head.created_us);
@@ -199,9 +221,7 @@ void BatchStore::remove(const Uuid& id, int64_t under_way_us) {
   const Held held = forget(id);
   removed_created_us_.insert(held.created_us);
   if (under_way_us != 0) under_way_us_.emplace(reactor_.now_us() + under_way_us, held.created_us);
-  std::vector<storage::LocalLog::Operation> batch;
-  batch.push_back({key_of(held.sequence), std::nullopt});
-  log_.write(std::move(batch), false, [](Result<void>) {});
+  erase(held.sequence);
 }
 
 void BatchStore::forget_old_removals() {

@@ -50,7 +50,8 @@ class BatchStore {
   BatchStore& operator=(const BatchStore&) = delete;
 
   /// Finds what the log holds; it is due at `due_us(rank)`. Entries that do not decode are set
-  /// apart. Errors: kIo, kCorruption.
+  /// apart. Of two entries of one id the later version stays, the other one is erased. Errors: kIo,
+  /// kCorruption.
   Result<void> open(const std::function<base::MonotonicUs(uint8_t rank)>& due_us);
 
   /// `done` when it is on the disk. Replaces an earlier version; has no effect for one that is not
@@ -104,6 +105,8 @@ class BatchStore {
     base::MonotonicUs due_us = 0;
   };
   void index(const BatchHead& head, uint64_t sequence, uint64_t bytes, base::MonotonicUs due_us);
+  bool is_superseded(const BatchHead& head);
+  void erase(uint64_t sequence);
   Result<void> open_apart();
   void keep_apart(uint64_t sequence, Bytes found);
   void forget_old_removals();

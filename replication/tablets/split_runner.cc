@@ -24,8 +24,8 @@ constexpr int64_t kRefusedPauseUs = 500'000;
 constexpr int64_t kAwaitSplitUs = 5'000;
 constexpr int kAwaitSplitTimes = 200;
 constexpr uint64_t kMiB = 1024 * 1024;
-constexpr int64_t kWeighPauseUs = 5'000;                       // after each page of a MiB
-constexpr int64_t kWeighedShare = 20;                          // of the time at most one in so much
+constexpr int64_t kWeighPauseUs = 5'000;  // after each page of a MiB
+constexpr int64_t kWeighedShare = 20;     // at most one part in this many of the time
 constexpr int64_t kWeighForExpiryUs = int64_t{3'600'000'000};  // where nothing was deleted since
 
 using Samples = Result<std::vector<storage::SizeSample>>;
@@ -120,6 +120,8 @@ void SplitRunner::on_measured(const std::vector<MeasuredTablet>& tablets) {
   const base::MonotonicUs now_us = reactor_.now_us();
   for (auto* const pauses : {&not_before_us_, &not_small_before_us_})
     std::erase_if(*pauses, [&](const auto& entry) { return entry.second <= now_us; });
+  weighed_.forget_gone(*state);
+  warned_.forget_gone(*state);
   for (const MeasuredTablet& measured : tablets) {
     if (under_way_.size() >= kSplitsAtOnce) return;
     const TabletId id = measured.tablet.id;
@@ -241,8 +243,9 @@ void SplitRunner::warn_once(const MeasuredTablet& measured, const MetaState& sta
   const uint64_t warned = logical_partition_bytes_warned(state);
   if (measured.bytes < warned / 2) warned_.erase(id);
   if (measured.bytes < warned || !partitioner::is_set_apart(measured.tablet) ||
-      !warned_.insert(id).second)
+      warned_.find(id) != nullptr)
     return;
+  warned_.put(measured.table->id, measured.tablet, {});
   logger_.warn("a logical partition nears its maximum size table={}.{} tablet={} bytes={} max={}",
                measured.table->keyspace, measured.table->name, id.value, measured.bytes,
                logical_partition_bytes_max(state));
@@ -252,13 +255,12 @@ void SplitRunner::warn_once(const MeasuredTablet& measured, const MetaState& sta
 bool SplitRunner::may_weigh(const MeasuredTablet& measured) const {
   const uint64_t dead_seen = measured.store->dead_seen(measured.table->incarnation);
   if (dead_seen == 0) return false;
-  const auto last = weighed_.find(measured.tablet.id);
-  if (last == weighed_.end()) return true;
-  const Weighed& then = last->second;
-  const int64_t pause_us = then.dead_seen == dead_seen
+  const Weighed* const last = weighed_.find(measured.tablet.id);
+  if (last == nullptr) return true;
+  const int64_t pause_us = last->dead_seen == dead_seen
                                ? kWeighForExpiryUs
-                               : std::max(kTryAgainUs, kWeighedShare * then.took_us);
-  return reactor_.now_us() >= then.begun_us + pause_us;
+                               : std::max(kTryAgainUs, kWeighedShare * last->took_us);
+  return reactor_.now_us() >= last->begun_us + pause_us;
 }
 
 Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64_t enough) {
@@ -293,7 +295,7 @@ Task<std::optional<uint64_t>> SplitRunner::weigh(MeasuredTablet measured, uint64
     co_await base::sleep_for(reactor_, kWeighPauseUs);
   }
   weighed.took_us = reactor_.now_us() - weighed.begun_us;
-  weighed_[measured.tablet.id] = weighed;
+  weighed_.put(measured.table->id, measured.tablet, weighed);
   co_return bytes;
 }
 
@@ -340,8 +342,9 @@ Task<void> SplitRunner::split(MeasuredTablet measured) {
       const std::optional<uint64_t> live = co_await weigh(measured, logical_max);
       under_way_.erase(id);
       if (!live || *live < logical_max) {
-        const int64_t pause_us = std::max(kTryAgainUs, kWeighedShare * weighed_[id].took_us);
-        not_before_us_[id] = reactor_.now_us() + pause_us;
+        const Weighed* const weighed = weighed_.find(id);
+        const int64_t took_us = weighed == nullptr ? 0 : weighed->took_us;
+        not_before_us_[id] = reactor_.now_us() + std::max(kTryAgainUs, kWeighedShare * took_us);
         co_return;
       }
       total = *live;

@@ -10,11 +10,13 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <variant>
 
 #include "base/log.h"
 #include "base/task_group.h"
 #include "replication/meta/meta_command.h"
 #include "replication/tablets/load_report.h"
+#include "replication/tablets/tablet_notes.h"
 
 namespace tetrad::replication {
 
@@ -97,8 +99,8 @@ class SplitRunner {
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;  // those that cannot be split
   std::unordered_map<TabletId, base::MonotonicUs> not_small_before_us_;  // nor for a throughput
   std::unordered_map<TableId, Short> short_;
-  std::unordered_map<TabletId, Weighed> weighed_;
-  std::unordered_set<TabletId> warned_;
+  TabletNotes<Weighed> weighed_;
+  TabletNotes<std::monostate> warned_;
   base::TaskGroup tasks_;
 };
 

@@ -172,6 +172,22 @@ TEST_CASE("a tablet map comes back from its bytes, and broken bytes are refused"
   }
 }
 
+TEST_CASE("a tablet map whose stage and new members do not fit is refused") {
+  for (const bool is_changing : {true, false}) {
+    Tablet odd = map_of(2).tablets()[1];
+    if (is_changing)
+      odd.stage = TabletStage::kReadNew;
+    else
+      odd.new_replicas = odd.replicas;
+    Bytes bytes;
+    encode_tablet_map(*map_of(2).with_tablet(odd), bytes);
+    base::ByteReader in(bytes);
+    const auto refused = decode_tablet_map(in);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kCorruption);
+  }
+}
+
 TEST_CASE("the cut halves the bytes and never cuts a logical partition") {
   Tablet tablet;
   tablet.id = TabletId{1};

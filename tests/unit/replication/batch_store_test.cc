@@ -193,6 +193,41 @@ TEST_CASE("what does not decode is set apart, holds no horizon, and is kept unti
   check(0);
 }
 
+TEST_CASE("of two entries of one id in the log the later version is held, and the other goes") {
+  for (const bool later_is_first : {true, false}) {
+    Batches batches;
+    BatchHead later = head_of(1, 50);
+    later.version = 2;
+    REQUIRE(batches.add(later_is_first ? later : head_of(1, 50)));
+    REQUIRE(batches.add(head_of(2, 60)));  // its place in the log is taken for the second one
+    const auto pages = batches.log->scan("bat/", "bat0", 10);
+    REQUIRE(pages);
+    REQUIRE(pages->size() == 2);
+    std::vector<storage::LocalLog::Operation> twice;
+    twice.push_back(
+        {pages->back().first, encode_batch_entry(later_is_first ? head_of(1, 50) : later, {})});
+    batches.log->write(std::move(twice), true, [](Result<void>) {});
+    batches.reactor.run_until_idle();
+    batches.open();
+    batches.reactor.run_until_idle();
+    CHECK(batches.store->count() == 1);
+    CHECK(batches.store->version_of(id_of(1)) == 2u);
+    CHECK(batches.store->apart_count() == 0);
+    CHECK(batches.store->due(1'000'000, 10).size() == 1);
+    const auto left = batches.log->scan("bat/", "bat0", 10);
+    REQUIRE(left);
+    REQUIRE(left->size() == 1);
+    CHECK(left->front().first == (later_is_first ? pages->front() : pages->back()).first);
+    // Nothing of either holds the horizon once the batch is done.
+    batches.store->remove(id_of(1));
+    batches.store->sync_removed();
+    batches.reactor.run_until_idle();
+    CHECK(batches.store->oldest_us() == BatchStore::kNone);
+    CHECK(batches.store->bytes() == 0);
+    CHECK(batches.store->due(1'000'000, 10).empty());
+  }
+}
+
 TEST_CASE("the number of entries is bounded") {
   Batches batches;
   batches.options.count_max = 2;
