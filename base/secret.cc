@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/secret.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 #include <openssl/crypto.h>
 
@@ -16,12 +18,23 @@ std::unexpected<Error> cannot_read(const std::string& path) {
   return fail(ErrorCode::kConfig, "cannot read {}: {}", path, std::strerror(errno));
 }
 
+/// The effective group of the process, and its supplementary ones.
+std::vector<gid_t> own_groups() {
+  std::vector<gid_t> groups(static_cast<size_t>(std::max(::getgroups(0, nullptr), 0)));
+  if (!groups.empty()) {
+    const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+    groups.resize(static_cast<size_t>(std::max(count, 0)));
+  }
+  groups.push_back(::getegid());
+  return groups;
+}
+
 Result<void> read_all(int file, const std::string& path, size_t bytes_max, const char* what,
                       Bytes& out) {
   struct stat facts {};
   if (::fstat(file, &facts) != 0) return cannot_read(path);
   if (!S_ISREG(facts.st_mode)) return fail(ErrorCode::kConfig, "{} is no file", path);
-  if ((facts.st_mode & 077) != 0)
+  if (!is_mode_of_secret(facts.st_mode, facts.st_gid, own_groups()))
     return fail(ErrorCode::kConfig,
                 "{} has the mode {:o}: others than its owner could come by the {}; chmod 600 it",
                 path, facts.st_mode & 07777, what);
@@ -42,6 +55,12 @@ Result<void> read_all(int file, const std::string& path, size_t bytes_max, const
 }
 
 }  // namespace
+
+bool is_mode_of_secret(mode_t mode, gid_t group, std::span<const gid_t> own_groups) {
+  const mode_t of_others = mode & (S_IRWXG | S_IRWXO);
+  if (of_others == 0) return true;
+  return of_others == S_IRGRP && std::ranges::find(own_groups, group) != own_groups.end();
+}
 
 SecretText::~SecretText() { OPENSSL_cleanse(text.data(), text.size()); }
 
