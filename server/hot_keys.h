@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "server/admin/hot_key.h"
+#include "server/admin/node_controls.h"
 
 namespace tetrad::server {
 

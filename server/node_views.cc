@@ -458,8 +458,6 @@ NodeTable view_status_table(const NodeViewSources& from) {
       });
 }
 
-}  // namespace
-
 NodeTable address_counts_table(const NodeViewSources& from) {
   return {"cidr_filtering_metrics_counts",
           {{"name", "text", "pk"}, {"value", "bigint"}},
@@ -475,6 +473,8 @@ NodeTable address_counts_table(const NodeViewSources& from) {
             return rows;
           })};
 }
+
+}  // namespace
 
 cql::NodeTables make_node_views(const NodeViewSources& from) {
   return std::make_shared<const std::vector<NodeTable>>(std::vector<NodeTable>{

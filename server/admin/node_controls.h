@@ -9,7 +9,6 @@
 
 #include "base/bytes.h"
 #include "base/result.h"
-#include "server/admin/hot_key.h"
 #include "server/connection/client_facts.h"
 
 namespace tetrad::server {
@@ -19,6 +18,15 @@ struct StatementTimeout {
   std::string
       type;  // as nodetool calls it: read, range, write, counterwrite, cascontention, truncate
   uint64_t timeout_ms = 0;
+};
+
+/// A partition key that gets much of the work of a node's replicas, as one shard has counted it.
+struct HotKey {
+  std::string keyspace, table;
+  std::string key;  // as nodetool takes one: a:b of two columns; else in hex
+  int64_t partition = 0, token = 0;
+  double reads = 0, writes = 0;  // request units a second, over some ten seconds
+  double share = 0;              // of the work of its physical partition
 };
 
 /// Serving's side of the admin port. All on the first shard's thread.
