@@ -40,7 +40,7 @@ struct DataMutants {
   bool pending_writes_old = false;     // rule 9: meanwhile writes go to the old set only
   bool pending_writes_new = false;     // rule 9: to the new set only
   bool tallies_mixed = false;          // rule 9: acks of either set count for the old one
-  bool settling_skipped = false;       // rule 9: what came to old members late is left there
+  bool settling_skipped = false;       // rule 9: late writes stay on the old members alone
   bool reads_new_only = false;         // rule 9: "read new" forgets those who still read old
   bool local_counts_all = false;       // rule 1: LOCAL_QUORUM is counted over all data centres
   bool quorum_not_local = false;       // rule 1: QUORUM without the quorum of its own data centre
@@ -75,7 +75,7 @@ struct DataMutants {
   bool feed_sequence_kept = false;  // rule 20: sequences go on where the disk has them
   bool boot_id_ignored = false;     // rule 20: a start of the machine counts as one of the process
   bool sync_record_early = false;   // rule 20: a sync record goes before what it covers is synced
-  bool told_not_compared = false;  // rule 20: a store that has less than it told is taken for whole
+  bool told_not_compared = false;   // rule 20: a store that lacks what it reported counts as whole
   bool start_not_compared =
       false;                     // rule 20: a folder put back from a copy is taken for the newest
   bool repair_unsynced = false;  // rule 20: the horizon rises before what repair brought is
@@ -93,7 +93,7 @@ struct DataMutants {
 
   // Splits by heat.
   bool heat_at_once = false;           // one hot slot is enough
-  bool heat_of_child_at_once = false;  // what came out of a cut is cut again before it has rested
+  bool heat_of_child_at_once = false;  // a new half is cut again before it has rested
   bool heat_of_idle_store = false;     // a store that is not busy splits, too
   bool heat_cut_in_middle = false;     // the tokens are halved, not the work
   bool heat_one_cut = false;           // of two cuts the first one only
@@ -132,7 +132,7 @@ struct DataMutants {
   bool deletion_time_ignored = false;   // rule 16: of equal tombstones the first one stays
   bool tombstone_start_unique = false;  // rule 17: one range tombstone per start bound
   bool expired_forgotten = false;       // rule 17: an expired cell leaves nothing behind
-  bool writes_back_blindly = false;     // rule 19: what came after a read is not looked for
+  bool writes_back_blindly = false;     // rule 19: writes after a read are not looked for
   bool row_cache_never_stale = false;  // the row cache answers although something was written since
   bool retired_readable = false;       // rule 22: a store reads an incarnation that is gone
   bool repair_reads_nothing = false;   // rule 18: the horizon rises without a repair
@@ -188,7 +188,7 @@ struct DataMutants {
   bool lwt_one_tally = false;            // rule 9: promises and accepts of either set count for one
   bool lwt_new_set_late = false;         // rule 9: the new set counts from "read new" on
   bool lwt_state_not_streamed = false;   // rule 27: a new member gets the rows alone
-  bool lwt_promise_unsynced = false;     // rule 21: a promise is told before it is on the disk
+  bool lwt_promise_unsynced = false;     // rule 21: a promise is sent before it is on the disk
   bool lwt_accept_unsynced = false;      // rule 21: so is an accept
   bool lwt_commit_unsynced = false;      // rule 21: so is a commit
   bool lwt_rows_before_promise = false;  // rule 27: a replica reads before it promises
@@ -215,7 +215,7 @@ struct DataMutants {
   bool lwt_not_decided_final = false;   // rule 27: what W have not accepted counts as gone
   bool lwt_rows_too_early = false;      // rule 27: rows from before the newest commit are tested
   bool lwt_refused_by_some = false;     // rule 27: what one has refused counts as accepted by none
-  bool lwt_seen_unsynced = false;       // rule 21: what another has not synced yet is told
+  bool lwt_seen_unsynced = false;       // rule 21: an answer has what is not synced yet
   bool lwt_followed_forgotten = false;  // rule 27: of commits only registers of commits tell
 
   // Counters.
@@ -247,7 +247,7 @@ struct DataMutants {
   bool index_names_uncut = false;       // rule 5: names are taken past where another's end
   bool index_pages_by_value = false;    // rule 5: a page has the smallest values, not places
   bool build_without_barrier = false;   // rule 23: a build reads before older writes have ended
-  bool build_forgets_marks = false;     // rule 23: what came without claims does not end a build
+  bool build_forgets_marks = false;     // rule 23: rows without claims do not end a build
   bool unbuilt_answers = false;         // rule 23: a store answers before its index is built
 
   // Views.

@@ -24,8 +24,8 @@ struct TlsFiles {
 };
 
 /// What a peer must show. kIfGiven: no certificate, or one that the authority has signed.
-/// kServerRequired: one that is good for a server, also of who connects: that is how nodes are told
-/// from clients whose certificates the same authority has signed.
+/// kServerRequired: one that is good for a server, also of who connects: so nodes differ from
+/// clients whose certificates the same authority has signed.
 enum class TlsPeer : uint8_t { kUnasked, kIfGiven, kRequired, kServerRequired };
 
 /// One state of the files. Immutable; sessions of any thread share it.

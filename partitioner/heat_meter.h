@@ -51,7 +51,7 @@ class HeatMeter {
   /// How many of them were hot.
   size_t hot_slots(size_t slots, const HeatLimit& limit) const;
   /// The most in one second (work, then bytes), of this minute and the one before: of one to two
-  /// minutes. `reads` is 0, as that second's work is not told apart.
+  /// minutes. `reads` is 0: that second's reads and writes are counted together.
   HeatSum busiest_second() const;
   /// The same of a minute; 0: the present one, at most kMinutes - 1.
   HeatSum busiest_second_of_minute(size_t minutes_ago) const;

@@ -18,7 +18,7 @@ class HeavyKeys {
   static constexpr size_t kSize = 64;
   static constexpr size_t kKeyBytesMax = 256;  // of longer keys the beginning is kept
   static constexpr int64_t kHalfLifeUs = 10'000'000;
-  /// Only every so many requests are looked at, and count for all of them.
+  /// One of this many requests is counted, and counts for all of them.
   static constexpr uint64_t kEvery = 8;
 
   /// One key, and what it gets.
@@ -27,7 +27,7 @@ class HeavyKeys {
     Bytes key;  // at most kKeyBytesMax
     bool is_cut = false;
     double reads = 0, writes = 0;  // work per second
-    double at_most_less = 0;       // by so much they may be too high in sum
+    double at_most_less = 0;       // how much too high their sum may be
     double share = 0;              // of all work
   };
 

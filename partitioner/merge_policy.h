@@ -34,7 +34,7 @@ struct MergeLimits {
   uint64_t bytes = 0;                      // both together have less,
   uint64_t ru_per_s = 0, bytes_per_s = 0;  // also of these; 0: whatever they have
   int64_t age_us = 0;                      // and each is at least as old as this
-  size_t tablets_min = 1;                  // the table keeps so many
+  size_t tablets_min = 1;                  // the table keeps at least these
 };
 
 /// Neighbours: the tablet at `left` and the one behind it.

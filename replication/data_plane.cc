@@ -12,7 +12,7 @@ storage::Store* first_of(const std::vector<storage::Store*>& stores) {
 }
 
 constexpr uint64_t kDiskPartOfHints = 20;        // a twentieth of it at most
-constexpr uint64_t kHintBytesLeast = 16u << 20;  // but so much
+constexpr uint64_t kHintBytesLeast = 16u << 20;  // but at least this
 
 /// The room for hints is the node's: each shard has its part.
 HintOptions hint_options(const NodeEnvironment& environment, const DataPlaneOptions& options) {

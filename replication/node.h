@@ -116,8 +116,8 @@ struct NodeOptions {
   /// A damaged store has no tablets any more: it is to be erased as a whole and opened anew. On the
   /// thread of its shard, once for each store. Null: damaged stores stay as they are.
   std::function<void(uint32_t store)> renew_store;
-  /// Others were told, in an earlier life, of more than a store has: BehindStores::lost(). Once
-  /// for each. Null: it is only said.
+  /// A store has less than it reported to others in an earlier life: BehindStores::lost(). Once
+  /// for each. Null: it is only logged.
   std::function<void(uint32_t store)> store_lost;
   /// Once, when this node has been taken out of its cluster: it serves nobody any more, and its
   /// data belongs to nobody.

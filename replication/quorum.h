@@ -47,7 +47,7 @@ inline Members all_of(std::span<const StoreAddress> set) {
   return set.size() >= kMembersMax ? ~Members{0} : bit_of(set.size()) - 1;
 }
 
-/// What a level asks of one set: so many of each of some groups of members.
+/// What a level asks of one set: a number of members of each of some groups.
 class Need {
  public:
   /// So many of these members: those of a data centre, or of the whole set.
@@ -74,7 +74,7 @@ class Need {
   int least() const;
   /// Of the group that matters most: what a client hears of as required.
   const Group& first() const { return first_; }
-  /// A known mistake: of each group so many fewer, but one.
+  /// A known mistake: of each group `fewer` less, but one at least.
   Need with_fewer(int fewer) const;
 
  private:

@@ -14,8 +14,8 @@
 
 namespace tetrad::server {
 
-/// Calls `part` on each shard's thread, `join` on the first one's with what came of it, by shard,
-/// and gives its rows to the asker on his.
+/// Calls `part` on each shard's thread, then `join` on the first one's with the results, by shard,
+/// and gives its rows to the asker on the asker's thread.
 template <class T>
 void ask_shards(const NodeViewSources& from, base::Reactor& asker, std::function<T(Shard&)> part,
                 std::function<cql::VirtualRows(const std::vector<T>&)> join,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door to an audit log: who asked for what, from where, and what came of it. Statements are
+// The door to an audit log: who asked for what, from where, and with what outcome. Statements are
 // recorded when they have ended. Where the log cannot take them they are refused before they begin,
 // so that nothing happens without a record.
 #pragma once

@@ -2,8 +2,8 @@
 // BATCH, as a statement and as a frame of the protocol: the changes of all statements, one mutation
 // for each partition.
 //
-// Parts of one partition are one atomic write. An unlogged batch over several partitions is so many
-// independent writes; of a logged one all are written in the end, or none.
+// Parts of one partition are one atomic write. Those of several partitions are independent writes
+// in an unlogged batch; of a logged one all are written in the end, or none.
 #include <algorithm>
 #include <limits>
 #include <utility>

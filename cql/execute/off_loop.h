@@ -44,7 +44,7 @@ class OffLoop {
   bool has_room() const { return waiting_.empty() && worked_ns_ < WorkMeter::kTurnNs; }
   /// Waits for a turn that has room, in the order of the calls.
   Task<void> next_room();
-  /// An evaluation has done so much in this turn.
+  /// An evaluation has worked for `ns` in this turn.
   void worked(uint64_t ns);
 
   /// The statement that is freed in that lane once nobody has it any more.

@@ -22,7 +22,7 @@ class PreparedTexts {
   /// What it takes to prepare the statement again.
   struct Entry {
     std::string keyspace, text;
-    MetadataId announced{};  // of the result metadata, as PREPARE told it
+    MetadataId announced{};  // of the result metadata, as PREPARE sent it
   };
   PreparedTexts(size_t count_max, uint64_t bytes_max)
       : count_max_(count_max), bytes_max_(bytes_max) {}

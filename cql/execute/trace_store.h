@@ -23,7 +23,7 @@ struct TraceSession {
   std::map<std::string, std::string> parameters;
 };
 
-/// One per shard. Bounded: so many traces at once, each with so many events; they live a day.
+/// One per shard. Traces at once and events of a trace are bounded; they live a day.
 class TraceStore {
  public:
   /// All references outlive it.

@@ -188,7 +188,7 @@ class CompensatedSum {
 
  private:
   double sum_ = 0, lost_ = 0;
-  double plain_ = 0;  // without that: it alone tells infinity from what came of it
+  double plain_ = 0;  // the plain sum: infinite where the corrected one is NaN
 };
 
 Bytes make_floating(const DataType& type, double value) {

@@ -26,8 +26,8 @@ struct SasiOptions {
   bool is_literal = false;  // texts: LIKE, no ranges
   TextAnalysis analysis;
 };
-/// As in Cassandra a SASI index finds no larger texts, and no empty ones: so much work a value is at
-/// most.
+/// As in Cassandra a SASI index finds no larger texts, and no empty ones; this bounds the work of a
+/// value.
 inline constexpr size_t kSasiTextBytesMax = 1023;
 
 /// Options that were checked never fail. Errors: kConfig.

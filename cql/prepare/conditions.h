@@ -73,7 +73,7 @@ class BoundCondition {
   /// Whether it holds of the column's value; null where the row or the value is not there. Errors:
   /// kInvalid, a list index below zero.
   Result<bool> holds(OptionalView value) const;
-  /// Estimated, with a value of so many bytes.
+  /// Estimated, with a value of `value_bytes`.
   uint64_t test_ns(size_t value_bytes) const;
 
  private:

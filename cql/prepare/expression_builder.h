@@ -66,7 +66,7 @@ RawExpression raw_of(const ast::Selector& selector);
 struct GroupFunction {
   const ColumnSchema* column = nullptr;  // the clustering column that it is of
   ExpressionPtr value;
-  std::optional<Error> refused = std::nullopt;  // told when the statement is executed
+  std::optional<Error> refused = std::nullopt;  // reported when the statement is executed
 };
 
 /// An aggregate of a select list with its arguments.

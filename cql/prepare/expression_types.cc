@@ -113,7 +113,7 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
           (raw.kind == Kind::kArithmetic || raw.kind == Kind::kNegation)) {
         auto all = Assignability::kWeak;
         for (const Raw& child : raw.children) all = weakest(all, test(child, type));
-        // Among terms an operation that gives another type is told when it is made.
+        // Among terms an operation that gives another type is refused when it is made.
         const bool later = raw.kind == Kind::kArithmetic && !in_selection_;
         return later ? Assignability::kWeak : all;
       }

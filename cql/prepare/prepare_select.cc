@@ -508,7 +508,7 @@ class SelectPreparer {
   ExpressionBuilder builder_;
   std::shared_ptr<SelectStatement> made_;
   std::vector<const ColumnSchema*> selected_;
-  std::optional<Error> selection_error_;  // told after what WHERE has
+  std::optional<Error> selection_error_;  // reported after errors of WHERE
   bool only_static_ = false, wants_times_ = false;
 };
 

@@ -28,7 +28,7 @@ struct RowLayout {
   std::vector<int32_t> partition_slots;  // by position; kUnread if not read
   std::vector<int32_t> clustering_slots;
   std::vector<int32_t> static_slots, regular_slots;
-  size_t clustering_read_count = 0;  // the first so many clustering columns are decoded
+  size_t clustering_read_count = 0;  // how many clustering columns are decoded, from the first
   bool lossy_clustering = false;
   bool wants_times = false;
   std::vector<bool> is_multi_cell;  // by slot
@@ -85,11 +85,11 @@ class SelectStatement final : public Statement {
   UsedFunctions mask_functions_;               // nobody needs the right to execute them
   std::vector<AggregateCall> aggregates_;
   std::vector<SelectedKey> selected_keys_;
-  // GROUP BY: rows of a partition that are equal in their first so many clustering columns, and in
-  // what the function, if there is one, makes of the next.
+  // GROUP BY: rows of a partition that are equal in their first `group_columns_` clustering columns,
+  // and in what the function, if there is one, makes of the next.
   size_t group_columns_ = 0;
   ExpressionPtr group_function_;
-  std::optional<Error> group_error_;  // of that function: told when it is executed
+  std::optional<Error> group_error_;  // of that function: reported when it is executed
   ExpressionPtr limit_, per_partition_limit_;
   ExpressionPtr timeout_;     // USING TIMEOUT; null where it is not written
   size_t order_columns_ = 0;  // ORDER BY: how many clustering columns it goes to

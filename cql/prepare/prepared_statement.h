@@ -162,7 +162,7 @@ struct RestrictedMasks {
 /// What a client must be allowed to run a statement.
 struct RequiredAccess {
   std::vector<RequiredPermission> permissions;
-  std::optional<std::string> superuser_only;      // superusers alone; what others are told
+  std::optional<std::string> superuser_only;      // superusers alone; the message to others
   std::vector<RestrictedMasks> restricted_masks;  // UNMASK or SELECT_MASKED, after all else
   void add(Permission permission, std::string resource) {
     permissions.push_back({permission, std::move(resource)});

@@ -15,7 +15,7 @@
 // 1 KiB cost 1,000. Bytes of a row are those of its clustering key and of its live values as they
 // are stored; in a write also what the row's encoding takes. Replicas that are asked beyond those
 // of the level, rows that are dead and rows of a page that is read again for the next are free. The
-// sum is told in hundredths.
+// sum is given in hundredths.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class RequestCharge {
   uint64_t weight_ = 0;
 };
 
-/// The key in custom payloads: of a request, with any value, that wants to be told its charge, and
+/// The key in custom payloads: of a request, with any value, that wants to know its charge, and
 /// of its answer.
 inline constexpr std::string_view kRequestChargeKey = "RequestCharge";
 /// The answer's value: a big-endian double.

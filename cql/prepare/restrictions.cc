@@ -508,8 +508,8 @@ class Restrictions::Builder {
         if (restriction) add(*restriction);
       }
     }
-    // Beside an index the rows are tested by those that select them, too: a value that is wrong is
-    // told as that of a test.
+    // Beside an index the rows are tested by those that select them, too: a wrong value is reported
+    // as that of a test.
     const bool tests_all = result_.uses_index_ &&
                            std::ranges::any_of(result_.clustering_, [&](const auto& restriction) {
                              return std::ranges::count(unanswered_, restriction.get()) != 0;
@@ -519,7 +519,7 @@ class Restrictions::Builder {
       add(*result_.clustering_[i]);
     }
     for (const auto& negated : result_.negated_) add(*negated);
-    // In Cassandra's order of columns: of several wrong values the first is told.
+    // In Cassandra's order of columns: of several wrong values the first is reported.
     std::vector<const Restriction*> others;
     for (const auto& other : result_.others_) others.push_back(other.get());
     std::ranges::stable_sort(others, {}, [](const Restriction* other) {

@@ -90,7 +90,7 @@ bool has_null(const Expression& marker, EvalContext& context) {
   auto reader = CollectionReader::open(bound.bytes, 1);
   while (reader && !reader->at_end()) {
     const auto element = reader->next();
-    if (!element) return false;  // told when it is evaluated
+    if (!element) return false;  // evaluation reports it
     if (!*element) return true;
   }
   return false;
@@ -170,7 +170,7 @@ Result<BoundTuples> tuples_of(const Restriction& restriction, EvalContext& conte
     }
   } else {
     const bool is_test = filters && restriction.kind == Restriction::Kind::kIn;
-    if (!is_test && !restriction.is_multi) {  // a null is told before an unset value
+    if (!is_test && !restriction.is_multi) {  // a null is reported before an unset value
       bool has_null = false;
       for (const TupleTerm& term : restriction.in_values) {
         TETRAD_TRY(const BoundValue value, term.items[0]->evaluate(context));

@@ -17,7 +17,7 @@ uint32_t wire_error_code(ErrorCode code);
 /// The opposite, for clients. None for an unknown number.
 std::optional<ErrorCode> error_code_of_wire(uint32_t wire);
 
-/// The code that a client of `version` is told: v3 knows no failures (read and write failures
+/// The code that a client of `version` gets: v3 knows no failures (read and write failures
 /// become timeouts, function failures Invalid); before v5 an unknown CAS write is a write timeout.
 ErrorCode downgrade_error_code(ErrorCode code, int version);
 

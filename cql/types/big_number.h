@@ -34,7 +34,7 @@ Decimal to_decimal(BytesView bytes);
 Bytes make_decimal(int32_t scale, BytesView unscaled);
 /// Errors: kInvalid when the scale does not fit.
 Result<Bytes> from_decimal(const Decimal& value);
-/// Rounds half up to so many digits.
+/// Rounds half up, to `digits` digits.
 void round_to_digits(Decimal& value, int64_t digits);
 
 }  // namespace tetrad::cql

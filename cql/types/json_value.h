@@ -19,7 +19,7 @@ namespace tetrad::cql {
 inline constexpr int kJsonDepthMax = 512;
 /// A number has at most this many characters.
 inline constexpr size_t kJsonNumberMax = 1000;
-/// A document has at most so many values, which take some 100 bytes each: two bytes of text make
+/// A document has at most this many values, which take some 100 bytes each: two bytes of text make
 /// one.
 inline constexpr size_t kJsonValuesMax = 262'144;
 

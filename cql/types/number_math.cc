@@ -81,7 +81,7 @@ Decimal rounded(Decimal value, int64_t digits) {
   return {value.unscaled * power_of_ten(missing), value.scale + missing};
 }
 
-/// ln of a positive number other than 1, to so many digits.
+/// ln of a positive number other than 1, to `digits` digits.
 Decimal log_to(const Decimal& x, int64_t digits) {
   const int64_t exponent = digit_count(x.unscaled) - 1 - x.scale;  // 1 <= x / 10^exponent < 10
   int64_t places = digits + kGuard;

@@ -58,7 +58,7 @@ struct CoordinatorMetrics {
 };
 
 /// The coordinator over the replicas of the cluster. Owned by its shard, on its thread; calls that
-/// are under way when it is destroyed do nothing more. Always: a client is told of success only
+/// are under way when it is destroyed do nothing more. Always: a client hears of success only
 /// when W members of each set that counts have acknowledged.
 class CoordinatorImpl final : public Coordinator {
  public:
@@ -156,7 +156,7 @@ class CoordinatorImpl final : public Coordinator {
   Result<void> renew_times(std::vector<storage::Mutation>& mutations, WriteOptions& options,
                            const Again& again);
   /// Gives times anew that were given while this node's clock was in doubt, or before its own time
-  /// was set right: nobody may be told that a write with them has succeeded.
+  /// was set right: nobody may hear that a write with them has succeeded.
   Result<void> renew_doubtful_times(std::vector<storage::Mutation>& mutations,
                                     WriteOptions& options, bool in_doubt);
   /// True: a mark is beyond what clocks may be apart.
@@ -228,8 +228,8 @@ class CoordinatorImpl final : public Coordinator {
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
-  /// What must answer a read of one tablet besides a number of replicas: so much of each of these
-  /// sets.
+  /// What must answer a read of one tablet besides a number of replicas: what these sets
+  /// need.
   struct ReadQuorum {
     std::vector<StoreAddress> set;
     Need need;

@@ -227,7 +227,7 @@ Task<Result<void>> CoordinatorImpl::increment(std::vector<CounterIncrement> incr
     co_await window->done;
     any_applied |= window->any_applied;
     if (window->unknown) co_return std::unexpected(std::move(*window->unknown));
-    // Some of them are applied: a client that is told of a refusal would send all of them again.
+    // Some of them are applied: a client that hears of a refusal would send all of them again.
     if (window->refused && any_applied)
       co_return std::unexpected(unknown_outcome(options.level, 0, 1));
     if (window->refused) co_return std::unexpected(std::move(*window->refused));

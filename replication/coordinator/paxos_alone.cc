@@ -35,7 +35,7 @@ struct Answer {
 
 }  // namespace
 
-/// Nothing is written: what the turn has seen must be on the disk before it is told.
+/// Nothing is written: what the turn has seen must be on the disk before the answer goes.
 Task<Result<std::optional<CoordinatorImpl::PaxosRun::Step>>> CoordinatorImpl::PaxosRun::end_alone(
     PlanPtr plan, PaxosKeys::Turn seen) {
   Answer<void> syncing;

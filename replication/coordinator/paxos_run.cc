@@ -11,7 +11,7 @@
 //   6. The commit brings the rows to the members. The client is answered when the level's number has it.
 //
 // A refusal, a stale epoch or a late answer leads to a new attempt with a later ballot. What was proposed
-// stays in `proposed` until nothing of it can be decided any more: only then is the client told no.
+// stays in `proposed` until nothing of it can be decided any more: only then the client gets a no.
 #include "replication/coordinator/paxos_run.h"
 
 #include <algorithm>
@@ -530,7 +530,7 @@ Task<void> CoordinatorImpl::PaxosRun::pause() {
   co_await base::sleep_for(self.reactor_, pause_us);
 }
 
-// ---- what the client is told ----
+// ---- what the client gets ----
 
 Error CoordinatorImpl::PaxosRun::timed_out() const {
   base::TimeoutDetail detail{serial_level, received, required};

@@ -45,7 +45,7 @@ struct CoordinatorImpl::PaxosRun {
     int64_t repaired_us = 0;
     WriteSets sets, row_sets;              // that vote; that are read
     std::vector<StoreAddress> live, down;  // of both sets, each once
-    size_t voting = 0;                     // so many of `live`, the first, have a vote
+    size_t voting = 0;                     // the first ones of `live` that have a vote
     std::span<const StoreAddress> voters() const { return std::span(live).first(voting); }
     /// Promises and votes of a set that decide.
     Need deciding(const std::vector<StoreAddress>& set) const {
@@ -151,7 +151,7 @@ struct CoordinatorImpl::PaxosRun {
   bool is_decided = false;         // only the commit is left
   int received = 0, required = 0;  // of the last round that failed; 0: there was none
   std::vector<StoreAddress> failed_replicas = {};  // of that round: who answered with an error
-  int accepted = 0;  // the statement's own proposal, by so many at least
+  int accepted = 0;  // how many at least have the statement's own proposal
 };
 
 /// Answers of one message to all, counted. Shared by the callbacks of the replicas.

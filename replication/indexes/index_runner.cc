@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//   1. With each new map stores are told of new, changed and dropped indexes and views.
+//   1. With each new map stores get the new, changed and dropped indexes and views.
 //   2. Indexes that are not built are built one after another, page by page.
 //   3. From time to time claims are swept: those that their row disproves are dropped, where the other
 //      members do not need them any more (may_drop).
@@ -102,7 +102,7 @@ void IndexRunner::forget(TableIncarnation incarnation) {
   std::erase_if(building_, [&](const Place& place) { return place.incarnation == incarnation; });
 }
 
-/// All stores are told, also those that hold nothing of the table yet.
+/// For all stores, also those that hold nothing of the table yet.
 void IndexRunner::look_at(const MetaState& state, const TableInfo& table) {
   if (view_makers_) {
     const storage::ViewMakersPtr views = view_makers_(state, table);

@@ -7,7 +7,7 @@
 //   "node/c"  16 B cluster id, once the node has one
 //   "node/s"  u32 stores of the node, written with the other two; absent in older logs: 1
 //   "node/n"  cluster name, written with them; absent in older logs
-//   "node/d"  the operator has told this node to leave for good
+//   "node/d"  the operator has ordered this node to leave for good
 //   "node/t"  i64 own time of the node (us since 1970), each second while its clock is good
 //
 //   join   := u8 version (1), 16 B cluster id (nil: none yet), cluster name, node, u64 token seed

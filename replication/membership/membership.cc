@@ -121,7 +121,7 @@ void Membership::set_store_facts(uint32_t store, StoreFacts facts) {
   if (changes) beat_all();
 }
 
-/// What a life of a node has told stays known through its next one, for that to compare.
+/// What a node has reported in one life stays known through its next one, for that to compare.
 void Membership::note_facts(HostId from, Host& host, uint64_t start_number, FactsTold told) {
   if (told.nonce == 0) return;
   if (host.life.nonce != told.nonce) {

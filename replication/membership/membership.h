@@ -12,7 +12,7 @@
 //                sender's own count), i64 when the last one of the receiver was sent (of the
 //                receiver's count; 0: none), i64 us since that came
 //   facts     := see store_facts.h
-// A node that is heard is live; which of its stores are is told apart (store_troubles.h).
+// A node that is heard is live; which of its stores are, store_troubles.h says.
 // Liveness is advisory: membership itself is metadata.
 #pragma once
 
@@ -67,7 +67,7 @@ class Membership {
   /// On this shard, after `host` came up, was started anew, or went down, and when
   /// `filling_disks()` or `store_troubles()` has changed.
   using LivenessListener = std::function<void(HostId host, bool live)>;
-  /// After each heartbeat, with what it told.
+  /// After each heartbeat, with what it says.
   using HeartbeatListener = std::function<void(HostId host, AppliedEntry entry)>;
 
   /// Heartbeats carry `clock` and feed it, and compare the nodes' wall clocks.
@@ -91,11 +91,11 @@ class Membership {
   void set_store_state(uint32_t store, storage::StoreState state);
   /// Of an own store, by number; what heartbeats tell from now on.
   void set_store_facts(uint32_t store, StoreFacts facts);
-  /// Runs once for each own store that has less than it told others in an earlier life.
+  /// Runs once for each own store that has less than it reported in an earlier life.
   void on_store_lost(std::function<void(uint32_t store)> listener) {
     store_lost_ = std::move(listener);
   }
-  /// With self; those of a silent node as it told them last.
+  /// With self; those of a silent node as it reported them last.
   BehindFacts behind_stores() const;
   void beat(HostId host);
   void beat_all();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nodes tell one another of their stores, and of what each has heard of the other's: how far
 // each store has written and synced, and whether it is behind (design, rule 20). A store that has
-// less than it once told has lost it, whatever its disk and its machine say.
+// less than it once reported has lost it, whatever its disk and its machine say.
 //
 //   facts  := u64 nonce of the sender's life, u8 number of its stores, store*, known
 //   store  := u64 written, u64 durable, u8 flags (1: behind), [varint tablets left, bytes what it
@@ -49,7 +49,7 @@ struct FactsTold {
 void put_facts(base::ByteWriter& writer, const FactsTold& told);
 FactsTold read_facts(base::ByteReader& in);
 
-/// Below it a store has all that it told in earlier lives; max(): that is not to be compared, for
+/// Below it a store has all that it reported in earlier lives; max(): that is not to be compared, for
 /// the store is new, or is known to lack what a power cut took.
 uint64_t whole_to_compare(const storage::Recovered& recovered, bool is_cut);
 

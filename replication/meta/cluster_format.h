@@ -6,7 +6,7 @@
 // program, and never falls: a program that does not read it is refused.
 //
 //   format  metadata command, image  mutate  what is new
-//   1       3, 3                     3       the first that was told apart
+//   1       3, 3                     3       the first that had a number
 //   2       4, 4                     4       a node's format is a number in its NodeInfo; the
 //                                            head of a mutation says its size, so that what a later
 //                                            program appends to it is passed over

@@ -56,7 +56,7 @@ struct MergeTablets {
   SetEpoch left_epoch, right_epoch;
   RingRange range;                                   // of both
   RingPosition cut;                                  // where the left half ends
-  uint32_t tablets_min = 1;                          // the table keeps so many
+  uint32_t tablets_min = 1;                          // the table keeps at least these
   uint8_t bounces_most = partitioner::kBouncesMost;  // 0: what was undone here before is long ago
 };
 

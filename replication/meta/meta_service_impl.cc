@@ -357,7 +357,7 @@ uint64_t MetaServiceImpl::ticks_away(HostId host) const {
   return 0;
 }
 
-/// The oldest half of a long list, once every node has told its stores: all of them are live and
+/// The oldest half of a long list, once every node has passed it to its stores: all of them are live and
 /// have applied what made the list.
 void MetaServiceImpl::forget_retired() {
   if (forgetting_ || state_->retired.size() < kRetiredMax) return;

@@ -6,7 +6,7 @@
 //   "raft/e" u64 index BE  entry
 //   "raft/s"               varint size, snapshot description, image of the state
 //   "raft/c"               u64: committed and applied up to here; saves a restarted node from
-//                          forgetting what it has already told others that it knows
+//                          forgetting what it has already said that it knows
 // Each write of the core is one synced batch. A failed one ends the process. While one hangs for
 // longer than an election takes, this server neither leads nor stands for election.
 #pragma once

@@ -143,7 +143,7 @@ void RaftCore::send_appends() {
 }
 
 /// Sends one append if the window allows; true if more may follow. Without entries it goes only
-/// when the follower has not been told the commit index, or when asked (`even_empty`).
+/// when the follower does not know the commit index, or when asked (`even_empty`).
 bool RaftCore::send_append(RaftServerId to, RaftProgress& progress, bool even_empty) {
   if (!progress.may_send(options_.in_flight_max)) return false;
   const std::optional<RaftTerm> previous_term = log_.term_at(progress.next - 1);

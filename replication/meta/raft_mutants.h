@@ -22,7 +22,7 @@ enum class RaftMutant : size_t {
   kLeaderCountsUnpersisted,    // the leader counts its own copy before it is on disk
   kVoteIgnoresLog,             // votes for a server with a shorter log
   kVoteTwice,                  // forgets in a term whom it voted for
-  kAppendTruncatesAlways,      // an old append cuts off what came after it
+  kAppendTruncatesAlways,      // an old append cuts off the entries after it
   kAppendIgnoresPreviousTerm,  // takes entries after an entry of another term
   kCommitBeyondMatch,          // believes a commit index for entries it never compared
   kLearnsAnyTerm,              // takes a peer's commit index for an entry of another term

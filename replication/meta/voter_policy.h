@@ -26,7 +26,7 @@ std::optional<RaftMembershipChange> next_membership_change(const RaftConfigurati
                                                            const std::vector<VoterCandidate>& nodes,
                                                            HostId self);
 
-/// Voters wanted among so many nodes; odd (rule 30).
+/// Voters wanted among `nodes`; odd (rule 30).
 constexpr size_t voters_wanted(size_t nodes) { return nodes >= 5 ? 5 : nodes >= 3 ? 3 : 1; }
 
 }  // namespace tetrad::replication

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a proposer makes of the registers that W members of each set have told with their promises.
+// What a proposer makes of the registers that W members of each set sent with their promises.
 // Pure.
 #pragma once
 
@@ -43,7 +43,7 @@ Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us);
 /// follows, with a ballot of now.
 storage::Proposal completion_of(const storage::Proposal& open, const storage::Ballot& ballot);
 
-/// Origin of the newest value that one member shows to be committed. When it told its registers,
+/// Origin of the newest value that one member shows to be committed. When it sent its registers,
 /// whatever was decided before that value was on W of all sets.
 storage::Ballot shown_by(const storage::PaxosRegisters& registers, PaxosFloor floor_us);
 

@@ -5,7 +5,7 @@
 // written before R, but for what was still under way then: a request goes on for no longer than the
 // longest deadline after it began, by a clock that is off by no more than the bound. So a hint made
 // before R less both is of no use. A hint that was made later, and is still brought, may hold what
-// was written so much earlier again: what is purged must be older than that.
+// was written by that much earlier: what is purged must be older than that.
 #pragma once
 
 #include <limits>
@@ -38,7 +38,7 @@ inline int64_t purge_horizon_s(const partitioner::Tablet& tablet, const HorizonS
 }
 
 /// Values of conditional statements with an older timestamp are not accepted or committed any more
-/// and count as never proposed, for what hides them may be purged: those of which anybody was told
+/// and count as never proposed, for what hides them may be purged: those that anybody has heard of
 /// are in the rows of all members.
 inline int64_t paxos_floor_us(const partitioner::Tablet& tablet, const HorizonSlack& slack) {
   const int64_t horizon_s = purge_horizon_s(tablet, slack);

@@ -234,8 +234,8 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
   co_return Result<void>();
 }
 
-/// The next page that `request` asks for; when what came has been applied, it asks for the one
-/// after.
+/// The next page that `request` asks for; when its records have been applied, it asks for the
+/// one after.
 Task<Result<void>> RecentFetch::fetch_page(uint32_t store, StoreAddress source,
                                            RecentRequest* request, Answered* answered) {
   const base::Deadline deadline{reactor_.now_us() + options_.page_timeout_us};

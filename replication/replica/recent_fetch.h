@@ -35,8 +35,8 @@ struct RecentFetchOptions {
   /// So long a write goes on at most by the settings of the nodes: the fetch begins that much after
   /// the store has come back.
   int64_t write_us = 5'000'000;
-  /// The longest that any write may go on, whatever its client has asked for: what came to other
-  /// members so much before it came here is fetched, too. The same on all nodes.
+  /// The longest that any write may go on, whatever its client has asked for: what other members
+  /// got this long before it could come here is fetched, too. The same on all nodes.
   int64_t longest_us = HorizonSlack().longest_deadline_us;
   uint64_t page_bytes = 1 << 20;
   int64_t page_timeout_us = 10'000'000;
@@ -108,7 +108,7 @@ class RecentFetch {
   Task<void> ask_members(uint32_t store, Targets* targets);
   Task<Result<void>> fetch_from(uint32_t store, StoreAddress source, std::vector<size_t> of,
                                 Targets* targets, bool everything);
-  /// What a source has told so far of the tablets that it was asked for, by their number.
+  /// What a source has answered so far for the tablets that it was asked for, by their number.
   struct Answered {
     std::set<uint32_t> refused, behind;
     bool exhausted = false;
@@ -132,7 +132,7 @@ class RecentFetch {
   const Logger logger_;
   RecentFetchMetrics metrics_;
   std::map<uint32_t, Progress> progress_;
-  MetaIndex applied_elsewhere_;  // the highest that a source has told
+  MetaIndex applied_elsewhere_;  // the highest that a source has named
   bool loss_accepted_ = false;
   std::string loss_;
   base::TaskGroup tasks_;

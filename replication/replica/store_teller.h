@@ -19,8 +19,8 @@ namespace tetrad::replication {
 class StoreTeller {
  public:
   using Tell = std::function<void(uint32_t store, StoreFacts facts)>;
-  /// `stores` by number; null: another shard's. Null `tell`: nothing is told. Everything outlives
-  /// it.
+  /// `stores` by number; null: another shard's. Null `tell`: nobody hears of it. Everything
+  /// outlives it.
   StoreTeller(base::Reactor& reactor, std::vector<storage::Store*> stores,
               const BehindStores& behind, const RecentFetch& fetch, Tell tell);
   ~StoreTeller();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection that another node has made and that should speak TLS, or show the cluster's secret:
 // from its first byte until its peer has proved that it is of the cluster and has sent enough to
-// know what it carries. Bounded in time; who is refused is told why, and the log is.
+// know what it carries. Bounded in time; who is refused gets the reason, and the log has it.
 #pragma once
 
 #include <functional>

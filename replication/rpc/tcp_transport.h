@@ -24,7 +24,7 @@ class io_context;
 
 namespace tetrad::replication {
 
-/// A connection that another node has made, and what came over it already.
+/// A connection that another node has made, and the bytes that have come over it already.
 struct Accepted {
   int socket = -1;
   std::unique_ptr<base::TlsSession> session;  // null: it speaks without TLS

@@ -17,7 +17,7 @@ using partitioner::TabletStage;
 
 namespace {
 
-/// More than one in so many of unknown size: the leader does not know enough.
+/// If the size of more than one in this many is unknown, the leader does not know enough.
 constexpr size_t kUnknownOneIn = 20;
 
 /// Members that come and go, counted by store and by node.

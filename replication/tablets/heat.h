@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The heat of a tablet: the work that its members do for it, in request units. Each member measures
 // its own (heat_meters.h) and tells all nodes of what is more than nothing; MetaService::tablet_heat()
-// has what was told. A read counts where it is done, a write at every member.
+// has what they said. A read counts where it is done, a write at every member.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct TabletHeat {
   friend bool operator==(const TabletHeat&, const TabletHeat&) = default;
 };
 
-/// A node that has just begun has heard of nobody's heat: before so much time has passed "nothing" does
+/// A node that has just begun has heard of nobody's heat: until this time has passed "nothing" does
 /// not mean that a tablet is cold.
 inline constexpr int64_t kHeatHeardWithinUs = 60'000'000;
 

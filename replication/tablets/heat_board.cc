@@ -95,7 +95,7 @@ void HeatBoard::sum_up(TabletId tablet, const OfTablet& told) {
     writes_most = std::max(writes_most, one.heat.ru_per_s_most);
   }
   sum.read_ru_per_s /= told.write_quorum;
-  // The busiest second's reads and writes are not told apart: never less than it was.
+  // The busiest second's reads and writes come in one number: never less than it was.
   sum.ru_per_s_most = std::max(writes_most, reads_most / told.write_quorum);
   if (sum.is_nothing()) {
     sums_.erase(tablet);

@@ -30,7 +30,7 @@ struct ToldHeat {
 };
 
 using HeatReport = std::vector<ToldHeat>;
-/// More are told in the next report.
+/// More go in the next report.
 inline constexpr size_t kHeatReportEntriesMax = 2048;
 
 Bytes encode_heat(const HeatReport& report);

@@ -23,7 +23,7 @@ namespace {
 using partitioner::HeatMeter;
 
 constexpr size_t kSlotsLooked = 10, kSlotsHot = 8;
-constexpr size_t kSlotsLater = 4;     // a member that does not act waits for so many more
+constexpr size_t kSlotsLater = 4;     // that a member waits for which does not act
 constexpr double kWarmShare = 0.25;   // of what is hot
 constexpr double kStoreShare = 0.1;   // of its store's work: less of it is moved as a whole
 constexpr double kBucketShare = 0.8;  // of what its table's throughput lets in

@@ -30,7 +30,7 @@ struct HeatOptions {
   bool split = true;
   uint64_t ru_per_s = 8'000;                  // at one member; 0: never by this
   uint64_t bytes_per_s = uint64_t{64} << 20;  // the same
-  /// The store's loop must have worked for so much of the last second.
+  /// The part of the last second that the store's loop must have worked for.
   uint64_t busy_percent = 60;
 };
 
@@ -90,7 +90,7 @@ class HeatRunner {
   bool is_splitting_ = false;  // one at a time: four shards begin four at once
   std::unordered_map<TabletId, base::MonotonicUs> not_before_us_;
   std::unordered_map<TabletId, std::string> said_;  // why a tablet is not cut
-  std::map<TabletId, ToldHeat> told_;               // what others have been told, but nothing
+  std::map<TabletId, ToldHeat> told_;               // what others have heard, but nothing
   base::Reactor::TimerId timer_ = 0;
   base::TaskGroup tasks_;  // last: goes first
 };

@@ -36,7 +36,7 @@ struct MoveOptions {
   int64_t stalled_us = 60'000'000;
   /// Tablets leave a store that has hung or failed for so long; 0: never.
   int64_t store_replace_after_us = int64_t{3600} * 1'000'000;
-  /// A new member is filled by pages of about so many bytes.
+  /// About this many bytes are in a page that fills a new member.
   uint64_t stream_page_bytes = 1 << 20;
 };
 

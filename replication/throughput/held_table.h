@@ -36,7 +36,7 @@ class RateMeter {
 /// Who has borrowed within the last second. Pure.
 class Borrowers {
  public:
-  /// More are not told apart.
+  /// More count as this many.
   static constexpr size_t kMost = 256;
 
   void note(uint64_t who, base::MonotonicUs now_us);
@@ -60,7 +60,7 @@ struct HeldBucket {
   /// Fills the bucket from what is banked, by `burst_per_s` beside its own rate; 0: nothing is banked.
   void burst(uint64_t burst_per_s, base::MonotonicUs now_us);
   uint64_t banked() const { return bank_; }
-  /// Of so many tablets that `before` was cut into this is one; it may have been merged with others. `level`:
+  /// This is one of `parts` tablets that `before` was cut into; it may have been merged with others. `level`:
   /// its part of what is in the bucket.
   void take_over(const HeldBucket& before, size_t parts, int64_t level, base::MonotonicUs now_us);
   /// What it does not use, a quarter of a second's worth at most.
@@ -109,7 +109,7 @@ struct Slice {
   uint64_t granted = 0;
   int64_t retry_us = 0;
 };
-/// A part of the level for each of so many borrowers, and nothing rather than crumbs. `per_s`: at which
+/// The part of the level that one of `borrowers` gets; nothing while that would be too little to be of use. `per_s`: at which
 /// it is lent from, at least the bucket's own rate.
 Slice lend(TokenBucket& bucket, uint64_t per_s, size_t borrowers, base::MonotonicUs now_us);
 

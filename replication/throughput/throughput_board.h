@@ -20,14 +20,14 @@
 namespace tetrad::replication {
 
 using ThroughputReport = std::vector<std::pair<ThroughputKey, UsedThroughput>>;
-/// More are told in another report.
+/// More go in another report.
 inline constexpr size_t kThroughputReportEntriesMax = 2048;
 
 Bytes encode_throughput_report(const ThroughputReport& report);
 /// Errors: kCorruption.
 Result<ThroughputReport> decode_throughput_report(BytesView body);
 
-/// On shard 0 of every node. What nobody has told of for two hours is forgotten.
+/// On shard 0 of every node. What nobody has reported for two hours is forgotten.
 class ThroughputBoard {
  public:
   struct Told {
@@ -38,7 +38,7 @@ class ThroughputBoard {
 
   void take(const ThroughputReport& report, base::MonotonicUs now_us);
   const ByKey& all() const { return told_; }
-  /// Nothing: nobody has told.
+  /// Nothing: nobody has reported it.
   UsedThroughput of(ThroughputKey key) const;
   /// Rises with each change.
   uint64_t version() const { return version_; }

@@ -78,11 +78,11 @@ class ThroughputGate {
     TableIncarnation table;  // through which it was used last
     TabletId tablet;
     RingPosition position;
-    int64_t balance = 0;  // below zero: what the holder has not been told yet
+    int64_t balance = 0;  // below zero: what the holder does not know of yet
     bool is_asking = false;
     base::MonotonicUs nothing_before_us = 0;  // the bucket is empty until then
     base::MonotonicUs used_us = 0, lent_us = 0;
-    uint64_t refused = 0, refused_weight = 0;  // since the holder was told
+    uint64_t refused = 0, refused_weight = 0;  // since the holder last heard of them
     std::deque<Waiter> waiters;
     int64_t waiting_weight = 0;
     // For when the holder cannot be asked.

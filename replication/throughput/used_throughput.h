@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What clients use of the throughput of one tablet, or of one keyspace: counted where its bucket is
-// kept, told to all nodes (throughput_board.h). In request units.
+// kept, and reported to all nodes (throughput_board.h). In request units.
 #pragma once
 
 #include <cstdint>

@@ -202,7 +202,7 @@ void Connection<Stream>::shake_hands() {
   }
 }
 
-/// Who asks without TLS is told so without it.
+/// Who asks without TLS gets the refusal without it.
 template <class Stream>
 void Connection<Stream>::refuse_plain() {
   const HttpResponse made = http_error(

@@ -17,7 +17,7 @@ using cql::AuditCategory;
 
 /// How often records are written that are few, and a disk that failed is tried again.
 constexpr std::chrono::milliseconds kWritePeriod{200};
-constexpr uint64_t kWriteBytes = 256u << 10;  // as soon as so much waits
+constexpr uint64_t kWriteBytes = 256u << 10;  // written as soon as this much waits
 
 uint64_t bytes_of(const cql::AuditRecord& record) {
   return sizeof(record) + record.user.size() + record.client_address.size() +

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// There is no default password: the first superuser is made when a node is told to make one.
+// There is no default password: a node makes the first superuser when the operator asks for one.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ namespace tetrad::server {
 /// Thread-safe. Bounded in memory, whatever names and addresses come.
 class LoginLimits {
  public:
-  /// Of failures: so many at once, and one more each time so much has passed.
+  /// Of failures: how many at once, and how many more are forgiven in each second.
   static constexpr double kOfAddressMax = 20, kOfRoleMax = 200;
   static constexpr double kForgottenOfAddress_per_s = 0.5, kForgottenOfRole_per_s = 5;
   static constexpr size_t kWaitingMax = 1024, kRememberedMax = 20'000;

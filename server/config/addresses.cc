@@ -89,7 +89,7 @@ Result<NodeAddresses> addresses_of(const Options& options) {
   const Named listen{"listen_address", options.listen_address};
   const Named rpc = said_or("rpc_address", options.rpc_address, listen);
   const Named broadcast = said_or("broadcast_address", options.broadcast_address, listen);
-  // As in Cassandra: who says where clients are listened for says with it what they are told.
+  // As in Cassandra: rpc_address is also what clients get where broadcast_rpc_address is not set.
   const Named broadcast_rpc = said_or("broadcast_rpc_address", options.broadcast_rpc_address,
                                       options.rpc_address.empty() ? broadcast : rpc);
   TETRAD_TRY(const address listen_at, read(listen));

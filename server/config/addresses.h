@@ -18,12 +18,12 @@ struct NodeAddresses {
   std::string broadcast_rpc;       // where drivers reach this one
   uint16_t broadcast_native_port;  // at that
   std::string admin;               // where all of the admin port is answered
-  std::string admin_outside;       // where what may be told to everybody is, too; "": nowhere
+  std::string admin_outside;       // where what everybody may know is answered, too; "": nowhere
 };
 
 bool has_authentication(const Options& options);
 
-/// Errors: kConfig: no IP address, one that nobody could be told, or one off loopback that is not
+/// Errors: kConfig: no IP address, one that nobody could use, or one off loopback that is not
 /// protected and not said to be meant (insecure_listen).
 Result<NodeAddresses> addresses_of(const Options& options);
 

@@ -8,7 +8,7 @@ void append_audit_options(std::vector<OptionEntry>& table) {
     table.push_back({name, target, 0, 0, {}, sentence});
   };
   add("audit_log_enabled", &Options::audit_log_enabled,
-      "Records who asked for what, from where, and what came of it: a line of JSON for each "
+      "Records who asked for what, from where, and with what outcome: a line of JSON for each "
       "statement and login. Values bound to markers and passwords are never in it. While the log "
       "cannot be written, statements are refused.");
   add("audit_log_directory", &Options::audit_log_directory,

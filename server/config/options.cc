@@ -392,8 +392,8 @@ const std::vector<OptionEntry>& option_table() {
        0,
        100,
        {},
-       "A hot physical partition is split when the thread of its store has worked for so much of "
-       "the last second, or when it uses up its part of its table's throughput."},
+       "A hot physical partition is split when the thread of its store has worked for this "
+       "percentage of the last second, or when it uses up its part of its table's throughput."},
       {"merge_when_cold",
        &Options::merge_when_cold,
        0,

@@ -36,7 +36,7 @@ class EventHub {
   void schema_changed(const cql::SchemaSnapshot* before, const cql::SchemaSnapshot& now);
 
  private:
-  /// A node as clients were last told of it.
+  /// A node as clients last heard of it.
   struct Known {
     cql::Inet address;
     bool up = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // RocksDB's files, encrypted (file_header.h) as they are written and decrypted as they are read. Every
 // file that a database makes is encrypted, whatever is in it; files that were there before stay as they
-// are until a compaction replaces them. Where a database asks for offsets and sizes it is told of the
-// content alone.
+// are until a compaction replaces them. Offsets and sizes that a database asks for are
+// those of the content alone.
 //
 // A file that a power cut has left without its header, or with zeros in its place, is an empty one: its
 // content was never synced either, as a sync covers the whole file.

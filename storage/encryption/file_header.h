@@ -59,7 +59,7 @@ enum class FileKind : uint8_t {
   /// and not its first.
   kZeros,
 };
-/// By its first bytes, kFileHeaderUsedBytes if it has so many, and its size.
+/// By its first bytes, kFileHeaderUsedBytes if it has that many, and its size.
 FileKind file_kind(base::BytesView first, uint64_t file_bytes);
 
 /// Draws a key for a new file. The bytes are kFileHeaderBytes.

@@ -34,7 +34,7 @@ struct MemoryArea {
   bool keeps_log = false;
   std::deque<Bytes> log;
   uint64_t log_start = 1;
-  /// The number from which on something is missing, told to the next who opens it.
+  /// The number from which on something is missing, for the next who opens it.
   std::optional<uint64_t> hole;
   uint64_t log_end() const { return log_start + log.size(); }
 

@@ -153,7 +153,7 @@ RecentKeys::RecentKeys(const Store::RecentCommand& command) {
 void RecentKeys::see(BytesView key) {
   const auto place = decode_storage_key(key);
   if (!place) return;  // the store's own
-  // What was told of registers was synced before: nobody has lost it, and others have their own.
+  // Registers are synced before an answer shows them: nobody has lost them, and others have their own.
   if (place->kind == KeyKind::kRegisters) return;
   const auto table = ranges_.find(place->incarnation.value);
   if (table == ranges_.end()) return;

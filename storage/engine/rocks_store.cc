@@ -263,7 +263,7 @@ void RocksStore::add(const Mutation& mutation, bool may_put, WriteGuard guard, A
   turn_.add(mutation, may_put, std::move(guard), std::move(done));
 }
 
-// Behind all writes of before, so that a flush has what the caller has written.
+// Behind all earlier writes, so that a flush has what the caller has written.
 void RocksStore::maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                           std::move_only_function<void(Result<void>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));

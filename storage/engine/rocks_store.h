@@ -247,7 +247,7 @@ class RocksStore final : public Store {
   /// What there may be of the partition that is read.
   TableContents contents_of(const ReadCommand& command) const;
 
-  /// False: `done` was told why not.
+  /// False: `done` has the reason.
   bool may_write(TableIncarnation incarnation, const WriteGuard& guard, ApplyCallback& done);
   void add(const Mutation& mutation, bool may_put, WriteGuard guard, ApplyCallback done);
 

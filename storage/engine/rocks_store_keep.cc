@@ -84,7 +84,7 @@ Result<KeptFiles> keep(rocksdb::DB& db, const KeepCommand& command) {
 
 }  // namespace
 
-// Behind all writes of before, so that what the caller has written is kept.
+// Behind all earlier writes, so that what the caller has written is kept.
 void RocksStore::keep_files(KeepCommand command,
                             std::move_only_function<void(Result<KeptFiles>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));

@@ -17,7 +17,7 @@ constexpr uint32_t kAddedAtOnce = 64;
 constexpr size_t kElementsAddedAtOnce = 16'384;
 /// How often those that are not searched are looked for.
 constexpr int64_t kIdleGraphsUs = 60'000'000;
-/// From this part of a graph on all rows are read: a graph has no way to name so many.
+/// From this part of a graph on all rows are read: a graph cannot name that many.
 constexpr uint64_t kLargestPart = 8;
 
 uint32_t added_at_once(size_t vector_bytes) {

@@ -166,7 +166,7 @@ class Store {
   /// retired, kCorruption when a record does not decode. `done` then runs inside this call.
   ///
   /// A write that has to wait is not done once the guard does not allow it: kStaleEpoch, or
-  /// kTimedOut, told at the deadline. It keeps its pass as long as it may still be done; kTimedOut
+  /// kTimedOut, at the deadline. It keeps its pass as long as it may still be done; kTimedOut
   /// of a write that is on its way to the disk leaves open whether it is.
   virtual void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) = 0;
   /// As apply(), for rows that come from a stream, a repair or a hint: always merged, never Put
@@ -198,7 +198,7 @@ class Store {
     write_registers(write, std::move(guard), nullptr, std::move(done));
   }
   /// `done` may run inside this call. Waits until all that was given to write_registers() before
-  /// has ended, and sees it: what is told is on the disk, as far as it is `synced`. Of a partition
+  /// has ended, and sees it: the answer is on the disk, as far as it is `synced`. Of a partition
   /// that has none: empty ones. Errors: as read().
   using RegistersCallback = std::move_only_function<void(Result<PaxosRegisters>)>;
   virtual void read_registers(const PartitionName& partition, base::Deadline deadline,
@@ -291,9 +291,9 @@ class Store {
     Bytes next;  // opaque: give it back, with the same command, to go on
   };
   /// A page of all records that were written then, as they are now: what is gone meanwhile is left
-  /// out, what was written since shows. Registers are none of them: what was told of them is
-  /// synced. A record may come in several pages, and some that were written a little before or
-  /// after come too. A page may be empty and not be the last: it ends where so much of the log has
+  /// out, what was written since shows. Registers are not among them: they were synced before
+  /// anybody saw them. A record may come in several pages, and some that were written a little before or
+  /// after come too. A page may be empty and not be the last: it ends once enough of the log has
   /// been read, off the loop. Errors: kNotFound: the log does not reach back to `since_us` without
   /// a hole, take the whole range by export_range(); kCorruption and kIo of the records;
   /// kCancelled.
@@ -313,7 +313,7 @@ class Store {
   virtual void set_indexes(TableIncarnation incarnation, ClaimMakerPtr maker) = 0;
   /// Whether reads may name the index; those that name another fail with kIndexNotBuilt.
   virtual bool is_built(TableIncarnation incarnation, uint16_t index_id) = 0;
-  /// Builds on, by a page of about so many bytes of rows. What is done survives a restart, and is
+  /// Builds on, by a page of rows of about `bytes_max`. What is done survives a restart, and is
   /// synced before the index counts as built. Errors: kNotFound (no such index is known), kConflict
   /// (ask again), kCorruption, kIo, kOverloaded, kStaleSchema, kCancelled.
   virtual void build_index(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
@@ -321,7 +321,7 @@ class Store {
   /// A page of claims that no row bears out goes (index/claim_sweep.h). Errors: as build_index().
   virtual void sweep_claims(ClaimSweepCommand command, Bytes after,
                             std::move_only_function<void(Result<ClaimSweepPage>)> done) = 0;
-  /// What it does for views of its tables. They are told to it by set_views().
+  /// What it does for views of its tables, which set_views() hands to it.
   virtual StoreViews& views() = 0;
   /// As StoreViews::set().
   virtual void set_views(TableIncarnation base, ViewMakersPtr makers, TableIncarnation next) = 0;
@@ -371,7 +371,7 @@ struct StoreOptions {
   uint64_t write_queue_max_bytes = 64u << 20;  // parked writes beyond it answer kOverloaded
   uint32_t open_files_max = 1024;              // of each store
   int64_t scrub_period_us = 0;  // in which every block is read once; 0: only when asked
-  /// A page of a read ends after so many keys, dead ones too.
+  /// A page of a read ends after this many keys, dead ones too.
   uint64_t read_keys_max = 1'000'000;
   /// Logs whose rows are in files are kept for recent(): so long, and up to this share of what is
   /// free on the disk, of all stores together. 0: they are not.

@@ -29,7 +29,7 @@ namespace {
 constexpr uint8_t kList = 1, kDense = 2;
 constexpr size_t kListMax = 512;
 constexpr size_t kGroupCount = 256;
-constexpr size_t kNewestAlone = 64;  // buckets of a dense form that are told one by one
+constexpr size_t kNewestAlone = 64;  // buckets of a dense form that are listed one by one
 
 std::unexpected<Error> bad_property() {
   return fail(ErrorCode::kCorruption, "table properties with bad bucket marks");

@@ -11,7 +11,7 @@
 //   example: 01 00000007 03              tetrad.dead: three tombstones, or values with a TTL
 //   example: 01 00000007 00 0c 06 01 01 0001 14 01 00 01 00 01 00   tetrad.table_marks
 //
-// Files of before have tetrad.marks and tetrad.row_tombstones for all tables together in place of
+// Older files have tetrad.marks and tetrad.row_tombstones for all tables together in place of
 // tetrad.table_marks, and all their range tombstones are where they start.
 #include "storage/engine/table_summary.h"
 

@@ -112,7 +112,7 @@ Result<void> TombstoneWindow::finish() {
 Result<Bytes> TombstoneWindow::load(BytesView start, BytesView end, uint64_t keys_max) {
   TETRAD_ASSERT(start <= end);
   Bytes reached(end);
-  if (!whole_) has_more_ = true;  // those of before are gone
+  if (!whole_) has_more_ = true;  // the earlier ones are gone
   if (contents_.range_tombstones) {
     if (!TETRAD_MUTANT(reach_forgotten)) TETRAD_TRY_VOID(load_prefixes_of(start));
     TETRAD_TRY(reached, load_forward(start, end, keys_max));

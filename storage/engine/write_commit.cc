@@ -284,7 +284,7 @@ void WriteTurn::keep_records() {
 void WriteTurn::write_group() {
   if (current_->empty()) return;
   watch_deadlines();
-  if (in_flight_ != nullptr) {  // what came meanwhile goes next
+  if (in_flight_ != nullptr) {  // the writes that came meanwhile go next
     current_->waited = true;
     return;
   }

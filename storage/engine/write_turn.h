@@ -216,7 +216,7 @@ class WriteTurn {
   /// The batch is in RocksDB: reads see it.
   void see_written(const Batch& batch);
   Result<RecordFacts> look_at(const Mutation& mutation);
-  /// False: `done` was told why not.
+  /// False: `done` has the reason.
   bool takes(Store::ApplyCallback& done);
   /// That of the mutation, whose schema version it has or a later one.
   TableKnowledge& table_of(const Mutation& mutation);

@@ -66,7 +66,7 @@ struct NearestScan {
   bool is_done = false;  // else there is more behind command.resume_after
 };
 
-/// Looks at a page of rows more: about so many keys. Errors: kCorruption, and those of the view.
+/// Looks at one more page of rows, of about `keys_max` keys. Errors: kCorruption, and those of the view.
 Result<void> scan_nearest(KeyView& view, const TableContents& contents, uint64_t keys_max,
                           NearestScan& scan);
 

@@ -113,7 +113,7 @@ struct ReadCommand {
   /// counts as one row.
   uint32_t row_limit = kNoLimit;
   uint32_t per_partition_limit = kNoLimit;
-  /// Stop after about so many bytes (at least one row is delivered).
+  /// In bytes: the read stops soon after it has this much. At least one row is delivered.
   uint64_t bytes_limit = 16u << 20;
   /// An answer of more bytes stays where it was made: see ReadResult::withheld_bytes.
   uint64_t bytes_max = kNoBytesMax;

@@ -12,7 +12,7 @@ namespace tetrad::storage {
 /// Weighs as much as one request unit.
 inline constexpr uint64_t kWeightOfUnit = 11 * 1024;
 
-/// Of a row with so many bytes: the first KiB by the byte, each further whole KiB an eleventh of a
+/// Of a row of `bytes`: the first KiB by the byte, each further whole KiB an eleventh of a
 /// unit. So 1 KiB weighs one unit and 100 KiB ten.
 constexpr uint64_t row_weight(uint64_t bytes) {
   if (bytes < 1024) return 11 * bytes;

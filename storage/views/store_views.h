@@ -51,7 +51,7 @@ class ViewBackend {
   virtual uint64_t seen_number() const = 0;
   /// Of the newest mutation of a bucket, in the order of seen_number().
   virtual uint64_t last_number(uint16_t bucket) const = 0;
-  /// For tasks; only how long they wait is told by it.
+  /// For tasks: only metrics of how long they wait come from it.
   virtual int64_t wall_time_us() const = 0;
 };
 
@@ -65,7 +65,7 @@ struct ViewRow {
 
 /// What a read for an image finds.
 struct ViewRowAnswer {
-  /// Set: a stamp as high as the read's was seen; nothing else is told.
+  /// Set: a stamp as high as the read's was seen; all else is empty.
   std::optional<ViewStamp> seen;
   Bytes record;  // canonical, what its partition's tombstones hide left out; "": there is none
   ViewNamesByView names;
@@ -144,7 +144,7 @@ class StoreViews {
   /// Adds the tasks of a mutation that is about to be written in the same batch, and own keys:
   /// builds of views that the present schema is too old for begin anew.
   void make_tasks(const Mutation& mutation, ViewRecords& puts);
-  /// Is told of each task that is made.
+  /// `listener` runs for each task that is made.
   void on_task(std::function<void(ViewTaskEntry)> listener) { listener_ = std::move(listener); }
 
   /// Errors: kNotFound: no views of the table are known here; kConflict: again with a new read;

@@ -15,7 +15,7 @@ struct ExportedHistogram {
   std::vector<std::pair<double, uint64_t>> up_to;  // cumulative
 
   uint64_t count() const { return up_to.empty() ? 0 : up_to.back().second; }
-  /// The bound of the bucket in which so much of all values lies at or below, in microseconds; 0
+  /// The bound of the bucket at or below which `part` of all values lies, in microseconds; 0
   /// without values. `part` from 0 to 1; 0 is the least value's bucket.
   double at_us(double part) const;
 };

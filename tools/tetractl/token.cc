@@ -34,7 +34,7 @@ std::string proc_text(const boost::asio::ip::address& address) {
   return address.is_v4() ? words(address.to_v4().to_bytes()) : words(address.to_v6().to_bytes());
 }
 
-/// Who listens there; none: nobody, several users, or it cannot be told.
+/// Who listens there; none: nobody, several users, or it cannot be found out.
 std::optional<uid_t> listener_of(const tcp::endpoint& node) {
   std::ifstream table(node.address().is_v4() ? "/proc/net/tcp" : "/proc/net/tcp6");
   const std::string port = fmt::format(":{:04X}", node.port());

@@ -63,7 +63,7 @@ int show_top_partitions(AdminClient& node, const Invocation& call) {
   const Question asked = question_of(call);
   const Parameters named = {{"keyspace", asked.keyspace}, {"table", asked.table}};
   if (asked.duration_ms != 0) {
-    node.fact("/hot-keys", named);  // a name that is wrong is told before the wait
+    node.fact("/hot-keys", named);  // reports a wrong name before the wait
     std::this_thread::sleep_for(std::chrono::milliseconds(asked.duration_ms));
   }
   const auto work_of = [&](const json& key) {
