@@ -5,8 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include <nlohmann/json.hpp>
-
+#include "cql/schema/object_text.h"
 #include "cql/types/inet.h"
 #include "cql/types/value.h"
 
@@ -82,22 +81,17 @@ std::string address_group_text(const AddressGroup& group) {
   json ranges = json::array();
   for (const AddressRange& range : group.ranges) ranges.push_back(range.text());
   const json out = {{"format", kFormat}, {"name", group.name}, {"cidrs", ranges}};
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return object_text(out);
 }
 
 Result<AddressGroupPtr> read_address_group_text(const std::string& text) {
-  try {
-    const json in = json::parse(text);
-    if (in.at("format").get<int>() > kFormat)
-      return fail(ErrorCode::kCorruption, "a CIDR group of format {}, this program reads {}",
-                  in.at("format").get<int>(), kFormat);
-    TETRAD_TRY(AddressGroup group,
-               make_address_group(in.at("name").get<std::string>(),
-                                  in.at("cidrs").get<std::vector<std::string>>()));
-    return std::make_shared<const AddressGroup>(std::move(group));
-  } catch (const std::exception& error) {
-    return fail(ErrorCode::kCorruption, "the CIDR group does not read: {}", error.what());
-  }
+  return read_object_text(
+      text, "CIDR group", kFormat, [](const json& in) -> Result<AddressGroupPtr> {
+        TETRAD_TRY(AddressGroup group,
+                   make_address_group(in.at("name").get<std::string>(),
+                                      in.at("cidrs").get<std::vector<std::string>>()));
+        return std::make_shared<const AddressGroup>(std::move(group));
+      });
 }
 
 AddressGroups::AddressGroups(Groups groups) : groups_(std::move(groups)) {

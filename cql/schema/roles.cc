@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "cql/schema/object_text.h"
 
 namespace tetrad::cql {
 namespace {
@@ -122,15 +123,11 @@ std::string role_text(const Role& role) {
   for (const auto& [resource, permissions] : role.grants)
     for (size_t i = 0; i < kPermissions; ++i)
       if ((permissions >> i & 1) != 0) out["grants"][resource].push_back(kPermissionNames[i]);
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return object_text(out);
 }
 
 Result<RolePtr> read_role_text(const std::string& text) {
-  try {
-    const json in = json::parse(text);
-    if (in.at("format").get<int>() > kFormat)
-      return fail(ErrorCode::kCorruption, "a role of format {}, this program reads {}",
-                  in.at("format").get<int>(), kFormat);
+  return read_object_text(text, "role", kFormat, [](const json& in) -> Result<RolePtr> {
     auto role = std::make_shared<Role>();
     in.at("name").get_to(role->name);
     in.at("login").get_to(role->can_login);
@@ -151,9 +148,7 @@ Result<RolePtr> read_role_text(const std::string& text) {
       if (permissions != 0) role->grants[resource] = permissions;
     }
     return RolePtr(std::move(role));
-  } catch (const std::exception& error) {
-    return fail(ErrorCode::kCorruption, "the role does not read: {}", error.what());
-  }
+  });
 }
 
 const Role* RoleSet::find(std::string_view name) const {

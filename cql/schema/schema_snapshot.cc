@@ -186,44 +186,38 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
   return out;
 }
 
-void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::string>& names) {
-  RoleSet::Roles roles = before.all();
+/// One that does not read is as good as none: the role can do nothing, no address is in the group.
+template <class Object>
+void SchemaSnapshot::read_named(const NamedKind<Object>& kind, const std::set<std::string>& names,
+                                std::map<std::string, Object, std::less<>>& known) {
   for (const std::string& name : names) {
-    const std::string key = role_key(name);
-    roles.erase(name);
+    const std::string key = kind.key_of(name);
+    known.erase(name);
     unreadable_.erase(key);
     const auto entry = objects_.find(key);
     if (entry == objects_.end()) continue;
-    auto role = read_role_text(entry->second);
-    if (role && (*role)->name != name)
-      role = fail(ErrorCode::kCorruption, "it says that it is {}", (*role)->name);
-    if (role) {
-      roles.emplace(name, std::move(*role));
-    } else {  // it can do nothing
-      unreadable_[key] = {"role", name, "", role.error().message};
+    Result<Object> object = kind.read(entry->second);
+    if (object && (*object)->name != name)
+      object = fail(ErrorCode::kCorruption, "it says that it is {}", (*object)->name);
+    if (object) {
+      known.emplace(name, std::move(*object));
+    } else {
+      unreadable_[key] = {kind.title, name, "", object.error().message};
     }
   }
+}
+
+void SchemaSnapshot::read_roles(const RoleSet& before, const std::set<std::string>& names) {
+  RoleSet::Roles roles = before.all();
+  read_named<RolePtr>({"role", role_key, read_role_text}, names, roles);
   roles_ = std::make_shared<const RoleSet>(std::move(roles));
 }
 
 void SchemaSnapshot::read_address_groups(const AddressGroups& before,
                                          const std::set<std::string>& names) {
   AddressGroups::Groups groups = before.all();
-  for (const std::string& name : names) {
-    const std::string key = address_group_key(name);
-    groups.erase(name);
-    unreadable_.erase(key);
-    const auto entry = objects_.find(key);
-    if (entry == objects_.end()) continue;
-    auto group = read_address_group_text(entry->second);
-    if (group && (*group)->name != name)
-      group = fail(ErrorCode::kCorruption, "it says that it is {}", (*group)->name);
-    if (group) {
-      groups.emplace(name, std::move(*group));
-    } else {  // no address is in it
-      unreadable_[key] = {"CIDR group", name, "", group.error().message};
-    }
-  }
+  read_named<AddressGroupPtr>({"CIDR group", address_group_key, read_address_group_text}, names,
+                              groups);
   address_groups_ = std::make_shared<const AddressGroups>(std::move(groups));
 }
 

@@ -131,6 +131,17 @@ class SchemaSnapshot {
   };
   void rebuild(const std::string& name, const Touched& touched, const SchemaSnapshot& before,
                const replication::MetaState& state);
+  /// Objects that belong to no keyspace, each under a name of its own.
+  template <class Object>
+  struct NamedKind {
+    const char* title;
+    std::string (*key_of)(std::string_view name);
+    Result<Object> (*read)(const std::string& text);
+  };
+  /// In `known` come those of these names, as the metadata has them now.
+  template <class Object>
+  void read_named(const NamedKind<Object>& kind, const std::set<std::string>& names,
+                  std::map<std::string, Object, std::less<>>& known);
   /// The roles of these names, as the metadata has them now.
   void read_roles(const RoleSet& before, const std::set<std::string>& names);
   /// The groups of addresses of these names.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/schema/schema_text.h"
 
-#include <nlohmann/json.hpp>
+#include <utility>
 
+#include "cql/schema/object_text.h"
 #include "cql/types/literal.h"
 #include "cql/types/type_size.h"
 
@@ -24,25 +25,10 @@ Result<ColumnKind> kind_named(const std::string& name) {
 /// More columns than all ALTER TABLE ADD of a table's life make.
 constexpr uint32_t kColumnIdMax = 1u << 24;
 
-/// Never throws for what is in the object: bytes that are no UTF-8, which no client's statement has
-/// (WireReader refuses it), become U+FFFD.
-std::string text_of(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-/// Runs `read`, turning what it and the JSON library throw into kCorruption.
+/// As read_object_text().
 template <class Read>
-auto guarded(const std::string& text, Read read) -> decltype(read(json())) {
-  try {
-    const json object = json::parse(text);
-    if (object.at("format").get<int>() > kFormat) {
-      return fail(ErrorCode::kCorruption, "a schema object of format {}, this program reads {}",
-                  object.at("format").get<int>(), kFormat);
-    }
-    return read(object);
-  } catch (const std::exception& e) {
-    return fail(ErrorCode::kCorruption, "schema object does not read: {}", e.what());
-  }
+auto guarded(const std::string& text, Read read) {
+  return read_object_text(text, "schema object", kFormat, std::move(read));
 }
 
 void write_throughput(const ThroughputSetting& throughput, json& out) {
@@ -265,7 +251,7 @@ std::string keyspace_text(const KeyspaceSchema& keyspace) {
               {"replication", keyspace.replication},
               {"durable_writes", keyspace.durable_writes}};
   write_throughput(keyspace.throughput, out);
-  return text_of(out);
+  return object_text(out);
 }
 
 Result<KeyspaceSchema> read_keyspace_text(const std::string& text) {
@@ -319,7 +305,7 @@ std::string table_text(const TableSchema& table) {
                    {"include_all_columns", table.view->include_all_columns},
                    {"where", table.view->where}};
   }
-  return text_of(out);
+  return object_text(out);
 }
 
 Result<std::shared_ptr<TableSchema>> read_table_text(const std::string& text,
@@ -377,7 +363,7 @@ std::string type_text(const DataType& udt) {
   for (size_t i = 0; i < udt.field_names().size(); ++i) {
     fields.push_back({{"name", udt.field_names()[i]}, {"type", udt.components()[i]->cql_text()}});
   }
-  return text_of(json{
+  return object_text(json{
       {"format", kFormat}, {"keyspace", udt.keyspace()}, {"name", udt.name()}, {"fields", fields}});
 }
 
@@ -399,15 +385,15 @@ Result<TypePtr> read_type_text(const std::string& text, const UdtResolver& resol
 }
 
 std::string function_text(const FunctionSchema& function) {
-  return text_of(json{{"format", kFormat},
-                      {"keyspace", function.keyspace},
-                      {"name", function.name},
-                      {"argument_names", function.argument_names},
-                      {"argument_types", type_list(function.argument_types)},
-                      {"return_type", function.return_type->cql_text()},
-                      {"called_on_null_input", function.called_on_null_input},
-                      {"language", function.language},
-                      {"body", function.body}});
+  return object_text(json{{"format", kFormat},
+                          {"keyspace", function.keyspace},
+                          {"name", function.name},
+                          {"argument_names", function.argument_names},
+                          {"argument_types", type_list(function.argument_types)},
+                          {"return_type", function.return_type->cql_text()},
+                          {"called_on_null_input", function.called_on_null_input},
+                          {"language", function.language},
+                          {"body", function.body}});
 }
 
 Result<FunctionPtr> read_function_text(const std::string& text, const UdtResolver& resolve_udt) {
@@ -437,7 +423,7 @@ std::string aggregate_text(const AggregateSchema& aggregate) {
   if (aggregate.initial_condition) {
     out["initial_condition"] = base::to_hex(*aggregate.initial_condition);
   }
-  return text_of(out);
+  return object_text(out);
 }
 
 Result<AggregatePtr> read_aggregate_text(const std::string& text, const UdtResolver& resolve_udt) {
