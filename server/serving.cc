@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an operator changes while the node runs: whether clients are served, timeouts of statements,
+// the probability of traces. All of it lasts until the next start; the options file has what a
+// start begins with.
+//
+// The main thread calls; on_each() carries work to each shard: at once to shard 0, which runs here,
+// by a post to the others. So shards change a moment apart, and nothing may rely on all having
+// changed.
 #include "server/serving.h"
 
 #include <algorithm>
@@ -20,6 +27,7 @@ struct TimeoutKind {
   bool is_bounded_by_start;
 };
 
+// The names are nodetool settimeout's.
 constexpr TimeoutKind kTimeouts[] = {
     {"read", &Options::read_timeout_ms, &cql::QuerySettings::read_timeout_us, false},
     {"range", &Options::range_timeout_ms, &cql::QuerySettings::range_timeout_us, false},
@@ -67,11 +75,14 @@ void Serving::stop() {
   on_each([](Shard& shard) { shard.drain(); });
 }
 
+// `tetractl disablebinary` and `enablebinary`. Disabling lets requests in flight end
+// (Shard::drain).
 Result<void> Serving::serve_clients(bool serves) {
   if (stopped_) return fail(ErrorCode::kConflict, "the node is stopping");
   if (listener_ == nullptr) return fail(ErrorCode::kConflict, "the node is starting");
   if (serves == serves_) return {};
   if (serves) {
+    // Before listening: a shard that still drains would close the new client.
     on_each([](Shard& shard) { shard.connections->draining = false; });
     TETRAD_TRY_VOID(listener_->listen(rpc_address_, static_cast<uint16_t>(options_.native_port)));
   } else {
@@ -83,6 +94,8 @@ Result<void> Serving::serve_clients(bool serves) {
   return {};
 }
 
+// `find` runs on each shard's thread, `done` once on the main thread. Results come in any order, so
+// callers sort.
 template <class T>
 void Serving::gather(std::function<std::vector<T>(Shard&)> find,
                      std::function<void(std::vector<T>)> done) {
@@ -138,6 +151,7 @@ Result<void> Serving::set_timeout(const std::string& type, uint64_t timeout_ms) 
       types += fmt::format("{}{}", types.empty() ? "" : ", ", known.type);
     return fail(ErrorCode::kInvalid, "Timeout type requires one of ({})", types);
   }
+  // Lowering is always allowed.
   const uint64_t most = kind->is_bounded_by_start ? options_.*kind->option : most_of(kind->option);
   if (timeout_ms == 0 || timeout_ms > most) {
     return fail(

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a shard needs to serve clients, put together in the order of dependence: system tables,
+// stall watch, query processor, event hub, connections. Called on the main thread before the
+// shard's thread runs, so nothing here needs a lock. Members of Shard are destroyed in reverse
+// order, so each goes before what it uses.
 #include "server/shard.h"
 
 namespace tetrad::server {
@@ -8,6 +12,8 @@ namespace {
 /// Of the pool; each shard has one of its own.
 constexpr uint32_t kHandshakeLane = 0x544C0000;
 
+// Names of metrics: never change one, dashboards use them. The switch has no default, so the
+// compiler names a code that is missing.
 const char* error_label(ErrorCode code) {
   switch (code) {
     case ErrorCode::kServerError:
@@ -89,7 +95,10 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   virtual_tables = cql::make_system_tables(meta, serving.facts, serving.of_node);
   cql::QueryProcessorOptions query = serving.query;
   query.throughput = &data->throughput();
+  // Each shard has its lanes of the pool to itself, so long work of one never queues behind
+  // another's.
   query.work_lane += number;
+  // Each shard sees each change of the schema; one line of the log is enough.
   query.logs_schema = number == 0;
   query.work_random = base::Random(os_random);
   query.request_bytes_max = serving.limits.shard_request_bytes_max;
@@ -113,6 +122,7 @@ void Shard::prepare_serving(replication::MetaService& meta, const ShardServing& 
   register_metrics(metrics);
 }
 
+// Seconds. Until the schema is known nothing may be purged.
 std::optional<int64_t> Shard::gc_grace_s(const replication::TableInfo& table) const {
   constexpr int64_t kForever_s = int64_t{100} * 365 * 86'400;
   const cql::SchemaPtr schema = processor == nullptr ? nullptr : processor->schema();
@@ -180,6 +190,7 @@ void Shard::register_metrics(base::MetricsRegistry& metrics) {
               q.prepared_evicted);
 }
 
+// A copy is walked over: drain() may close a connection, which takes itself out of the set.
 void Shard::drain() {
   connections->draining = true;
   const auto open = connections->open;
@@ -190,6 +201,8 @@ void Shard::stop_serving() {
   if (connections == nullptr) return;
   const auto open = connections->open;
   for (const auto& connection : open) connection->close();
+  // Requests in flight are destroyed, not ended: this is the end of the process, after drain() had
+  // its time.
   connections->tasks.destroy_all();
 }
 

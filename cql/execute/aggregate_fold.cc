@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Aggregates that replicas compute beside their rows, so that count, min, max, sum and avg of a
+// large table move no rows. aggregate_fold.h has the format of a spec; a state is what the
+// aggregators save, one after another.
+//
+// make_aggregate_fold() writes a spec and reads it back, so both ends make the plan from the same
+// bytes. The spec stands for itself: replicas know no CQL schema, so it carries the types and
+// column ids it needs, and a plan has a table of its own made of them.
+//
+// Specs and states come from other nodes: each number is checked, and an error is kCorruption. A
+// value that is too large to be folded is kInvalid; then the coordinator reads rows instead.
 #include "cql/execute/aggregate_fold.h"
 
 #include <algorithm>
@@ -12,6 +22,7 @@ namespace {
 
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kStaticOnlyRows = 1;
+// In the place of a column's number: count(*).
 constexpr uint8_t kNoColumn = 0xff;
 constexpr int kTypeOptionVersion = 5;  // knows all native types
 constexpr uint32_t kColumnIdMax = 65'535;
@@ -48,6 +59,7 @@ struct Call {
   bool bounds_scale = false;
 };
 
+// Decimals of very different scales would make sums of unbounded length.
 bool is_allowed(const Call& call, BytesView value) {
   if (value.size() > call.bytes_max) return false;
   if (!call.bounds_scale || value.size() < sizeof(int32_t)) return true;
@@ -81,6 +93,7 @@ class AggregatePlan final : public storage::FoldPlan,
   BytesView spec() const override { return spec_; }
   bool in_order() const override { return in_order_; }
   Result<std::unique_ptr<storage::RowFold>> go_on(BytesView state, int64_t now_s) const override;
+  // An empty state is one without rows. Order matters only where in_order() says so.
   Result<Bytes> join(std::span<const Bytes> states) const override {
     const auto aggregators = make_aggregators(calls_);
     for (const Bytes& state : states) {
@@ -117,6 +130,8 @@ class AggregatePlan final : public storage::FoldPlan,
     std::vector<ColumnSchema> columns;
     TETRAD_TRY(const uint8_t partition_columns, reader.read_u8());
     for (uint32_t i = 0; i < partition_columns; ++i)
+      // Types of the partition key do not matter for splitting it; those that are folded come with
+      // their slots.
       columns.push_back({fmt::format("p{}", i), blob_type(), ColumnKind::kPartitionKey, i});
     TETRAD_TRY(const uint8_t clustering_columns, reader.read_u8());
     for (uint32_t i = 0; i < clustering_columns; ++i) {
@@ -134,6 +149,7 @@ class AggregatePlan final : public storage::FoldPlan,
       TETRAD_TRY(const uint32_t number, reader.read_u32());
       TETRAD_TRY(TypePtr type, read_native_type(reader));
       const bool in_key = kind == ColumnKind::kPartitionKey || kind == ColumnKind::kClustering;
+      // `number` is a position in the key, or a column id.
       const uint32_t end = kind == ColumnKind::kPartitionKey ? partition_columns
                            : kind == ColumnKind::kClustering ? clustering_columns
                                                              : kColumnIdMax + 1;
@@ -182,6 +198,8 @@ class AggregatePlan final : public storage::FoldPlan,
                       type.cql_text());
         set_bounds(call, function, type);
       }
+      // Sums of floats, for example, depend on the order of their rows; then tablets are folded one
+      // after another.
       in_order_ = in_order_ || call.function->folding == Folding::kInOrder;
       calls_.push_back(std::move(call));
     }
@@ -215,6 +233,7 @@ class AggregateFold final : public storage::RowFold {
                                const storage::RowRecord& header, bool rows_follow) override {
     partition_key_.assign(partition_key);  // views of it are in the row
     TETRAD_TRY_VOID(rows_.start_partition(partition_key_, &header));
+    // A partition without rows counts once for its static columns.
     if (rows_follow || !plan_->static_only_rows_) return {};
     rows_.clear_row();
     return add_row();

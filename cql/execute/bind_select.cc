@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // SELECT before it reads: its values, limits and guardrails, and where a page begins.
+//
+// bind() does everything that may fail by values, before any read: levels, limits, filters, index,
+// keys, guardrails; then it takes over a paging state. The order is Cassandra's, since it decides
+// which error is reported. A paging state is client input: it may be of another statement, so it is
+// checked against the partitions of this one.
 #include <algorithm>
 
 #include "cql/execute/select_run.h"
@@ -7,6 +12,7 @@
 
 namespace tetrad::cql {
 
+// Unset: no limit, as in Cassandra.
 Result<std::optional<int64_t>> SelectRun::limit_value(const ExpressionPtr& expression) {
   if (!expression) return std::nullopt;
   TETRAD_TRY(const BoundValue value, expression->evaluate(evaluation_));
@@ -52,6 +58,7 @@ Result<void> SelectRun::bind() {
   rows_left_ = limit.value_or(-1);
   partition_limit_ = s.distinct_ ? 1 : partition_limit.value_or(-1);
   page_size_ = context_.options.page_size > 0 ? context_.options.page_size : -1;
+  // Its one row needs all rows of the table, in one page.
   if (s.is_aggregate_ && !s.is_grouped_) {
     page_size_ = -1;
     rows_left_ = -1;  // there is one row
@@ -107,6 +114,7 @@ Result<void> SelectRun::bind() {
   for (const AggregateCall& call : s.aggregates_) {
     aggregators_.push_back(call.function->make(functions_));
   }
+  // The state of the last page: where it ended, and what LIMIT and PER PARTITION LIMIT have left.
   if (context_.options.paging_position) {
     TETRAD_TRY(const SelectPosition from,
                decode_select_position(*context_.options.paging_position));
@@ -114,6 +122,7 @@ Result<void> SelectRun::bind() {
     if (partitions_.is_range && !partitions_.range.contains(from.after.position))
       return fail(ErrorCode::kProtocol, "Invalid value for the paging state");
     after_ = from.after;
+    // The smaller one: a state cannot widen the limit.
     if (rows_left_ >= 0 && from.rows_left >= 0) rows_left_ = std::min(rows_left_, from.rows_left);
     partition_rows_done_ = from.partition_rows_done;
     current_partition_ = from.after.partition_key;
@@ -185,6 +194,7 @@ Result<void> SelectRun::check_product(uint64_t product, std::string_view key) {
       });
 }
 
+// Without a clustering key the position is behind all of its partition.
 void SelectRun::skip_done_partitions() {
   const auto& all = partitions_.partitions;
   const auto found = std::ranges::find(all, after_->partition_key, &PartitionTarget::key);

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// What each operation on a column becomes, as Cassandra's operations do:
+//
+//  c = value                one cell; null: a tombstone
+//  c = {...} (multi-cell)   a column deletion one microsecond older, then a cell for each element
+//  c = c + {...}            a cell for each element; lists: cells with new time UUIDs as paths
+//  c = [...] + c            lists: paths that sort before all others
+//  c = c - {...}            a tombstone for each key; lists: for each equal element, as read
+//  c[k] = v, c.f = v        one cell at the path; null: a tombstone
+//  DELETE c                 a tombstone; multi-cell and counters: a column deletion
+//
+// Paths of sets and maps are the ordered encoding of the key, so cells of a column sort as its
+// elements do. Paths of list elements are time UUIDs; those of fields the field's number.
 #include "cql/execute/cell_maker.h"
 
 #include <algorithm>
@@ -23,6 +35,7 @@ using Operation = ColumnOperation;
 
 /// The guardrails on values. What Cassandra counts for a cell beside key and value: timestamp, TTL
 /// and expiry.
+// Of the guardrails column_value_size, collection_size and items_per_collection.
 Result<void> check_values(const Operation& operation, std::span<const Cell> cells,
                           const ValueGuard& guard) {
   constexpr uint64_t kCellBytes = 20;
@@ -100,6 +113,8 @@ Result<void> check_view_key(const Operation& operation, std::span<const Cell> ce
 
 }  // namespace
 
+// The checks see only the cells of this operation. Cells must be appended in the order of column
+// ids; the caller's operations are sorted by them.
 Result<bool> CellMaker::add(const Operation& operation, const Place& place,
                             std::vector<Cell>& cells) {
   const size_t first = cells.size();
@@ -123,6 +138,8 @@ Result<bool> CellMaker::add(const Operation& operation, const Place& place,
   return set;
 }
 
+// A record may have one cell for each place. Of two the newer stays; of equal times a tombstone,
+// then the larger value, as reconciliation of two replicas would decide (storage/row/reconcile.h).
 void CellMaker::tidy(std::vector<Cell>& cells) {
   sort_paths(cells.begin(), cells.end());
   size_t kept = 0;
@@ -152,12 +169,17 @@ void CellMaker::sort_paths(std::vector<Cell>::iterator from, std::vector<Cell>::
     if (a.column_id != b.column_id) return a.column_id < b.column_id;
     const bool a_deletion = a.kind == CellKind::kColumnDeletion;
     const bool b_deletion = b.kind == CellKind::kColumnDeletion;
+    // The order of a record: of a column its deletion first, then cells without a path, then by
+    // path.
     if (a_deletion != b_deletion) return a_deletion;
     if (a.has_path != b.has_path) return !a.has_path;
     return a.path < b.path;
   });
 }
 
+// `now_s` is the client's time where the request names one, `dated_s` this node's. The TTL is
+// adjusted so that expiry less TTL is dated_s, from which others see when the cell was written. A
+// cell that would have expired long ago expires clock_skew_s before dated_s.
 WriteMoment::Expiry WriteMoment::expiry_of(int32_t ttl_s) const {
   if (now_s == dated_s) return {ttl_s, now_s + ttl_s};
   const int64_t expiry_s = std::max(now_s + ttl_s, dated_s - clock_skew_s);
@@ -229,6 +251,7 @@ Result<void> CellMaker::add_element(const DataType& type, uint32_t id, BytesView
   return {};
 }
 
+// Where the path does not give back the key's bytes the value carries them (map_entry.h).
 Result<void> CellMaker::add_entry(const DataType& type, uint32_t id, BytesView key, BytesView value,
                                   std::vector<Cell>& cells) {
   TETRAD_TRY(const BytesView path, key_path(*type.key(), key));
@@ -276,6 +299,7 @@ Result<void> CellMaker::add_elements(const Operation& operation, BytesView value
       TETRAD_TRY(const auto fields, split_tuple(type, value));
       for (size_t i = 0; i < fields.size(); ++i) {
         const Cell cell = fields[i] ? value_cell(id, *fields[i]) : tombstone(id);
+        // After a column deletion a null field needs no tombstone.
         if (fields[i] || operation.kind != Operation::Kind::kSetWhole) {
           cells.push_back(at_path(cell, field_path(i)));
         }
@@ -297,6 +321,7 @@ Result<void> CellMaker::add_element(const ColumnSchema& column, BytesView key,
   return {};
 }
 
+// Keys that are not there get tombstones, too: nothing is read.
 Result<void> CellMaker::add_removed_keys(const ColumnSchema& column, BytesView taken_keys,
                                          std::vector<Cell>& cells) {
   TETRAD_TRY(const auto keys, split_list(taken_keys));
@@ -339,6 +364,7 @@ Result<bool> CellMaker::add_at_index(const Operation& operation, const BoundValu
     return fail(ErrorCode::kInvalid, "List index {} out of bound, list has size {}", index,
                 list.size());
   }
+  // After the checks of the index, as in Cassandra.
   if (value.is_unset()) return false;
   const BytesView path = context_.arena.copy(list[static_cast<size_t>(index)].path);
   cells.push_back(at_path(
@@ -382,6 +408,7 @@ Result<bool> CellMaker::add_unsorted(const Operation& operation, const Place& pl
       cells.push_back(value.has_bytes() ? value_cell(id, value.bytes) : tombstone(id));
       return true;
     case Operation::Kind::kSetWhole:
+      // One microsecond older, so that it hides what was there and not the cells of this statement.
       cells.push_back(column_deletion(id, moment_.timestamp_us - 1));
       if (value.has_bytes()) TETRAD_TRY_VOID(add_elements(operation, value.bytes, cells));
       return true;
@@ -460,6 +487,9 @@ Result<bool> CellMaker::add_to_value(const ColumnSchema& column, const BoundValu
   return true;
 }
 
+// Several operations of one statement on one list see each other's effect: `c[0] = 1, c[1] = 2`.
+// The list as read is kept, and cells that were appended since are applied to it once, so many
+// operations do not cost the square of the list.
 const std::deque<ListContents::Element>& CellMaker::list_so_far(const ColumnSchema& column,
                                                                 const Place& place,
                                                                 const std::vector<Cell>& cells) {
@@ -470,6 +500,7 @@ const std::deque<ListContents::Element>& CellMaker::list_so_far(const ColumnSche
     lists_row_ = place.clustering_key;
   }
   auto known = std::ranges::find(lists_, &column, &ListSoFar::column);
+  // The vector was cleared for another row or header of the same key.
   if (known != lists_.end() && known->cells_taken > cells.size()) known = lists_.erase(known);
   if (known == lists_.end() || known->column != &column) {
     known = lists_.insert(lists_.end(), ListSoFar{&column, {}, 0});
@@ -483,6 +514,7 @@ const std::deque<ListContents::Element>& CellMaker::list_so_far(const ColumnSche
     const auto at = std::ranges::lower_bound(list, cell.path, {}, &Element::path);
     const bool is_there = at != list.end() && at->path == cell.path;
     const bool is_value = cell.kind == CellKind::kValue;
+    // The element read is newer than this write (USING TIMESTAMP): it stays.
     if (is_there && at->timestamp_us > cell.timestamp_us) continue;
     if (is_there && is_value && at->timestamp_us == cell.timestamp_us && at->value > cell.value) {
       continue;
@@ -516,6 +548,7 @@ Result<void> CellMaker::check_key(const ColumnSchema& column, const BoundValue& 
 
 // --- ids of list elements ---
 
+// `ticks`: 100 ns since 1582, as in a UUID of version 1. `sequence` orders ids of one moment.
 Bytes ListCellIds::make(uint64_t ticks, uint32_t sequence) {
   // Version 1 with the variant bits, then 30 bits of sequence so that the signed bytes of a
   // timeuuid's low half rise with it, then randomness: two coordinators never make the same id.
@@ -546,6 +579,7 @@ std::vector<Bytes> ListCellIds::prepend(size_t count) {
   // it before what is appended. 2010-01-01, as Cassandra has it.
   constexpr int64_t kReferenceUs = 1'262'304'000'000'000;
   const uint64_t ticks = base::uuid_ticks_of_unix_us(2 * kReferenceUs - now_us_);
+  // A whole block before the last one, in which elements keep the order of the statement.
   next_prepend_ -= static_cast<uint32_t>(count);
   std::vector<Bytes> paths;
   paths.reserve(count);

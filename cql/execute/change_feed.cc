@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// A page of a table's change feed: `SELECT ... WHERE <change feed marker> > start` (change_feed.h).
+// The rows that have changed since a time, each as it is now, and a position from which the next
+// page goes on. The feed never ends; a page without rows still has a position.
+//
+// 1. begin(): the start time and the position of the page before (execute/feed_position.h).
+// 2. follow(): up to kChangesAtOnce entries from the change logs of the tablets, from the position
+//    on. Entries name rows; they have no values.
+// 3. group(), read_rows(): the rows that the entries name, read by partition at QUORUM or higher.
+// 4. deliver(): each row in the order of the entries. A row that is gone is not shown: the feed has
+//    no deletions.
+// 5. When the logs do not reach back to the position (must_scan), scan() reads the table itself
+//    once, in ring order, and shows rows written since the start; then the logs go on from where
+//    they stood before the scan.
+// 6. end_page(): the position is encoded with what the page has delivered, so a client that repeats
+//    a page gets it again: at least once, never lost.
+//
+// A page ends when it is full (rows, or kPageBytes), when the logs are read to their end, or at
+// half of its time.
 #include "cql/execute/change_feed.h"
 
 #include <algorithm>
@@ -29,6 +47,8 @@ constexpr uint64_t kPageBytes = 4u << 20;
 constexpr int64_t kHoldUs = 100'000;
 
 /// ONE may ask a replica that lacks the write, and the feed has gone on.
+// An entry of a log means that some member has the write; a quorum read then has it as well, since
+// writes need a quorum.
 ConsistencyLevel at_least_quorum(ConsistencyLevel level) {
   switch (level) {
     case ConsistencyLevel::kOne:
@@ -41,6 +61,7 @@ ConsistencyLevel at_least_quorum(ConsistencyLevel level) {
 }
 
 /// Far from the ends, so that sums with it are numbers.
+// Clients send any 64-bit number. Half of the range is left for additions of slack and offsets.
 int64_t microseconds_of(int64_t unix_ms) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max() / 2000;
   return std::clamp(unix_ms, -kMax, kMax) * 1000;
@@ -58,6 +79,8 @@ Result<bool> is_news(BytesView encoded, int64_t since_us, int64_t now_s) {
     if (cell.live_at(now_s)) newest = std::max(newest, cell.timestamp_us);
   }
   TETRAD_TRY_VOID(reader.status());
+  // Deletions do not count: a row that is live shows what lives. The slack admits a little too much
+  // rather than too little, since clocks differ.
   return newest >= since_us - replication::HorizonSlack().clock_skew_us;
 }
 
@@ -126,6 +149,8 @@ class ChangeFeedRun final : private SelectRun {
   uint64_t partitions_read_ = 0;
 };
 
+// The position is taken out of the options before bind(): SelectRun would decode it as the position
+// of an ordinary page.
 Result<void> ChangeFeedRun::begin() {
   const std::optional<Bytes> position =
       std::exchange(context_.options.paging_position, std::nullopt);
@@ -169,6 +194,7 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
       co_return end_page();
     }
   }
+  // The other half is for the reads of the last turn and the way of the answer.
   const base::MonotonicUs half_us = deadline_.at_us - timeout_us / 2;
   while (!ends_) {
     if (at_.scans) {
@@ -188,6 +214,8 @@ Task<Result<StatementResult>> ChangeFeedRun::run() {
   co_return end_page();
 }
 
+// One turn of steps 2 to 4. Unless everything was delivered, at_.after stays, and the next call
+// asks for the same entries again.
 Task<Result<void>> ChangeFeedRun::follow() {
   replication::ChangesCommand command;
   command.incarnation = statement_.table_->incarnation;
@@ -201,6 +229,7 @@ Task<Result<void>> ChangeFeedRun::follow() {
   const uint32_t changes_max = command.changes_max;
   auto page = co_await context_.coordinator.changes(std::move(command), read_options());
   if (!page) co_return std::unexpected(std::move(page).error());
+  // The answer comes from other nodes, so its size is checked, not asserted.
   if (page->changes.size() > changes_max) {
     co_return fail(ErrorCode::kServerError, "{} changes where {} were asked for",
                    page->changes.size(), changes_max);
@@ -211,6 +240,7 @@ Task<Result<void>> ChangeFeedRun::follow() {
     at_.scanned.reset();
     after_.reset();
     range_start_ = partitions_.range.start;
+    // A page with rows ends here: the scan has positions of its own, and one page has one.
     ends_ = result_.row_count != 0;
     co_return Result<void>();
   }
@@ -219,6 +249,7 @@ Task<Result<void>> ChangeFeedRun::follow() {
   kept_bytes_ = 0;
   if (!fits) co_return std::unexpected(std::move(fits).error());
   if (!*fits) {  // large rows: somewhat fewer at once than were read
+    // At least one entry, at most half: one always fits (see read_rows), so this ends.
     const size_t fewer =
         std::clamp<size_t>(changed.rows_read() * 3 / 4, 1, changed.changes.size() / 2);
     changes_max_ = static_cast<uint32_t>(fewer);
@@ -233,6 +264,8 @@ Task<Result<void>> ChangeFeedRun::follow() {
   co_return Result<void>();
 }
 
+// Several entries of one partition become one read command with all of their rows; `partition_of`
+// remembers which entry belongs to which.
 ChangeFeedRun::Changed ChangeFeedRun::group(std::vector<Change> changes) const {
   Changed changed;
   changed.changes = std::move(changes);
@@ -253,6 +286,7 @@ ChangeFeedRun::Changed ChangeFeedRun::group(std::vector<Change> changes) const {
   for (PartitionRows& rows : changed.partitions) {
     ReadCommand& command = rows.command;
     std::ranges::sort(command.rows);
+    // A row that has changed twice is read once and shown for each entry.
     const auto twice = std::ranges::unique(command.rows);
     command.rows.erase(twice.begin(), twice.end());
     if (command.rows.empty()) {  // its static columns, or its only row
@@ -279,6 +313,8 @@ Task<Result<bool>> ChangeFeedRun::read_rows(Changed* changed) {
     }
     std::erase_if(wanted, [](const PartitionRows* rows) { return rows->is_read; });
     if (kept_bytes_ > kPageBytes && changed->changes.size() > 1) co_return false;
+    // Each round reads at least one partition further, or asks for more room; the clock bounds
+    // both.
     TETRAD_CO_TRY_VOID(check_time());
   }
   co_return true;
@@ -302,6 +338,7 @@ const storage::PartitionData* ChangeFeedRun::PartitionRows::partition() const {
   return nullptr;
 }
 
+// The first chunk whose rows reach the key or pass it has the answer.
 const storage::RowData* ChangeFeedRun::PartitionRows::find(BytesView clustering_key) const {
   for (const ReadResult& chunk : chunks) {
     if (chunk.partitions.empty()) continue;
@@ -322,6 +359,8 @@ size_t ChangeFeedRun::Changed::rows_read() const {
   return count;
 }
 
+// Runs on the shard's thread and gives up its turn when the meter says so. `changed` outlives the
+// task.
 Task<Result<void>> ChangeFeedRun::deliver(const Changed* changed) {
   Evaluation evaluation(*this);
   RowMaterializer& rows = evaluation.rows;
@@ -332,6 +371,7 @@ Task<Result<void>> ChangeFeedRun::deliver(const Changed* changed) {
     const PartitionRows& read = changed->partitions[changed->partition_of[i]];
     const PartitionData* partition = read.partition();
     const RowData* row = change.clustering_key ? read.find(*change.clustering_key) : nullptr;
+    // Deleted, or expired, since it was logged.
     if (partition == nullptr || (change.clustering_key && row == nullptr)) continue;
     if (partition != started) {
       started = partition;
@@ -357,6 +397,8 @@ Task<Result<void>> ChangeFeedRun::deliver(const Changed* changed) {
   co_return Result<void>();
 }
 
+// One chunk of the table. at_.scanned is the place of the last row that was looked at, so a page
+// that is full ends behind a row it has shown and not at the end of a chunk.
 Task<Result<void>> ChangeFeedRun::scan() {
   auto chunk = co_await read_one(scan_command());
   if (!chunk) co_return std::unexpected(std::move(chunk).error());
@@ -370,10 +412,13 @@ Task<Result<void>> ChangeFeedRun::scan() {
     exhausted_ = true;
     at_.scans = false;
     at_.scanned.reset();
+    // The scan is over. Its page ends, so that the next one goes on in the logs from at_.after.
     ends_ = true;
   } else {
     // A partition that has not come to a live row yet is not in the chunk.
     const BytesView last = chunk->complete_up_to.partition_key;
+    // Whether the static columns of the partition in which the chunk ends were looked at: they come
+    // before its rows and must not show again.
     at_.knows_static =
         (at_.knows_static && after_ && after_->partition_key == last) ||
         (!chunk->partitions.empty() && chunk->partitions.back().partition_key == last);
@@ -440,6 +485,7 @@ Task<Result<void>> ChangeFeedRun::take_scanned(const ReadResult* chunk) {
   co_return Result<void>();
 }
 
+// No filters and no groups: preparing refuses them in a feed.
 Result<void> ChangeFeedRun::put(const RowPlace& place, Evaluation& evaluation) {
   note_row(place);
   TETRAD_TRY_VOID(context_.work.spend(read_ns(place.bytes)));
@@ -460,6 +506,7 @@ Task<Result<void>> ChangeFeedRun::end_turn() {
   co_return check_time();
 }
 
+// Sleeps without holding anything but this request; the deadline bounds it.
 Task<void> ChangeFeedRun::hold_back() const {
   base::OneShot<bool> over;
   context_.reactor.call_at(std::min(context_.reactor.now_us() + kHoldUs, deadline_.at_us),
@@ -467,6 +514,7 @@ Task<void> ChangeFeedRun::hold_back() const {
   co_await over;
 }
 
+// A request without pages that has read to the end gets no position, so drivers see the last page.
 StatementResult ChangeFeedRun::end_page() {
   result_.metadata = statement_.result_metadata_;
   if (is_paged_ || !is_up_to_date_) result_.next_position = encode_feed_position(at_);

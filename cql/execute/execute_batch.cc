@@ -4,6 +4,13 @@
 //
 // Parts of one partition are one atomic write. Those of several partitions are independent writes
 // in an unlogged batch; of a logged one all are written in the end, or none.
+//
+// 1. Batches of counters and conditional batches go their own ways.
+// 2. Each part is bound and makes its mutations, in the order of the batch; long parts on a worker,
+//    and a turn is given up between parts. All parts have one timestamp, but those with USING
+//    TIMESTAMP.
+// 3. Mutations of one partition are joined (join_mutations.h).
+// 4. Sizes, disks, throughput; then one write, or the log of batches first (write_logged).
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -29,6 +36,7 @@ constexpr size_t kPartitionsWarned = 10;
 
 /// Estimated: a part that is neither large nor calls a function.
 constexpr uint64_t kPartNs = 1'000;
+// Of parts or mutations; more may take longer than a turn to join.
 constexpr size_t kJoinedOnLoopMax = 256;
 
 int64_t usual_timeout_us(const QuerySettings& settings, BatchType type) {
@@ -36,6 +44,7 @@ int64_t usual_timeout_us(const QuerySettings& settings, BatchType type) {
                                      : settings.write_timeout_us;
 }
 
+// Only a guess before lists are read; each part is looked at again when its lists are known.
 bool may_be_long_batch(const ExecuteContext& context, std::span<const StatementPart> parts) {
   if (context.off_loop == nullptr) return false;
   const ListContents none;
@@ -77,6 +86,7 @@ Task<Result<StatementResult>> run_batch(ExecuteContext& context, BatchType type,
   base::Random own_random(may_be_long ? context.random.next() : 0);
   ListCellIds ids(may_be_long ? own_random : context.random, now_us);
   std::vector<Mutation> mutations;
+  // The oldest of the parts' dates: parts of a long batch may see the clock move.
   int64_t dated_s = std::numeric_limits<int64_t>::max();
   work.begin_turn();
   for (const StatementPart& part : parts) {
@@ -190,6 +200,7 @@ Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
   if (timestamp_) {
     constexpr int64_t kUnset = storage::kNoTimestamp;
+    // kUnset can be no timestamp: a marker that is not set leaves the request's.
     TETRAD_CO_TRY(const int64_t given, evaluate_timestamp(*timestamp_, evaluation, kUnset));
     if (given != kUnset) timestamp_us = given;
   }
@@ -202,6 +213,8 @@ Task<Result<StatementResult>> BatchStatement::execute(ExecuteContext& context,
   co_return result;
 }
 
+// The BATCH request (native protocol v5, section 4.1.7): parts were prepared one by one, so the
+// checks of a batch run here.
 Task<Result<StatementResult>> execute_protocol_batch(ExecuteContext& context, BatchType kind,
                                                      std::span<const BatchEntry> entries) {
   std::vector<StatementPart> parts;

@@ -8,6 +8,21 @@
 //           not seen is null, and a row or a partition without anything that is seen is not there
 //   shown   each row that was read, or the static columns where there is none; masked columns as
 //           the client sees them, which is not Cassandra's choice
+//
+// The steps (ConditionalRun):
+//
+// 1. bind(): values, keys and conditions of all parts. All parts must be of one partition; a batch
+//    is decided as one.
+// 2. Checks of the levels, guardrails, and admission at the least price.
+// 3. Coordinator::write_if reads the rows of read_command() in a Paxos round of the partition and
+//    calls decide() with them. It may call decide() several times, when another statement of the
+//    partition was faster. Each call begins anew; only the last one counts.
+// 4. decide() evaluates the conditions on the rows and returns the mutation, or nothing when they
+//    do not hold.
+// 5. answer(): `[applied]` alone, or with the rows that refused it.
+//
+// The shard's thread runs everything but bind() and evaluate() of large values, which go to a
+// worker while the task waits.
 #include "cql/execute/execute_conditional.h"
 
 #include <algorithm>
@@ -34,6 +49,8 @@ using storage::Mutation;
 using storage::PartitionData;
 using Kind = Conditions::Kind;
 
+// Work of a part and of a row beyond its bytes, for the limit of the work; and the sizes from which
+// work leaves the loop.
 constexpr uint64_t kPartNs = 1'000, kRowNs = 500;  // estimated
 constexpr size_t kPartsOnLoop = 256;
 constexpr uint64_t kReadBytesOnLoop = 256u << 10;
@@ -56,6 +73,7 @@ class ConditionalRun final : public replication::ConditionalStatement {
         functions_(make_function_environment(context)),
         guard_{context.settings.guardrails, context.warnings} {}
 
+  // `timeout_us` is from now, for all rounds together.
   Task<Result<StatementResult>> run(int64_t timeout_us);
 
   storage::ReadCommand read_command() const override;
@@ -146,6 +164,8 @@ bool ConditionalRun::is_long() const {
          });
 }
 
+// Once for each request, before any round: an error in a value must not cost a ballot. Timestamps
+// are not known yet; make_mutation() sets them.
 Result<void> ConditionalRun::bind() {
   now_s_ = context_.now_s;
   for (const StatementPart& part : parts_) {
@@ -163,6 +183,7 @@ Result<void> ConditionalRun::bind(const StatementPart& part) {
   TETRAD_TRY_VOID(check_keys(part, evaluation));
   TETRAD_TRY(BoundTarget target,
              statement.bind_target(evaluation, context_.settings.in_cartesian_product_max));
+  // check_keys() above has refused IN, the only way to name several.
   TETRAD_ASSERT(target.partitions.size() == 1);
   if (!targets_.empty() && target.partitions[0].key != targets_[0].partitions[0].key) {
     return fail(ErrorCode::kInvalid, "Batch with conditions cannot span multiple partitions");
@@ -172,6 +193,7 @@ Result<void> ConditionalRun::bind(const StatementPart& part) {
   }
   names_rows_ = names_rows_ || statement.names_rows();
   writes_static_ = writes_static_ || (statement.has_conditions() && statement.writes_static());
+  // The empty key stands for the only row of a table without clustering columns.
   const Bytes row_key = target.clustering.exact ? target.clustering.rows[0] : Bytes();
   if (statement.has_conditions()) TETRAD_TRY_VOID(add_conditions(part, row_key, evaluation));
   if (statement.needs_read()) {
@@ -202,6 +224,7 @@ Result<void> ConditionalRun::check_keys(const StatementPart& part, EvalContext& 
               "IN on the clustering key columns is not supported with conditional {}", what);
 }
 
+// A batch may repeat a condition on a row, but not mix kinds. The texts are Cassandra's.
 Result<void> ConditionalRun::add_existence(RowTest& test, Kind kind) const {
   if (test.kind == Kind::kColumns) {
     return fail(ErrorCode::kInvalid, "Cannot mix IF conditions and IF {}EXISTS for the same row",
@@ -222,6 +245,7 @@ Result<void> ConditionalRun::add_conditions(const StatementPart& part, const Byt
     RowTest& test = part.statement->is_static_only() ? static_test_ : row_tests_[row_key];
     return add_existence(test, conditions.kind);
   }
+  // Regular columns first, as Cassandra: it decides which of two errors is reported.
   for (const bool statics : {false, true}) {
     for (const ColumnCondition& condition : conditions.columns) {
       if ((condition.column->kind == ColumnKind::kStatic) != statics) continue;
@@ -258,6 +282,8 @@ Result<void> ConditionalRun::make_shape() {
         return fail(ErrorCode::kInvalid, "Undefined column name {} in table {}.{}", shown->name,
                     table->keyspace, table->name);
       }
+      // As in Cassandra, the answer of a batch has the key columns first, then the columns of all
+      // conditions, each once.
       if (known.insert(column).second) columns.push_back(column);
     }
   }
@@ -266,6 +292,7 @@ Result<void> ConditionalRun::make_shape() {
   return {};
 }
 
+// See the table at the top. seen_ has one entry for each slot of the shape's layout.
 void ConditionalRun::choose_seen() {
   std::set<std::string_view> tested;
   for (const StatementPart& part : parts_) {
@@ -280,6 +307,7 @@ void ConditionalRun::choose_seen() {
   }
 }
 
+// No masks when the client may see the values; then masks_ stays empty and show_row() copies.
 Result<void> ConditionalRun::choose_masks() {
   const auto& slots = shape_->layout.slots;
   if (std::ranges::none_of(slots, [](const auto* column) { return column->mask != nullptr; }) ||
@@ -289,6 +317,8 @@ Result<void> ConditionalRun::choose_masks() {
   return {};
 }
 
+// The commit level is that of the request (how many members must have the write), the serial level
+// the one of Paxos. Each has values that only the other one may have.
 Result<void> ConditionalRun::check_levels() const {
   const ConsistencyLevel level = context_.options.consistency;
   if (level == ConsistencyLevel::kSerial || level == ConsistencyLevel::kLocalSerial) {
@@ -308,6 +338,7 @@ Result<void> ConditionalRun::check_levels() const {
               base::name_of(level), strategy->second);
 }
 
+// After all parts are bound, so that errors of keys and values come first, as in Cassandra.
 Result<void> ConditionalRun::check_nulls() const {
   for (const BoundCondition& condition : static_test_.conditions)
     TETRAD_TRY_VOID(condition.check_null());
@@ -345,12 +376,14 @@ Task<Result<StatementResult>> ConditionalRun::run(int64_t timeout_us) {
     auto admitted = co_await admit(deadline);
     if (!admitted) co_return std::unexpected(std::move(admitted).error());
   }
+  // decide() may run several times; each run starts from these and charges the last decision alone.
   charge_before_ = context_.charge;
   warnings_before_ = context_.warnings.size();
   replication::ConditionalOptions options;
   options.serial_level = context_.options.serial_consistency;
   options.commit_level = context_.options.consistency;
   options.deadline = deadline;
+  // The option cas_contention_timeout: how long rounds that lose against others are tried again.
   options.contention_deadline = {
       std::min(deadline.at_us, started_us + context_.settings.cas_contention_timeout_us)};
   options.warnings = &context_.warnings;
@@ -362,6 +395,7 @@ Task<Result<StatementResult>> ConditionalRun::run(int64_t timeout_us) {
 }
 
 /// For the least that it can cost; what it has cost is settled afterwards.
+// A quorum read of nothing is what a refused condition costs at least.
 Task<Result<void>> ConditionalRun::admit(base::Deadline deadline) {
   RequestCharge least;
   least.add_read({}, ConsistencyLevel::kQuorum);
@@ -384,9 +418,12 @@ storage::ReadCommand ConditionalRun::read_command() const {
   command.schema_version = table().version;
   command.position = targets_[0].partitions[0].position;
   command.partition_key = targets_[0].partitions[0].key;
+  // Conditions on static columns alone: the header is needed, and the first row shows whether the
+  // partition has rows.
   if (row_tests_.empty() && list_rows_.empty()) {
     command.row_limit = 1;
   } else if (!table().clustering().empty()) {
+    // A set, since the store wants keys ascending and each once.
     std::set<Bytes> keys = list_rows_;
     for (const auto& [key, test] : row_tests_) keys.insert(key);
     command.rows.assign(keys.begin(), keys.end());
@@ -394,6 +431,9 @@ storage::ReadCommand ConditionalRun::read_command() const {
   return command;
 }
 
+// Called by the coordinator for each round. An error ends the statement and writes nothing. All
+// times come from `moment`, never from the clock: a round that is repeated must not mix the times
+// of two.
 Task<Result<std::optional<Mutation>>> ConditionalRun::decide(
     const storage::ReadResult& rows, replication::ConditionalMoment moment) {
   context_.charge = charge_before_;
@@ -414,6 +454,7 @@ Task<Result<std::optional<Mutation>>> ConditionalRun::decide(
 }
 
 StatementResult ConditionalRun::answer(bool applied) {
+  // Without a row to show the answer is `[applied]` alone, as in Cassandra.
   if (!applied && refused_.row_count != 0) return std::move(refused_);
   RowsResult result;
   result.metadata = shape_->applied;
@@ -428,6 +469,8 @@ Result<std::optional<Mutation>> ConditionalRun::evaluate(const storage::ReadResu
                                                          replication::ConditionalMoment moment) {
   refused_ = {};
   now_s_ = moment.now_s();
+  // The rows are read whole or the statement fails: a condition on a row that was cut off would be
+  // decided on nothing. The read of the first row alone is never exhausted, and need not be.
   if (!rows.exhausted && !(row_tests_.empty() && list_rows_.empty())) {
     return fail(ErrorCode::kInvalid, "The rows of a conditional statement are too large");
   }
@@ -439,8 +482,10 @@ Result<std::optional<Mutation>> ConditionalRun::evaluate(const storage::ReadResu
     for (const storage::RowData& row : partition->rows)
       work.weight += storage::row_weight(row.clustering_key.size() + row.record.size());
     const uint64_t rows_ns = kRowNs * partition->rows.size() + rows.arena.allocated_bytes();
+    // One nanosecond for each byte, and kRowNs for each row.
     TETRAD_TRY_VOID(context_.work.spend(rows_ns));
   }
+  // Paxos reads at a quorum whatever level the client named.
   context_.charge.add_read(work, ConsistencyLevel::kQuorum);
   base::Arena arena;
   RowMaterializer reader(shape_->layout, arena, moment.now_s());
@@ -455,14 +500,19 @@ Result<std::optional<Mutation>> ConditionalRun::evaluate(const storage::ReadResu
   return std::optional<Mutation>(std::move(mutation));
 }
 
+// What IF EXISTS on static columns tests: any live static column when a part writes them, otherwise
+// one that is seen.
 bool ConditionalRun::is_static_there(const RowMaterializer& reader) const {
   if (writes_static_) return reader.has_live_static();
   return std::ranges::any_of(shape_->layout.static_slots, [&](int32_t slot) {
+    // Rows of a partition ascend by clustering key.
     const auto at = static_cast<size_t>(slot);
     return seen_[at] && reader.row().values[at].has_value();
   });
 }
 
+// As Cassandra: where no part names a row, only the row's liveness makes it one, since its regular
+// columns are not seen.
 Result<bool> ConditionalRun::read_row(const storage::RowData& row, RowMaterializer& reader) const {
   TETRAD_TRY(const bool live, reader.read_row(row));
   if (names_rows_) return live;
@@ -484,6 +534,7 @@ Result<bool> ConditionalRun::hold(const PartitionData* partition, RowMaterialize
     }
     bool is_there = false;
     if (found == nullptr) {
+      // A row that is not there has null in every column, which conditions may test (IF v = null).
       reader.clear_row();
     } else {
       TETRAD_TRY(is_there, read_row(*found, reader));
@@ -515,6 +566,7 @@ Result<void> ConditionalRun::show(const PartitionData* partition, RowMaterialize
   refused_.metadata = shape_->refused;
   if (partition == nullptr) return {};
   for (const storage::RowData& row : partition->rows) {
+    // Rows that were read for their lists only are not shown.
     if (!row_tests_.empty() && !row_tests_.contains(Bytes(row.clustering_key))) continue;
     TETRAD_TRY(const bool is_there, read_row(row, reader));
     if (is_there) TETRAD_TRY_VOID(show_row(reader));
@@ -532,6 +584,7 @@ Result<void> ConditionalRun::show_row(const RowMaterializer& reader) {
   std::vector<OptionalView> values = reader.row().values;
   TETRAD_TRY_VOID(mask_values(masks_, unmasked, values));
   ++refused_.row_count;
+  // The first column, `[applied]`.
   append_cell(refused_.cells, make_boolean(false));
   for (size_t i = 0; i < values.size(); ++i) {
     if (seen_[i] && values[i]) {
@@ -550,6 +603,8 @@ Result<void> ConditionalRun::collect_lists(size_t part, const PartitionData* par
   const BoundClustering& clustering = targets_[part].clustering;
   const BytesView key =
       statement->names_rows() && clustering.exact ? BytesView(clustering.rows[0]) : BytesView();
+  // Parts that follow each other and name one row share its lists, so that the second works on the
+  // list that both read.
   if (lists.row_key != key) lists = {Bytes(key), {}};
   const storage::RowData* row = nullptr;
   if (statement->names_rows()) {
@@ -560,6 +615,8 @@ Result<void> ConditionalRun::collect_lists(size_t part, const PartitionData* par
   return statement->collect_lists(*partition, row, now_s_, lists.lists);
 }
 
+// The mutations of all parts joined to one. The functions get the moment's time, so that now() in a
+// value and the timestamp agree, and each decision of the statement has its own.
 Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
                                                replication::ConditionalMoment moment) {
   functions_.now_ms = moment.now_us / 1000;
@@ -577,6 +634,8 @@ Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
     TETRAD_TRY_VOID(collect_lists(i, partition, lists));
     // As Cassandra: what the other statements write stays.
     const bool is_range = parts_[i].statement->deletes_range(targets_[i]);
+    // A tombstone wins a tie of timestamps, so a range deletion in the batch is one microsecond
+    // older: the rows that other parts write then stay.
     write.timestamp_us = moment.timestamp_us - (is_range ? 1 : 0);
     TETRAD_TRY_VOID(parts_[i].statement->add_mutations(evaluation, write, ids, &lists.lists,
                                                        context_.settings.in_cartesian_product_max,
@@ -584,6 +643,7 @@ Result<Mutation> ConditionalRun::make_mutation(const PartitionData* partition,
   }
   TETRAD_TRY(mutations, join_by_partition(std::move(mutations)));
   TETRAD_ASSERT(mutations.size() <= 1);
+  // The conditions hold, so the statement is applied and commits: a mutation without changes.
   if (mutations.empty()) {  // nothing was set
     Mutation& nothing = mutations.emplace_back();
     nothing.incarnation = table().incarnation;

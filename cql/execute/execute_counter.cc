@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes to counter tables. UPDATE makes increments, which the leader of each partition turns into
+// totals of its own shard (replication/counters); DELETE makes ordinary mutations with tombstones.
+// An increment is not idempotent, so a timeout leaves it open whether it counted, as in Cassandra.
+//
+// 1. Checks of the level; the deadline.
+// 2. Each part becomes deltas or mutations; those of one partition are joined.
+// 3. Sizes, disks and throughput are judged by a likeness of what leaders will write.
+// 4. Deletions are written first, then the increments.
 #include "cql/execute/execute_counter.h"
 
 #include <algorithm>
@@ -25,6 +33,7 @@ using replication::CounterRow;
 /// Estimated: a part that is neither large nor calls a function.
 constexpr uint64_t kPartNs = 1'000;
 /// What a leader writes of an increment: the name of its shard, its total and clock.
+// An estimate of the encoded cell.
 constexpr size_t kShardBytes = 48;
 
 Result<void> check_counter_level(ConsistencyLevel level, const TableSchema& table) {
@@ -80,9 +89,11 @@ Result<void> ModifyStatement::add_deltas(const std::vector<ColumnOperation>& ope
                                          std::vector<CounterDelta>& out) const {
   for (const ColumnOperation& operation : operations) {
     TETRAD_TRY(const BoundValue value, operation.value->evaluate(context));
+    // As Cassandra: the column is left as it is.
     if (value.is_unset()) continue;
     const auto delta = value.has_bytes() ? read_bigint(value.bytes) : std::nullopt;
     if (!delta) return fail(ErrorCode::kInvalid, "Invalid null value for counter increment");
+    // -2^63 has no negation in 64 bits.
     const bool is_lowest = *delta == std::numeric_limits<int64_t>::min();
     if (operation.kind == ColumnOperation::Kind::kDecrement && is_lowest)
       return fail(ErrorCode::kInvalid,
@@ -95,6 +106,7 @@ Result<void> ModifyStatement::add_deltas(const std::vector<ColumnOperation>& ope
   return {};
 }
 
+// One increment for each partition, with its rows in the order of their keys.
 Result<void> ModifyStatement::add_increments(EvalContext& context, uint32_t product_max,
                                              std::vector<CounterIncrement>& out) const {
   TETRAD_TRY(const BoundTarget target, bind_target(context, product_max));

@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // INSERT, UPDATE and DELETE: values bound, one mutation for each partition.
+//
+// ModifyStatement::execute, without conditions and counters:
+//
+// 1. Timestamp: USING TIMESTAMP, the protocol's default timestamp, or the coordinator's clock, in
+//    this order. It is taken before anything waits, so that statements of one connection keep their
+//    order.
+// 2. Guardrails and the consistency level, then the timeout and the limit of the work.
+// 3. Lists: operations that depend on what is there (set by index, removal of elements, `c = c + x`
+//    of a number or a text) read the rows first (read_lists). As in Cassandra the read and the
+//    write are not atomic.
+// 4. add_mutations makes one mutation for each partition; large ones are made on a worker thread.
+// 5. Checks of the whole: sizes, the replicas' disks; then admission, where the table has a
+//    throughput limit.
+// 6. The coordinator writes. Nothing is written when any step before has failed.
+//
+// Conditional statements go through execute_conditional.cc, counters through execute_counter.cc,
+// parts of a batch through execute_batch.cc. All make their mutations with add_mutations.
 #include <algorithm>
 #include <utility>
 
@@ -25,6 +42,8 @@ using storage::Cell;
 using storage::RowRecord;
 using Operation = ColumnOperation;
 
+// The maximum is Cassandra's. Expiry times are 32-bit seconds, so a longer TTL would pass their
+// end.
 constexpr int32_t kTtlMax = 630'720'000;           // 20 years
 constexpr uint64_t kListBytesOnLoop = 256u << 10;  // of rows with lists that are read first
 
@@ -52,11 +71,14 @@ void ModifyStatement::required_access(RequiredAccess& out) const {
     out.restricted_masks.push_back({table_->keyspace, table_->name, restricted_masks_});
 }
 
+// Microseconds since 1970. `otherwise` is the request's default timestamp, or the coordinator's.
 Result<int64_t> ModifyStatement::timestamp(EvalContext& context, int64_t otherwise) const {
   if (!attributes_.timestamp) return otherwise;
   return evaluate_timestamp(*attributes_.timestamp, context, otherwise);
 }
 
+// Seconds; 0: the cells never expire. As in Cassandra: UNSET leaves the table's default, NULL
+// switches it off.
 Result<int32_t> ModifyStatement::ttl(EvalContext& context) const {
   const int32_t fallback = table_->options.default_time_to_live_s;
   if (!attributes_.ttl) return fallback;
@@ -85,6 +107,7 @@ void add_key_cell(std::optional<Bytes> value, const WriteMoment& moment, EvalCon
   cell.column_id = storage::kKeyCellColumnId;
   cell.timestamp_us = moment.timestamp_us;
   cell.value = context.arena.adopt(std::move(*value));
+  // Cells of a record ascend by column id, and the key cell has the lowest one.
   cells.insert(cells.begin(), cell);
 }
 
@@ -101,6 +124,8 @@ std::unexpected<Error> key_too_long(size_t size) {
 }
 
 /// A key part of an INSERT.
+// Null and UNSET are errors, the empty value is allowed here (Cassandra allows it in composite
+// keys); callers that refuse it check themselves. The texts are Cassandra's.
 Result<BytesView> key_value(const ExpressionPtr& expression, const ColumnSchema& column,
                             EvalContext& context) {
   TETRAD_TRY(const BoundValue value, expression->evaluate(context));
@@ -129,6 +154,9 @@ Result<void> check_empty(const TableSchema& table, BytesView value) {
 
 }  // namespace
 
+// Some values lose bytes in the ordered encoding (for example decimals 1.0 and 1.00, which compare
+// equal). For those the original bytes of all clustering columns are kept in a cell of the row, so
+// that a read shows what was written. Unset: the encoding loses nothing.
 std::optional<Bytes> ModifyStatement::key_cell_value(std::span<const BytesView> values) const {
   bool lossy = false;
   const auto clustering = table_->clustering();
@@ -141,6 +169,8 @@ std::optional<Bytes> ModifyStatement::key_cell_value(std::span<const BytesView> 
   return join_tuple(originals);
 }
 
+// Cassandra stores lengths of keys in 16 bits, so a key is at most 65,535 bytes; the limit is on
+// the sum of the clustering values.
 Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) const {
   size_t size = 0;
   for (const Bytes& value : values) size += value.size();
@@ -148,6 +178,9 @@ Result<void> ModifyStatement::check_row_keys(std::span<const Bytes> values) cons
   return values.size() == 1 ? check_empty(*table_, values.front()) : Result<void>();
 }
 
+// Only the order of errors: Cassandra looks at the keys before the timestamp and the TTL. So this
+// runs where one of those has failed, to find an error in the keys that must be reported instead.
+// `product_max` bounds the rows of several INs.
 Result<void> ModifyStatement::check_keys(EvalContext& context, uint32_t product_max) const {
   if (json_) return {};
   if (kind_ == Kind::kInsert) {
@@ -167,6 +200,8 @@ Result<void> ModifyStatement::check_keys(EvalContext& context, uint32_t product_
   return {};
 }
 
+// One component is stored as it is, several with their lengths (partitioner::append_partition_key),
+// as Cassandra's CompositeType, since drivers compute tokens of the same bytes.
 Result<void> ModifyStatement::insert_partition_key(EvalContext& context, Bytes& key) const {
   const auto partition = table_->partition_key();
   if (partition.size() == 1) {
@@ -174,6 +209,7 @@ Result<void> ModifyStatement::insert_partition_key(EvalContext& context, Bytes& 
     if (value.size() > partitioner::kKeyComponentBytesMax) return key_too_long(value.size());
     key.assign(value);
   } else {
+    // No allocation for the usual keys: this runs for each row of a load.
     std::array<BytesView, 8> few;
     std::vector<BytesView> many;
     if (partition.size() > few.size()) many.resize(partition.size());
@@ -184,10 +220,12 @@ Result<void> ModifyStatement::insert_partition_key(EvalContext& context, Bytes& 
     }
     TETRAD_TRY_VOID(partitioner::append_partition_key(key, components));
   }
+  // Only a single component can make an empty key.
   if (key.empty()) return fail(ErrorCode::kInvalid, "Key may not be empty");
   return {};
 }
 
+// `originals`, if given, gets the values before they are encoded, for key_cell_value().
 Result<void> ModifyStatement::insert_clustering_key(EvalContext& context, Bytes& key,
                                                     std::vector<BytesView>* originals) const {
   const auto clustering = table_->clustering();
@@ -236,6 +274,8 @@ Result<BoundTarget> ModifyStatement::bind_insert_target(EvalContext& context) co
   return bound;
 }
 
+// The keys of the statement without its values. Conditional statements need them before they know
+// their timestamp, and give them back to add_mutations.
 Result<BoundTarget> ModifyStatement::bind_target(EvalContext& context, uint32_t product_max) const {
   if (json_) {
     TETRAD_TRY(const BoundValue text, json_->evaluate(context));
@@ -253,6 +293,7 @@ Result<BoundTarget> ModifyStatement::bind_target(EvalContext& context, uint32_t 
   return bound;
 }
 
+// Appends one mutation with at most one row. `target`, if given, has the keys from bind_target().
 Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment& moment,
                                          int32_t ttl_s, ListCellIds& ids,
                                          std::vector<storage::Mutation>& out,
@@ -268,6 +309,8 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   CellMaker maker(context, moment, ttl_s, ids);
   const CellMaker::Place nowhere{mutation.partition_key, {}, nullptr};
   RowRecord record;
+  // Static cells go to the header of the partition. An INSERT of static columns alone names no
+  // clustering key and makes no row (writes_rows_ is false).
   if (!static_operations_.empty()) {
     for (const Operation& operation : static_operations_) {
       TETRAD_TRY_VOID(maker.add(operation, nowhere, record.cells));
@@ -291,6 +334,8 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
   }
 
   record.cells.reserve(regular_operations_.size() + 1);
+  // A row of a compact table has no liveness of its own: it lives as long as one of its cells, as
+  // in Cassandra. Without a value column a hidden empty cell keeps it alive.
   if (table_->is_compact_storage) {
     if (regular_operations_.empty()) {
       TETRAD_TRY_VOID(add_empty_value(moment, ttl_s, record.cells));
@@ -317,6 +362,9 @@ Result<void> ModifyStatement::add_insert(EvalContext& context, const WriteMoment
     return {};
   }
   storage::encode_row_record(record, row.record);
+  // An INSERT that sets every regular column: the store may Put the record in the place of what is
+  // there instead of merging (RULES.md, rule 14). A value that is UNSET leaves its column as it
+  // was, so it must make this false.
   row.complete = may_be_complete_ && all_set;
   return {};
 }
@@ -339,6 +387,9 @@ Result<void> ModifyStatement::add_empty_value(const WriteMoment& moment, int32_t
   return {};
 }
 
+// Appends the mutations of the statement to `out`, one for each partition that gets a change. It
+// may run on a worker thread: it uses only its arguments. On an error `out` has unfinished
+// mutations and must not be written.
 Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMoment& moment,
                                             ListCellIds& ids, const ListContents* lists,
                                             uint32_t product_max,
@@ -346,6 +397,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
                                             const BoundTarget* target) const {
   if (kind_ == Kind::kInsert) {
     const auto insert_ttl_s = ttl(context);
+    // As Cassandra: an error in the keys is reported before one in the TTL.
     if (!insert_ttl_s) {
       TETRAD_TRY_VOID(check_keys(context, product_max));
       return std::unexpected(insert_ttl_s.error());
@@ -378,6 +430,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
     CellMaker::Place place{mutation.partition_key, {}, lists};
 
     RowRecord header;
+    // DELETE by the partition key alone: one tombstone for the partition, not one for each row.
     if (deletes_rows_ && !where_.has_clustering()) header.deletion = deletion;
     // As Cassandra: a row that is named has the static operations done once more, so that lists
     // grow by as many copies.
@@ -387,19 +440,24 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
         TETRAD_TRY_VOID(maker.add(operation, place, header.cells));
       }
     }
+    // A record has one cell for each place, in order; two operations on one column make two.
     if (repeats_columns_ || times > 1) CellMaker::tidy(header.cells);
     if (!header.empty()) storage::encode_row_record(header, mutation.header);
 
     if (lacks_rows_ && !clustering.nothing) {
       return fail(ErrorCode::kInvalid, "Range deletions are not supported for specific columns");
     }
+    // `nothing`: the restrictions exclude each other (an empty IN, for example), so no row can be
+    // meant. It is no error, as in Cassandra.
     if (writes_rows_ && !header.deletion.present() && !clustering.nothing) {
+      // Only a DELETE can name a range; preparing refuses ranges of UPDATE.
       if (!clustering.exact && !clustering.ranges.empty()) {
         TETRAD_ASSERT(deletes_rows_);
         for (const auto& range : clustering.ranges) {
           mutation.range_tombstones.push_back({range, deletion});
         }
       } else {
+        // Without clustering columns the partition has one row, whose key is empty.
         const size_t row_count = clustering.exact ? clustering.rows.size() : 1;
         for (size_t i = 0; i < row_count; ++i) {
           storage::RowChange row;
@@ -423,6 +481,7 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
               add_key_cell(key_cell_value(originals), moment, context, record.cells);
             }
           }
+          // Every value was UNSET: nothing is written, as in Cassandra.
           if (record.empty()) continue;
           storage::encode_row_record(record, row.record);
           mutation.rows.push_back(std::move(row));
@@ -436,6 +495,9 @@ Result<void> ModifyStatement::add_mutations(EvalContext& context, const WriteMom
   return {};
 }
 
+// INSERT JSON: one value for each column of the table, in the order of TableSchema::columns(); the
+// statement's expressions take them by that index, as others take bound values. Columns that the
+// text does not name are null, or unset with DEFAULT UNSET. Bytes live in `arena`.
 Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& text,
                                                              base::Arena& arena,
                                                              int64_t now_ms) const {
@@ -470,6 +532,8 @@ Result<std::vector<BoundValue>> ModifyStatement::decode_json(const BoundValue& t
   return values;
 }
 
+// The guardrail read_before_write_list_operations_enabled. `kAddToValue` reads as well but is no
+// list operation.
 Result<void> ModifyStatement::check_list_reads(const Guardrails& guardrails) const {
   if (guardrails.read_before_write_list_operations) return {};
   for (const auto* operations : {&static_operations_, &regular_operations_}) {
@@ -504,6 +568,8 @@ Result<void> ModifyStatement::collect_lists(std::span<const storage::ReadResult>
   return {};
 }
 
+// Of one partition and, if given, one row of it. Lists that `lists` has already are kept: the parts
+// of a batch that touch one list must see it as it was read, once.
 Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partition,
                                             const storage::RowData* row, int64_t now_s,
                                             ListContents& lists) const {
@@ -522,6 +588,7 @@ Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partit
   if (record.empty()) return {};
   for (const Operation& operation : operations) {
     if (!operation.needs_read()) continue;
+    // Only where several statements collect into one `lists`: the search is linear.
     if (may_be_known &&
         lists.find(partition.partition_key, clustering_key, *operation.column) != nullptr)
       continue;
@@ -531,6 +598,7 @@ Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partit
     TETRAD_TRY_VOID(reader.open(record));
     Cell cell;
     while (reader.next(cell)) {
+      // A multi-cell value is its cells with paths, a frozen one a single cell without.
       const bool has_path = operation.column->type->is_multi_cell();
       if (cell.column_id == operation.column->id && cell.has_path == has_path &&
           cell.live_at(now_s)) {
@@ -543,6 +611,8 @@ Result<void> ModifyStatement::collect_lists(const storage::PartitionData& partit
   return {};
 }
 
+// Reads the rows that the statement names, at its own consistency level, with the rest of its time.
+// Each live element comes with its path and timestamp, so that the write can name the very element.
 Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
                                                        EvalContext& evaluation,
                                                        base::Deadline deadline) const {
@@ -590,6 +660,9 @@ Task<Result<ListContents>> ModifyStatement::read_lists(ExecuteContext& context,
   co_return lists;
 }
 
+// Whether add_mutations() may hold the loop for more than a piece of work (WorkMeter::kPieceNs):
+// large values, a large JSON text (30 ns for each byte, estimated) or more than 4,096 list
+// elements.
 bool ModifyStatement::is_long_to_make(const ExecuteContext& context,
                                       std::span<const BoundValue> values,
                                       const ListContents* lists) const {
@@ -620,6 +693,8 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     auto counted = co_await run_counters(context, std::move(parts), false, timeout_us);
     co_return counted;
   }
+  // Unique and ascending on this shard, so two statements of one client that follow each other
+  // never have equal timestamps.
   const int64_t now_us = context.coordinator.next_timestamp_us();
   FunctionEnvironment functions = make_function_environment(context);
   EvalContext evaluation{values, arena, functions, context.now_s, nullptr, {}};
@@ -627,6 +702,8 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
   auto timestamp_us = timestamp(evaluation, context.options.timestamp_us.value_or(now_us));
   if (!timestamp_us) {
     // Not where it is no timestamp at all.
+    // As Cassandra: a timestamp that is null is refused at once, one that is no valid number only
+    // after the keys.
     TETRAD_CO_TRY(const BoundValue given, attributes_.timestamp->evaluate(evaluation));
     if (given.has_bytes()) {
       TETRAD_CO_TRY_VOID(check_keys(evaluation, context.settings.in_cartesian_product_max));
@@ -644,6 +721,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
                                        context.warnings));
   }
   const ValueGuard guard{guardrails, context.warnings};
+  // Null when no guardrail on values is set, which spares a look at each of them.
   if (guardrails.on_values()) moment.guard = &guard;
   TETRAD_CO_TRY(const int64_t timeout_us, evaluate_timeout_us(attributes_.timeout, evaluation,
                                                               context.settings.write_timeout_us));
@@ -657,6 +735,8 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     lists = std::move(*read);
   }
   const bool is_long = is_long_to_make(context, values, &lists);
+  // The shard's generator belongs to the shard's thread. The worker gets its own, seeded from it,
+  // so that a simulation stays deterministic.
   base::Random own_random(is_long ? context.random.next() : 0);
   ListCellIds ids(is_long ? own_random : context.random, now_us);
   std::vector<storage::Mutation> mutations;
@@ -673,6 +753,7 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     added = add_mutations(evaluation, moment, ids, &lists, product_max, mutations);
   }
   TETRAD_CO_TRY_VOID(std::move(added));
+  // All values unset, or an empty IN: success without a write.
   if (mutations.empty()) co_return StatementResult();
   TETRAD_CO_TRY_VOID(check_mutation_sizes(mutations, *table_, context.settings));
   TETRAD_CO_TRY_VOID(check_replica_disks(context, mutations));
@@ -681,6 +762,9 @@ Task<Result<StatementResult>> ModifyStatement::execute(ExecuteContext& context,
     if (!admitted) co_return std::unexpected(std::move(admitted).error());
   }
   context.charge.add_write(mutations);
+  // The write type is only what a timeout names; the mutations of one statement are not atomic
+  // across partitions, as in Cassandra. Only a timestamp of the coordinator's own clock may be
+  // raised where a replica has seen a later one; a client's stands as it is.
   const replication::WriteOptions options{
       context.options.consistency,
       deadline,

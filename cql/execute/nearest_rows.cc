@@ -8,6 +8,9 @@
 // keys, nearest first, until neither one that is left nor one that was not named can be nearer than
 // those that are kept. If it does not come to that, after more have been asked for some times, all rows
 // are read. An index narrows the rows first, unless many have what it looks for.
+//
+// read_nearest() asks for half as many names again as rows are wanted and reads them in windows.
+// `beyond` is the smallest distance that a row without a name may have; unset: every row was named.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -19,6 +22,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Cassandra's limit.
 constexpr int64_t kLimitMax = 1000;
 /// Rows with what an index looks for that are read one after another.
 constexpr uint64_t kIndexedRowsMax = 10'000;
@@ -30,6 +34,7 @@ constexpr size_t kNamesPerTested = 8;
 constexpr size_t kNamedPartitionsAtOnce = 32;
 
 /// Sorts as distances do.
+// IEEE bits, with the sign turned so that unsigned comparison sorts negative distances first.
 uint64_t ordered(double distance) {
   constexpr uint64_t kSign = uint64_t{1} << 63;
   const auto bits = std::bit_cast<uint64_t>(distance + 0.0);  // no negative zero
@@ -84,6 +89,7 @@ Result<void> SelectRun::bind_nearest(std::optional<int64_t> partition_limit) {
         "LIMIT {}. The page size has been set to {} to match the LIMIT.",
         page_size_, rows_left_, rows_left_));
   }
+  // As Cassandra: the whole answer is one page.
   page_size_ = -1;
   TETRAD_TRY_VOID(check_vector(order.similarity, vector.bytes));
   query_.emplace(order.similarity, vector.bytes);
@@ -100,11 +106,13 @@ Result<void> SelectRun::take_nearest(EvalContext& evaluation) {
   const OptionalView& vector =
       evaluation.row->values[static_cast<size_t>(statement_.nearest_->slot)];
   if (!vector) return {};
+  // About a nanosecond for each dimension.
   context_.work.charge(query_->dimension());
   const std::optional<double> distance = query_->distance_of(*vector);
   if (!distance) return {};
   const auto further = [](const SortedRow& a, const SortedRow& b) { return a.key < b.key; };
   Bytes key = sort_key_of(*distance, rows_measured_++);
+  // A heap with the furthest of the kept rows on top: memory is bounded by LIMIT, not by the table.
   if (sorted_.size() == nearest_max_) {
     if (key >= sorted_.front().key) return {};
     std::ranges::pop_heap(sorted_, further);
@@ -121,6 +129,8 @@ Result<void> SelectRun::take_nearest(EvalContext& evaluation) {
   return {};
 }
 
+// Once for each run, over the whole ring. Not with named partitions or clustering bounds: those
+// rows are few and are read.
 bool SelectRun::asks_for_names() const {
   return query_ && !has_asked_for_names_ && partitions_.is_range &&
          !statement_.table_->is_virtual &&
@@ -146,7 +156,9 @@ Task<Result<bool>> SelectRun::read_nearest() {
     command.nearest->rows_max = static_cast<uint32_t>(wanted);
     auto named = co_await context_.coordinator.nearest(command, read_options());
     if (!named) co_return std::unexpected(std::move(named).error());
+    // Each round begins anew: it names the rows of the last round again.
     forget_rows();
+    // Some node runs a program that cannot name rows: all rows are read.
     if (!*named) co_return false;
     const replication::NearestNames& names = **named;
     const size_t window = nearest_max_ + kNamesExtra;
@@ -158,6 +170,7 @@ Task<Result<bool>> SelectRun::read_nearest() {
       TETRAD_CO_TRY_VOID(check_time());
     }
     if (!names.beyond || has_nearer_than(*names.beyond)) co_return true;
+    // More names do not help: the filters let too little through.
     if (wanted == kNamesMax) break;
     wanted *= kNamesGrowth;
   }
@@ -165,6 +178,8 @@ Task<Result<bool>> SelectRun::read_nearest() {
   co_return false;
 }
 
+// Named rows are grouped by partition and read by their keys, as any rows: at the request's level,
+// merged and repaired.
 Task<Result<void>> SelectRun::read_named(std::span<const replication::NearestNames::Row> names) {
   std::map<std::pair<RingPosition, BytesView>, std::vector<Bytes>> partitions;
   for (const auto& name : names)
@@ -187,6 +202,7 @@ Task<Result<void>> SelectRun::read_named(std::span<const replication::NearestNam
     for (size_t i = 0; i < count; ++i) {
       ReadResult& chunk = (*chunks)[i];
       if (learn_from(chunk)) {
+        // Withheld: asked for again with more room.
         commands.push_back(std::move(now[i]));
         continue;
       }

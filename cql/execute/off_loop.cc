@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A Job is shared by the loop and a thread of the pool:
+//
+// 1. run() posts it to the lane and waits as a task.
+// 2. The pool's thread runs the work; an exception is kept.
+// 3. The loop goes on, and rethrows.
+//
+// If the waiting task is destroyed (its connection closed), Dropper's destructor makes sure that
+// the work does not begin any more, or waits until it has ended: the work refers to the task's
+// locals.
+//
+// Evaluations on the loop share its turns: worked() counts what was done in a turn, and requests
+// beyond the room wait in order (next_room).
 #include "cql/execute/off_loop.h"
 
 #include <condition_variable>
@@ -11,6 +23,7 @@ namespace tetrad::cql {
 namespace {
 
 /// Statements of more tokens are bound off the loop.
+// Each token may be an expression to evaluate.
 constexpr size_t kTokensOnLoopMax = 4096;
 
 /// What both threads know of one call.
@@ -59,6 +72,7 @@ struct Dropper {
 };
 
 /// Of a value of such a type, by the byte: it is checked, put in order, cut into cells.
+// Nanoseconds; estimates on the safe side.
 uint64_t bind_ns_per_byte(const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kList:
@@ -80,6 +94,7 @@ uint64_t bind_ns_per_byte(const DataType& type) {
 }  // namespace
 
 Task<void> OffLoop::run(uint32_t lane, const std::function<void()>& work) {
+  // In simulations and tests: one thread does all, in a fixed order.
   if (pool_ == nullptr) {
     work();
     co_return;
@@ -99,6 +114,8 @@ Task<void> OffLoop::evaluate(FunctionEnvironment& functions, const std::function
     work();
     co_return;
   }
+  // What functions use of the shard (clock, random numbers, scripts) belongs to its thread. The
+  // worker gets substitutes; the lane runs one evaluation at a time, so they need no lock.
   FunctionEnvironment mine = functions;
   // Time goes on by itself: the shard's clock is the loop's.
   const int64_t now_us = functions.next_timestamp_us ? functions.next_timestamp_us() : 0;
@@ -149,6 +166,8 @@ void OffLoop::go_on() {
   } while (!waiting_.empty() && worked_ns_ < WorkMeter::kTurnNs);
 }
 
+// Freeing the tree of a huge statement takes milliseconds. The last owner's deleter hands it to the
+// pool.
 StatementPtr OffLoop::freed_off_loop(uint32_t lane, StatementPtr statement) {
   if (pool_ == nullptr) return statement;
   const Statement* const plain = statement.get();

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A stored row becomes values by slot (RowView). Views point into the record, the partition key,
+// key_values_ (clustering values as decoded) or the arena (collections); they hold until the next
+// row, the arena's until it is emptied.
+//
+// 1. start_partition(): components of the partition key; static cells from the header.
+// 2. read_row(): clustering values are decoded as far as slots need them; then cells by column id.
+//    Cells that have expired or are of dropped columns are left out.
+// 3. Multi-cell columns collect their parts and are put together at the end of the record
+//    (finish_collection).
+//
+// read_row() answers whether the row is live: its liveness, or any live cell that is not the key
+// cell.
 #include "cql/execute/row_materializer.h"
 
 #include "base/byte_io.h"
@@ -90,6 +102,7 @@ Result<bool> RowMaterializer::read_row(BytesView clustering_key, const storage::
     TETRAD_TRY(const bool present,
                decode_ordered_to(key_values_, key, *clustering[i].type, clustering[i].descending));
     auto& value = row_.values[static_cast<size_t>(slot)];
+    // key_values_ may move while it grows, so only sizes are noted first.
     if (present) {  // where it is, is said when all of them are there
       value = BytesView(nullptr, key_values_.size() - start);
     } else {
@@ -116,6 +129,8 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
   uint64_t bytes = 0;
   for (const storage::Cell& cell : record.cells) {
     if (!cell.live_at(now_s_)) continue;
+    // Column 0 comes first in a record, but after the key was decoded: its bytes replace the
+    // decoded ones.
     if (cell.column_id == storage::kKeyCellColumnId) {
       if (is_static || layout_.clustering_read_count == 0) continue;
       // The bytes that the clustering key had when it was written.
@@ -134,11 +149,14 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
     }
     if (cell.column_id >= layout_.slot_by_id.size()) continue;
     const int32_t slot = layout_.slot_by_id[cell.column_id];
+    // A column that was dropped, or one that a newer schema has added.
     if (slot == RowLayout::kUnknown) continue;
     if (!layout_.dropped_until_us.empty() &&
         cell.timestamp_us <= layout_.dropped_until_us[cell.column_id]) {
       continue;
     }
+    // Before the slot is looked at: a cell that the statement does not read makes the row live,
+    // too.
     live = true;
     bytes += cell.path.size() + cell.value.size();
     if (slot < 0) continue;
@@ -151,6 +169,7 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
       parts_[at].push_back({cell.path, cell.value, times});
     }
   }
+  // What the request units of the read are computed from.
   (is_static ? static_bytes_ : row_bytes_) += bytes;
   if (!parts_.empty()) {
     for (const int32_t slot : slots) {
@@ -160,6 +179,7 @@ Result<bool> RowMaterializer::read_cells(const storage::RowRecord& record,
   return live;
 }
 
+// Parts come sorted by path, which is the order of elements.
 Result<void> RowMaterializer::finish_collection(int32_t slot) {
   const auto at = static_cast<size_t>(slot);
   const DataType& type = *layout_.slots[at]->type;
@@ -173,6 +193,7 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
       if (part.path.size() != 2)
         return fail(ErrorCode::kCorruption, "a field's path of {} bytes", part.path.size());
       const auto index = base::load_big_endian<uint16_t>(part.path.data());
+      // A field that a newer version of the type has added.
       if (index < fields.size()) {
         fields[index] = part.value;
         remember(part.path, part);
@@ -228,6 +249,7 @@ Result<void> RowMaterializer::finish_collection(int32_t slot) {
   return {};
 }
 
+// A counter has a cell for each shard that has counted; its value is the sum of their totals.
 Result<void> RowMaterializer::finish_counter(size_t at) {
   uint64_t sum = 0;  // wraps around, as Cassandra's
   CellTimes latest{storage::kNoTimestamp, 0, 0};

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rows of a SELECT on their way out: groups and aggregates, cells, sorted rows.
+//
+// Groups: rows of a group follow each other, so one group is open at a time. take_grouped() ends it
+// when a row with another key comes; its first row is kept for columns that are selected beside
+// aggregates. A page ends before the first row of a group that has no more room, never inside a
+// group; the next page begins after the last row of the last group, and skips rows that were
+// written into that group meanwhile (skip_last_group).
+//
+// LIMIT, PER PARTITION LIMIT and page size count groups, not rows, where there is GROUP BY.
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +19,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Bytes that expressions of one row may leave in its arena before it is emptied.
 constexpr size_t kMadeBytesKept = 64u << 10;
 
 }  // namespace
@@ -30,6 +39,7 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
         // This group belongs to the next page: it begins after the last row of the one before.
         done_ = true;
         group_open_ = false;
+        // The next page reads this row again and is charged for it.
         --rows_read_;
         weight_read_ -= storage::row_weight(place.bytes);
         if (rows_left_ != 0) {
@@ -46,9 +56,11 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
         }
       }
     }
+    // For each row: the page may end before the next one.
     set_position(last_row_, place);
     last_groups_ = groups_of_partition_;
     if (group_skipped_) return {};
+    // Aggregates without GROUP BY: one group of all rows.
   } else if (!group_open_) {
     group_open_ = true;
     keep_first_row(*evaluation.row);
@@ -64,6 +76,8 @@ Result<void> SelectRun::take_grouped(const RowPlace& place, EvalContext& evaluat
   return {};
 }
 
+// The bytes of the first group_columns_ clustering columns are the key, with the function's value
+// where GROUP BY ends with one.
 Result<void> SelectRun::make_group_key(const RowPlace& place, EvalContext& evaluation,
                                        GroupKey& key) const {
   const Bytes& open = group_key_.columns;  // no other group's begins so
@@ -107,6 +121,8 @@ storage::ReadPosition SelectRun::end_of_last_group() {
   return std::move(last_row_);
 }
 
+// A copy: the chunk of the row goes before the group ends. One buffer holds all bytes and is used
+// again for each group.
 void SelectRun::keep_first_row(const RowView& row) {
   size_t bytes = 0;
   for (const OptionalView& value : row.values) bytes += value ? value->size() : 0;
@@ -131,6 +147,7 @@ void SelectRun::keep_first_row(const RowView& row) {
 }
 
 Result<void> SelectRun::end_groups() {
+  // As in SQL and Cassandra: aggregates of no rows are one row (count 0, others null).
   const bool one_row_anyway = !statement_.is_grouped_ && !group_open_;
   if (statement_.is_grouped_ && (!group_open_ || group_skipped_)) {
     group_open_ = false;
@@ -164,6 +181,8 @@ Result<void> SelectRun::end_groups() {
   return check_size(result_.cells.size());
 }
 
+// Most SELECTs: the cells ([int] length, bytes; -1 for null) are copied with one growth of the
+// buffer for the row.
 Result<void> SelectRun::append_plain(const RowView& row) {
   Bytes& cells = result_.cells;
   size_t bytes = 0;
@@ -174,6 +193,8 @@ Result<void> SelectRun::append_plain(const RowView& row) {
   const size_t start = cells.size();
   if (is_too_large(start + bytes)) return fail_too_large();
   if (start + bytes > cells.capacity())
+    // Growth by four: large pages would be copied too often by doubling, and no answer is larger
+    // than kResultBytesMax.
     cells.reserve(std::max(start + bytes, std::min(4 * start, kResultBytesMax)));
   cells.resize_and_overwrite(start + bytes, [&](char* all, size_t size) {
     char* to = all + start;
@@ -190,6 +211,8 @@ Result<void> SelectRun::append_plain(const RowView& row) {
   return {};
 }
 
+// write() appends to result_.cells, so that is swapped out for the row's own cells. Rows count when
+// they are put in order.
 Result<void> SelectRun::write_for_sort(Bytes key, EvalContext& evaluation) {
   Bytes cells;
   std::swap(cells, result_.cells);
@@ -224,6 +247,7 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
     }
     if (is_too_large(cells.size() + json.size())) return fail_too_large();
     // What made the value is not needed any more: a row may have thousands.
+    // append_cell() has copied the value.
     if (evaluation.arena.allocated_bytes() > kMadeBytesKept) evaluation.arena = base::Arena();
   }
   if (statement_.is_json_) {
@@ -234,6 +258,8 @@ Result<void> SelectRun::write(EvalContext& evaluation) {
   return {};
 }
 
+// The sort is stable: rows with equal keys keep the order of the IN list. LIMIT counts after
+// sorting.
 void SelectRun::put_in_order() {
   const bool reversed = statement_.reversed_;
   std::ranges::stable_sort(sorted_, [reversed](const SortedRow& a, const SortedRow& b) {

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Traces of requests (system_traces), written by ordinary INSERTs with a TTL of a day. Traces are
+// best effort: one that cannot be kept is counted and dropped, never the request it is of.
+//
+// 1. begin(): at most kTracesAtOnceMax traces; makes the tables of system_traces when the cluster
+//    has none.
+// 2. The request, its coordinator and replicas add events.
+// 3. finish(): after the answer has been made, events are written, then the session.
 #include "cql/execute/trace_store.h"
 
 #include <algorithm>
@@ -12,8 +19,11 @@
 namespace tetrad::cql {
 namespace {
 
+// Bounds memory: each trace holds its events.
 constexpr size_t kTracesAtOnceMax = 64;
 constexpr size_t kParameterBytesMax = 1'000;
+// How long it may take to make the tables, when that is tried again after it failed, and the
+// timeout of the writes.
 constexpr int64_t kMakeTablesUs = 2'000'000, kTryAgainUs = 10'000'000, kWriteUs = 500'000;
 
 // A day, as Cassandra keeps them.
@@ -101,6 +111,7 @@ Task<replication::TracePtr> TraceStore::begin() {
     }
   }
   // A request may end with its connection, and late answers of replicas may keep a trace longer.
+  // Shared with the deleter, which may run after this object is gone.
   ++*running_;
   const auto forget = [running = running_](replication::Trace* trace) {
     --*running;
@@ -173,6 +184,7 @@ Task<Result<void>> TraceStore::write(const TraceSession& session, const replicat
     return each.second.state == replication::NodeState::kRemoved || meta_.is_live(each.first);
   });
   if (all_live) context.options.consistency = ConsistencyLevel::kAll;
+  // A timeout at ALL means that some replica is slow; the others have it, and it is written.
   const auto is_kept = [](const auto& result) {
     return result || result.error().code == ErrorCode::kWriteTimeout;
   };

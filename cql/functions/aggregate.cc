@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Native aggregates. Each Aggregator folds the rows of one group and is then used again: finish()
+// gives the result and begins anew.
+//
+// Those that replicas fold also have a state: save() writes it, load() takes its place, join() adds
+// another one. Folding::kInParts: states of any parts may be joined in any order with the same
+// result. kInOrder: the next rows must be added to the loaded state, since rounding depends on the
+// order. States travel between nodes, so their formats are fixed, and load() and join() check what
+// they read.
+//
+// Results are Cassandra's to the last digit: sums wrap around in the argument's type, means are in
+// the argument's type, sums of floats are Kahan's.
 #include "cql/functions/aggregate.h"
 
 #include <bit>
@@ -119,6 +130,7 @@ class IntegerSum final : public Aggregator {
 
  private:
   const TypePtr type_;
+  // Unsigned, since the overflow of signed numbers is undefined.
   uint64_t sum_ = 0;  // modulo 2^64, so modulo less too
 };
 
@@ -160,6 +172,7 @@ class NumberSum final : public Aggregator {
 };
 
 /// What was lost of each addition is made good by the next (Kahan).
+// The same steps in the same order as Cassandra's: another order gives other last digits.
 class CompensatedSum {
  public:
   void add(double number) {
@@ -171,6 +184,7 @@ class CompensatedSum {
   }
   double value() const {
     const double value = sum_ + lost_;  // as Cassandra
+    // Compensation makes NaN of infinities.
     return std::isnan(value) && std::isinf(plain_) ? plain_ : value;
   }
   double so_far() const { return sum_; }
@@ -216,6 +230,7 @@ class FloatingSum final : public Aggregator {
 };
 
 /// `sum` / `count` with the scale of the sum, half to even.
+// A decimal's first four bytes are its scale, the rest is the unscaled number.
 Result<OptionalBytes> decimal_mean(BytesView sum, int64_t count) {
   const BytesView unscaled = sum.substr(4);
   const Bytes divisor = make_varint(count), zero = make_varint(0);
@@ -356,6 +371,7 @@ class FloatingMean final : public Aggregator {
     const double before = sum_.so_far();
     sum_.add(number);
     if (!std::isinf(sum_.so_far()) || std::isinf(number) || std::isinf(before)) return {};
+    // From here on the sum is exact, and only the mean becomes a double again.
     TETRAD_TRY(large_, decimal_from_double(before));
     return add_large(number);
   }
@@ -406,6 +422,7 @@ class FloatingMean final : public Aggregator {
   OptionalBytes large_;
 };
 
+// The function object holds what makes aggregators; each run makes its own.
 template <class Kind, class... Options>
 AggregateFunctionPtr share(std::string name, Folding folding, std::vector<TypePtr> arguments,
                            TypePtr result, Options... options) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The table of native scalar functions, and casts. To add a function of fixed types, add it to the
+// table of its group (number_functions.cc, time_functions.cc, generic_functions.cc); nothing else
+// finds functions. The table is made once and never changes, so all shards share it.
 #include "cql/functions/scalar.h"
 
 #include <array>
@@ -26,6 +29,7 @@ const FunctionTable& native_table() {
 }
 
 /// Types that CAST to a number reads, in the order in which Cassandra lists them.
+// Their order shows in error texts.
 std::span<const TypePtr> cast_sources() {
   static const std::array<TypePtr, 9> kTypes = {double_type(),  counter_type(), smallint_type(),
                                                 decimal_type(), varint_type(),  tinyint_type(),
@@ -77,10 +81,12 @@ ScalarFunctionPtr find_cast(const TypePtr& from, const TypePtr& to) {
   } else if ((target == TypeKind::kText || target == TypeKind::kAscii) && casts_to_text(*from)) {
     body = [from](const FunctionEnvironment&,
                   FunctionArguments arguments) -> Result<OptionalBytes> {
+      // The empty value of a type with no text for it is null.
       if (arguments[0]->empty() && from->kind() != TypeKind::kAscii) return std::nullopt;
       return to_string(*from, *arguments[0]);
     };
   } else {
+    // Casts between times are the functions of the same meaning.
     std::string_view name;
     if (target == TypeKind::kTimestamp &&
         (source == TypeKind::kTimeuuid || source == TypeKind::kDate)) {
@@ -134,6 +140,7 @@ void add_blob_functions(FunctionTable& table) {
                               {blob_type()}, type,
                               [type, full](const FunctionEnvironment&,
                                            FunctionArguments arguments) -> Result<OptionalBytes> {
+                                // Only blobs need a check: all other values have passed one.
                                 if (!validate(*type, *arguments[0])) {
                                   return fail(ErrorCode::kInvalid,
                                               "In call to function system.{}, value 0x{} is not "

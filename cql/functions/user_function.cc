@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// User-defined functions and aggregates as calls see them. A Script is made once for a prepared
+// statement; the engine of the thread that calls it (FunctionEnvironment::scripts) compiles and
+// keeps it. User functions are never folded by replicas, and none counts as pure.
 #include "cql/functions/user_function.h"
 
 #include "base/assert.h"
@@ -96,6 +99,7 @@ ScalarFunctionPtr make_user_function(const FunctionSchema& function) {
   return made;
 }
 
+// Its arguments are the state, then those of the aggregate.
 FunctionPtr state_function_of(const AggregateSchema& aggregate, const KeyspaceSchema& keyspace) {
   std::vector<TypePtr> types = {aggregate.state_type};
   types.insert(types.end(), aggregate.argument_types.begin(), aggregate.argument_types.end());
@@ -111,6 +115,8 @@ ScalarFunctionPtr make_user_aggregate(const AggregateSchema& aggregate,
                                       const KeyspaceSchema& keyspace) {
   const FunctionPtr state = state_function_of(aggregate, keyspace);
   const FunctionPtr last = final_function_of(aggregate, keyspace);
+  // Dropping a function that an aggregate needs is refused, but metadata may come from other
+  // programs.
   if (!state || (!last && !aggregate.final_function.empty())) return nullptr;
   auto inner = std::make_shared<AggregateFunction>();
   inner->name = aggregate.name;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Text to tokens, one at a time, by the rules of Cassandra's Lexer.g. Where that grammar is unusual
+// (signs, durations, UUIDs, comments without an end) its behaviour is copied, since statements that
+// Cassandra takes must be taken and errors carry its texts. Offsets are bytes; lines and columns
+// count from 1 and 0. Texts are not copied: a token says where it stands.
 #include "cql/grammar/lexer.h"
 
 #include <fmt/format.h>
@@ -17,6 +21,7 @@ bool is_letter(char c) {
 }
 bool is_word(char c) { return is_letter(c) || is_digit(c) || c == '_'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+// ASCII only: keywords and units have no other letters.
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
 }  // namespace
@@ -32,6 +37,7 @@ Token Lexer::take(TokenKind kind, size_t length) {
   return token;
 }
 
+// For tokens that may hold line ends.
 Token Lexer::take_lines(TokenKind kind, size_t length) {
   const Token token = take(kind, length);
   for (size_t i = token.offset; i < offset_; ++i) {
@@ -147,6 +153,7 @@ Token Lexer::read_minus() {
   return take(TokenKind::kMinus, 1);
 }
 
+// White space and comments are tokens too: error texts count them (Parser::snippet).
 Token Lexer::read_hidden() {
   Token token = take(TokenKind::kHidden, 0);
   while (offset_ < text_.size() && is_space(text_[offset_])) {
@@ -173,6 +180,7 @@ Token Lexer::read_block_comment() {
   return take_lines(TokenKind::kHidden, close + 2 - offset_);
 }
 
+// The length with its quotes; a doubled quote stands for one. 0: it does not end.
 size_t Lexer::quoted_bytes() const {
   const char quote = text_[offset_];
   for (size_t i = offset_ + 1; i < text_.size(); ++i) {
@@ -201,6 +209,7 @@ Token Lexer::read_quoted_name() {
   return take_lines(length == 2 ? TokenKind::kEmptyName : TokenKind::kQuotedName, length);
 }
 
+// A UUID may begin with letters, so it is looked for first; then ISO durations (P...), then words.
 Token Lexer::read_word() {
   const char c = text_[offset_];
   if (is_hex(c) && begins_uuid(offset_)) {
@@ -231,6 +240,7 @@ Token Lexer::read_number(bool negative) {
       return take(TokenKind::kHex, end - offset_);
     }
   }
+  // Before plain numbers: 5h is one token.
   if (const size_t bytes = duration_bytes(start); bytes != 0) {
     const size_t end = start + bytes;
     const size_t digits = digits_bytes(end);  // 5h3: a number without its unit
@@ -290,6 +300,8 @@ Token Lexer::fail_uuid(size_t offset) {
   return fail_mismatch(offset + i, kShape[i] == 'h' ? "set null" : "'-'");
 }
 
+// Digits with a unit, as often as they come: 1y2mo3d. "m" is minutes, "mo" months, "ms"
+// milliseconds.
 size_t Lexer::duration_bytes(size_t offset) const {
   size_t end = offset;
   for (;;) {
@@ -314,6 +326,7 @@ size_t Lexer::duration_bytes(size_t offset) const {
   return end - offset;
 }
 
+// P1Y2M3DT4H5M6S, P1W or P0001-01-01T00:00:00. 0: it is none, and the P is part of a word.
 size_t Lexer::iso_duration_bytes(size_t offset) const {
   if (at(offset) != 'P') return 0;
   size_t end = offset + 1;
@@ -350,6 +363,7 @@ size_t Lexer::iso_duration_bytes(size_t offset) const {
   return parts == 0 || is_word(at(end)) ? 0 : end - offset;
 }
 
+// What the token means: strings and quoted names without their quotes.
 std::string token_value(std::string_view text, const Token& token) {
   std::string_view raw = text.substr(token.offset, token.length);
   if (token.kind != TokenKind::kString && token.kind != TokenKind::kQuotedName) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Roles, users, permissions, identities, DESCRIBE.
+//
+// Passwords are in the tree; audit and logs cut statements off before them (cql::up_to_password).
 #include <fmt/format.h>
 
 #include "cql/grammar/parser_core.h"
@@ -63,6 +65,7 @@ ast::CreateRole Parser::create_user() {
   result.name = user_name();
   user_options(result.options);
   result.options.login = true;
+  // CREATE USER always says both: a user can log in, and is no superuser unless it says so.
   if (!result.options.superuser) result.options.superuser = false;
   return result;
 }
@@ -104,6 +107,7 @@ void Parser::role_options(ast::RoleOptions& options) {
 }
 
 void Parser::role_option(ast::RoleOptions& options) {
+  // After the value was read, as Cassandra: an error in the value comes first.
   const auto once = [&](bool seen, std::string_view option) {
     if (seen) fail(fmt::format("Multiple definition for property '{}'", option));
   };
@@ -287,6 +291,7 @@ ast::Statement Parser::list() {
   return result;
 }
 
+// Keywords that name kinds of resources may also be names of tables, so each needs what follows it.
 ast::Resource Parser::resource() {
   using Kind = ast::Resource::Kind;
   ast::Resource result;

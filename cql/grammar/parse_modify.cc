@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // INSERT, UPDATE, DELETE, BATCH, TRUNCATE, USE.
+//
+// start_ is the position of the statement; inside a batch each part sets its own.
 #include <set>
 #include <unordered_map>
 
@@ -118,6 +120,8 @@ ast::Assignment Parser::assignment() {
 }
 
 // Behind `column =`: value | column ± value | value + column.
+// `c = c - 1` may be read by the lexer as the tokens c, c and -1, since a sign belongs to the
+// number behind it.
 void Parser::assignment_value(ast::Assignment& assignment) {
   using Kind = ast::Assignment::Kind;
   if (names(peek()) && !starts_function_call() &&
@@ -143,6 +147,7 @@ void Parser::assignment_value(ast::Assignment& assignment) {
     }
     return;
   }
+  // term(true) stops before `+ c`, which makes it a prepending.
   assignment.value = term(true);
   if (accept(TokenKind::kPlus)) {
     assignment.kind = Kind::kPrepend;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relations of WHERE and the conditions of IF.
+//
+// BETWEEN, NOT IN and NOT CONTAINS are beyond Cassandra 5.0. Words that are no keywords there
+// (between, expr, the change feed's function) are recognized by their place only, so columns may
+// still have these names.
 #include "cql/grammar/parser_core.h"
 
 namespace tetrad::cql {
@@ -129,6 +133,7 @@ void Parser::tuple_relation(ast::Relation& relation) {
     expect(TokenKind::kLeftParenthesis);
     if (accept(TokenKind::kRightParenthesis)) return;
     const bool markers = is_bind_marker();
+    // As Cassandra: (?, (1, 2)) is no list of tuples.
     do {  // all tuples or all markers
       if (markers) {
         if (!is_bind_marker()) fail_no_viable();
@@ -238,6 +243,7 @@ void Parser::column_relation(ast::Relation& relation) {
 }
 
 // Behind IF: EXISTS, or conditions joined by AND.
+// A column may be called exists: what follows the word decides.
 void Parser::condition_clause(bool& if_exists, std::vector<ast::Condition>& conditions) {
   if (is(Keyword::kExists) &&
       !is_any({TokenKind::kEqual, TokenKind::kNotEqual, TokenKind::kLess, TokenKind::kLessOrEqual,

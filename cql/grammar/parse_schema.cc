@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keyspaces, tables, user types and the options behind WITH.
+//
+// Options are kept as they were written; what they mean is checked when the statement is prepared
+// (prepare/table_properties.cc and others).
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -48,6 +51,8 @@ ast::CreateTable Parser::create_table() {
   return result;
 }
 
+// Several PRIMARY KEY clauses are a tree here and an error when the statement is prepared, with
+// Cassandra's text.
 void Parser::table_column(ast::CreateTable& table) {
   if (is(Keyword::kPrimary)) {
     table.primary_keys.push_back(primary_key());
@@ -150,6 +155,7 @@ void Parser::table_option(ast::TableOptions& options) {
   expect(TokenKind::kRightParenthesis);
 }
 
+// name = value, joined by AND.
 ast::Properties Parser::properties() {
   ast::Properties result;
   do {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Select lists: selectors and their aliases.
+//
+// Selectors and terms have grammars of their own in Cassandra, so they have here: a selector may be
+// a column, a term may not. `*` is an empty list of items.
 #include "cql/grammar/parse_collections.h"
 
 namespace tetrad::cql {
@@ -57,6 +60,7 @@ ast::Selector Parser::selector_factor() {
   return ast::Selector{ast::NegationSelector{std::move(argument)}, position};
 }
 
+// A simple selector with .field, [key] or [a..b] behind it, as often as they come.
 ast::Selector Parser::selector_with_modifiers() {
   height_ = 1;
   const size_t from = index_;
@@ -135,6 +139,8 @@ bool Parser::starts_selector(size_t index) const {
   return starts_term(index) || names(tokens_[std::min(index, tokens_.size() - 1)]);
 }
 
+// Words like ttl and cast are functions only with a parenthesis behind them; otherwise they name
+// columns.
 ast::Selector Parser::simple_selector() {
   const ast::Position position = here();
   if (auto literal = accept_literal()) {

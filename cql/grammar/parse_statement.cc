@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which statement it is.
+// The first words choose the rule. A new statement gets a case here, a struct in ast_*.h, a rule in
+// the parse_*.cc of its theme, a text in ast_print.cc and a preparation; CONTRIBUTING.md lists the
+// files. Returning ast::Use{} after an error only gives the caller a value: a failed parse is never
+// used.
 #include "cql/grammar/parser_core.h"
 
 namespace tetrad::cql {

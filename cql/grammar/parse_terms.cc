@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms: literals, bind markers, collections, calls, casts, arithmetic.
+//
+// Precedence, lowest first: + and -, then * / %, then the sign, then simple terms; all
+// left-associative. Level counts the recursion, set_height() the height of the tree.
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -66,6 +69,7 @@ ast::Term Parser::product() {
   return left;
 }
 
+// One sign at most; select lists take several, as in Cassandra.
 ast::Term Parser::factor() {
   const ast::Position position = here();
   if (!accept(TokenKind::kMinus)) return simple_term();
@@ -74,6 +78,7 @@ ast::Term Parser::factor() {
   return ast::Term{ast::NegationTerm{std::move(argument)}, position};
 }
 
+// Literals stay texts: their types are known when the statement is prepared.
 std::optional<ast::Literal> Parser::literal_of(const Token& token) const {
   using Kind = ast::Literal::Kind;
   switch (token.kind) {
@@ -151,6 +156,7 @@ std::optional<ast::Literal> Parser::accept_literal() {
   return literal;
 }
 
+// For look-ahead only; it notes nothing as seen.
 bool Parser::starts_term(size_t index) const {
   const Token& token = tokens_[std::min(index, tokens_.size() - 1)];
   switch (token.kind) {
@@ -319,6 +325,8 @@ ast::Term Parser::parenthesis_term() {
     if (!starts_term(index)) return false;
     return tokens_[index].kind == TokenKind::kColon ? names_alone(index + 1) : !names_alone(index);
   };
+  // (a) may be a tuple of one, (int) x a type hint: a type in parentheses with a term behind it is
+  // a hint.
   const bool is_cast =
       behind != 0 && tokens_[behind].kind == TokenKind::kRightParenthesis &&
       (tokens_[parenthesis + 1].kind != TokenKind::kString || starts_argument(behind + 1));
@@ -373,6 +381,8 @@ ast::Term Parser::cast_term() {
   return ast::Term{ast::FunctionTerm{std::move(function), std::move(arguments)}, position};
 }
 
+// Markers are numbered in the order of the text. Named ones (:name) keep their names; two of one
+// name are two markers.
 ast::Term Parser::bind_marker() {
   const ast::Position position = here();
   ast::BindMarker marker;

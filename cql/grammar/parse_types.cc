@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types.
+//
+// Types are a tree of names here: whether a user type exists is not known yet. skip_type() looks
+// ahead over a type without building it, to tell a cast from parentheses.
 #include <charconv>
 
 #include <fmt/format.h>
@@ -81,6 +84,7 @@ ast::CqlType Parser::unmarked_type() {
       is(TokenKind::kLess, 1)) {
     return collection_type(std::move(result));
   }
+  // A keyspace may be called like a native type.
   if (names_native_type(peek()) && !is(TokenKind::kDot, 1)) {
     const size_t at = index_;
     if (!follows_type(peek(1))) {
@@ -179,6 +183,7 @@ ast::CqlType Parser::user_type() {
   }
   result.name.name = take_identifier();
   if (token.kind == TokenKind::kIdentifier) {
+    // Cassandra's list; a quoted name may be any.
     constexpr std::string_view kReserved[] = {"byte",     "complex", "enum",     "date",
                                               "interval", "macaddr", "bitstring"};
     for (std::string_view reserved : kReserved) {

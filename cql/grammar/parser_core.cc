@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The parser's tools: tokens, look-ahead, errors. All tokens are read first. The parser is a
+// hand-written recursive descent; its functions stand in parse_*.cc by theme.
+//
+// Errors: the first one wins (fail). It replaces the last token by the end of the text and moves
+// there, so every rule that is open sees the end and returns; callers need not ask after each step.
+// Texts are those of Cassandra's ANTLR grammar: "no viable alternative" where no rule fits,
+// "mismatched input" where one token is expected. They name how far Cassandra has looked, so peek()
+// notes the furthest token (seen_), and some calls of peek() exist only for that.
+//
+// Bounds (ParseLimits) keep a hostile text from using stack or memory: bytes, tokens, depth,
+// elements, markers.
 #include "cql/grammar/parser_core.h"
 
 #include <fmt/format.h>
@@ -93,6 +104,7 @@ void Parser::tokenize() {
                      std::min(limits_.text_bytes_max, kOffsetMax)));
     return;
   }
+  // A guess for usual statements; never by the length that a client sent.
   tokens_.reserve(std::min<size_t>(text_.size() / 4 + 8, 256));
   Lexer lexer(text_);
   for (;;) {
@@ -101,6 +113,8 @@ void Parser::tokenize() {
     tokens_.push_back(token);
     if (token.kind == TokenKind::kEnd) return;
     if (token.kind == TokenKind::kError) {
+      // Kept until the parser comes to it: an error of the grammar before that place is reported
+      // instead.
       lexer_error_ =
           fmt::format("{} {}", place_of_offset(text_, lexer.error_offset()), lexer.error());
       return;
@@ -204,6 +218,8 @@ void Parser::check_count(size_t count) {
   }
 }
 
+// The height of the tree made so far: later stages recurse over it. Left-recursive chains (a + b +
+// c) grow it without recursion here.
 void Parser::set_height(int32_t height) {
   height_ = height;
   if (height > limits_.depth_max) fail_too_deep();
@@ -241,6 +257,7 @@ std::string Parser::snippet(size_t from) const {
   const size_t first_index = from_index > kBefore ? from_index - kBefore : 0;
 
   // Cassandra measures a token by what it means: a string without its quotes.
+  // The text shown may so end inside a string, as Cassandra's does.
   const auto display_end = [&](const Token& token) {
     size_t end = token.offset + std::min<size_t>(value(token).size(), token.length);
     while (end < text_.size() && (static_cast<uint8_t>(text_[end]) & 0xC0) == 0x80) ++end;

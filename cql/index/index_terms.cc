@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// What an index keeps of a value: components, byte strings whose order is that of the values
+// (ordered_encoding.h). index_terms.h has their format, which is on disk.
+//
+// Terms are made here from cells, keys and whole values (add_*), when stores write and build
+// indexes; and from the values of a SELECT (equal, between, ...), as bounds. Both must make the
+// same bytes. Long terms are cut and get a hash, so an index may name too many rows and never too
+// few: the SELECT's filters test each row.
 #include "cql/index/index_terms.h"
 
 #include "base/byte_io.h"
@@ -12,8 +19,10 @@ namespace tetrad::cql {
 
 namespace {
 
+// Behind a cut term, so that equality still finds few rows.
 constexpr size_t kHashBytes = 8;
 constexpr char kGram = '\x40', kBehind = '\xFF';
+// Characters of a gram.
 constexpr size_t kGramPoints = 3;
 
 /// UTF-8 code point by code point; bytes that begin none go with the one before.
@@ -61,6 +70,8 @@ bool fits(IndexTarget target, const DataType& type) {
 
 }  // namespace
 
+// Errors mean that index and column do not fit, which planning refuses; a schema from elsewhere may
+// have it.
 Result<IndexTerms> IndexTerms::of(const TableSchema& table, const IndexSchema& index) {
   const ColumnSchema* found = nullptr;  // hidden ones too
   for (const ColumnSchema& column : table.columns()) {
@@ -144,6 +155,7 @@ Result<void> IndexTerms::add_term(const DataType& type, BytesView value,
   // No analysis makes less than a quarter of a text, so what is larger needs none.
   if (text_bytes_max_ != SIZE_MAX && value.size() / 4 > text_bytes_max_) return {};
   if (is_sasi_text_) {
+    // SASI limits the analysed text, SAI the value.
     const size_t bytes = analyze(analysis_, value).size();
     if (bytes == 0 || bytes > text_bytes_max_) return {};
   } else if (value.size() > text_bytes_max_) {

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which index a SELECT reads. An index answers questions (IndexQuestion); a restriction asks one or
+// several.
+//
+// 1. has_index(): whether any index answers anything of a restriction. It decides which checks of
+//    WHERE apply.
+// 2. serves_all(): whether one index, or the SAI indexes of a table together, answer all of the
+//    restrictions. If not, ALLOW FILTERING is needed, as in Cassandra.
+// 3. choose_index(): exactly one index is read, even where several answer: the one of the best
+//    class and question. All restrictions stay filters, so a wrong choice costs time and no rows.
 #include "cql/prepare/access_path.h"
 
 #include <algorithm>
@@ -13,6 +22,7 @@ namespace {
 using Kind = Restriction::Kind;
 
 /// A question for each kind of condition in the restriction.
+// IN and negated relations ask nothing: no index is read for them.
 std::vector<IndexQuestion> questions_of(const Restriction& restriction) {
   std::vector<IndexQuestion> questions;
   switch (restriction.kind) {
@@ -76,6 +86,7 @@ bool group_serves(const TableSchema& table, const IndexSchema& group,
   // One lookup of a native index finds one element only.
   const size_t elements =
       restriction.contains.size() + restriction.contains_key.size() + restriction.entries.size();
+  // SAI intersects several terms of one collection.
   if (elements > 1 && group.index_class != IndexClass::kSai) return false;
   return std::ranges::all_of(restriction.columns, [&](const ColumnSchema* column) {
     return std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
@@ -98,6 +109,7 @@ int class_rank(IndexClass index_class) {
 }
 
 /// Fewer rows are expected first.
+// Equality first, then map entries, and ranges last; the numbers are only an order.
 int question_rank(IndexQuestion question) {
   constexpr std::array<int, 6> kRanks = {0, 5, 2, 3, 1, 4};  // by IndexQuestion
   return kRanks[static_cast<size_t>(question)];
@@ -123,6 +135,7 @@ bool answers(const IndexSchema& index, const ColumnSchema& column, IndexQuestion
       return question == IndexQuestion::kEntry;
     case IndexTarget::kFull:
       return question == IndexQuestion::kEqual;
+    // A scalar or a frozen collection as one value.
     case IndexTarget::kSimple:
       break;
   }
@@ -166,6 +179,8 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
       for (const IndexQuestion question : questions_of(*restriction)) {
         if (!answers(index, restriction->first(), question)) continue;
         const std::pair rank{class_rank(index.index_class), question_rank(question)};
+        // The first of equals wins: restrictions in the order of the statement, indexes in that of
+        // the table. So each page of a statement chooses the same.
         if (!best || rank < best->rank) best = Candidate{&index, restriction, question, rank};
       }
     }
@@ -176,6 +191,9 @@ std::optional<IndexAccess> choose_index(const TableSchema& table,
   return IndexAccess{best->index, std::move(*terms), best->restriction, best->question};
 }
 
+// How the filter of a restriction compares texts when an index of class `used` is read. Where an
+// index is case-insensitive, for example, a filter that compared bytes would throw away rows that
+// the index found rightly.
 ComparedTexts compared_texts(const TableSchema& table, IndexClass used,
                              const Restriction& restriction) {
   ComparedTexts texts;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The test of one row by a condition with its values.
+//
+// A condition on a column that is null never holds, but for NOT CONTAINS, which then holds.
+// matches() has no errors: a value that does not decode matches nothing. It runs for each row that
+// is read, so nothing is allocated on the usual path; texts that an index analyses take the slower
+// path of matches_texts().
 #include <algorithm>
 #include <functional>
 
@@ -8,6 +13,7 @@
 
 namespace tetrad::cql {
 
+// The wanted values are analysed once, when they are bound; those of rows when they are compared.
 void BoundFilter::prepare_texts(const ComparedTexts& texts, base::Arena& arena) {
   texts_ = texts;
   if (texts.does_nothing() && restriction_->kind != Restriction::Kind::kLike) return;
@@ -26,11 +32,13 @@ Result<void> BoundFilter::read_pattern(BytesView pattern, const TableSchema& tab
   const bool is_open_before = pattern.starts_with('%'), is_open_behind = pattern.ends_with('%');
   BytesView text = pattern;
   if (is_open_behind) text.remove_suffix(1);
+  // A pattern of a single % has been taken off above.
   if (is_open_before && !text.empty()) text.remove_prefix(1);
   if (text.empty()) return fail(ErrorCode::kInvalid, "LIKE value can't be empty.");
   like_ = is_open_before ? (is_open_behind ? LikeShape::kPart : LikeShape::kSuffix)
                          : (is_open_behind ? LikeShape::kPrefix : LikeShape::kWhole);
   tuples_.values.push_back(text);
+  // Other shapes need an index whose terms are suffixes (mode CONTAINS).
   if (like_ == LikeShape::kWhole || like_ == LikeShape::kPrefix) return {};
   const ColumnSchema& column = restriction_->first();
   const bool finds_parts = std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
@@ -53,6 +61,8 @@ bool BoundFilter::matches_texts(BytesView value) const {
     if (value.size() / 4 > kSasiTextBytesMax) return false;
     const Bytes text = analyze(texts_.values, value);
     const BytesView wanted = compared_equal_.front();
+    // SASI does not index such texts, and a row that the index cannot have found must not match by
+    // another way.
     if (text.empty() || text.size() > kSasiTextBytesMax) return false;
     switch (like_) {
       case LikeShape::kWhole:
@@ -76,6 +86,7 @@ bool BoundFilter::matches_texts(BytesView value) const {
   auto reader = CollectionReader::open(type, value);
   if (!reader) return false;
   const bool is_map = type.kind() == TypeKind::kMap;
+  // One flag for each condition, in this order; one pass over the collection serves all.
   std::vector<bool> found(compared_contains_.size() + compared_contains_key_.size() +
                           entries_.size());
   while (!reader->at_end()) {
@@ -118,6 +129,7 @@ bool BoundFilter::matches(const RowView& row) const {
     }
     return 0;
   };
+  // A binary search: the tuples were sorted when they were bound.
   const auto is_listed = [&] {
     size_t from = 0, to = tuples_.size();
     while (from < to) {

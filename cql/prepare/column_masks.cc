@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Dynamic data masking (Cassandra 5.0, CEP-20).
+//
+// 1. resolve_mask(), in CREATE and ALTER TABLE: the function is found by the rules of calls, with
+//    the column as its first argument; the other arguments are evaluated to bytes, which the table
+//    keeps.
+// 2. make_masks(), when a SELECT is prepared: a call for each slot whose column has a mask.
+// 3. mask_values(), for each row: the values that a client may not see are replaced.
 #include "cql/prepare/column_masks.h"
 
 #include <algorithm>
@@ -64,6 +71,7 @@ bool has_marker(const RawExpression& raw) {
 }
 
 /// The value of an argument, which is the same for all rows.
+// Evaluated once, in the plan of the schema change: every node must show the same mask.
 Result<OptionalBytes> value_of(const ast::Term& term, const Receiver& receiver,
                                ExpressionBuilder& builder, const PlanInput& input) {
   TETRAD_TRY(const ExpressionPtr made, builder.term(term, receiver));
@@ -80,6 +88,7 @@ Result<OptionalBytes> value_of(const ast::Term& term, const Receiver& receiver,
   return OptionalBytes(Bytes(value.bytes));
 }
 
+// Null: this program knows no such function. Then reads fail instead of showing the value.
 ScalarFunctionPtr native_mask(const ColumnMask& mask, const TypePtr& type) {
   std::vector<TypePtr> types = {type};
   types.insert(types.end(), mask.argument_types.begin(), mask.argument_types.end());
@@ -141,6 +150,8 @@ Result<ColumnMaskPtr> resolve_mask(const ast::ColumnMask& source, const ColumnSc
                                    const PlanInput& input) {
   TETRAD_TRY_VOID(check_masks_enabled(input));
   const ast::ColumnMask written = with_function(source);
+  // A table of just this column, in which the argument's name resolves; it is no key there, since
+  // keys have other rules.
   TableSchema alone;
   alone.keyspace = keyspace;
   alone.name = table;
@@ -208,6 +219,7 @@ Result<std::vector<MaskedSlot>> make_masks(std::span<const ColumnSchema* const> 
   return masks;
 }
 
+// `values` is a copy of the row's values: every mask reads the row in `unmasked`.
 Result<void> mask_values(std::span<const MaskedSlot> masks, EvalContext& unmasked,
                          std::vector<OptionalView>& values) {
   for (const MaskedSlot& mask : masks) {

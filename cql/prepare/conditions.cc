@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// IF conditions on columns: prepared from the tree (ConditionReader), bound to values
+// (BoundCondition::bind), and tested on a row that Paxos has read (holds). Cassandra's rules for
+// null differ from those of WHERE: `IF c = null` holds where c has no value, and a multi-cell
+// collection without elements equals both null and an empty collection.
 #include "cql/prepare/conditions.h"
 
 #include <algorithm>
@@ -43,6 +47,7 @@ class ConditionReader {
     made_.column = &column;
   }
 
+  // The receiver is what values are compared with: the column, one of its elements, or a field.
   Result<ColumnCondition> read(const ast::Condition& source) {
     if (made_.column->type->is_counter()) {
       return fail(ErrorCode::kInvalid, "Conditions on counters are not supported");
@@ -151,6 +156,7 @@ std::vector<const ColumnSchema*> Conditions::shown() const {
   return out;
 }
 
+// A timestamp is refused here already, since Cassandra refuses it before it looks at the columns.
 Result<Conditions> prepare_conditions(const std::vector<ast::Condition>& source,
                                       ExpressionBuilder& builder, bool has_timestamp) {
   Conditions made;
@@ -172,6 +178,8 @@ Result<Conditions> prepare_conditions(const std::vector<ast::Condition>& source,
   return made;
 }
 
+// `applied` is the metadata of an answer without rows, `refused` of one with them; the layout has
+// the same columns in the same order as slots.
 ConditionalShape::ConditionalShape(const TablePtr& table,
                                    std::vector<const ColumnSchema*> columns) {
   std::vector<ColumnSpec> specs;
@@ -212,6 +220,7 @@ Result<BoundCondition> BoundCondition::bind(const ColumnCondition& condition,
   return bound;
 }
 
+// Only orders and CONTAINS refuse null; = and != and IN test for it.
 Result<void> BoundCondition::check_null() const {
   const Op op = condition_->op;
   if (!is_slice(op) && !is_contains(op)) return {};
@@ -225,6 +234,8 @@ Result<void> BoundCondition::check_null() const {
               ast::relation_operator_name(op));
 }
 
+// As Cassandra: a negative index of a non-frozen list is refused when it is bound, one of a frozen
+// list when it is tested.
 Result<void> BoundCondition::bind_element(EvalContext& context) {
   const bool is_list = condition_->column->type->kind() == TypeKind::kList;
   TETRAD_TRY(const BoundValue value, condition_->element->evaluate(context));
@@ -249,6 +260,7 @@ Result<void> BoundCondition::bind_in(EvalContext& context) {
   if (condition_->in_marker) return bind_in_marker(context);
   for (const ExpressionPtr& expression : condition_->values) {
     TETRAD_TRY(const BoundValue value, expression->evaluate(context));
+    // As Cassandra: unset values of an IN list are left out.
     if (!value.is_unset()) values_.push_back(optional_view(value));
   }
   return {};
@@ -283,6 +295,7 @@ Result<void> BoundCondition::bind_in_marker(EvalContext& context) {
   return {};
 }
 
+// What the condition is about: the value, an element of it, or a field. Empty: it is not there.
 Result<OptionalView> BoundCondition::part_of(OptionalView value) const {
   if (!value || condition_->part == Part::kWhole) return value;
   const DataType& type = *condition_->column->type;
@@ -317,6 +330,7 @@ bool BoundCondition::compares(OptionalView current, OptionalView wanted) const {
   const DataType& type = *condition_->type;
   if (compares_cells() && wanted && !current && !is_slice(condition_->op))
     current = kEmptyCollection;
+  // Null equals null only, and has no order.
   if (!current || !wanted) {
     const bool both = !current && !wanted;
     return condition_->op == Op::kNotEqual ? !both : both && !is_slice(condition_->op);
@@ -370,6 +384,8 @@ Result<bool> BoundCondition::holds(OptionalView value) const {
   return compares(current, values_[0]);
 }
 
+// An estimate for the work meter: each value of an IN list is compared with the whole column value
+// at worst.
 uint64_t BoundCondition::test_ns(size_t value_bytes) const {
   constexpr uint64_t kTestNs = 50;
   return (kTestNs + value_bytes) * std::max<size_t>(values_.size(), 1);

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// DESCRIBE: schema objects as the statements that make them, byte for byte as Cassandra 5.0 prints
+// them, since cqlsh prints them on and tools compare them.
+//
+// Preparing keeps only the tree. Running makes all rows from the request's snapshot of the schema,
+// then answers the page that is wanted. The paging state is the schema's version and the number of
+// the next row; a page of another version is refused, as in Cassandra.
 #include "cql/prepare/describe.h"
 
 #include <algorithm>
@@ -35,6 +41,7 @@ std::string extensions_text(const std::map<std::string, Bytes>& extensions) {
 }
 
 /// A double as Java prints it: "1.0", "0.01".
+// fmt prints the shortest text that reads back as the same number, as Java does, but without ".0".
 std::string real_text(double value) {
   std::string text = fmt::format("{}", value);
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
@@ -82,6 +89,7 @@ void add_functions(std::vector<Row>& rows, const KeyspaceSchema& keyspace,
     if (name != nullptr && function->name != *name) continue;
     std::string key =
         function->name + signature_of(*function).substr(quote_identifier(function->name).size());
+    // ASCII only: names that are not quoted have no other letters.
     for (char& c : key) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
@@ -162,6 +170,8 @@ void add_list(std::vector<Row>& rows, const KeyspaceSchema& keyspace, Target tar
   }
 }
 
+// Types before what uses them, then functions, aggregates and tables: the statements can be run in
+// this order.
 void add_keyspace(std::vector<Row>& rows, const KeyspaceSchema& keyspace, bool only,
                   bool internals) {
   rows.push_back({quote_identifier(keyspace.name), "keyspace", quote_identifier(keyspace.name),
@@ -185,6 +195,7 @@ class DescribeStatement final : public Statement {
   DescribeStatement(ast::Describe statement, std::string keyspace)
       : statement_(std::move(statement)), keyspace_(std::move(keyspace)) {}
 
+  // Nothing of the schema is kept in the statement.
   bool is_current(const SchemaSnapshot&) const override { return true; }
   void required_access(RequiredAccess&) const override {}  // as Cassandra: whoever logged in
 
@@ -198,6 +209,7 @@ class DescribeStatement final : public Statement {
     const uint64_t version = context.schema->version().value;
     if (context.options.paging_position) {
       base::ByteReader reader(*context.options.paging_position);
+      // Paging states are client input: a short one is an error, not a crash.
       TETRAD_CO_TRY(const uint64_t began_with, reader.read_u64());
       TETRAD_CO_TRY(first, reader.read_u64());
       if (began_with != version) {
@@ -250,6 +262,7 @@ class DescribeStatement final : public Statement {
       return fail(ErrorCode::kInvalid, "No keyspace specified and no current keyspace");
     const KeyspaceSchema* keyspace = schema.keyspace(name);
     if (keyspace == nullptr) {
+      // The object may be in the metadata and not read: that error comes before "not found".
       TETRAD_TRY_VOID(schema.check_readable(keyspace_key(name)));
       return fail(ErrorCode::kInvalid, "'{}' not found in keyspaces", name);
     }
@@ -418,6 +431,7 @@ class DescribeStatement final : public Statement {
 
 }  // namespace
 
+// The two spaces before AND are Cassandra's.
 std::string describe_keyspace(const KeyspaceSchema& keyspace) {
   if (is_listed_as_virtual(keyspace.name)) {
     return fmt::format(
@@ -502,6 +516,8 @@ std::string primary_key_line(const TableSchema& table) {
 }
 
 /// What stands behind WITH, with the semicolon.
+// In Cassandra's order. An option that is added needs its place here, or a schema that is restored
+// from this text loses it.
 void add_options(const TableSchema& table, bool internals, std::string& out) {
   const TableOptions& o = table.options;
   if (internals) out += "ID = " + table.id.to_string() + "\n    AND ";

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Expressions with values: each class is a node of a tree that evaluate() walks for a request, or
+// for each row of a select list. Nodes are immutable and shared by all runs of a prepared
+// statement, on the loop and on workers; all state is in the EvalContext. A result's bytes live in
+// the context's arena, in the bound values, in the row or in the node itself, and as long as the
+// shortest of these.
+//
+// Null and UNSET travel as values. Each node says what it does with them, with Cassandra's text
+// where it refuses them.
 #include "cql/prepare/expression.h"
 
 #include <algorithm>
@@ -13,6 +21,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Small values are copied into a block of the arena; larger ones keep their own allocation.
 Result<BoundValue> keep(EvalContext& context, OptionalBytes value) {
   if (!value) return BoundValue::null();
   if (value->size() <= 64) return BoundValue::of(context.arena.copy(*value));
@@ -41,6 +50,8 @@ class Constant final : public Expression {
 
 /// Clients may send sets and maps in any order; they are kept in that of their elements. As in
 /// Cassandra this reaches into collections of collections, and not into tuples and vectors.
+// A set or map that is compared, hashed or stored frozen must have one form, whatever the driver
+// sent.
 Result<BytesView> in_order(const DataType& type, BytesView bytes, EvalContext& context) {
   if (type.kind() == TypeKind::kMap) {
     TETRAD_TRY(auto entries, split_map(bytes));
@@ -80,10 +91,13 @@ class Marker final : public Expression {
  public:
   Marker(TypePtr type, int32_t index) : Expression(std::move(type)) { marker_index_ = index; }
   Result<BoundValue> evaluate(EvalContext& context) const override {
+    // The number of values was checked against the statement's markers before anything is
+    // evaluated.
     TETRAD_ASSERT(static_cast<size_t>(marker_index_) < context.bound.size());
     const BoundValue& value = context.bound[static_cast<size_t>(marker_index_)];
     if (!value.has_bytes()) return value;
     if (type()->is_collection()) TETRAD_TRY_VOID(check_count(*type(), value.bytes));
+    // Bound bytes come from a client and are checked here, where they are first used.
     TETRAD_TRY_VOID(validate(*type(), value.bytes));
     if (!type()->is_collection()) return value;
     TETRAD_TRY(const BytesView sorted, in_order(*type(), value.bytes, context));
@@ -131,6 +145,7 @@ class Collection final : public Expression {
     return keep(context, join_vector(*type(), parts));
   }
   /// A list: its elements are written as the fields of a tuple are.
+  // Only in select lists, where Cassandra makes lists of selected values that may be null.
   Result<BoundValue> with_nulls(EvalContext& context) const {
     std::vector<OptionalView> parts;
     for (const auto& item : items_) {
@@ -222,6 +237,8 @@ class Call final : public Expression {
   Result<BoundValue> evaluate(EvalContext& context) const override {
     if (!makes_arguments_) return evaluate_with(context, context);
     // Of t + t + t no more is held than the last step needs.
+    // The arguments' bytes are needed until the function has returned. Columns need no arena of
+    // their own: their bytes are the row's.
     base::Arena arena;
     EvalContext inside{context.bound, arena,       context.functions,
                        context.now_s, context.row, context.aggregates};
@@ -238,9 +255,11 @@ class Call final : public Expression {
         return fail(ErrorCode::kInvalid, "Invalid unset value for argument in call to function {}",
                     function_->name);
       }
+      // RETURNS NULL ON NULL INPUT: the body does not run, and later arguments are not evaluated.
       if (value.is_null() && !function_->called_on_null) return BoundValue::null();
       values.push_back(optional_view(value));
     }
+    // Charged before the call: a call that is too much is not begun.
     if (WorkMeter* const work = context.functions.work) {
       uint64_t bytes = 0;
       for (const OptionalView& value : values) bytes += value ? value->size() : 0;
@@ -251,6 +270,8 @@ class Call final : public Expression {
     auto result = function_->body(context.functions, values);
     if (!result) {
       Error error = std::move(result).error();
+      // The error names the operator for operators, and the function with its argument types for
+      // calls, as Cassandra's FUNCTION_FAILURE.
       if (error.code == ErrorCode::kFunctionFailure) {
         if (!label_.empty()) {
           error.message = fmt::format("the operation '{}' failed: {}", label_, error.message);
@@ -369,6 +390,7 @@ class Slice final : public Expression {
       std::erase_if(entries, [&](const auto& entry) {
         return !bounds.contains(*collection.key(), entry.first);
       });
+      // A multi-cell collection without elements is null; a frozen one is a value.
       if (entries.empty() && collection.is_multi_cell()) return BoundValue::null();
       return keep(context, join_map(entries));
     }
@@ -421,6 +443,7 @@ class Times final : public Expression {
   Result<BoundValue> evaluate(EvalContext& context) const override {
     const auto slot = static_cast<size_t>(target_.slot);
     if (!target_.column->is_multi_cell()) {
+      // Key columns have no cells; preparing has refused them.
       const CellTimes& times = context.row->times[slot];
       if (!context.row->values[slot] || !times.present()) return BoundValue::null();
       return keep(context, one(times, context.now_s));
@@ -434,6 +457,7 @@ class Times final : public Expression {
         if (bounds.contains(key_type(), element.key)) chosen.push_back(&element.times);
       }
     } else if (target_.column->kind() == TypeKind::kUdt) {
+      // A user type answers one entry for each field, null for those without a cell.
       if (!elements.empty()) chosen.resize(target_.column->components().size());
       for (const auto& element : elements) {
         chosen[static_cast<size_t>(base::load_big_endian<uint16_t>(element.key.data()))] =
@@ -468,6 +492,8 @@ class Times final : public Expression {
   }
   OptionalBytes one(const CellTimes& times, int64_t now_s) const {
     if (kind_ != TimesKind::kTtl) return make_bigint(times.timestamp_us);
+    // Null: the cell does not expire. The TTL answered is what is left of it, at the request's
+    // time.
     if (times.ttl_s == 0) return std::nullopt;
     return make_int(static_cast<int32_t>(times.expiry_s - now_s));
   }

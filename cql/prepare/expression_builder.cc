@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// ExpressionBuilder: terms and literals of the tree become expressions for a receiver, whose type
+// decides what a literal means. Its other parts: expression_types.cc (types and fits),
+// function_resolution.cc (calls and operators), selector_builder.cc (select lists),
+// group_function.cc.
+//
+// A builder belongs to the preparation of one statement. It collects what the statement needs
+// beside expressions: slots of columns, markers, aggregates, functions that are called.
+//
+// Cassandra has two sets of rules: for terms (VALUES, SET, WHERE) and for select lists.
+// in_selection_ says which one holds; many texts and some results differ.
 #include "cql/prepare/expression_builder.h"
 
 #include <algorithm>
@@ -30,6 +40,8 @@ bool is_now(const ast::Literal& literal, const DataType& type) {
 }
 
 /// Cassandra makes a collection of constants when it prepares the statement.
+// So a null among constants is refused when the statement is prepared, and one beside markers when
+// it runs.
 Result<void> check_constants(std::span<const ExpressionPtr> items, std::string_view inside) {
   const auto constant = [](const ExpressionPtr& item) { return item->is_constant(); };
   const auto null = [](const ExpressionPtr& item) { return item->is_null_constant(); };
@@ -64,6 +76,7 @@ Result<TypePtr> type_of_class(const ast::CqlType& type) {
               type.class_name, ast::full_class_name(type));
 }
 
+// User types without a keyspace are of the table's keyspace.
 Result<TypePtr> ExpressionBuilder::resolve_type(const ast::CqlType& type) const {
   if (type.kind == ast::CqlType::Kind::kCustom) return type_of_class(type);
   const auto find_udt = [&](std::string_view keyspace, std::string_view name) -> TypePtr {
@@ -83,6 +96,7 @@ Result<TypePtr> ExpressionBuilder::resolve_type(const ast::CqlType& type) const 
   return resolved;
 }
 
+// Slots are given in the order of first use; RowLayout has the same order.
 int32_t ExpressionBuilder::slot_of(const ColumnSchema& column) {
   if (slot_of_column_.empty()) slot_of_column_.assign(table_.columns().size(), -1);
   int32_t& slot = slot_of_column_[static_cast<size_t>(&column - table_.columns().data())];
@@ -98,6 +112,7 @@ Result<ExpressionPtr> ExpressionBuilder::term(const ast::Term& term, const Recei
   return build(raw_of(term), receiver);
 }
 
+// Before anything else of an item: Cassandra reports an unknown column first.
 Result<void> ExpressionBuilder::check_columns(const Raw& raw) const {
   if (raw.kind == Kind::kColumn) {
     TETRAD_TRY([[maybe_unused]] const auto* found, column(*raw.identifiers[0]));
@@ -142,6 +157,8 @@ Result<void> ExpressionBuilder::check_no_markers(const Raw& item, std::string_vi
               what, receiver.name);
 }
 
+// The central step: one node for one receiver. Literals are parsed here, once for all runs; only
+// 'now' and calls stay open.
 Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& receiver) {
   switch (raw.kind) {
     case Kind::kLiteral: {
@@ -172,6 +189,7 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
     case Kind::kUdt:
       return build_udt(raw, receiver);
     case Kind::kTuple:
+      // Parentheses around one expression.
       if (raw.children.size() == 1 && !receiver.type->is_tuple_like()) {
         return build(raw.children[0], receiver);
       }
@@ -188,6 +206,7 @@ Result<ExpressionPtr> ExpressionBuilder::build(const Raw& raw, const Receiver& r
         return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}", text, text,
                     type->cql_text());
       }
+      // A frozen value cannot be assigned to a multi-cell column.
       const bool is_thawed = !in_selection_ && receiver.type->is_multi_cell() && type->is_frozen();
       if (is_thawed || test_assignment(*receiver.type, *type) == Assignability::kNotAssignable) {
         return fail(ErrorCode::kInvalid, "Cannot assign value {} to {} of type {}",
@@ -245,6 +264,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_items(const Raw& raw, std::string
                                                      const Receiver& receiver) {
   const Receiver element = element_receiver(receiver);
   for (const Raw& child : raw.children) {
+    // All items are tested before any is made: Cassandra's error about a type names the literal,
+    // and comes before errors inside other items.
     TETRAD_TRY(const bool fitting, fits_selected(child, element.type));
     if (!fitting) {
       return fail(ErrorCode::kInvalid, "Invalid {} literal for {}: value {} is not of type {}",
@@ -306,6 +327,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_udt(const Raw& raw, const Receive
     return fail(ErrorCode::kInvalid, "Invalid user type literal for {} of type {}", receiver.name,
                 type->cql_text());
   }
+  // {a: 1} is parsed as a map whose keys are names of columns; a UDT literal may be either form.
   const size_t step = raw.kind == Kind::kMap ? 2 : 1;
   std::vector<ExpressionPtr> fields(type->components().size());
   for (size_t i = 0; i < raw.children.size(); i += step) {

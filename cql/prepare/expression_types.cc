@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpressionBuilder: the types of expressions before they are made, and what they fit.
+//
+// Two questions are answered without making an expression. test(): does a term fit a type, exactly,
+// weakly or not at all? Overloads are chosen by it. type_of(): which type has a term by itself?
+// Null where only the receiver can say (markers, most literals).
+//
+// type_of() remembers its answer in the node (known_type), so a deep tree is resolved once and not
+// once for each level above it.
 #include <algorithm>
 #include <utility>
 
@@ -20,6 +27,8 @@ Result<TypePtr> ExpressionBuilder::hinted_type(const Raw& raw) const {
   return in_selection_ ? freeze(type) : type;
 }
 
+// test() has no place for an error, so a list where no list can be is noted in misplaced_list_ and
+// becomes the error here.
 Result<bool> ExpressionBuilder::fits(const Raw& raw, const TypePtr& type) {
   misplaced_list_.reset();
   const Assignability found = test(raw, type);
@@ -30,6 +39,7 @@ Result<bool> ExpressionBuilder::fits(const Raw& raw, const TypePtr& type) {
 /// Where Cassandra fails while it tests, misplaced_list_ says so.
 Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
   const auto all_of = [&](const TypePtr& element) {
+    // An empty collection fits each element type, so it decides nothing between overloads.
     auto all = raw.children.empty() ? Assignability::kWeak : Assignability::kExact;
     for (const Raw& child : raw.children) {
       all = weakest(all, test(child, element));
@@ -40,6 +50,7 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
   switch (raw.kind) {
     case Kind::kLiteral:
       return test_constant(*raw.literal, *type);
+    // A marker fits everything and chooses nothing.
     case Kind::kMarker:
       return Assignability::kWeak;
     case Kind::kList: {
@@ -114,6 +125,7 @@ Assignability ExpressionBuilder::test(const Raw& raw, const TypePtr& type) {
         auto all = Assignability::kWeak;
         for (const Raw& child : raw.children) all = weakest(all, test(child, type));
         // Among terms an operation that gives another type is refused when it is made.
+        // So the error names the operation instead of the function it is an argument of.
         const bool later = raw.kind == Kind::kArithmetic && !in_selection_;
         return later ? Assignability::kWeak : all;
       }
@@ -227,6 +239,7 @@ TypePtr ExpressionBuilder::type_of(const Raw& raw) {
   return *raw.known_type;
 }
 
+// The type of an item of a select list that has no receiver. Frozen inside, as Cassandra makes it.
 TypePtr ExpressionBuilder::exact_type_of(const Raw& raw) {
   switch (raw.kind) {
     case Kind::kLiteral:

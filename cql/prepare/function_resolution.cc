@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpressionBuilder: which overload a call means, and the operators.
+//
+// The rules are those of Cassandra's FunctionResolver: an overload whose argument types are exact
+// wins; otherwise exactly one must be possible. Each argument is tested (test(),
+// expression_types.cc) as exact, weak (a literal or a marker that fits) or not assignable. The
+// receiver's type, where there is one, leaves out overloads whose result could not be assigned.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -61,6 +66,7 @@ std::string ExpressionBuilder::function_full_name(const ast::FunctionName& name)
   return (name.keyspace ? name.keyspace->text : std::string("system")) + "." + text;
 }
 
+// Made for each table: its arguments are the types of the partition key.
 Result<ScalarFunctionPtr> ExpressionBuilder::token_function() const {
   auto function = std::make_shared<ScalarFunction>();
   function->name = "token";
@@ -78,6 +84,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::token_function() const {
   return function;
 }
 
+// Without a keyspace the function is looked for in the table's keyspace, as in Cassandra.
 std::vector<ScalarFunctionPtr> ExpressionBuilder::user_candidates(const Raw& call) const {
   const ast::FunctionName& name = *call.function;
   const KeyspaceSchema* keyspace =
@@ -132,6 +139,7 @@ Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& 
                 "User-defined functions are disabled in cassandra.yaml - set "
                 "user_defined_functions_enabled=true to enable");
   }
+  // The names of result columns need it later.
   full_names_[call.function] = function.qualified_name();
   const KeyspaceSchema* keyspace = context_.schema->keyspace(function.keyspace);
   if (!function.aggregate) {
@@ -140,12 +148,15 @@ Result<void> ExpressionBuilder::note_use(const Raw& call, const ScalarFunction& 
   }
   const AggregatePtr aggregate = keyspace->find_aggregate(function.name, function.argument_types);
   used_functions_.add(aggregate);
+  // An aggregate needs its functions, too: the right to execute each, and a new preparation when
+  // one of them changes.
   used_functions_.add(state_function_of(*aggregate, *keyspace));
   if (const FunctionPtr last = final_function_of(*aggregate, *keyspace)) used_functions_.add(last);
   return {};
 }
 
 /// What is inside is resolved first.
+// Only in select lists, where Cassandra resolves from the inside out.
 Result<void> ExpressionBuilder::resolve_inside(const Raw& raw) {
   if (!in_selection_) return {};
   for (const Raw& child : raw.children) TETRAD_TRY_VOID(resolve_inside(child));
@@ -232,6 +243,7 @@ Result<void> ExpressionBuilder::check_fields(const Raw& argument, std::string_vi
               argument.text(), function, freeze(type)->cql_text());
 }
 
+// mask_inner(text, begin, end [, padding]) and mask_outer; the text's type decides the result's.
 Result<ScalarFunctionPtr> ExpressionBuilder::resolve_mask(const Raw& call) {
   const std::string name = name_of(call);
   static constexpr std::array<std::string_view, 4> kParameters = {"[text|varchar|ascii]", "int",
@@ -291,6 +303,8 @@ Result<ScalarFunctionPtr> check_receiver(ScalarFunctionPtr function, const Recei
 
 }  // namespace
 
+// Null: the type is not known (a marker, for example). A list literal is a vector of floats where
+// vectors are wanted.
 Result<std::vector<TypePtr>> ExpressionBuilder::generic_argument_types(const Raw& call,
                                                                        bool wants_vectors) {
   std::vector<TypePtr> types;
@@ -323,6 +337,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::resolve_generic(const Raw& call,
   const bool wants_vectors = name.starts_with("similarity_");
   TETRAD_TRY(std::vector<TypePtr> types, generic_argument_types(call, wants_vectors));
   if (wants_vectors) TETRAD_TRY_VOID(check_vectors(call, types));
+  // The result has the first argument's type, so the receiver's type is it.
   if (!types[0] && name == "mask_replace") types[0] = receiver;
   const bool is_open =
       wants_vectors ? std::ranges::count(types, nullptr) == std::ssize(types) : !types[0];
@@ -376,6 +391,7 @@ Result<ScalarFunctionPtr> ExpressionBuilder::choose_candidate(
   std::vector<ScalarFunctionPtr> matching;
   for (const auto& function : candidates) {
     const Assignability fit = test_arguments(call, *function);
+    // User-defined ones stand first in the list, so they win over native ones with the same types.
     if (fit == Assignability::kExact) return check_receiver(function, receiver);
     if (fit == Assignability::kWeak) matching.push_back(function);
   }
@@ -456,6 +472,8 @@ Result<std::vector<ExpressionPtr>> ExpressionBuilder::build_arguments(
   return arguments;
 }
 
+// Native aggregates first: they are no scalar functions and have rules of their own. `receiver`
+// null: the result may have any type.
 Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiver* receiver) {
   const std::string name = name_of(raw);
   const bool may_be_native = !raw.function->keyspace || raw.function->keyspace->text == "system";
@@ -487,6 +505,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_call(const Raw& raw, const Receiv
   return make_call(std::move(function), std::move(arguments));
 }
 
+// By the types of both operands; null where a type is not known or no operator has them.
 ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_durations) {
   const TypePtr left = type_of(unwrapped(raw.children[0]));
   TypePtr right = type_of(unwrapped(raw.children[1]));
@@ -502,6 +521,9 @@ ScalarFunctionPtr ExpressionBuilder::operator_of(const Raw& raw, bool tries_dura
   return left && right ? find_operator(op, left, right) : nullptr;
 }
 
+// 1. By the operands' own types. 2. With the receiver's type for both, for constants. 3. As a
+//    moment moved by a duration. Otherwise Cassandra's texts for what is ambiguous, or not
+//    supported.
 Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
                                                           const Receiver* receiver) {
   const Raw &left = raw.children[0], &right = raw.children[1];
@@ -579,6 +601,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_arithmetic(const Raw& raw,
   return make_call(std::move(function), std::move(arguments), std::move(label));
 }
 
+// The operand's type, or the receiver's where the operand is a constant of no type of its own.
 Result<ExpressionPtr> ExpressionBuilder::build_negation(const Raw& raw, const Receiver* receiver) {
   const Raw& child = raw.children[0];
   TypePtr type = type_of(unwrapped(child));

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpressionBuilder: functions in GROUP BY. Rows of one group must lie side by side, so the
 // function has to rise with its column.
+//
+// selector() makes the expression; check_group_function() then looks at the tree once more for
+// Cassandra's rules: one clustering column, no aggregates, and each function on the way monotonic
+// in the one argument that is not constant. A function that does not rise is refused when the
+// statement runs (GroupFunction::refused), since Cassandra finds it then.
 #include <algorithm>
 
 #include "cql/grammar/ast_print.h"
@@ -118,6 +123,8 @@ Result<ScalarFunctionPtr> ExpressionBuilder::called_function(const Raw& raw) {
   }
 }
 
+// The same for all rows: no column, no aggregate, and no function that may answer differently
+// (now(), uuid()).
 Result<bool> ExpressionBuilder::is_constant(const Raw& raw) {
   if (raw.kind == Kind::kColumn || raw.kind == Kind::kTimes) return false;
   TETRAD_TRY(const std::optional<std::string> aggregate, called_aggregate(raw));
@@ -131,6 +138,8 @@ Result<bool> ExpressionBuilder::is_constant(const Raw& raw) {
   return true;
 }
 
+// Each function on the path from the column to the top must be declared monotonic; two open
+// arguments could move against each other.
 Result<void> ExpressionBuilder::check_monotonic(const Raw& raw) {
   TETRAD_TRY(const bool is_same, is_constant(raw));
   if (raw.kind == Kind::kColumn || is_same) return {};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ALTER TABLE.
+//
+// Each action changes a copy of the table's columns; at the end the version is raised, so that
+// statements prepared before are prepared anew and replicas know which shape a request means.
 #include <algorithm>
 #include <set>
 
@@ -17,6 +20,7 @@ namespace {
 using Kind = SchemaChange::Kind;
 
 /// User types as tuples: a dropped column must stay readable when its type is gone.
+// As Cassandra's expandUserTypes.
 std::string expanded_text(const DataType& type) {
   if (!type.references_udt()) return type.cql_text();
   if (type.kind() == TypeKind::kUdt || type.kind() == TypeKind::kTuple) {
@@ -75,6 +79,8 @@ Result<void> add_columns(const ast::AddColumns& action, const KeyspaceSchema& ke
                   "{}: Cannot have a non counter column (\"{}\") in a counter table",
                   table.qualified_name(), name);
     }
+    // Cells of the dropped column may still be stored, and those newer than the drop would show
+    // under the new type.
     for (const DroppedColumn& dropped : table.dropped_columns) {
       if (dropped.name != name) continue;
       TETRAD_TRY(const TypePtr old_type, parse_type(dropped.type_text));
@@ -131,6 +137,7 @@ Result<void> drop_columns(const ast::DropColumns& action, const PlanInput& input
       return fail(ErrorCode::kInvalid,
                   "Invalid timestamp in ALTER TABLE DROP: it must be an integer");
     }
+    // USING TIMESTAMP: cells newer than that show again when the column comes back.
     dropped_at_us = std::strtoll(literal->text.c_str(), nullptr, 10);
   }
   std::set<std::string> named;
@@ -375,6 +382,7 @@ Result<SchemaPlan> plan(const ast::AlterTable& statement, const PlanInput& input
   add_to_views(*keyspace, *old, table, out.change);
   if (const auto* mask = std::get_if<ast::MaskColumn>(&statement.action))
     mask_in_views(*keyspace, table, mask->column.text, out.change);
+  // What stores and tablets need to know apart from the text.
   if (table.options.max_partition_mb != old->options.max_partition_mb ||
       table.options.cdc != old->options.cdc ||
       table.options.throughput.ru_per_s() != old->options.throughput.ru_per_s()) {

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keyspaces and types: CREATE, ALTER, DROP.
+//
+// A plan (SchemaPlan) is what a statement proposes to the metadata group: texts of objects that are
+// put or removed, tables that get or lose tablets, and the event for clients. Planning has no
+// effect. execute() of prepare_schema.cc proposes the plan with the version of the schema that it
+// was made from; if another change was first, the statement is planned anew from the new schema.
+//
+// Checks stand in Cassandra's order. nothing_to_do: IF [NOT] EXISTS, or no difference.
 #include <algorithm>
 #include <set>
 
@@ -51,6 +58,8 @@ void warn_about_factor(const std::map<std::string, std::string>& replication,
 
 /// Where the keyspace's rows are: in the data centres that NetworkTopologyStrategy names with a
 /// factor, else in all of the cluster.
+// Of all that `replication` says only the data centres have an effect: replica sets have up to four
+// members whatever the factor is.
 void place(const std::string& name, const std::map<std::string, std::string>& replication,
            const PlanInput& input, replication::SchemaChange& change) {
   if (input.meta.format < replication::kFormatPlacement) return;
@@ -68,6 +77,7 @@ void place(const std::string& name, const std::map<std::string, std::string>& re
 }
 
 /// Keyspaces that users made, and their tables.
+// For the guardrail on their number.
 size_t count_keyspaces(const SchemaSnapshot& schema) {
   size_t count = 0;
   for (const auto& [name, keyspace] : schema.keyspaces()) count += is_system(*keyspace) ? 0 : 1;
@@ -173,6 +183,7 @@ Result<void> check_keyspaces(const ast::CqlType& type, std::string_view keyspace
 
 }  // namespace
 
+// First what Cassandra finds while it parses (classes), then what it finds in the schema.
 Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& keyspace) {
   TETRAD_TRY_VOID(check_classes(type));
   TETRAD_TRY_VOID(check_keyspaces(type, keyspace.name));
@@ -193,6 +204,7 @@ Result<TypePtr> resolve_type(const ast::CqlType& type, const KeyspaceSchema& key
                   message.substr(kUnknown.size()));
     }
   }
+  // A type whose text reads as another type would become that one with the next snapshot.
   if (out) {  // what is kept is its text
     const auto again = parse_type((*out)->cql_text(), resolve);
     if (!again || **again != **out)
@@ -325,6 +337,7 @@ Result<SchemaPlan> plan(const ast::DropKeyspace& statement, const PlanInput& inp
     }
   }
   SchemaPlan out;
+  // All objects of the keyspace, readable or not: keys are kind/keyspace/name.
   const std::string inside = "/" + name + "/";
   for (const auto& [key, text] : input.meta.schema_objects) {
     const size_t slash = key.find('/');
@@ -437,6 +450,7 @@ Result<SchemaPlan> plan(const ast::AlterType& statement, const PlanInput& input)
                   field, qualified_text(*type), keyspace_name, name);
     }
     for (const auto& [table_name, table] : keyspace->tables) {
+      // The serialized key would become another, and rows would not be found.
       for (const ColumnSchema& column : table->partition_key()) {
         if (column.type->references_udt(keyspace_name, name)) {
           return fail(ErrorCode::kInvalid,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables: CREATE, DROP, TRUNCATE.
+//
+// plan_keyspace.cc says what a plan is. Column ids are given once (next_column_id) and never again
+// in a table: cells are stored under them.
 #include <algorithm>
 #include <set>
 
@@ -52,6 +55,7 @@ Result<void> check_duplicates(const std::vector<ast::ClusteringOrder>& orders,
 }
 
 /// The directions of the clustering columns, ascending where nothing is said.
+// One flag for each clustering column; true: DESC.
 Result<std::vector<bool>> clustering_directions(const std::vector<ast::ClusteringOrder>& orders,
                                                 const std::vector<ast::Identifier>& clustering) {
   std::vector<bool> descending(clustering.size(), false);
@@ -92,6 +96,8 @@ Result<std::vector<bool>> clustering_directions(const std::vector<ast::Clusterin
   return descending;
 }
 
+// In the order of the statement; TableSchema::set_columns sorts them. Masks come later (add_masks),
+// which relies on this order.
 Result<std::vector<ColumnSchema>> columns_of(const ast::CreateTable& statement,
                                              const KeyspaceSchema& keyspace) {
   const std::string& table = statement.name.name.text;
@@ -366,6 +372,8 @@ Result<SchemaPlan> plan(const ast::Truncate& statement, const PlanInput& input) 
                 "Cannot TRUNCATE materialized view directly; must truncate base table instead");
   }
   SchemaPlan out;
+  // The table gets a new incarnation: rows of the old one are no more, and late writes to it are
+  // refused.
   out.change.truncated_tables.push_back(table->id);
   for (const std::string& view : table->views)
     if (const TablePtr of_view = find_table(keyspace, view); of_view != nullptr)

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // CREATE, ALTER and DROP MATERIALIZED VIEW, with Cassandra 5.0's checks in their order.
+//
+// A view is a table with a definition (TableSchema::view); its base names it (views). Both change
+// in one plan: the base's version is raised, so that no replica takes a write that does not know
+// the view.
+//
+// Rules of Cassandra: all key columns of the base are in the view's key, with at most one other
+// column; every key column is IS NOT NULL.
 #include <algorithm>
 #include <set>
 
@@ -29,6 +36,7 @@ std::vector<std::string> in_hash_order(const std::vector<std::string>& names) {
   size_t buckets = kBucketsLeast;
   while (names.size() * 4 > buckets * 3) buckets *= 2;
   const auto bucket_of = [&](const std::string& name) {
+    // As Java's ByteBuffer.hashCode() of the name.
     uint32_t hash = 1;
     for (size_t i = name.size(); i > 0; --i)
       hash = 31 * hash + static_cast<uint32_t>(static_cast<signed char>(name[i - 1]));
@@ -358,6 +366,7 @@ Result<SchemaPlan> plan(const ast::CreateView& statement, const PlanInput& input
   changed.version.value += 1;  // replicas that have not heard of the view refuse newer writes
   out.change.objects.emplace_back(table_key(keyspace_name, name), table_text(view));
   out.change.objects.emplace_back(table_key(keyspace_name, base_name), table_text(changed));
+  // Tablets of its own; it is filled from the base afterwards (replication/views).
   out.change.new_tables.push_back({view.id, keyspace_name, name, view.options.max_partition_mb,
                                    view.options.initial_partitions, false,
                                    throughput_of(view.options, *keyspace)});

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// INSERT, UPDATE, DELETE and BATCH from the tree to a ModifyStatement or a BatchStatement: checked
+// against one snapshot of the schema, values as expressions.
+//
+// 1. open(): the table, which must be one that can be written.
+// 2. Conditions (IF), then what is written: each assignment or deletion becomes a ColumnOperation.
+// 3. WHERE, or the key values of an INSERT.
+// 4. USING: timestamp, TTL, timeout.
+// 5. Checks that need all of it: conditional statements, counters.
+// 6. finish(): operations are sorted by column id, as a row record has them, so that execution
+//    appends cells in order.
+//
+// The order of the steps differs between the statements: it is Cassandra's, and it decides which of
+// several errors is reported. The parts of a batch share one BindMarkers, so their markers are
+// numbered through.
 #include "cql/prepare/prepare_modify.h"
 
 #include <algorithm>
@@ -17,6 +31,7 @@ using Operation = ColumnOperation;
 
 }  // namespace
 
+// Also used for BATCH requests of the protocol, whose parts are prepared one by one.
 void BatchCheck::add(const ModifyStatement& statement) {
   if (first_ == nullptr) first_ = &statement;
   const TableSchema& table = statement.table();
@@ -26,6 +41,7 @@ void BatchCheck::add(const ModifyStatement& statement) {
   (table.is_counter ? has_counters_ : has_others_) = true;
 }
 
+// The order of the tests is Cassandra's (BatchStatement.validate).
 Result<void> BatchCheck::check(BatchType type, bool has_timestamp) const {
   if (has_timestamp && has_conditions_) {
     return fail(ErrorCode::kInvalid, "Cannot provide custom timestamp for conditional BATCH");
@@ -86,6 +102,7 @@ class ModifyPreparer {
     Made& made = made_;
     made->partition_values_.resize(table_->partition_key().size());
     made->clustering_values_.resize(table_->clustering().size());
+    // Other columns first, then keys.
     for (const bool keys : {false, true}) {  // as Cassandra checks them
       for (size_t i = 0; i < columns.size(); ++i) {
         const ColumnSchema& column = *columns[i];
@@ -118,6 +135,7 @@ class ModifyPreparer {
     made_->json_default_unset_ = source.default_unset;
     if (const auto* json = source.value.get_if<ast::Literal>()) {  // read once, to refuse it early
       base::Arena arena;
+      // An error in a literal text is reported when the statement is prepared, as in Cassandra.
       TETRAD_TRY([[maybe_unused]] const auto values,
                  made_->decode_json(BoundValue::of(json->text), arena, 0));
     }
@@ -130,6 +148,7 @@ class ModifyPreparer {
     int32_t index = 0;
     made_->writes_rows_ = !table_->has_hidden_clustering();
     for (const ColumnSchema& column : table_->columns()) {
+      // decode_json() makes the values that these markers stand for, one for each column.
       ExpressionPtr value = make_marker(column.type, index++);
       if (column.hidden && !made_->writes_rows_) continue;
       switch (column.kind) {
@@ -161,6 +180,7 @@ class ModifyPreparer {
       add(std::move(operation));
     }
     made_->writes_rows_ = !made_->regular_operations_.empty();
+    // Then WHERE must not name clustering columns: static columns belong to the partition.
     const bool only_static = !made_->writes_rows_ && !made_->conditions_.on_regular;
     TETRAD_TRY(made_->where_,
                Restrictions::build(source.where, *builder_, WhereOf::kUpdate, false, only_static));
@@ -184,6 +204,7 @@ class ModifyPreparer {
       TETRAD_TRY(Operation operation, take_away(deletion, *column));
       add(std::move(operation));
     }
+    // DELETE without columns deletes whole rows, ranges of them, or the partition.
     made_->deletes_rows_ = source.deletions.empty();
     made_->writes_rows_ = made_->deletes_rows_ || !made_->regular_operations_.empty();
     const bool only_static = !made_->writes_rows_ && !made_->conditions_.on_regular;
@@ -195,6 +216,8 @@ class ModifyPreparer {
       for (const ColumnSchema& column : table_->clustering()) {
         covered += where.is_equal(column) || where.is_in(column) ? 1 : 0;
       }
+      // Cells can be deleted only in rows that are named; the error comes when it runs, as in
+      // Cassandra.
       made_->lacks_rows_ = covered != table_->clustering().size();
     }
     if (source.attributes.ttl) {
@@ -247,12 +270,14 @@ class ModifyPreparer {
 
   /// Ends the preparation of a statement that stands alone.
   StatementPtr alone(Made made) {
+    // The columns of `[applied]` and of refused rows are known when the statement is prepared.
     if (made->has_conditions()) {
       made->shape_ = std::make_shared<const ConditionalShape>(
           table_, made->conditions_.on_existence() ? ConditionalShape::all_columns(*table_)
                                                    : made->conditions_.shown());
     }
     made->used_functions_ = builder_->take_used_functions();
+    // Which markers are the partition key: drivers route requests by it.
     made->partition_key_indexes_ = markers_.partition_key_indexes(*made->table_);
     made->bind_variables_ = std::move(markers_).take();
     return made;
@@ -301,6 +326,7 @@ class ModifyPreparer {
     made_ = std::make_shared<ModifyStatement>();
     made_->table_ = table_;
     made_->kind_ = kind;
+    // Such rows need a cell with the original key (execute_modify.cc, key_cell_value).
     made_->lossy_clustering_ =
         std::ranges::any_of(table_->clustering(),
                             [](const ColumnSchema& column) { return can_be_lossy(*column.type); });
@@ -383,6 +409,8 @@ class ModifyPreparer {
 
   void add(Operation operation) {
     made_->needs_read_ = made_->needs_read_ || operation.needs_read();
+    // Limits of indexed values are checked with each write, since a value that an index cannot keep
+    // must be refused before it is stored.
     for (const IndexSchema& index : table_->indexes) {
       if (index.column != operation.column->name) continue;
       if (is_vector_index(index, *operation.column->type))
@@ -392,6 +420,7 @@ class ModifyPreparer {
           {index.target,
            fmt::format("{} on {}({})", index.name, table_->qualified_name(), index.column)});
     }
+    // A column of a view's primary key has the limits of keys.
     for (const std::string& name : table_->views) {
       const TablePtr view = context_.schema->table(table_->keyspace, name);
       const ColumnSchema* const column =
@@ -424,6 +453,7 @@ class ModifyPreparer {
 
   void finish_insert() {
     finish();
+    // See RowChange::complete (storage/row/mutation.h): only an INSERT of all regular columns.
     made_->may_be_complete_ = !made_->lossy_clustering_ && !table_->is_compact_storage &&
                               made_->regular_operations_.size() == table_->regular_columns().size();
   }
@@ -447,6 +477,7 @@ class ModifyPreparer {
     if (missing.empty()) return {};
     const bool none_given = std::ranges::none_of(
         made_->clustering_values_, [](const ExpressionPtr& value) { return value != nullptr; });
+    // INSERT of the partition key and static columns alone.
     if (none_given && !made_->static_operations_.empty() && made_->regular_operations_.empty()) {
       made_->writes_rows_ = false;
       return {};
@@ -500,6 +531,9 @@ class ModifyPreparer {
     return operation;
   }
 
+  // An assignment of SET. What it means depends on the type: c = c + x is an increment, an append
+  // to a list, or an addition to a set or map; c = c - x a decrement, or the removal of elements or
+  // keys.
   Result<Operation> assign(const ast::Assignment& source, const ColumnSchema& column) {
     using Kind = ast::Assignment::Kind;
     const TypePtr& type = column.type;
@@ -537,6 +571,7 @@ class ModifyPreparer {
         }
         if (is_add && type->is_tuple_like()) return invalid(text, "tuple");
         if (!type->is_collection()) {
+          // The row is read for the condition anyway, so the sum is decided with it.
           if (is_add && made_->has_conditions()) return add_to_value(source, column, text);
           return invalid(text, "non counter");
         }
@@ -555,6 +590,7 @@ class ModifyPreparer {
         operation.kind = type->kind() == TypeKind::kList ? Operation::Kind::kDiscard
                                                          : Operation::Kind::kRemoveKeys;
         Receiver taken = whole;
+        // What is taken out need not be a value of the column: of a map it is a set of keys.
         taken.column = nullptr;
         if (type->kind() == TypeKind::kMap) taken.type = make_set(type->key(), false);
         auto value = builder_->term(source.value, taken);
@@ -607,6 +643,7 @@ class ModifyPreparer {
     return invalid({}, "this");
   }
 
+  // DELETE c, c[key] or c.field.
   Result<Operation> take_away(const ast::Deletion& source, const ColumnSchema& column) {
     const TypePtr& type = column.type;
     const std::string& name = column.name;

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// SELECT from the tree to a SelectStatement, against one snapshot of the schema.
+//
+// 1. Guardrails on ALLOW FILTERING and GROUP BY; rules of the change feed.
+// 2. select_list(): each item becomes an expression. Columns that are used get slots of the row
+//    layout (ExpressionBuilder::slot_of).
+// 3. ORDER BY is read, since an ANN ordering takes part in the checks of WHERE.
+// 4. WHERE (Restrictions::build).
+// 5. Errors of the select list that Cassandra finds after WHERE are reported now
+//    (selection_error_).
+// 6. DISTINCT, GROUP BY, ORDER BY, limits, and whether ALLOW FILTERING is missing.
+// 7. Masks of columns; then finish() fixes the layout and chooses short ways of execution:
+//    plain_slots_, counts_only_, folds_.
+//
+// The order is Cassandra's: of several errors the same one is reported.
 #include "cql/prepare/prepare_select.h"
 
 #include <algorithm>
@@ -20,6 +34,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Bounds the work for one row.
 constexpr size_t kSelectorsMax = 10'000;
 
 bool has_times(const RawExpression& raw) {
@@ -27,6 +42,7 @@ bool has_times(const RawExpression& raw) {
 }
 
 /// A native aggregate of a column whose values are native, or of rows.
+// Such aggregates are folded by replicas (execute/aggregate_fold.h); others need the rows here.
 bool folds(const AggregateCall& call) {
   if (call.function->folding == Folding::kNever) return false;
   if (call.arguments.empty()) return true;
@@ -36,6 +52,8 @@ bool folds(const AggregateCall& call) {
 
 }  // namespace
 
+// Says for each part of a stored row which slot gets it: by position for key columns, by column id
+// for cells. kUnread: the column exists but is not used; kUnknown: no column has this id now.
 RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots,
                           bool wants_times) {
   RowLayout layout;
@@ -50,6 +68,8 @@ RowLayout RowLayout::make(TablePtr table, std::vector<const ColumnSchema*> slots
     if (layout.slot_by_id.size() <= column.id) layout.slot_by_id.resize(column.id + 1, kUnknown);
     layout.slot_by_id[column.id] = kUnread;
   }
+  // A column that was dropped and added again with the same id: cells from before the drop must not
+  // show again.
   for (const DroppedColumn& dropped : table->dropped_columns) {
     const ColumnSchema* column = table->find(dropped.name);
     if (column == nullptr || column->id != dropped.id) continue;
@@ -156,6 +176,7 @@ class SelectPreparer {
         if (column.hidden) continue;
         specs.push_back({table_->keyspace, table_->name, column.name, column.type});
         made_->outputs_.push_back(make_column(column.type, builder_.slot_of(column)));
+        // selected_ is what the checks of DISTINCT and of static columns look at.
         selected_.push_back(&column);
       }
     }
@@ -183,6 +204,8 @@ class SelectPreparer {
                      : !wanted && column->kind != ColumnKind::kPartitionKey;
         });
       };
+      // Once both kinds of columns are selected the question is decided, and Cassandra stops
+      // looking early.
       looks_at_all = looks_at_all && !(has(true) && has(false));
       if (selection_error_) continue;
       ExpressionPtr output = std::move(*made);
@@ -196,12 +219,14 @@ class SelectPreparer {
       any_other = any_other || (column->kind != ColumnKind::kStatic &&
                                 column->kind != ColumnKind::kPartitionKey);
     }
+    // WHERE may then not restrict clustering columns.
     only_static_ = any_static && !any_other && !source_.items.empty();
     if (selection_error_) return {};
     if (source_.json) {
       for (const ColumnSpec& spec : specs) {
         made_->json_names_.push_back(quote_json_column_name(spec.name));
       }
+      // SELECT JSON answers one column; the names above become members of its objects.
       specs = {{table_->keyspace, table_->name, "[json]", text_type()}};
     }
     TETRAD_TRY_VOID(check_metadata_size(specs));
@@ -288,6 +313,9 @@ class SelectPreparer {
     return {};
   }
 
+  // Columns must follow the order of the primary key, without gaps but where a column left out has
+  // `=`. So rows of one group lie together, and grouping needs no memory beyond the group that is
+  // open. The last item may be a function of its column.
   Result<void> group_by() {
     if (source_.group_by.empty()) return {};
     made_->is_grouped_ = made_->is_aggregate_ = true;
@@ -387,6 +415,8 @@ class SelectPreparer {
     return fail(ErrorCode::kInvalid, "ANN ordering by vector requires the column to be indexed");
   }
 
+  // Rows of a partition are stored in one order and can be read forwards or backwards: each
+  // direction must equal the table's, or each must be its opposite.
   Result<void> order_by() {
     const Restrictions& where = made_->where_;
     if (where.uses_index()) {
@@ -456,6 +486,8 @@ class SelectPreparer {
     return {};
   }
 
+  // restricted_masks_ are masked columns that WHERE or ORDER BY depends on: who may not unmask them
+  // could find their values by asking.
   Result<void> masks() {
     if (!context_.settings.data_masking_enabled) return {};
     TETRAD_TRY(made_->masks_, make_masks(builder_.slots(), *context_.schema, context_.settings,
@@ -476,6 +508,8 @@ class SelectPreparer {
     made.selected_keys_ = builder_.take_selected_keys();
     made.used_functions_ = builder_.take_used_functions();
     made.layout_ = RowLayout::make(table_, builder_.slots(), wants_times_);
+    // plain_slots_ is filled only if all outputs are columns: their values are copied without
+    // evaluation.
     if (!made.is_json_ && !made.is_aggregate_) {
       for (const ExpressionPtr& output : made.outputs_) {
         if (output->slot() < 0) {
@@ -489,6 +523,8 @@ class SelectPreparer {
     made.static_only_rows_ =
         table_->has_static() && !made.where_.has_clustering() && !made.nearest_;
     made.wants_static_ = made.static_only_rows_ || !made.layout_.static_slots.empty();
+    // Replicas can count or fold only where each live row takes part: no filters, and no dropped
+    // columns, of which stores know nothing.
     const bool may_fold = made.is_aggregate_ && !made.is_grouped_ && !made.distinct_ &&
                           !made.where_.needs_filtering() && table_->dropped_columns.empty();
     made.counts_only_ = may_fold && made.aggregates_.size() == 1 &&

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// One relation of WHERE by itself: columns are found, operators checked against types, values made
+// expressions. What relations mean together is decided in restrictions.cc. Each check has
+// Cassandra's text and stands where Cassandra makes it, which decides between two errors of one
+// statement.
 #include "cql/prepare/relation_reader.h"
 
 #include <algorithm>
@@ -41,6 +45,7 @@ class RelationReader {
   }
 
  private:
+  // Before columns are looked up: an unknown column with != is reported as the operator's error.
   Result<void> check_operator(const ast::Relation& relation) const {
     switch (relation.op) {
       case Op::kNotEqual:
@@ -83,6 +88,7 @@ class RelationReader {
 
   // --- single columns ---
 
+  // The order of these tests is Cassandra's: durations, CONTAINS, then columns of many cells.
   Result<void> check_column(const ColumnSchema& column, const ast::Relation& relation) const {
     const DataType& type = *column.type;
     if (is_slice(relation.op) && type.references_duration()) {
@@ -145,6 +151,7 @@ class RelationReader {
         const bool negated = relation.op == Op::kNotIn;
         restriction->kind = negated ? Restriction::Kind::kNotIn : Restriction::Kind::kIn;
         if (relation.in_marker) {
+          // Drivers see the name of this marker in the metadata of PREPARED.
           const Receiver list{"in(" + column->name + ")", make_list(freeze(column->type), true),
                               nullptr};
           TETRAD_TRY(restriction->in_list, expressions_.term(relation.values[0], list));
@@ -187,6 +194,7 @@ class RelationReader {
       case Op::kLike: {
         restriction->kind = Restriction::Kind::kLike;
         TETRAD_TRY(restriction->equal, single(relation.values[0], receiver));
+        // Only SASI answers LIKE; without an index it cannot even be filtered, as in Cassandra.
         if (of_ == WhereOf::kSelect && has_index(expressions_.table(), *restriction)) break;
         return fail(ErrorCode::kInvalid,
                     "LIKE restriction is only supported on properly indexed columns. {} is not "
@@ -211,6 +219,7 @@ class RelationReader {
     return term;
   }
 
+  // BETWEEN is both bounds at once, and both are inclusive.
   template <class MakeTerm>
   Result<void> add_bounds(Restriction& restriction, const ast::Relation& relation, MakeTerm make) {
     const auto set = [&](std::optional<Restriction::Bound>& bound, const ast::Term& value,
@@ -272,6 +281,8 @@ class RelationReader {
 
   // --- several clustering columns ---
 
+  // (a, b) op (x, y): consecutive clustering columns from any of them on. A value is a tuple
+  // literal, item by item, or one term for the whole tuple, such as a marker.
   Result<RestrictionPtr> several_columns(const ast::Relation& relation) {
     auto restriction = std::make_unique<Restriction>();
     restriction->is_multi = true;
@@ -359,6 +370,8 @@ class RelationReader {
 
   // --- token ---
 
+  // token(...) must have exactly the columns of the partition key in their order: the token of
+  // anything else is of no row.
   Result<RestrictionPtr> token(const ast::Relation& relation) {
     std::vector<const ColumnSchema*> key;
     for (const ColumnSchema& column : expressions_.table().partition_key()) key.push_back(&column);

@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relations of a WHERE clause put together: joined where they are of the same columns, and
 // checked as a whole.
+//
+// Builder::run, in the order in which Cassandra finds errors (its StatementRestrictions):
+//
+// 1. add(): each relation is read by itself (relation_reader.cc) and placed: on the token, a column
+//    of the partition key, clustering columns (sorted by position), another column, or among the
+//    negated ones. Relations of one column are merged where they may be.
+// 2. find_indexes(): whether any index serves any condition. The later checks depend on it, since
+//    an index takes the place of ALLOW FILTERING.
+// 3. check_partition_key(): partitions by their keys, or a range of the ring (is_key_range_).
+// 4. check_clustering(): how many restrictions select without a gap (clustering_prefix_). The
+//    others are tests.
+// 5. check_negated(), check_others(): conditions that only filters or an index answer.
+// 6. check_index_use(): which conditions the primary key leaves to indexes (unanswered_), whether
+//    indexes serve all of them, and the index that is read (access_path.h).
+// 7. choose_filters(): what is tested on each row.
+//
+// The result refers to columns of the table, so the statement keeps the table.
 #include "cql/prepare/restrictions.h"
 
 #include <algorithm>
@@ -14,6 +31,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// Cassandra's text names its own file; drivers and users look for exactly this text.
 std::unexpected<Error> requires_filtering(bool may_be_allowed) {
   return fail(ErrorCode::kInvalid,
               "Cannot execute this query as it might involve data filtering and thus may have "
@@ -60,6 +78,7 @@ class Restrictions::Builder {
   }
 
  private:
+  // Errors of one relation come before those of the whole, in the order of the text.
   Result<void> add(const ast::Relation& relation) {
     TETRAD_TRY(RestrictionPtr restriction, read_relation(relation, expressions_, of_));
     if (relation.target == ast::Relation::Target::kChangeFeed) {
@@ -90,6 +109,7 @@ class Restrictions::Builder {
 
   /// Adds `next` to what is already said of the same columns.
   Result<void> merge(Restriction& present, RestrictionPtr next, std::string_view between) const {
+    // `between` differs as Cassandra's texts do.
     const std::string names = join_names(common_columns(present, *next), between);
     if (present.kind == Restriction::Kind::kEqual) {
       return fail(ErrorCode::kInvalid,
@@ -104,6 +124,7 @@ class Restrictions::Builder {
       return fail(ErrorCode::kInvalid,
                   "{} cannot be restricted by more than one relation if it includes a LIKE", names);
     }
+    // Conditions on elements of one collection add up: all of them must hold.
     if (present.kind == Restriction::Kind::kContains) {
       if (next->kind != Restriction::Kind::kContains) {
         return fail(ErrorCode::kInvalid,
@@ -131,6 +152,8 @@ class Restrictions::Builder {
     }
     if (next->lower) present.lower = std::move(next->lower);
     if (next->upper) present.upper = std::move(next->upper);
+    // Bounds of a tuple and of its first column may meet: the longer list of columns wins, and each
+    // bound knows how many of them it has (column_count).
     if (next->columns.size() > present.columns.size()) {
       if (next->columns.front() == present.columns.front()) present.columns = next->columns;
     }
@@ -140,6 +163,7 @@ class Restrictions::Builder {
 
   Result<void> place(RestrictionPtr restriction) {
     const ColumnSchema& column = restriction->first();
+    // Negated relations select nothing; they are always tests.
     if (restriction->kind == Restriction::Kind::kNotIn ||
         restriction->kind == Restriction::Kind::kNotContains) {
       auto& to = column.is_primary_key() ? result_.negated_ : result_.others_;
@@ -166,6 +190,9 @@ class Restrictions::Builder {
     return {};
   }
 
+  // Keeps clustering_ sorted by the position of the first column. Without filtering and indexes a
+  // gap behind a slice is refused here, since Cassandra finds it while it adds relations, before it
+  // looks at the partition key.
   Result<void> place_clustering(RestrictionPtr restriction) {
     auto& all = result_.clustering_;
     for (auto& present : all) {
@@ -212,6 +239,7 @@ class Restrictions::Builder {
 
   bool may_use_indexes() const { return of_ == WhereOf::kSelect && !table_.indexes.empty(); }
 
+  // Indexes serve SELECT only.
   void find_indexes() {
     if (!may_use_indexes()) return;
     const auto served = [&](const RestrictionPtr& restriction) {
@@ -225,6 +253,7 @@ class Restrictions::Builder {
   // --- ORDER BY ... ANN OF ---
 
   /// To Cassandra it is one more relation of its column.
+  // merge() refuses what may not stand beside it, with the texts of merged relations.
   Result<void> check_nearest_alone() const {
     if (nearest_by_ == nullptr) return {};
     for (const auto* all : {&result_.partition_, &result_.clustering_, &result_.others_}) {
@@ -305,12 +334,15 @@ class Restrictions::Builder {
                   "Select on indexed columns and with IN clause for the PRIMARY KEY are not "
                   "supported");
     }
+    // A read of named partitions needs no ALLOW FILTERING for what its key answers.
     const bool scans = result_.is_key_range_ || result_.on_token_ || result_.uses_index_;
     bool is_served =
         unanswered_.empty() ? result_.clustering_.empty() : serves_all(table_, unanswered_);
+    // A search for near vectors is served by SAI only, and only with an index on the vector.
     if (nearest_by_ != nullptr) {
       is_served = has_vector_index() && serves_all(table_, unanswered_, IndexClass::kSai);
     }
+    // Not an error yet: Cassandra reports it after ORDER BY and LIMIT (check_filtering_allowed).
     result_.lacks_allow_filtering_ =
         of_ == WhereOf::kSelect && !allow_filtering_ && scans && !is_served;
     if (result_.uses_index_) result_.index_ = choose_index(table_, unanswered_);
@@ -353,6 +385,8 @@ class Restrictions::Builder {
         has_slice = true;
       }
     }
+    // is_key_range_ holds when not all columns have = or IN: then the read goes over the ring, and
+    // the columns that are restricted are filters.
     const bool complete = restricted == result_.partition_.size();
     // With the whole key given as well the token only filters.
     result_.on_token_ = result_.token_ != nullptr && !complete;
@@ -382,6 +416,7 @@ class Restrictions::Builder {
     if (result_.uses_index_ || (restricted != 0 && result_.is_key_range_)) {
       leave_to_indexes(result_.partition_);
     }
+    // The usual case, for which binding has a short way.
     result_.single_partition_ =
         !result_.is_key_range_ && !result_.token_ &&
         std::ranges::all_of(result_.partition_, [](const RestrictionPtr& restriction) {
@@ -409,9 +444,11 @@ class Restrictions::Builder {
                   "statements");
     }
     // How far the restrictions go without a gap.
+    // `next`: the clustering column that must be restricted next to select without a gap.
     uint32_t next = 0;
     bool after_slice = false;
     for (const auto& restriction : all) {
+      // CONTAINS and LIKE test a value, they do not name keys.
       const bool selects = restriction->kind != Restriction::Kind::kContains &&
                            restriction->kind != Restriction::Kind::kLike;
       if (restriction->first().position != next || after_slice || !selects) {
@@ -446,6 +483,7 @@ class Restrictions::Builder {
         return fail(ErrorCode::kInvalid, "Some clustering keys are missing: {}", missing);
       }
     }
+    // Restrictions behind the prefix are left to an index or to filters.
     const bool needs_filtering = result_.clustering_prefix_ < all.size();
     if (has_index_ && needs_filtering) result_.uses_index_ = true;
     if (clustering_has_index_ && (result_.is_key_range_ || result_.on_token_)) {
@@ -490,9 +528,13 @@ class Restrictions::Builder {
     return {};
   }
 
+  // Adds everything that the chosen read does not guarantee. A filter too many costs time; one too
+  // few gives wrong rows.
   void choose_filters() {
     const auto add = [&](const Restriction& restriction) {
       Filter filter{&restriction, {}, {}};
+      // Where an index analyses texts, tests of its column must compare the analysed texts, too
+      // (bound_filter.cc).
       if (nearest_by_ != nullptr) {
         filter.texts = compared_texts(table_, IndexClass::kSai, restriction);
       } else if (result_.index_) {
@@ -580,6 +622,7 @@ bool Restrictions::has_clustering_slice() const {
   });
 }
 
+// Whether the clustering key is named whole: one row at most for each partition.
 bool Restrictions::all_clustering_equal() const {
   size_t covered = 0;
   for (const auto& restriction : clustering_) {
@@ -625,6 +668,8 @@ const Expression* Restrictions::partition_term(size_t position) const {
   return partition_[position]->equal.items.front().get();
 }
 
+// The value of `=` on a clustering column; null where there is none, or a tuple that is bound as a
+// whole.
 const Expression* Restrictions::clustering_term(size_t position) const {
   for (const auto& restriction : clustering_) {
     const size_t first = restriction->first().position;

@@ -4,6 +4,15 @@
 // A bound on several columns is a set of intervals. (a, b) > (1, 2) is: a = 1 and b > 2, or a > 1;
 // each is one interval of encoded keys, whatever the columns' directions are, and where all point
 // the same way the intervals touch and join into one.
+//
+// Keys are ordered bytes (types/ordered_encoding.h): a prefix of columns is a prefix of bytes, and
+// every key that begins with prefix P lies in [P, P + kAfter). So each restriction becomes
+// half-open intervals of bytes, and AND is their intersection.
+//
+// bind_partitions(): a range of the ring, one key, or the product of IN lists in the order of their
+// values. bind_clustering(): whole keys (exact), or intervals. bind_filters(): values for the
+// tests. Null and UNSET have another meaning in each of the three, each as in Cassandra, and the
+// texts of their errors are Cassandra's.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -22,7 +31,10 @@ namespace {
 using storage::ClusteringRange;
 using Ranges = std::vector<ClusteringRange>;
 
+// Bounds the keys that one read or write names; beyond it they are taken as intervals.
 constexpr size_t kExactRowsMax = 65'536;
+// Above each byte that a component of a key begins with: 0x10 to 0x30, inverted in descending
+// columns (types/ordered_encoding.h).
 constexpr char kAfter = '\xFF';
 
 std::unexpected<Error> invalid_null(const ColumnSchema& column) {
@@ -33,6 +45,7 @@ std::unexpected<Error> invalid_unset(const ColumnSchema& column) {
 }
 
 /// The values of a tuple term, one for each column; null allowed.
+// The views live as long as the bound values and the context's arena.
 Result<std::vector<OptionalView>> evaluate(const TupleTerm& term, bool is_multi,
                                            std::span<const ColumnSchema* const> columns,
                                            EvalContext& context) {
@@ -84,6 +97,7 @@ Result<std::vector<BytesView>> evaluate_all(const Restriction& restriction, cons
 }
 
 /// Whether the list that is bound to the marker of IN ? has a null in it.
+// Evaluating the list would refuse a null with another text, so it is looked for first.
 bool has_null(const Expression& marker, EvalContext& context) {
   const BoundValue& bound = context.bound[static_cast<size_t>(marker.marker_index())];
   if (!bound.has_bytes()) return false;
@@ -97,6 +111,8 @@ bool has_null(const Expression& marker, EvalContext& context) {
 }
 
 /// Sorts by value and keeps each once.
+// Cassandra reads each value of an IN once, in the order of the type; the sorted list also lets
+// filters search by halves.
 void order_tuples(const Restriction& restriction, BoundTuples& tuples) {
   const size_t width = tuples.width;
   const auto order = [&](const BytesView* a, const BytesView* b) {
@@ -130,6 +146,7 @@ void order_tuples(const Restriction& restriction, BoundTuples& tuples) {
 }
 
 /// The tuples of an EQ or IN restriction, sorted by value, each once. `filters`: rows are tested.
+// As keys, null is an error. As a test, the list ends at the first null, as in Cassandra.
 Result<BoundTuples> tuples_of(const Restriction& restriction, EvalContext& context, bool filters) {
   BoundTuples tuples;
   tuples.width = restriction.columns.size();
@@ -195,6 +212,7 @@ Result<BoundTuples> tuples_of(const Restriction& restriction, EvalContext& conte
   return tuples;
 }
 
+// Several INs multiply; the product must not take unbounded memory.
 Result<void> check_product(size_t product, uint32_t max) {
   if (product <= max) return {};
   return fail(ErrorCode::kInvalid,
@@ -204,6 +222,9 @@ Result<void> check_product(size_t product, uint32_t max) {
 }
 
 /// One side of a slice under a prefix, as intervals.
+// See the top of the file: for (a, b) > (x, y) the loop adds one interval for each column, under
+// the equality of the columns before it. A descending column swaps below and above, since its bytes
+// are inverted.
 Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
                            const Restriction::Bound& bound, bool is_lower, EvalContext& context) {
   const std::span<const ColumnSchema* const> columns =
@@ -219,6 +240,8 @@ Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
   Bytes equal = prefix;  // the columns before the one that differs
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i]) return invalid_null(*columns[i]);
+    // Only the last column may be equal; equality of an earlier one is the prefix of the next
+    // interval.
     const bool inclusive = bound.inclusive && i + 1 == values.size();
     Bytes at = equal;
     TETRAD_TRY_VOID(append_ordered(at, *columns[i]->type, values[i], columns[i]->descending));
@@ -235,6 +258,7 @@ Result<Ranges> side_ranges(const Bytes& prefix, const Restriction& restriction,
 
 }  // namespace
 
+// Sorted, none empty, none touching another: what stores expect of a read command.
 std::vector<ClusteringRange> normalized(std::vector<ClusteringRange> ranges) {
   std::erase_if(ranges, [](const ClusteringRange& range) { return range.empty(); });
   std::ranges::sort(ranges, {}, &ClusteringRange::start);
@@ -249,6 +273,7 @@ std::vector<ClusteringRange> normalized(std::vector<ClusteringRange> ranges) {
   return joined;
 }
 
+// Both are normalized; so is the result.
 std::vector<ClusteringRange> intersection(const std::vector<ClusteringRange>& a,
                                           const std::vector<ClusteringRange>& b) {
   Ranges both;
@@ -284,6 +309,8 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     };
     // The minimum token stands for both ends of the ring, as in Cassandra, but for a test of keys.
     constexpr int64_t kMinimum = partitioner::kMinimumToken;
+    // The position before all keys of the token. Positions are 128 bits with the token in front, so
+    // a token is an interval of positions.
     const auto before = [](int64_t token) {
       return token == kMinimum ? RingPosition::lowest() : RingPosition::end_of_token(token - 1);
     };
@@ -312,6 +339,7 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
   }
   if (single_partition_) {
     PartitionTarget target;
+    // No allocation for keys of usual width.
     std::array<BytesView, 8> few;
     std::vector<BytesView> many(partition_.size() > few.size() ? partition_.size() : 0);
     const std::span<BytesView> components =
@@ -336,6 +364,8 @@ Result<BoundPartitions> Restrictions::bind_partitions(EvalContext& context,
     TETRAD_TRY_VOID(check_product(product, product_max));
     choices.push_back(std::move(values));
   }
+  // Counts through the product like a number whose last digit turns fastest: keys come in the order
+  // of the IN lists.
   std::vector<size_t> at(choices.size(), 0);
   std::vector<BytesView> components(choices.size());
   for (size_t n = 0; n < product; ++n) {
@@ -389,6 +419,7 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
   for (size_t n = 0; n < clustering_prefix_; ++n) {
     const Restriction& restriction = *clustering_[n];
     if (restriction.kind == Restriction::Kind::kSlice) {
+      // Of the bounds of a write: how many there are, and how many of them are null.
       size_t bounds = 0, nulls = 0;
       if (of_ != WhereOf::kSelect && !restriction.is_multi) {
         for (const auto* side : {&restriction.lower, &restriction.upper}) {
@@ -400,6 +431,7 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
         }
       }
       for (const Prefix& prefix : prefixes) {
+        // All keys under the prefix, then narrowed by each side.
         Ranges under{{prefix.key, prefix.key + kAfter}};
         if (restriction.lower) {
           TETRAD_TRY(const Ranges side,
@@ -421,6 +453,7 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
       break;  // nothing selects after a slice
     }
     TETRAD_TRY(const auto tuples, tuples_of(restriction, context, false));
+    // Before the list is made.
     TETRAD_TRY_VOID(check_product(prefixes.size() * tuples.size(), product_max));
     std::vector<Prefix> longer;
     longer.reserve(prefixes.size() * tuples.size());
@@ -451,6 +484,8 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
   }
   if (!sliced && covered == clustering_count && prefixes.size() <= kExactRowsMax) {
     bound.exact = true;
+    // By encoded key: descending columns turn the order of values around, and the store wants keys
+    // ascending.
     std::ranges::sort(prefixes, {}, &Prefix::key);
     for (Prefix& prefix : prefixes) {
       bound.rows.push_back(std::move(prefix.key));
@@ -467,6 +502,7 @@ Result<BoundClustering> Restrictions::bind_clustering(EvalContext& context,
   return bound;
 }
 
+// In the order of filters_; the first error is that of the first filter, as in Cassandra.
 Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context) const {
   std::vector<BoundFilter> bound;
   bound.reserve(filters_.size());
@@ -553,6 +589,8 @@ Result<std::vector<BoundFilter>> Restrictions::bind_filters(EvalContext& context
   return bound;
 }
 
+// The interval of the index's terms. It may name more rows than match; the filter of the same
+// restriction tests them (choose_filters adds it always).
 Result<std::optional<storage::IndexBounds>> Restrictions::bind_index(
     std::span<const BoundFilter> filters) const {
   if (!index_) return std::nullopt;

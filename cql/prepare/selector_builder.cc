@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExpressionBuilder: items of a select list that are no terms.
+//
+// late() makes an error that Cassandra finds after WHERE (failed_late_); SelectPreparer keeps it
+// back until then.
 #include <algorithm>
 #include <utility>
 
@@ -40,6 +43,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_selector(const Raw& raw) {
   switch (raw.kind) {
     case Kind::kColumn: {
       TETRAD_TRY(const ColumnSchema* found, column(*raw.identifiers[0]));
+      // A column outside of aggregates needs the first row of its group, so replicas cannot fold
+      // alone.
       selects_columns_ = selects_columns_ || !inside_aggregate_;
       return make_column(found->type, slot_of(*found));
     }
@@ -98,6 +103,7 @@ bool ExpressionBuilder::casts_nothing(const ast::CastSelector& cast) const {
   });
 }
 
+// A cast to the own type is no call, and result_name() must not name one (plain_casts_).
 Result<ExpressionPtr> ExpressionBuilder::build_cast(const Raw& raw) {
   TETRAD_TRY(TypePtr to, resolve_type(*raw.type));
   TETRAD_TRY(ExpressionPtr argument, build_selector(raw.children[0]));
@@ -140,6 +146,8 @@ Result<void> ExpressionBuilder::check_aggregated(const Raw& raw) {
               child.text(), name);
 }
 
+// A native aggregate. The expression is a reference to a result (AggregateReference); the call
+// itself goes to aggregates_, which the run feeds with rows. The checks stand in Cassandra's order.
 Result<ExpressionPtr> ExpressionBuilder::build_aggregate(const Raw& raw) {
   const std::string name = name_of(raw);
   const bool is_sum = name == "sum" || name == "avg";
@@ -214,6 +222,7 @@ Result<ExpressionPtr> ExpressionBuilder::inside_aggregate(const Raw& child, cons
     return late("aggregate functions cannot be used as arguments of aggregate functions");
   };
   if (inside_aggregate_) return nested();
+  // Restored below; `before` shows an aggregate that was made inside.
   inside_aggregate_ = true;
   const size_t before = aggregates_.size();
   auto argument = [&]() -> Result<ExpressionPtr> {
@@ -232,6 +241,9 @@ Result<ExpressionPtr> ExpressionBuilder::inside_aggregate(const Raw& child, cons
   return argument;
 }
 
+// writetime, maxwritetime and ttl. Only columns and their direct parts have times: cells. What is
+// named deeper (an element of a field) has the times of the part that it lies in, and null where it
+// is null itself.
 Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
   const auto is_part = [](const Raw& part) {
     return part.kind == Kind::kElement || part.kind == Kind::kSlice || part.kind == Kind::kField;
@@ -287,6 +299,8 @@ Result<ExpressionPtr> ExpressionBuilder::build_times(const Raw& raw) {
   return std::make_unique<TimesOfPart>(std::move(inside), std::move(made));
 }
 
+// The key of c[key] is checked by the rules of terms inside literals, and by those of selection
+// otherwise.
 Result<ExpressionPtr> ExpressionBuilder::build_selected_key(const Raw& raw, const Receiver& key) {
   const bool in_selection = in_selection_;
   // The parts of a literal are checked as those of a term.
@@ -323,6 +337,7 @@ Result<ExpressionPtr> ExpressionBuilder::build_element(const Raw& raw) {
       failed_late_ = true;
       return built;
     }
+    // Keys are checked once before rows are read, even where there are no rows, as in Cassandra.
     selected_keys_.push_back({built->get(), raw.kind == Kind::kSlice, name});
     return built;
   };

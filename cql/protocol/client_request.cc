@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests as a client writes them, for tools and tests: the other side of request.cc. The numbers
+// of flags stand there.
 #include "base/assert.h"
 #include "cql/protocol/client.h"
 #include "cql/protocol/notation.h"
@@ -47,6 +49,7 @@ void append_value(Bytes& out, const WireValue& value) {
 
 uint32_t flags_of(const Parameters& p, int version) {
   uint32_t flags = 0;
+  // The order of the fields that follow is the order of the flags.
   if (!p.values.empty()) flags |= 0x01;
   if (p.skip_metadata) flags |= 0x02;
   if (p.page_size) flags |= 0x04;

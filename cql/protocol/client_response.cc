@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Responses as a client reads them, for tools and tests: the other side of response.cc,
+// error_reply.cc and rows_writer.cc. Views point into the envelope. Servers are not trusted either:
+// counts are followed only while the reader has bytes.
 #include "base/byte_io.h"
 #include "cql/protocol/client.h"
 #include "cql/protocol/error_code.h"
@@ -131,6 +134,7 @@ Result<std::vector<Column>> read_columns(WireReader& reader, bool global, int32_
       column.table = read_string(reader, "table");
     }
     column.name = read_string(reader, "name of a column");
+    // Type options are read by the reader of cql/types; how much it took tells where to go on.
     base::ByteReader types(reader.rest());
     TETRAD_TRY(column.type, read_type_option(types));
     reader.raw(reader.remaining() - types.remaining(), "type of a column");
@@ -160,6 +164,7 @@ Result<Metadata> read_metadata(WireReader& reader, bool of_markers, int version)
   return metadata;
 }
 
+// All cells are walked over once, so that CellReader needs no checks.
 Result<Reply> read_rows(WireReader& reader, int version) {
   RowsReply rows;
   TETRAD_TRY(rows.metadata, read_metadata(reader, false, version));

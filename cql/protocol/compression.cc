@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bodies of v3 and v4 (each envelope by itself) and payloads of v5 segments (LZ4 blocks). LZ4
+// bodies of v3 and v4 begin with their plain length in 4 bytes, big-endian; snappy has it inside.
+// Nothing a peer declares is believed before it is checked against what its bytes could hold.
 #include "cql/protocol/compression.h"
 
 #include <lz4.h>
@@ -98,6 +101,8 @@ Result<void> decompress_lz4_block(BytesView block, char* to, size_t size) {
   }
   const int made =
       LZ4_decompress_safe(block.data(), to, static_cast<int>(block.size()), static_cast<int>(size));
+  // A block that gives fewer bytes than declared is refused as well: the rest of the buffer would
+  // be old memory.
   if (made < 0 || static_cast<size_t>(made) != size) return broken(Compression::kLz4);
   return {};
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ERROR messages and their extras (native protocol v5, section 8; numbers in error_code.cc).
+//
+// An error of a newer protocol version is downgraded to the nearest code that the client's version
+// knows (downgrade_error_code), and its extra fields follow that code: a client parses by the code
+// it reads.
 #include "base/byte_io.h"
 #include "cql/protocol/envelope_writer.h"
 #include "cql/protocol/error_code.h"
@@ -57,6 +61,7 @@ void append_outcome(Bytes& out, const Outcome& outcome) {
   append_int(out, outcome.required);
 }
 
+// Up to v4 only their number; v5 says which nodes and why.
 void append_failures(Bytes& out, int version, const Outcome& outcome) {
   append_int(out, static_cast<int32_t>(outcome.failures.size()));
   if (version < 5) return;
@@ -107,6 +112,7 @@ void append_extras(Bytes& out, int version, ErrorCode code, const Error& error) 
       append_failures(out, version, outcome);
       append_string(out, name_of(outcome.write_type));
       return;
+    // Only from v5 on; older clients get a write timeout of type CAS.
     case ErrorCode::kCasWriteUnknown:
       append_outcome(out, outcome);
       return;
@@ -157,6 +163,8 @@ void append_error(Bytes& out, const ReplyHead& head, const Error& error) {
   envelope.finish();
 }
 
+// Headers of v1 and v2 have a stream id of one byte. Others get the header of the highest version
+// that this server speaks, in which drivers find the version to fall back to.
 void append_version_refusal(Bytes& out, int version, int16_t stream) {
   const std::string text = version_refusal_text(version);
   Bytes body;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The header of an envelope, nine bytes in v3 to v5: version with the direction in its top bit,
+// flags, stream (i16), opcode, length of the body (i32), all big-endian.
 #include "cql/protocol/frame.h"
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 
 namespace tetrad::cql {
 
+// By number; 4 was CREDENTIALS, which ended with v1.
 std::string_view name_of(Opcode opcode) {
   constexpr std::string_view names[] = {
       "ERROR",         "STARTUP",     "READY", "AUTHENTICATE", "",

@@ -10,6 +10,13 @@
 //      decompressed to.
 //   4. The parts of a large envelope are put together in large_, or counted only when it has been
 //      refused by its header.
+//
+// Buffers: bytes that were read lie in [begin_, end_) of buffer_. Envelopes point into it and pin
+// it (shared_ptr), so it is written to again only when nobody else has it (use_count() == 1);
+// otherwise a new one is made. Memory follows what has arrived, not what a header announces: a
+// client that declares 256 MiB and sends nothing holds a few KiB.
+//
+// After kFatal the decoder is dead: it swallows what comes.
 #include "cql/protocol/frame_decoder.h"
 
 #include <algorithm>
@@ -25,6 +32,7 @@ namespace tetrad::cql {
 namespace {
 
 constexpr int kConsecutiveBadMax = 1;  // as Cassandra
+// The smallest buffer for decompressed segments, so that small ones can share it one after another.
 constexpr size_t kSpareBytesMin = 4096;
 
 Error protocol_error(std::string text) { return {ErrorCode::kProtocol, std::move(text)}; }
@@ -40,6 +48,7 @@ FrameDecoder::FrameDecoder(Role role, FrameLimits limits)
   TETRAD_ASSERT(limits.body_bytes_max <= INT32_MAX);
 }
 
+// Before a login a client may send small messages only: it has no right to the node's memory yet.
 uint32_t FrameDecoder::body_bytes_max() const {
   return authenticated_ ? limits_.body_bytes_max
                         : std::min(limits_.body_bytes_max, limits_.unauthenticated_body_bytes_max);
@@ -58,6 +67,8 @@ void FrameDecoder::release_idle() {
   spare_ = {};
 }
 
+// Room for the next read, at least free_min bytes. Reads grow up to read_bytes_max while they fill
+// their room (commit), and shrink when the connection falls idle (release_idle).
 std::span<char> FrameDecoder::writable() {
   const size_t free_min = limits_.read_bytes_min / 4;
   const size_t have = end_ - begin_;
@@ -76,6 +87,7 @@ std::span<char> FrameDecoder::writable() {
   const size_t unit = have < wanted_ ? std::min(wanted_, 2 * have) : 2 * have;
   const size_t capacity = std::max({read_bytes_, unit, have + free_min});
   if (buffer_.capacity >= capacity && buffer_.bytes.use_count() == 1) {
+    // Only when no envelope points into the buffer.
     std::memmove(buffer_.bytes.get(), buffer_.bytes.get() + begin_, have);
   } else {
     Buffer grown{std::make_shared_for_overwrite<char[]>(capacity), capacity};
@@ -106,6 +118,7 @@ void FrameDecoder::feed(BytesView bytes) {
 
 void FrameDecoder::start(int version, Compression compression) {
   TETRAD_ASSERT(version >= kProtocolVersionMin && version <= kProtocolVersionMax);
+  // Once, with the answer to STARTUP: what follows is framed by version and compression.
   TETRAD_ASSERT(version_ == 0);
   TETRAD_ASSERT(version < 5 || compression != Compression::kSnappy);
   version_ = version;
@@ -140,6 +153,8 @@ std::optional<Error> FrameDecoder::check_header(const EnvelopeHeader& header) co
   return std::nullopt;
 }
 
+// One envelope without segments. The order of checks decides what a client sees: version, length,
+// size, then opcode and direction.
 Incoming FrameDecoder::next_bare() {
   if (skip_ > 0) {
     const auto part = std::min<uint64_t>(skip_, end_ - begin_);
@@ -167,6 +182,8 @@ Incoming FrameDecoder::next_bare() {
   const bool oversize = body_bytes > body_bytes_max();
   std::optional<Error> trouble;
   if (!oversize) trouble = check_header(header);
+  // Refused by the header alone: the body is skipped as it arrives (skip_), and the stream goes on
+  // behind it.
   if (oversize || trouble) {
     begin_ += kEnvelopeHeaderBytes;
     skip_ = body_bytes;
@@ -192,6 +209,7 @@ Incoming FrameDecoder::decompressed(Envelope envelope) {
     return refuse(envelope.header,
                   protocol_error("Compressed message, but no compression was negotiated"));
   }
+  // Checked before memory is taken for it: a body can declare far more than it holds.
   auto declared = declared_body_bytes(compression_, envelope.body);
   if (!declared) return refuse(envelope.header, std::move(declared.error()));
   if (*declared > body_bytes_max()) return refuse_oversize(envelope.header, *declared);
@@ -219,6 +237,7 @@ Incoming FrameDecoder::next_segment() {
     const size_t total = header_bytes + header->payload_bytes + kSegmentTrailerBytes;
     if (bytes.size() < total) return need(total);
     BytesView payload = bytes.substr(header_bytes, header->payload_bytes);
+    // The payload's CRC is over the bytes as sent, before decompression.
     auto checked = check_segment_payload(payload, payload.data() + payload.size());
     if (!checked) return fatal({}, std::move(checked.error()));
     begin_ += total;
@@ -227,6 +246,7 @@ Incoming FrameDecoder::next_segment() {
     FramePin pin = buffer_.bytes;
     if (header->uncompressed_bytes > 0) {
       const size_t size = header->uncompressed_bytes;
+      // The last segment's envelopes may still be in use by their requests.
       if (!spare_.bytes || spare_.bytes.use_count() > 1 || spare_.capacity < size) {
         spare_.capacity = std::max(size, kSpareBytesMin);
         spare_.bytes = std::make_shared_for_overwrite<char[]>(spare_.capacity);
@@ -239,6 +259,8 @@ Incoming FrameDecoder::next_segment() {
     if (!header->self_contained) {
       Incoming incoming = take_large_part(payload);
       if (incoming.kind != Incoming::Kind::kNeedMore) return incoming;
+      // Segments of one large message follow each other without others in between (native protocol
+      // v5, section 2).
     } else if (large_.total != 0) {
       return fatal({}, protocol_error("Self-contained segment inside a large message"));
     } else {
@@ -248,6 +270,7 @@ Incoming FrameDecoder::next_segment() {
   }
 }
 
+// A self-contained segment holds whole envelopes only; one that does not is broken beyond repair.
 Incoming FrameDecoder::next_in_payload() {
   if (payload_.size() < kEnvelopeHeaderBytes) {
     return fatal({}, protocol_error("Segment ends inside the header of an envelope"));
@@ -274,6 +297,8 @@ Incoming FrameDecoder::next_in_payload() {
   return incoming;
 }
 
+// Collects one message over several segments. kNeedMore: it is not complete, or it was refused
+// before and is counted to its end.
 Incoming FrameDecoder::take_large_part(BytesView payload) {
   if (!authenticated_) {
     return fatal({}, protocol_error("Message of several segments before authentication"));
@@ -319,6 +344,7 @@ void FrameDecoder::append_to_large(BytesView part) {
   const size_t needed = large_.received + part.size();
   if (large_.buffer.capacity < needed) {
     Buffer grown;
+    // Doubling: never more than twice of what has arrived.
     grown.capacity = std::min(large_.total, 2 * needed);
     grown.bytes = std::make_shared_for_overwrite<char[]>(grown.capacity);
     if (large_.received > 0) {
@@ -344,6 +370,8 @@ Incoming FrameDecoder::refuse(const EnvelopeHeader& header, Error error) {
   return incoming;
 }
 
+// As Cassandra: one wrong envelope inside a segment is answered, a second one in a row ends the
+// connection.
 Incoming FrameDecoder::refuse_bad(const EnvelopeHeader& header, Error error) {
   if (++consecutive_bad_ > kConsecutiveBadMax) return fatal(header, std::move(error));
   return refuse(header, std::move(error));

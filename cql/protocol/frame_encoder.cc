@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Answers of a turn in their version's framing. pending_ holds plain envelopes; the first
+// bare_bytes_ of it were written before STARTUP took effect and go out as they are.
 #include "cql/protocol/frame_encoder.h"
 
 #include "base/assert.h"
@@ -9,6 +11,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Smaller bodies gain nothing by compression.
 constexpr size_t kCompressedBodyBytesMin = 64;
 
 /// Appends v3 or v4 envelopes, compressing the bodies that gain by it.
@@ -44,6 +47,7 @@ void FrameEncoder::start(int version, Compression compression) {
 void FrameEncoder::finish_turn(Bytes& wire) {
   wire.clear();
   if (version_ < 5 && compression_ == Compression::kNone) {
+    // The usual case of v3 and v4: no copy.
     wire.swap(pending_);
     return;
   }

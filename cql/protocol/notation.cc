@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The notations of native protocol v5, section 3: strings with 16 or 32 bits of length, [bytes]
+// with -1 for null, [inet].
 #include "cql/protocol/notation.h"
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Eight bytes at a time: most texts are ASCII, and statements may be long.
 bool is_ascii(BytesView text) {
   constexpr uint64_t kHighBits = 0x8080808080808080ULL;
   const char* p = text.data();
@@ -60,6 +63,8 @@ Inet WireReader::inet(const char* what) {
   return inet;
 }
 
+// Cuts at 65,535 bytes, at the beginning of a UTF-8 character: error texts may quote what is too
+// long.
 void append_string(Bytes& out, std::string_view text) {
   constexpr size_t kStringBytesMax = 65535;
   size_t size = text.size();

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Paging states go to the client and come back, possibly to another node, possibly changed. So they
+// carry a MAC with the cluster's key (HMAC-SHA256, 16 bytes of it) and a hash of the statement: a
+// state of another statement would begin in a place that means nothing.
+//
+// A hidden state (version 2) is encrypted as well, where its position has values that the client
+// may not see: the body behind the version byte is XORed with HMAC blocks of the MAC and a counter,
+// under a key derived for this use. The MAC is over the plain state, so equal states look equal; it
+// is the nonce.
 #include "cql/protocol/paging_state.h"
 
 #include <algorithm>
@@ -10,6 +18,8 @@
 namespace tetrad::cql {
 namespace {
 
+// States live in clients across upgrades: a version that is no longer read must be refused, never
+// misread.
 constexpr uint8_t kVersion = 1, kHiddenVersion = 2;
 constexpr size_t kMacBytes = 16;
 
@@ -85,6 +95,7 @@ Result<PagingState> decode_paging_state(BytesView bytes, const StatementHash& st
   }
   char mac[kMacBytes];
   authenticate(body, key, mac);
+  // Compared in constant time.
   if (!base::is_same_secret({mac, kMacBytes}, given)) {
     return refused("it was changed, or made by another cluster");
   }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of refusals are Cassandra's where it has one: drivers' own tests compare them.
+// Requests from the bodies of envelopes. Views point into the body. A WireReader remembers the
+// first read beyond the end and gives zeros from then on, so fields are read in a row and ok() is
+// asked once; what must not be believed before (counts, sizes) is checked at once.
 #include "cql/protocol/request.h"
 
 #include <limits>
@@ -22,6 +25,7 @@ constexpr uint32_t kNames = 0x40;
 constexpr uint32_t kKeyspace = 0x80;
 constexpr uint32_t kNowInSeconds = 0x100;
 }  // namespace query_flag
+// Of PREPARE, from v5 on.
 constexpr uint32_t kPrepareKeyspaceFlag = 0x01;
 constexpr size_t kValueBytesMin = 4;
 
@@ -29,6 +33,7 @@ std::unexpected<Error> protocol_error(const WireReader& reader) {
   return std::unexpected<Error>(reader.error());
 }
 
+// Levels have their wire numbers in the enumeration; 11 is Cassandra's NODE_LOCAL.
 Result<ConsistencyLevel> read_consistency(WireReader& reader) {
   constexpr uint16_t kNodeLocal = 11;
   const uint16_t code = reader.u16("consistency level");
@@ -53,6 +58,7 @@ Result<void> read_values(WireReader& reader, int version, size_t count, WireValu
     const int32_t size = reader.i32("value");
     if (size >= 0) [[likely]] {
       values.push_back(WireValue::of(reader.raw(static_cast<size_t>(size), "value")));
+      // Before v4 every negative length is null; v4 gave -2 to UNSET.
     } else if (size == -1 || version < 4) {
       values.push_back(WireValue::null());
     } else if (size == -2) {
@@ -64,6 +70,7 @@ Result<void> read_values(WireReader& reader, int version, size_t count, WireValu
   return {};
 }
 
+// ok() first: after a short body the level read is a zero and means nothing.
 Result<void> read_serial_consistency(WireReader& reader, QueryParameters& out) {
   TETRAD_TRY(const ConsistencyLevel level, read_consistency(reader));
   if (reader.ok() && level != ConsistencyLevel::kSerial &&
@@ -93,6 +100,7 @@ Result<void> read_paging(WireReader& reader, uint32_t flags, QueryParameters& ou
     if (reader.ok() && page_size == 0) {
       return fail(ErrorCode::kProtocol, "Invalid page size: 0");
     }
+    // As Cassandra: a negative page size switches paging off.
     if (page_size > 0) out.page_size = page_size;
   }
   if ((flags & query_flag::kPagingState) != 0) out.paging_state = reader.bytes("paging state");
@@ -115,6 +123,7 @@ Result<void> read_parameters(WireReader& reader, int version, bool of_batch, Que
     TETRAD_TRY_VOID(read_values(reader, version, count, out.values, named ? &out.names : nullptr));
   }
   out.skip_metadata = (flags & query_flag::kSkipMetadata) != 0;
+  // EXECUTE in a hot loop has none of these: one test instead of five.
   constexpr uint32_t kRarer =
       ~(query_flag::kValues | query_flag::kNames | query_flag::kSkipMetadata);
   if ((flags & kRarer) != 0) {
@@ -127,6 +136,8 @@ Result<void> read_parameters(WireReader& reader, int version, bool of_batch, Que
       out.keyspace = reader.string("keyspace");
     }
     if (version >= 5 && (flags & query_flag::kNowInSeconds) != 0) {
+      // Seconds as an unsigned 32-bit number, as Cassandra 5.0 reads them, so the range does not
+      // end in 2038.
       out.now_in_seconds = static_cast<uint32_t>(reader.i32("now in seconds"));
     }
   }
@@ -306,6 +317,8 @@ Result<Request> decode_request(const Envelope& envelope) {
   return request;
 }
 
+// SASL PLAIN (RFC 4616): authorization id, NUL, user, NUL, password. The authorization id is
+// ignored, as in Cassandra.
 Result<PlainCredentials> decode_plain_token(std::optional<BytesView> token) {
   const auto refused = [](const char* why) { return fail(ErrorCode::kBadCredentials, "{}", why); };
   if (!token) return refused("Authentication token must not be null");

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Responses of the server as envelopes, appended to the connection's buffer. EnvelopeWriter writes
+// a header with an open length and what may stand before each body (tracing id, warnings, custom
+// payload, in this order); finish() fills in the length. Framing and compression come later, for a
+// whole turn (frame_encoder.cc).
 #include "cql/protocol/response.h"
 
 #include "base/assert.h"
@@ -36,6 +40,8 @@ void append_schema_change_body(Bytes& out, int version, const SchemaChange& chan
   if (function && !untold) append_string_list(out, change.argument_types);
 }
 
+// Of the markers of a prepared statement. From v4 on with the positions of the partition key among
+// them, by which drivers route requests.
 void append_marker_metadata(Bytes& out, int version, const PreparedReply& prepared) {
   append_int(out, has_global_table(prepared.markers) ? kGlobalTable : 0u);
   append_int(out, static_cast<int32_t>(prepared.markers.size()));
@@ -66,6 +72,7 @@ EnvelopeWriter::EnvelopeWriter(Bytes& out, const ReplyHead& head, Opcode opcode)
   header.response = true;
   header.stream = head.stream;
   header.opcode = opcode;
+  // v3 has neither warnings nor a custom payload: they are left out.
   const bool with_extras = head.version >= 4;
   const bool warned = with_extras && !head.warnings.empty();
   const bool payload = with_extras && !head.custom_payload.empty();
@@ -90,6 +97,7 @@ void EnvelopeWriter::finish() { patch_body_length(out_, start_); }
 
 void patch_body_length(Bytes& out, size_t start) {
   const size_t size = out.size() - start - kEnvelopeHeaderBytes;
+  // Writers of large answers check before (rows_writer.cc).
   TETRAD_ASSERT(size <= kResponseBodyBytesMax);
   base::store_big_endian(out.data() + start + 5, static_cast<int32_t>(size));
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The columns of a result, encoded once for each protocol version and shared by all answers of a
+// prepared statement. The id (v5) is a hash of the columns: it changes exactly when they do, so
+// clients notice that their copy is old.
 #include "cql/protocol/result_metadata.h"
 
 #include <algorithm>
@@ -58,6 +61,8 @@ EncodedMetadata::EncodedMetadata(std::span<const WireColumn> columns, BytesView 
     if (only_version != 0 && version != only_version) continue;
     Bytes& encoded = encoded_[static_cast<size_t>(version - kProtocolVersionMin)];
     append_column_specs(encoded, columns, version);
+    // Versions differ in few types: one that encodes as the next higher one shares its bytes (empty
+    // stands for that).
     if (only_version == 0 && version < kProtocolVersionMax &&
         encoded == this->encoded(version + 1)) {
       encoded = Bytes();

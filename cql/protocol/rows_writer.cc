@@ -3,6 +3,9 @@
 //
 //   i32 2 | i32 flags | i32 columns | [paging state] | [new metadata id] | [columns] | i32 rows |
 //   cells
+//
+// append_rows() writes rows whose cells are made already; RowsWriter is for rows that are made one
+// by one, whose number, length and paging state are filled in at the end.
 #include <fmt/format.h>
 
 #include "base/assert.h"
@@ -18,12 +21,14 @@ constexpr uint32_t kGlobalTable = 0x01;
 constexpr uint32_t kHasMorePages = 0x02;
 constexpr uint32_t kNoMetadata = 0x04;
 constexpr uint32_t kMetadataChanged = 0x08;
+// The flags and the number of columns, both 32 bits.
 constexpr size_t kFlagsAndCountBytes = 8;
 
 /// Returns where the flags are. Ends before the number of rows.
 size_t append_rows_metadata(Bytes& out, int version, const EncodedMetadata& metadata,
                             const RowsOptions& options) {
   const bool changed = options.metadata_changed && version >= 5;
+  // Columns that have changed must be sent, whatever the client asked for.
   TETRAD_ASSERT(!(options.skip_metadata && changed));
   uint32_t flags = 0;
   if (options.paging_state) flags |= kHasMorePages;
@@ -57,6 +62,7 @@ void append_rows(Bytes& out, const ReplyHead& head, const EncodedMetadata& metad
   append_rows_metadata(out, head.version, metadata, options);
   append_int(out, row_count);
   const size_t body = out.size() - start - kEnvelopeHeaderBytes + cells.size();
+  // What was written is taken back, and the client gets an error that says what to do.
   if (body > kResponseBodyBytesMax) {
     out.resize(start);
     append_too_large(out, head, body);
@@ -95,6 +101,8 @@ void RowsWriter::finish() {
   patch_body_length(out_, start_);
 }
 
+// The state belongs before the columns, but is known after the rows: it is inserted, which moves
+// the rows once.
 void RowsWriter::finish_with_more_pages(BytesView paging_state) {
   char* flags_at = out_.data() + metadata_flags_at_;
   const auto flags = base::load_big_endian<uint32_t>(flags_at);

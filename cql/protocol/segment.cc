@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The outer frame of protocol v5; segment.h has its grammar. Its fields are little-endian, unlike
+// everything else in the protocol.
 #include "cql/protocol/segment.h"
 
 #include <array>
@@ -11,6 +13,7 @@
 namespace tetrad::cql {
 namespace {
 
+// Both constants are the protocol's (native protocol v5, section 2).
 constexpr uint32_t kCrc24Initial = 0x875060;
 constexpr uint32_t kCrc24Polynomial = 0x1974F0B;
 constexpr uint32_t kLengthMask = 0x1FFFF;
@@ -49,6 +52,8 @@ uint32_t crc24(BytesView bytes) {
 }
 
 uint32_t segment_crc32(BytesView bytes) {
+  // The protocol begins each CRC32 with these four bytes, so that a payload of zeros has no CRC of
+  // zero.
   constexpr uint32_t kCrcOfSeed = 0x44777ED3;  // crc32(0, FA 2D 55 CA)
   return crc32(kCrcOfSeed, bytes);
 }
@@ -94,6 +99,8 @@ void append_segment(Bytes& out, BytesView payload, bool self_contained, bool lz4
   uint64_t bits = 0;
   if (lz4) {
     uint64_t uncompressed = payload.size();
+    // Compression would not make it smaller: it goes as it is, with 0 for the length before
+    // compression.
     if (!append_lz4_block(payload, out)) {
       out.append(payload);
       uncompressed = 0;
@@ -104,6 +111,7 @@ void append_segment(Bytes& out, BytesView payload, bool self_contained, bool lz4
     out.append(payload);
     bits = payload.size() | static_cast<uint64_t>(self_contained) << 17;
   }
+  // Written last: the length is known after compression.
   char* header = out.data() + start;
   store_little_endian(header, bits, fields);
   store_little_endian(header + fields, crc24({header, fields}), 3);
@@ -113,6 +121,8 @@ void append_segment(Bytes& out, BytesView payload, bool self_contained, bool lz4
   out.append(trailer, kSegmentTrailerBytes);
 }
 
+// Packs as many whole envelopes into a segment as fit; one that is larger than a segment is cut
+// into segments of its own.
 void append_segments(Bytes& out, BytesView envelopes, bool lz4) {
   size_t start = 0;  // of what is not in a segment yet
   size_t next = 0;   // behind the last envelope that still fits into it

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The schema as one immutable value, made from the texts of the metadata group.
+//
+// build() takes the snapshot before and reads only what has changed: maps share unchanged parts, so
+// comparing two versions costs as much as their difference.
+//
+// 1. Which objects changed, by keyspace: tables by name, types and functions as a whole
+//    (`dependencies`), roles, groups of addresses.
+// 2. rebuild() makes each touched keyspace anew: the keyspace itself, its types (which need one
+//    another), functions and aggregates, then tables that changed or hold a type that changed.
+// 3. Objects that have not changed keep their pointers, so EventHub and prepared statements see at
+//    once what is the same.
+//
+// Texts may come from a newer program or be damaged. An object that does not read is left out and
+// noted in unreadable_ with the reason; the rest of the schema stays usable, and DROP still removes
+// it.
 #include "cql/schema/schema_snapshot.h"
 
 #include <algorithm>
@@ -29,6 +44,7 @@ void for_each_object(const base::SharedMap<std::string, std::string>& objects, c
 }
 
 /// The user types of `before` that are not the same in `now`, or not there.
+// By pointer: read_types keeps the pointers of equal types.
 std::vector<std::string> changed_types(const KeyspaceSchema& before, const KeyspaceSchema& now) {
   std::vector<std::string> changed;
   for (const auto& [name, type] : before.types) {
@@ -52,6 +68,7 @@ bool holds_any(const TableSchema& table, std::span<const std::string> types) {
 }
 
 /// Finds the types of a keyspace that is being read.
+// User types are never of another keyspace, as in Cassandra.
 UdtResolver resolver_of(const KeyspaceSchema& keyspace) {
   return [&keyspace](std::string_view named, std::string_view name) -> TypePtr {
     if (!named.empty() && named != keyspace.name) return nullptr;
@@ -82,6 +99,7 @@ Result<TablePtr> read_table(const std::string& key, const std::string& text,
     return fail(ErrorCode::kCorruption, "it has no partition key");
   const auto info = state.tables.find(table->id);
   if (info == state.tables.end()) return fail(ErrorCode::kCorruption, "it has no tablets");
+  // TRUNCATE changes the incarnation and not the text, so it comes from the metadata beside it.
   table->incarnation = info->second->incarnation;
   return table;
 }
@@ -144,6 +162,7 @@ std::shared_ptr<const SchemaSnapshot> SchemaSnapshot::build(
   auto out = std::make_shared<SchemaSnapshot>();
   out->version_ = state.schema_version;
   out->version_uuid_ = state.schema_version_uuid();
+  // Copies of pointers; rebuild() replaces what was touched.
   out->keyspaces_ = before.keyspaces_;
   out->unreadable_ = before.unreadable_;
   out->objects_ = state.schema_objects;
@@ -241,6 +260,8 @@ void SchemaSnapshot::read_types(const KeyspaceSchema* old, KeyspaceSchema& keysp
       objects_, "type", keyspace.name,
       [&](const std::string& key, const std::string& text) { waiting.emplace(key, text); });
   const UdtResolver resolve = resolver_of(keyspace);
+  // Types come in the order of their names, not of their dependence. A round without progress ends
+  // it: what is left needs something that is not there.
   for (size_t before = SIZE_MAX; !waiting.empty() && waiting.size() != before;) {
     before = waiting.size();
     for (auto it = waiting.begin(); it != waiting.end();) {
@@ -294,6 +315,7 @@ void SchemaSnapshot::read_functions(const KeyspaceSchema* old, KeyspaceSchema& k
 
 void SchemaSnapshot::rebuild(const std::string& name, const Touched& touched,
                              const SchemaSnapshot& before, const replication::MetaState& state) {
+  // Without its own entry a keyspace has no replication: none of its objects can be used.
   const auto leave_out = [&](const std::string& reason) {
     keyspaces_.erase(name);
     forget_unreadable(name, true);

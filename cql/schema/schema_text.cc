@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Objects of the schema as JSON, the values of `schema_objects` in the metadata group. The texts
+// are stored and read by all nodes of a cluster, of older and newer programs:
+//
+// - Names of members never change their meaning.
+// - A new member must be optional when it is read (value(), contains()), and is written only when
+//   it has another value than its default, so that texts without it stay byte for byte the same:
+//   programs compare texts.
+// - A member that older programs must not pass over goes through replication/meta/cluster_format.h.
+//
+// Types stand as CQL text, bytes as hexadecimal.
 #include "cql/schema/schema_text.h"
 
 #include <utility>
@@ -12,7 +22,9 @@ namespace {
 
 using nlohmann::json;
 
+// Raised only if older programs must refuse the object.
 constexpr int kFormat = 1;
+// By ColumnKind; they are stored.
 constexpr const char* kKindNames[] = {"partition_key", "clustering", "static", "regular"};
 
 Result<ColumnKind> kind_named(const std::string& name) {
@@ -210,6 +222,7 @@ std::string type_key(std::string_view keyspace, std::string_view type) {
 
 namespace {
 
+// The argument types are part of the key: overloads are objects of their own.
 std::string overload_key(std::string_view kind, std::string_view keyspace, std::string_view name,
                          std::span<const TypePtr> argument_types) {
   std::string types;

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// CQL values as Lua values and back. Integers are Lua integers, floats numbers, text and blobs
+// strings, collections tables (lists from 1), user types tables by field name, null is nil;
+// decimals, and varints beyond 64 bits, are strings of their digits. Errors are Lua's, which are
+// exceptions in this build (script_engine.cc): locals are destroyed on the way.
 #include "cql/script/lua_value.h"
 
 #include <cmath>
@@ -65,6 +69,7 @@ void push_duration(lua_State* state, const Duration& duration) {
   __builtin_unreachable();  // luaL_error does not return
 }
 
+// Strings that look like numbers are refused: Lua would convert them silently.
 lua_Integer integer_at(lua_State* state, int index, const DataType& type, int64_t least,
                        int64_t most) {
   int is_integer = 0;

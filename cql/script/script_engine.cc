@@ -2,6 +2,19 @@
 // Every call gets an empty table as its globals, which reads from the sealed library. A hook counts
 // instructions, the allocator counts bytes; library functions charge for what they do inside. Lua
 // is the build that throws, so errors unwind our frames.
+//
+// A call:
+//
+// 1. open(): the Lua state is made when it is first needed and kept for the next calls.
+// 2. The limits are set: steps (instructions, bytes written, work inside of library functions) and
+//    bytes.
+// 3. run(), in a protected call: the script is compiled or found, gets new globals, is called with
+//    its arguments, and its result becomes a value.
+// 4. The limits are lifted; garbage is collected after an error, and when much is held.
+//
+// Nothing of one call is visible to the next: globals are new, the library is sealed. A script can
+// loop, recurse, build strings or tables as it likes: steps or memory run out, and the call fails.
+// One engine belongs to one thread.
 #include "cql/script/script_engine.h"
 
 #include <algorithm>
@@ -17,6 +30,7 @@ namespace tetrad::cql {
 namespace {
 
 constexpr size_t kFunctionsMax = 256;
+// How often the hook looks: a script may exceed its steps by so many.
 constexpr int kInstructionsPerCount = 1000;
 /// Longer texts are refused: one instruction may compare two of them.
 constexpr size_t kStringBytesMax = 1u << 20;
@@ -82,6 +96,7 @@ struct ScriptEngine::Call {
 
 std::string Script::key() const {
   std::string out = name;
+  // The name is part of the key: it stands in error texts.
   out.push_back('\0');
   return out + source_of(*this);
 }
@@ -106,6 +121,7 @@ void* ScriptEngine::allocate(void* user, void* block, size_t old_size, size_t ne
     return nullptr;
   }
   if (new_size > held) {
+    // Lua raises a memory error then, which ends the script.
     if (meter.bytes - held + new_size > meter.bytes_max) return nullptr;
     const uint64_t steps = (new_size - held) / kBytesPerStep;
     if (steps > meter.steps_left) return nullptr;
@@ -131,6 +147,7 @@ Result<void> ScriptEngine::open() {
   meter_.steps_left = UINT64_MAX;
   state_ = lua_newstate(allocate, &meter_);
   if (state_ == nullptr) return fail(ErrorCode::kFunctionFailure, "no memory for Lua");
+  // Library functions find the meter there without a look-up.
   *static_cast<LuaMeter**>(lua_getextraspace(state_)) = &meter_;
   lua_pushcfunction(state_, [](lua_State* state) {
     lua_newtable(state);
@@ -173,6 +190,7 @@ int ScriptEngine::compiled(const Script& script) {
   const int reference = luaL_ref(state_, LUA_REGISTRYINDEX);
   by_use_.push_front(key);
   functions_.emplace(std::move(key), Compiled{reference, by_use_.begin()});
+  // The one that was used longest ago goes; its text is compiled again if it comes back.
   if (functions_.size() > kFunctionsMax) {
     const auto oldest = functions_.find(by_use_.back());
     luaL_unref(state_, LUA_REGISTRYINDEX, oldest->second.reference);
@@ -196,6 +214,7 @@ int ScriptEngine::run(lua_State* state) {
   lua_newtable(state);
   lua_rawgeti(state, LUA_REGISTRYINDEX, call.engine->library_);
   lua_setmetatable(state, -2);
+  // The first upvalue of a chunk is _ENV, its globals.
   lua_setupvalue(state, -2, 1);
   luaL_checkstack(state, static_cast<int>(call.arguments.size()), "too many arguments");
   for (size_t i = 0; i < call.arguments.size(); ++i) {
@@ -219,6 +238,7 @@ Result<OptionalBytes> ScriptEngine::call(const Script& script,
   lua_pushlightuserdata(state_, &call);
   const int status = lua_pcall(state_, 1, 0, 0);
   steps_used_ += limits_.steps_max - meter_.steps_left;
+  // Collecting garbage and closing must not fail.
   meter_.steps_left = UINT64_MAX;
   std::string failure;
   if (status != LUA_OK) failure = error_text(state_);
@@ -244,6 +264,7 @@ Result<void> ScriptEngine::check(const Script& script) {
       return fail(ErrorCode::kInvalid, "Argument name '{}' is no name in Lua", name);
     }
   }
+  // An engine of its own: a body that does not compile leaves nothing behind in the shard's.
   ScriptEngine engine{ScriptLimits()};
   TETRAD_TRY_VOID(engine.open());
   engine.meter_.bytes_max = engine.meter_.bytes + engine.limits_.memory_bytes_max;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The order of values, as Cassandra's types compare them; ordered_encoding.cc encodes the same
+// order, and tests compare the two. An empty value sorts before all others. Never fails: bytes that
+// are not of the type compare as bytes, so that sorting stays a total order.
 #include "cql/types/compare.h"
 
 #include <algorithm>
@@ -74,6 +77,7 @@ int compare_collections(const DataType& type, BytesView a, BytesView b) {
     for (const TypePtr& part_type : type.components()) {
       const auto x = left->next(), y = right->next();
       if (!x || !y) return compare_bytes(a, b);
+      // Parts of maps in turn: key, then value.
       if (const int order = compare_nullable(*part_type, *x, *y); order != 0) return order;
     }
   }
@@ -96,6 +100,7 @@ OptionalView take_field(BytesView& bytes) {
 
 int compare_tuples(const DataType& type, BytesView a, BytesView b) {
   for (const TypePtr& field : type.components()) {
+    // Missing fields at the end are null on both sides.
     if (a.empty() && b.empty()) return 0;
     const OptionalView x = take_field(a), y = take_field(b);
     if (const int order = compare_nullable(*field, x, y); order != 0) return order;

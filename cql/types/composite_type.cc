@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// CompositeType and DynamicCompositeType: custom classes of Thrift times whose values have
+// components. Only such columns of old schemas use them; they are parsed, validated and shown as
+// Cassandra does, and nothing else is built on them.
+//
+// composite_type.h has the grammar of values.
 #include "cql/types/composite_type.h"
 
 #include <algorithm>
@@ -78,6 +83,7 @@ TypePtr type_of_alias(const CompositeClass& composite, char alias) {
 }
 
 /// Cassandra finds them in a hash table of bytes, of 16 places and more.
+// The name of the class lists aliases in the order of Java's HashMap, and names are compared.
 void sort_as_hashed(std::vector<std::pair<char, TypePtr>>& aliases) {
   size_t places = 16;
   while (aliases.size() > places * 3 / 4) places *= 2;
@@ -154,6 +160,7 @@ bool is_other_class(std::string_view class_name) {
   return std::ranges::find(kOthers, trimmed(name.substr(0, name.find('(')))) != kOthers.end();
 }
 
+// Cassandra writes full class names; short ones in the text get the package.
 std::string with_packages(std::string_view class_name) {
   std::string out;
   for (size_t at = 0; at < class_name.size();) {

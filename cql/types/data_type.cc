@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Types are immutable and shared; native ones exist once. Inside collections and tuples everything
+// is frozen, whatever was written, so make_collection freezes its parts. Texts of types (cql_text,
+// class_name) are Cassandra's, byte for byte: schema tables, DESCRIBE and drivers compare them.
 #include "cql/types/data_type.h"
 
 #include <algorithm>
@@ -17,6 +20,8 @@ constexpr std::string_view kPackage = "org.apache.cassandra.db.marshal.";
 struct NativeInfo {
   TypeKind kind;
   std::string_view cql, class_name;
+  // Cassandra's valueLengthIfFixed. It says "none" for some types of one length (date, smallint);
+  // vectors on disk depend on these numbers.
   int fixed_length;  // -1: none
 };
 
@@ -87,6 +92,7 @@ class DataType::Access {
 };
 
 const TypePtr& native_type(TypeKind kind) {
+  // Never destroyed: types of other static objects may outlive it.
   static const auto* const all = [] {
     auto* types = new std::array<TypePtr, kNativeCount>();
     for (size_t i = 0; i < kNativeCount; ++i)
@@ -229,6 +235,7 @@ bool DataType::references_duration() const {
 namespace {
 
 /// Bare it would be read as another type.
+// A user type called "int" must be quoted.
 bool reads_otherwise(std::string_view udt) {
   constexpr std::array<std::string_view, 6> kMade = {"list",  "set",    "map",
                                                      "tuple", "vector", "frozen"};
@@ -378,6 +385,8 @@ bool operator==(const DataType& a, const DataType& b) {
          same_components(a, b);
 }
 
+// Whether a clustering column of type `from` may become `to`: all stored values must be valid and
+// sort alike. Cassandra's isCompatibleWith.
 bool is_order_compatible(const DataType& to, const DataType& from) {
   if (to == from) return true;
   const TypeKind t = to.kind(), f = from.kind();
@@ -398,6 +407,7 @@ bool is_order_compatible(const DataType& to, const DataType& from) {
   return false;
 }
 
+// Whether bytes of `from` may be read as `to`, sorted or not. Cassandra's isValueCompatibleWith.
 bool is_value_compatible(const DataType& to, const DataType& from) {
   if (to == from) return true;
   const TypeKind t = to.kind(), f = from.kind();
@@ -436,6 +446,7 @@ bool is_value_compatible(const DataType& to, const DataType& from) {
   }
 }
 
+// Cassandra's testAssignment: exact for equal types, weak for those whose bytes can be read.
 Assignability test_assignment(const DataType& to, const DataType& from) {
   // Frozen or not makes no difference to a value that is frozen.
   TypePtr frozen_to;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts of durations.
+// Durations are months, days and nanoseconds apart, since none is a fixed number of another. Three
+// notations: units (1y2mo3d), ISO 8601 (P1Y2M3D), and its alternative form (P0001-02-03T04:05:06).
+// Texts of errors are those of Cassandra's Duration.
 #include <array>
 #include <charconv>
 #include <limits>
@@ -35,6 +38,7 @@ class Builder {
  public:
   Result<void> add(size_t unit_index, uint64_t count) {
     const Unit& unit = kUnits[unit_index];
+    // Units must come from large to small, each once.
     const int index = static_cast<int>(unit_index);
     if (index == last_) {
       return fail(ErrorCode::kInvalid, "Invalid duration. The {} are specified multiple times",
@@ -59,6 +63,7 @@ class Builder {
  private:
   static Result<void> add(int64_t& total, uint64_t count, int64_t each, int64_t limit,
                           std::string_view name) {
+    // Checked by division, so that nothing overflows.
     if (count > static_cast<uint64_t>((limit - total) / each)) {
       // Cassandra names the limit of the other two for nanoseconds as well.
       return fail(ErrorCode::kInvalid,
@@ -185,6 +190,7 @@ std::string format_duration(const Duration& value) {
   std::string out;
   if (value.months < 0 || value.days < 0 || value.nanos < 0) out += '-';
   const auto magnitude = [](int64_t v) {
+    // The smallest int64 has no positive counterpart in int64.
     return v < 0 ? ~static_cast<uint64_t>(v) + 1 : static_cast<uint64_t>(v);
   };
   const auto put = [&out](uint64_t& left, uint64_t each, std::string_view symbol) {

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// CQL values from JSON (INSERT JSON, from_json) and to it (SELECT JSON, to_json), by Cassandra's
+// rules: which JSON kinds a type takes, and the texts of refusals, in which values appear as Java
+// prints them (JsonValue::java_text).
 #include "cql/types/json.h"
 
 #include <algorithm>
@@ -27,6 +30,8 @@ class Converter {
  public:
   explicit Converter(std::optional<int64_t> now_ms) : now_ms_(now_ms) {}
 
+  // Each type takes its literal as a string; numbers and booleans also take JSON's own. Null was
+  // handled by the caller: inside it is null for fields of tuples, and an error for elements.
   Result<Bytes> convert(const DataType& type, const JsonValue& value) const {
     switch (type.kind()) {
       case TypeKind::kAscii:
@@ -116,6 +121,7 @@ class Converter {
     return fail(ErrorCode::kInvalid, "Value '{}' is not a valid representation of a {} value",
                 written, name);
   }
+  // Cassandra lets a ClassCastException out; its text is part of the answer.
   static Result<Bytes> blob(const JsonValue& value) {
     const auto refuse = [&](std::string_view reason) {
       return fail(ErrorCode::kInvalid, "Value '{}' is not a valid blob representation: {}",
@@ -144,6 +150,7 @@ class Converter {
   /// Composite values may come as a string that holds their JSON (map keys always do).
   Result<Bytes> composite(const DataType& type, const JsonValue& value) const {
     if (value.kind == Kind::kString) {
+      // One level of strings only: the inner value is not read again.
       TETRAD_TRY(const JsonValue inner, parse_json(value.text));
       return composite_of(type, inner);
     }
@@ -213,6 +220,7 @@ class Converter {
       if (value.items[i].kind == Kind::kNull)
         return fail(ErrorCode::kInvalid, "Invalid null value in map");
       JsonValue key;
+      // JSON has only strings as names; keys of other types are read from their text.
       key.kind = Kind::kString;
       key.text = value.names[i];
       TETRAD_TRY(Bytes key_bytes, convert(*type.key(), key));
@@ -251,6 +259,7 @@ class Converter {
         return fail(ErrorCode::kInvalid, "Unknown field '{}' in value of user defined type {}",
                     name, type.name());
       }
+      // Of a field that is named twice, the last one counts.
       fields[*index].reset();
       if (value.items[i].kind == Kind::kNull) continue;
       TETRAD_TRY(fields[*index], convert(*type.components()[*index], value.items[i]));
@@ -335,6 +344,7 @@ void append_native(std::string& out, const DataType& type, BytesView value) {
     case TypeKind::kBlob:
       return append_hex(out, value);
     case TypeKind::kFloat:
+      // JSON has no NaN and no infinity.
       if (const auto number = read_float(value); number && !std::isfinite(*number)) {
         out += "null";
         return;
@@ -381,6 +391,7 @@ void append_value(std::string& out, const DataType& type, OptionalView value) {
     append_native(out, type, *value);
   } else {
     const size_t start = out.size();
+    // Bytes that do not read as the type are shown as a blob: SELECT must not fail on one row.
     if (append_composite(out, type, *value)) return;
     out.resize(start);
     append_hex(out, *value);
@@ -419,6 +430,7 @@ Result<std::vector<std::pair<std::string, JsonValue>>> split_json_object(std::st
   return out;
 }
 
+// Names follow the rules of CQL: in quotes as they are, otherwise in lower case.
 std::string json_column_name(std::string_view name) {
   if (name.size() >= 2 && name.front() == '"' && name.back() == '"')
     return std::string(name.substr(1, name.size() - 2));

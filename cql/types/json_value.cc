@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A JSON parser that takes and refuses what Jackson does in Cassandra (leading zeros, control
+// characters, duplicate names: the last one wins), with bounds on depth, values and length of
+// numbers. Numbers stay texts until a type reads them, since varint and decimal take any length.
+// What stands behind the first value is not read, as in Cassandra.
 #include "cql/types/json_value.h"
 
 #include <cstdlib>
@@ -97,6 +101,7 @@ class Parser {
     }
   }
 
+  // "trueish" is one token, not a word with something behind it.
   Result<JsonValue> parse_word(std::string_view word, JsonValue value) {
     const std::string_view rest = text_.substr(at_);
     const char next = rest.size() > word.size() ? rest[word.size()] : ' ';
@@ -134,6 +139,7 @@ class Parser {
     value.text = text_.substr(start, at_ - start);
     if (integer) {
       value.kind = JsonValue::Kind::kInteger;
+      // Java's integers have no negative zero.
       if (value.text == "-0") value.text = "0";
     } else {
       value.kind = JsonValue::Kind::kFloat;
@@ -215,6 +221,7 @@ class Parser {
     ++at_;
     skip_space();
     if (take('}')) return object;
+    // A later value of a name takes the place of the first, as in Java's LinkedHashMap.
     std::unordered_map<std::string, size_t> places;
     for (;;) {
       skip_space();
@@ -278,6 +285,7 @@ std::string JsonValue::java_text() const {
     default:
       break;
   }
+  // Enough for an error text; the value may be megabytes.
   constexpr size_t kTextMax = 1000;
   const bool object = kind == Kind::kObject;
   std::string out(1, object ? '{' : '[');

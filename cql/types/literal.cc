@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Literals of CQL: which types one can have (test_literal, preferred_type), its bytes for a type
+// (from_string), and the literal that stands for a value (to_cql_literal), which DESCRIBE and
+// schema texts use. Texts are read as Cassandra's types do, down to Java's grammar of numbers.
 #include "cql/types/literal.h"
 
 #include <algorithm>
@@ -43,6 +46,8 @@ size_t take_digits(std::string_view& text, bool hex) {
 }
 
 /// The grammar of Java's Float.parseFloat after trimming, without its NaN and Infinity.
+// Java takes hexadecimal floats and a suffix f or d; strtod takes other things that Java does not,
+// so the text is checked first.
 bool is_float_text(std::string_view text) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
@@ -174,6 +179,7 @@ std::string_view literal_kind_name(LiteralKind kind) {
   std::unreachable();
 }
 
+// The type of a literal that nothing else types: in a select list, or between overloads.
 TypePtr preferred_type(LiteralKind kind, std::string_view text) {
   switch (kind) {
     case LiteralKind::kString:
@@ -198,6 +204,7 @@ TypePtr preferred_type(LiteralKind kind, std::string_view text) {
 }
 
 Assignability test_literal(LiteralKind kind, std::string_view text, const DataType& type) {
+  // Their text is read when the value is made.
   if (type.kind() == TypeKind::kTuple || type.kind() == TypeKind::kCustom)
     return Assignability::kWeak;
   if (!type.is_native()) return Assignability::kNotAssignable;
@@ -304,6 +311,8 @@ Result<Bytes> time_from_string(TypeKind kind, std::string_view text,
 Result<Bytes> from_string(const DataType& type, std::string_view text,
                           std::optional<int64_t> now_ms) {
   const TypeKind kind = type.kind();
+  // As Cassandra: '' is the empty value of most types, false for booleans, and wrong for date and
+  // time.
   if (text.empty()) {
     if (kind == TypeKind::kBoolean) return make_boolean(false);
     if (kind != TypeKind::kDate && kind != TypeKind::kTime) return Bytes();

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// varint (a two's complement number of any length) and decimal (an int scale, then such a number;
+// the value is unscaled / 10^scale). Results equal java.math.BigDecimal and BigInteger as Cassandra
+// uses them: 10,000 digits for sums and products, its rules for the scale of a quotient. Numbers
+// that are longer than kNumberBytesMax are compared but not computed with, so no request works for
+// longer than its bytes allow.
 #include "cql/types/number.h"
 
 #include <algorithm>
@@ -16,6 +21,7 @@ namespace {
 
 constexpr int64_t kPrecisionMax = 10000;  // digits that sums and products keep
 constexpr int64_t kDigitsMax = 50000;     // more than kNumberBytesMax bytes can hold
+// Both are Cassandra's, for division of decimals.
 constexpr int64_t kQuotientDigitsMin = 32;
 constexpr int64_t kQuotientScaleMax = 1000;
 
@@ -71,6 +77,8 @@ Decimal add(Decimal a, Decimal b) {
   Decimal& small = a.scale < b.scale ? b : a;
   const int64_t last_kept = big.scale - digit_count(big.unscaled) + kPrecisionMax;
   const int64_t small_high = small.scale - digit_count(small.unscaled) + 1;
+  // As BigDecimal: without this 1E+1000000 + 1 would need a million digits for a result that is
+  // rounded away.
   if (small_high > big.scale + 2 && small_high > last_kept + 2) {
     small.scale = std::max(big.scale, last_kept) + 3;
     small.unscaled = small.unscaled < 0 ? -1 : 1;
@@ -85,6 +93,7 @@ Result<Decimal> divide(const Decimal& a, const Decimal& b) {
   if (b.unscaled.is_zero()) return fail(ErrorCode::kInvalid, "BigInteger divide by zero");
   const int64_t exponent =
       (digit_count(a.unscaled) - a.scale) - (digit_count(b.unscaled) - b.scale);
+  // Enough digits for 32 significant ones, as Cassandra's DecimalType.divide.
   int64_t scale = std::max({kQuotientDigitsMin - exponent, a.scale, b.scale, kQuotientDigitsMin});
   scale = std::min(scale, kQuotientScaleMax);
   if (a.unscaled.is_zero()) return Decimal{0, 0};
@@ -140,6 +149,7 @@ Result<Decimal> remainder(const Decimal& a, const Decimal& b) {
 
 }  // namespace
 
+// Clients may send more sign bytes than needed; equal numbers must compare and hash as equal.
 BytesView minimal_varint(BytesView bytes) {
   static constexpr char kZero = 0;
   if (bytes.empty()) return {&kZero, 1};
@@ -151,6 +161,7 @@ BytesView minimal_varint(BytesView bytes) {
   return bytes.substr(skip);
 }
 
+// No arithmetic: shortest forms compare by sign, length and bytes.
 int compare_varint(BytesView a, BytesView b) {
   a = minimal_varint(a);
   b = minimal_varint(b);
@@ -205,6 +216,7 @@ Result<Bytes> varint_arithmetic(ArithmeticOp op, BytesView a, BytesView b) {
 
 Bytes varint_negate(BytesView bytes) { return from_big(-to_big(bytes)); }
 
+// As Java's longValue(): the low 64 bits, whatever is above.
 int64_t varint_low_bits(BytesView bytes) {
   if (bytes.empty()) return 0;
   uint64_t value = bytes[0] & 0x80 ? ~uint64_t{0} : 0;
@@ -234,6 +246,7 @@ namespace {
 
 /// The binary logarithm of |unscaled| * 10^-scale, good to 1e-5: exponents end at 2^31. `unscaled`
 /// is minimal and not zero.
+// From the first eight bytes and the length.
 double log2_of(BytesView unscaled, int64_t scale) {
   constexpr double kLog2Of10 = 3.321928094887362;
   const size_t rest = unscaled.size() - std::min<size_t>(unscaled.size(), 8);
@@ -301,6 +314,8 @@ int compare_near(Decimal a, Decimal b) {
 
 }  // namespace
 
+// Scales may be anything in 32 bits, so bringing both to one scale could take gigabytes. By sign,
+// then by logarithm, and only numbers that are nearly equal digit by digit.
 int compare_decimal(BytesView a, BytesView b) {
   const BytesView ua = minimal_varint(unscaled_bytes(a)), ub = minimal_varint(unscaled_bytes(b));
   const auto sign = [](BytesView u) {
@@ -369,6 +384,7 @@ Result<std::string> decimal_to_text(BytesView bytes) {
   }
   const auto count = static_cast<int64_t>(digits.size());
   const int64_t adjusted = count - 1 - scale;
+  // BigDecimal.toString: plain down to 1E-6.
   if (scale > 0 && adjusted >= -6) {
     if (count <= scale) digits.insert(0, static_cast<size_t>(scale - count + 1), '0');
     digits.insert(digits.size() - static_cast<size_t>(scale), 1, '.');
@@ -480,6 +496,8 @@ Result<Bytes> decimal_from_digits(const DecimalDigits& value) {
 
 namespace {
 
+// Java's notation (plain from 1E-3 to below 1E7, otherwise with an exponent), with the shortest
+// digits that read back as the number.
 template <class Float>
 std::string float_text(Float value) {
   if (std::isnan(value)) return "NaN";

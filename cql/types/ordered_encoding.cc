@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// The header has the grammar. Each append_* has its read_*; both must change together, and neither
+// may change for values that exist: keys on disk are these bytes.
+//
+// Decoding believes nothing: a key that no encoder makes (a varint that is not the shortest, an
+// unknown tag, a wrong escape) is kCorruption. It gives back one form of each value; where a value
+// has several forms (is_lossy), the row keeps the original bytes beside the key.
+//
+// DESC inverts every byte of a component; Cursor turns them back while it reads, so the readers
+// know one direction only.
 #include "cql/types/ordered_encoding.h"
 
 #include <algorithm>
@@ -13,6 +22,7 @@ namespace tetrad::cql {
 
 namespace {
 
+// kEnd is below every tag, so that a collection sorts before the longer ones that begin with it.
 constexpr uint8_t kNull = 0x10, kEmpty = 0x20, kValue = 0x30, kEnd = 0x00;
 constexpr size_t kShortVarint = 119;  // 0x80 + 119 = 0xF7
 constexpr uint8_t kLongPositive = 0xF8, kLongNegative = 0x07;
@@ -36,6 +46,7 @@ template <class UInt>
 Result<void> append_signed(Bytes& out, const DataType& type, BytesView value) {
   if (value.size() != sizeof(UInt)) [[unlikely]]
     return wrong_bytes(type, value);
+  // Flipping the sign bit makes two's complement sort as unsigned bytes.
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
   append_fixed<UInt>(out, base::load_big_endian<UInt>(value.data()) ^ kSign);
   return {};
@@ -56,11 +67,15 @@ Result<void> append_float(Bytes& out, const DataType& type, BytesView value) {
     return wrong_bytes(type, value);
   constexpr UInt kSign = static_cast<UInt>(UInt{1} << (8 * sizeof(UInt) - 1));
   UInt bits = base::load_big_endian<UInt>(value.data());
+  // All NaNs are one value, above everything, as Java compares them.
   if (is_nan_pattern(bits)) bits = kCanonicalNan<UInt>;
+  // IEEE numbers sort as integers by magnitude: positive ones get the sign bit, negative ones are
+  // inverted.
   append_fixed<UInt>(out, bits & kSign ? ~bits : bits ^ kSign);
   return {};
 }
 
+// A zero becomes 00 FF and the end 00 01, so the end sorts below every byte that could follow.
 void append_escaped(Bytes& out, BytesView value) {
   while (!value.empty()) {
     const void* const zero = std::memchr(value.data(), 0, value.size());
@@ -81,6 +96,8 @@ void append_varint(Bytes& out, BytesView value) {
   const bool negative = shortest[0] & 0x80;
   const size_t size = shortest.size();
   if (size <= kShortVarint) {
+    // The length first: of positive numbers the longer is larger, of negative ones smaller. Equal
+    // lengths sort by their bytes.
     append_u8(out, static_cast<uint8_t>(negative ? 0x7F - size : 0x80 + size));
   } else {
     const auto length = static_cast<uint32_t>(size);
@@ -106,13 +123,16 @@ Result<void> append_decimal(Bytes& out, BytesView value) {
   for (size_t i = 0; i < parts.digits.size(); i += 2) {
     const int high = parts.digits[i] - '0';
     const int low = i + 1 < parts.digits.size() ? parts.digits[i + 1] - '0' : 0;
+    // Two digits in a byte, plus one, so that no pair is the end (00).
     append_u8(out, static_cast<uint8_t>(1 + 10 * high + low));
   }
   append_u8(out, kEnd);
+  // Larger magnitudes come first among negative numbers.
   if (parts.negative) invert_from(out, start);
   return {};
 }
 
+// A version 1 UUID has the low part of its time in front; this puts the high part there.
 uint64_t by_time(uint64_t high) {
   return high << 48 | ((high << 16) & 0x0000FFFF00000000ULL) | high >> 32;
 }
@@ -135,6 +155,7 @@ Result<void> append_uuid(Bytes& out, const DataType& type, BytesView value) {
   const auto low = base::load_big_endian<uint64_t>(value.data() + 8);
   if (type.kind() == TypeKind::kTimeuuid) {
     append_fixed(out, by_time(high));
+    // Cassandra compares the low half of a timeuuid byte by byte as signed (CASSANDRA-8730).
     append_fixed(out, low ^ kSignBytes);
   } else {
     append_fixed(out, (high >> 12 & 15) == 1 ? by_time(high) : version_first(high));
@@ -161,6 +182,7 @@ Result<void> append_collection(Bytes& out, const DataType& type, BytesView value
 Result<void> append_tuple(Bytes& out, const DataType& type, BytesView value) {
   TETRAD_TRY(const std::vector<OptionalView> fields, split_tuple(type, value));
   size_t count = fields.size();
+  // Missing fields at the end equal nulls, so both get the same bytes.
   while (count > 0 && !fields[count - 1]) --count;
   for (size_t i = 0; i < count; ++i)
     TETRAD_TRY_VOID(append_component(out, *type.components()[i], fields[i]));
@@ -172,6 +194,8 @@ Result<void> append_vector(Bytes& out, const DataType& type, BytesView value) {
   TETRAD_TRY(const std::vector<BytesView> elements, split_vector(type, value));
   const bool fixed = type.element()->is_fixed_length();
   for (const BytesView element : elements) {
+    // Elements of fixed length need no tags: none is null or empty, and all vectors have equally
+    // many.
     if (fixed) {
       TETRAD_TRY_VOID(append_payload(out, *type.element(), element));
     } else {
@@ -364,12 +388,14 @@ Result<void> read_decimal(Bytes& out, Cursor& in) {
     for (;;) {
       TETRAD_TRY(const uint8_t pair, in.read_u8());
       if (pair == kEnd) break;
+      // The first digit is never zero: the exponent would be another.
       if (pair > 100 || (parts.digits.empty() && pair <= 10))
         return fail(ErrorCode::kCorruption, "digit pair {} in a decimal", pair);
       parts.digits += static_cast<char>('0' + (pair - 1) / 10);
       parts.digits += static_cast<char>('0' + (pair - 1) % 10);
     }
     if (parts.digits.empty()) return fail(ErrorCode::kCorruption, "a decimal without digits");
+    // The last pair may have been filled with a zero.
     parts.digits.erase(parts.digits.find_last_not_of('0') + 1);
     if (parts.negative) in.toggle_inversion();
   }
@@ -391,6 +417,7 @@ Result<bool> read_component(Bytes& out, const DataType& type, Cursor& in);
 Result<void> read_payload(Bytes& out, const DataType& type, Cursor& in);
 
 /// Reads a component and appends it as a part of a collection or tuple: its length first.
+// The length is written as 0 and filled in when the part has been read.
 Result<void> read_part(Bytes& out, const DataType& type, Cursor& in) {
   const size_t start = out.size();
   append_fixed<uint32_t>(out, 0);
@@ -568,6 +595,8 @@ bool can_be_lossy(const DataType& type) {
   }
 }
 
+// Cheap tests first; for nested types the value is encoded and decoded. Values that do not encode
+// are not lossy: writing them fails anyway.
 bool is_lossy(const DataType& type, BytesView value) {
   if (value.empty()) return false;
   switch (type.kind()) {

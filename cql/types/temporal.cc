@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Texts of timestamp, date and time. Timestamps are milliseconds since 1970 (UTC), dates days with
+// 2^31 for 1970-01-01, times nanoseconds of the day. What is taken follows Cassandra: java.time's
+// ISO forms, several offsets and zone names behind a timestamp, and plain integers for the value
+// itself.
 #include "cql/types/temporal.h"
 
 #include <algorithm>
@@ -30,6 +34,7 @@ std::optional<int64_t> to_integer(std::string_view text) {
 }
 
 /// Takes from the front of a text.
+// Takes what fits and leaves the rest; nothing moves on a failure of number().
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}
@@ -58,6 +63,8 @@ bool is_leap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 
 
 /// [+-]yyyy-mm-dd by the rules of java.time: four digits of the year, more only with a sign, a plus
 /// only with more. `clamp_day`: the 31st of a shorter month is its last day.
+// Timestamps are read leniently (February 31st is the last of February), dates strictly; both are
+// Java's.
 std::optional<CivilDate> scan_date(Scanner& in, bool clamp_day) {
   const bool minus = in.take('-');
   const bool plus = !minus && in.take('+');
@@ -128,11 +135,13 @@ std::optional<int64_t> scan_offset(Scanner& in, bool colon_only, bool seconds) {
     }
   }
   const int64_t offset = (*hour * 60 + minute) * 60 + second;
+  // java.time's limit.
   if (offset > 18 * 3600) return std::nullopt;
   return minus ? -offset : offset;
 }
 
 /// What follows the time: nothing, an offset, or a space and a zone. Seconds east of UTC.
+// Names of zones need the local time: their offset depends on it.
 std::optional<int64_t> scan_zone(Scanner& in, int64_t local_ms) {
   if (in.at_end()) return 0;
   std::optional<int64_t> offset;
@@ -168,6 +177,8 @@ std::optional<CivilDate> scan_date_before_time(Scanner& in) {
   return date;
 }
 
+// Two forms of dates: with a time behind it a date may have any number of digits; alone it has
+// java.time's form.
 std::optional<int64_t> scan_timestamp(std::string_view text) {
   Scanner in(text);
   std::optional<CivilDate> date = scan_date_before_time(in);
@@ -194,6 +205,7 @@ std::optional<int64_t> scan_timestamp(std::string_view text) {
 }
 
 /// Quotient and remainder towards minus infinity.
+// Times before 1970 are negative.
 std::pair<int64_t, int64_t> floor_divide(int64_t a, int64_t b) {
   int64_t quotient = a / b, rest = a % b;
   if (rest < 0) {
@@ -220,8 +232,10 @@ int64_t days_from_civil(const CivilDate& date) {
   const int64_t year = date.year - (date.month <= 2);
   const auto [era, year_of_era] = floor_divide(year, 400);
   const int64_t month_from_march = (date.month + 9) % 12;
+  // Months from March have 31, 30, 31, 30, 31 days in turn: 153 in five months.
   const int64_t day_of_year = (153 * month_from_march + 2) / 5 + date.day - 1;
   const int64_t day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+  // 146,097 days in 400 years; 719,468 days from 0000-03-01 to 1970-01-01.
   return era * 146097 + day_of_era - 719468;
 }
 

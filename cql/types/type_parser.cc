@@ -4,6 +4,14 @@
 //   cql   := native | list<cql> | set<cql> | map<cql, cql> | tuple<cql, ...> | vector<cql, n>
 //          | frozen<cql> | [keyspace.]name | 'class'
 //   class := name [ ( params ) ]     names may leave out the package of Cassandra's own types
+// Types from their two notations: CQL ("frozen<map<text, int>>") and Cassandra's class names
+// ("org.apache.cassandra.db.marshal.MapType(...)"), in which protocol options, composite
+// comparators and custom types are written.
+//
+// CQL is read in two steps: RawType is the tree as written, build() resolves user types and checks
+// what may be inside what, with Cassandra's texts. Class names are built at once and checked
+// afterwards (check_class), since they can spell types that CQL refuses. Depth and size are bounded
+// (kTypeDepthMax, check_type_size).
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -199,6 +207,7 @@ class CqlTypeParser {
                   type.text());
     }
     type.freeze();
+    // frozen<frozen<x>> is x, frozen once.
     for (; marks > 0; --marks) TETRAD_TRY_VOID(expect('>'));
     return type;
   }
@@ -248,6 +257,7 @@ class CqlTypeParser {
 
 Result<TypePtr> build(const RawType& raw, const UdtResolver& resolve_udt);
 
+// The order of these checks is Cassandra's.
 Result<void> check_collection(const RawType& raw) {
   for (const RawType& part : raw.parts) {
     if (part.is(TypeKind::kCounter)) {
@@ -461,6 +471,7 @@ class ClassNameParser {
       if (!none.empty()) return bad("a native type has no parameters");
       return type;
     }
+    // The name of timestamp before Cassandra 1.2; still in old schemas.
     if (name == "DateType") return timestamp_type();
     static constexpr std::string_view composite[] = {"ListType",  "SetType",    "MapType",
                                                      "TupleType", "FrozenType", "ReversedType"};
@@ -500,9 +511,11 @@ class ClassNameParser {
     if (name == "ListType") return make_list(std::move(parts[0]), false);
     if (name == "SetType") return make_set(std::move(parts[0]), false);
     if (name == "MapType") return make_map(std::move(parts[0]), std::move(parts[1]), false);
+    // ReversedType says that a clustering column is DESC; the type is the same.
     return name == "FrozenType" ? freeze(parts[0]) : parts[0];
   }
 
+  // Names of types and fields stand in hexadecimal, so that they can have any character.
   Result<std::string> hex_name() {
     const std::string_view hex = word();
     const auto digit = [](char c) {

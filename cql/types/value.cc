@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// CQL values as Cassandra serializes them (native protocol v5 and its files alike): making and
+// reading them, taking collections, tuples and vectors apart, joining them, and checking bytes of
+// clients (validate). All integers are big-endian. Views point into the bytes given.
 #include "cql/types/value.h"
 
 #include <algorithm>
@@ -50,6 +53,7 @@ Bytes make_float(float value) { return make_fixed(std::bit_cast<uint32_t>(value)
 Bytes make_double(double value) { return make_fixed(std::bit_cast<uint64_t>(value)); }
 Bytes make_uuid(const Uuid& value) { return Bytes(value.view()); }
 
+// The shortest two's complement with a sign bit, as Java's BigInteger writes it.
 Bytes make_varint(int64_t value) {
   char buffer[8];
   base::store_big_endian(buffer, value);
@@ -102,6 +106,7 @@ std::optional<Duration> read_duration(BytesView bytes) {
                   unzigzag(*nanos)};
 }
 
+// The number of leading ones in the first byte is the number of bytes behind it; 1 to 9 bytes.
 void append_unsigned_vint(Bytes& out, uint64_t value) {
   const int bits = 64 - std::countl_zero(value | 1);
   const int extra = std::min((bits - 1) / 7, 8);
@@ -137,6 +142,8 @@ Result<CollectionReader> CollectionReader::open(BytesView bytes, int parts_per_e
   reader.rest_ = bytes.substr(4);
   reader.size_ = count < 0 ? 0 : static_cast<size_t>(count);
   reader.parts_left_ = reader.size_ * static_cast<size_t>(parts_per_element);
+  // Each part has a length of 4 bytes at least, so a count that the bytes cannot hold is refused
+  // before memory is reserved for it.
   if (reader.parts_left_ * 4 > reader.rest_.size()) return too_short();
   return reader;
 }
@@ -217,6 +224,7 @@ std::string field_name(const DataType& type, size_t index) {
 }
 
 /// Calls `visit(index, field)` for the fields that are there.
+// Fields that are missing at the end are null: the type may have got them later.
 template <class Visit>
 Result<void> for_each_field(const DataType& type, BytesView bytes, const Visit& visit) {
   for (size_t i = 0; i < type.components().size() && !bytes.empty(); ++i) {
@@ -236,6 +244,7 @@ Result<void> for_each_element(const DataType& type, BytesView bytes, const Visit
     return fail(ErrorCode::kInvalid, "Not enough bytes to read a {}", type.cql_text());
   };
   const auto fixed = type.element()->fixed_length();
+  // Elements of fixed length have no lengths of their own, others a vint before each.
   if (fixed && *fixed != 0 && bytes.size() / *fixed < type.dimension()) return too_short();
   for (uint32_t i = 0; i < type.dimension(); ++i) {
     size_t length = 0;
@@ -311,6 +320,7 @@ Bytes join_vector(const DataType& type, std::span<const BytesView> elements) {
   return out;
 }
 
+// Of equal elements the first stays; the sort is stable.
 Bytes join_sorted_set(const DataType& element, std::vector<BytesView> elements) {
   std::stable_sort(elements.begin(), elements.end(),
                    [&](BytesView a, BytesView b) { return compare(element, a, b) < 0; });
@@ -355,6 +365,8 @@ bool is_valid_ascii(BytesView bytes) {
 
 namespace {
 
+// Not strict: as Java's decoder in Cassandra takes it, with surrogates and C0 80 for the character
+// 0. Strict: as the standard says, for what goes to drivers.
 template <bool strict>
 bool is_utf8(BytesView bytes) {
   const auto* next = reinterpret_cast<const uint8_t*>(bytes.data());
@@ -378,6 +390,7 @@ bool is_utf8(BytesView bytes) {
     }
     const uint8_t lead = *next++;
     if (lead < 0x80) continue;
+    // 0 fits no continuation, so an end in the middle is refused.
     const uint8_t second = next < end ? *next : 0;
     if (lead == 0xC0) {  // Java's own spelling of the character 0
       if (strict || second != 0x80) return false;
@@ -465,6 +478,7 @@ Result<void> validate_fields(const DataType& type, BytesView bytes) {
 }
 
 // Of the types whose values are known by their size.
+// The texts are those of Cassandra's serializers, with its wording for each type.
 Result<void> validate_size(TypeKind kind, size_t size) {
   switch (kind) {
     case TypeKind::kInt:
@@ -531,6 +545,7 @@ Result<void> validate_inet(BytesView bytes) {
 
 }  // namespace
 
+// Recursion is bounded by the depth of the type (kTypeDepthMax), work by the length of the bytes.
 Result<void> validate(const DataType& type, BytesView bytes) {
   switch (type.kind()) {
     case TypeKind::kText:

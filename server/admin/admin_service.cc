@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// The admin port's answers. The main thread runs all of it; figures of other shards come by posts
+// and are put together there.
+//
+// 1. handle() finds the route by path and method, then checks access (refusal), then that each
+//    parameter is known. A wrong name must not be ignored: an operator would believe that it had an
+//    effect.
+// 2. A fact answers from snapshots of the metadata, at once or when each shard has given its
+//    figures (with_figures).
+// 3. An order either works on this node's stores (StoreRound) or proposes a command to the metadata
+//    group (propose). It answers when that has happened, not when it was accepted.
+//
+// CONTRIBUTING.md lists the files that a new route touches. AdminService outlives its requests:
+// destroying it destroys tasks_.
 #include "server/admin/admin_service.h"
 
 #include <algorithm>
@@ -20,6 +33,8 @@ constexpr std::string_view kNoClients =
     "clients are not served by order; tetractl enablebinary lets them in again";
 
 /// Answers once, when as many stores as it was made for are done.
+// Shared by the callbacks of all stores; only the main thread changes it. The first error wins, but
+// the answer waits for all.
 struct StoreRound {
   size_t left;
   std::optional<Error> error;
@@ -51,6 +66,8 @@ HttpResponse made_by(const Logger& logger, Make make) {
 
 }  // namespace
 
+// kPublic: for probes and Prometheus, from anywhere. kFact: only at admin_address. kOrder: also
+// needs the token, since a page in a browser on the machine could send requests, too.
 const std::vector<AdminService::Route>& AdminService::routes() {
   using Self = AdminService;
   static const std::vector<Route> table = {
@@ -143,6 +160,8 @@ void AdminService::handle(const HttpRequest& request, Respond respond) {
   (this->*found->answer)(request, std::move(respond));
 }
 
+// Unset: the request may go on. The header Host is checked against DNS rebinding: a name of an
+// attacker's that resolves to this machine.
 std::optional<HttpResponse> AdminService::refusal(const Route& route,
                                                   const HttpRequest& request) const {
   if (route.access == Access::kPublic) return std::nullopt;
@@ -153,6 +172,7 @@ std::optional<HttpResponse> AdminService::refusal(const Route& route,
   if (!names_local_host(request.host))
     return http_error(403, "the header Host is neither an IP address nor localhost");
   if (route.access == Access::kFact) return std::nullopt;
+  // Browsers send Origin with each POST of a page; tetractl and curl do not.
   if (!request.origin.empty()) return http_error(403, "web pages may not give orders");
   if (!is_same_token(request.token, parts_.token)) {
     return json_response({{"error", fmt::format("orders carry the content of {} in the header {}",
@@ -171,6 +191,7 @@ void AdminService::answer_page(const HttpRequest&, Respond respond) {
 
 /// Alive: restarting this node would not help.
 void AdminService::answer_health(const HttpRequest&, Respond respond) {
+  // The status code tells an orchestrator whether to restart the node; the lines are for people.
   const std::string text = health();
   std::string body = text + "\n";
   if (parts_.complaints)
@@ -204,6 +225,7 @@ void AdminService::answer_ready(const HttpRequest&, Respond respond) {
   respond({ready ? 200 : 503, "text/plain", ready ? "ready\n" : text});
 }
 
+// Begins with "serving" exactly when a restart would not help.
 std::string AdminService::health() const {
   const std::string own = parts_.health();
   const replication::HybridClock& clock = parts_.node.clock();
@@ -220,6 +242,8 @@ std::vector<std::string> AdminService::warnings() const {
   return lines;
 }
 
+// From this node's view of the metadata and of who is alive. Without a driver (the node has not
+// joined yet) there are no voters.
 Readiness AdminService::measure() const {
   const auto state = parts_.node.meta().snapshot();
   const replication::RaftDriver* driver = parts_.node.meta_group().driver();
@@ -234,6 +258,8 @@ Readiness AdminService::measure() const {
   });
 }
 
+// Gauges of stores read statistics_, which only this request refreshes: the stores' own numbers
+// belong to other threads.
 void AdminService::answer_metrics(const HttpRequest&, Respond respond) {
   with_figures(false, std::move(respond), [this](const AllFigures& figures) {
     for (size_t i = 0; i < figures.size(); ++i) statistics_[i] = figures[i].statistics;
@@ -282,6 +308,8 @@ void AdminService::with_figures(bool of_tables, Respond respond,
   });
 }
 
+// Each shard fills its own figures on its thread and posts them to the main thread, which counts
+// them down. No lock: a Round is touched by the main thread only.
 void AdminService::gather_figures(bool of_tables, std::function<void(const AllFigures&)> done) {
   struct Round {
     size_t left;
@@ -300,6 +328,8 @@ void AdminService::gather_figures(bool of_tables, std::function<void(const AllFi
           if (state != nullptr) {
             for (const auto& [id, table] : state->tables) {
               for (const auto& tablet : table->tablets.tablets()) {
+                // Bytes of tablets that this store holds; what is left over of moved ones does not
+                // count.
                 if (std::ranges::find(tablet.replicas, address) == tablet.replicas.end()) continue;
                 figures.bytes[id] += store.approximate_bytes(table->incarnation, tablet.range);
               }
@@ -322,6 +352,7 @@ Result<void> AdminService::check_named(const std::string& keyspace, const std::s
   return {};
 }
 
+// No keyspace: all tables; a keyspace alone: all of its tables. Errors: kNotFound.
 Result<std::vector<AdminService::NamedTable>> AdminService::tables_named(
     const HttpRequest& request) const {
   const std::string keyspace = request.parameter("keyspace"), tables = request.parameter("tables");
@@ -371,6 +402,7 @@ void AdminService::flush_stores(Respond respond) {
   }
 }
 
+// No tables: all that the stores hold.
 void AdminService::compact_stores(std::vector<TableIncarnation> tables, Respond respond) {
   const auto round =
       std::make_shared<StoreRound>(StoreRound{parts_.shards.size(), {}, std::move(respond)});
@@ -393,6 +425,8 @@ void AdminService::order_log_level(const HttpRequest& request, Respond respond) 
 }
 
 /// The leader sees that the number has changed.
+// Any node may be asked, but only the leader of the metadata group moves tablets, so the order
+// travels as a setting.
 void AdminService::order_rebalance(const HttpRequest&, Respond respond) {
   const uint64_t orders = replication::setting_or(*parts_.node.meta().snapshot(),
                                                   replication::kSettingBalanceOrders, 0);
@@ -448,6 +482,7 @@ void AdminService::order_decommission(const HttpRequest&, Respond respond) {
 }
 
 /// Begins it; the metadata group moves the replicas and ends it.
+// Checked here, where liveness is known; the metadata group takes the command as it comes.
 void AdminService::leave(HostId host, bool dead, Respond respond) {
   const auto state = parts_.node.meta().snapshot();
   const auto may = replication::check_leaving(
@@ -469,6 +504,7 @@ void AdminService::order_setting(const HttpRequest& request, Respond respond) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
     return respond(http_error(400, "settings are " + names));
   }
+  // All settings of the cluster are whole numbers; the table has unit and bounds.
   const auto number = whole_number(value);
   if (!number || *number < setting->least || *number > setting->most) {
     return respond(http_error(400, fmt::format("{} is a whole number of {} from {} to {}", name,
@@ -501,6 +537,8 @@ void AdminService::order_reload_certificates(const HttpRequest&, Respond respond
       });
 }
 
+// The task belongs to this object and dies with it; then nobody is answered, and the connection
+// closes.
 void AdminService::spawn(Task<HttpResponse> task, Respond respond) {
   tasks_.spawn(run(this, std::move(task), std::move(respond)));
 }
@@ -517,6 +555,7 @@ Task<void> AdminService::run(AdminService* self, Task<HttpResponse> task, Respon
 }
 
 Task<HttpResponse> AdminService::propose(AdminService* self, replication::MetaCommandBody body) {
+  // A timeout does not mean that the command was not applied.
   const base::Deadline deadline{self->reactor().now_us() + 10'000'000};
   auto result = co_await self->parts_.node.meta_group().propose(std::move(body), deadline);
   co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
@@ -528,6 +567,8 @@ Task<HttpResponse> AdminService::decommission(AdminService* self) {
   co_return result ? json_response({{"ok", true}}) : http_error(500, result.error().message);
 }
 
+// Halves a tablet at the middle of its bytes. Only a node that holds a replica can sample it. The
+// command carries the range: if the tablet has changed meanwhile, the metadata group refuses it.
 Task<HttpResponse> AdminService::split(AdminService* self, uint64_t tablet_id) {
   const auto state = self->parts_.node.meta().snapshot();
   const replication::TableInfo* table = nullptr;

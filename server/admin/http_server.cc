@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 over Beast, plain or with TLS, for the admin port. Bounded on purpose: at most
+// kConnectionsMax connections, kRequestBytesMax bytes a request, kRequestTime to send it, one
+// request of a connection at a time.
+//
+// 1. Server::accept takes a connection; beyond the maximum it closes the oldest one that waits for
+//    its client (make_room).
+// 2. Connection: handshake (TLS), then read, answer, send, and read again while the client keeps it
+//    alive.
+// 3. answer() gives the request to the handler with a function that may be called later, once, on
+//    the main thread.
+//
+// Everything runs on the main thread's io_context. A Connection is kept alive by the handlers that
+// wait for its socket; Server knows it by a plain pointer that the destructor takes out.
+// HttpServerImpl owns the server; after stop() no handler is called.
 #include "server/admin/http_server.h"
 
 #include <chrono>
@@ -27,6 +41,8 @@ constexpr size_t kRequestBytesMax = 64u << 10;
 constexpr auto kRequestTime = std::chrono::seconds(10);
 
 /// 0: nobody is there to be answered.
+// Beast's errors of parsing become statuses; errors of the socket do not, since no answer would
+// arrive.
 int status_of_bad_request(const beast::error_code& error) {
   if (error == http::error::body_limit) return 413;
   if (error == http::error::header_limit || error == http::error::buffer_overflow) return 431;
@@ -35,6 +51,7 @@ int status_of_bad_request(const beast::error_code& error) {
 }
 
 /// A context of Asio's over ours.
+// asio::ssl::context frees what it is given, so the count is raised first.
 asio::ssl::context asio_context_of(const base::TlsContext& context) {
   SSL_CTX_up_ref(context.native());
   return asio::ssl::context(context.native());
@@ -119,6 +136,7 @@ class Server : public std::enable_shared_from_this<Server> {
   void forget(AnyConnection* connection) { open_.erase(connection); }
   /// The last catch: no request ends the process.
   void handle(const HttpRequest& request, HttpServer::Respond respond) {
+    // After stop(): `respond` is dropped, and with it the connection.
     if (!handler_) return;
     try {
       handler_(request, respond);
@@ -132,6 +150,7 @@ class Server : public std::enable_shared_from_this<Server> {
     boost::system::error_code ignored;
     acceptor.close(ignored);
     again.cancel();
+    // The handler refers to the node, which is about to go.
     handler_ = nullptr;
   }
   tcp::acceptor acceptor;
@@ -155,6 +174,7 @@ class Server : public std::enable_shared_from_this<Server> {
   bool make_room() {
     AnyConnection* oldest = nullptr;
     for (AnyConnection* const connection : open_) {
+      // An order that runs (a compaction, for example) is not cut off for a newcomer.
       if (connection->is_handled()) continue;
       if (oldest == nullptr || connection->since() < oldest->since()) oldest = connection;
     }
@@ -197,6 +217,7 @@ void Connection<Stream>::shake_hands() {
                             [self = self()](const beast::error_code& error) {
                               if (!error) return self->read();
                               const auto code = static_cast<unsigned long>(error.value());
+                              // OpenSSL recognizes the first line of a plain request.
                               if (ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST) self->refuse_plain();
                             });
   }
@@ -222,6 +243,7 @@ void Connection<Stream>::refuse_plain() {
 template <class Stream>
 void Connection<Stream>::read() {
   parser_.emplace();
+  // flat_buffer bounds the header, this the body.
   parser_->body_limit(kRequestBytesMax);
   since_ = std::chrono::steady_clock::now();
   tcp().expires_after(kRequestTime);
@@ -238,6 +260,7 @@ void Connection<Stream>::read() {
 
 template <class Stream>
 void Connection<Stream>::answer() {
+  // HEAD runs as GET, and send() leaves out the body.
   const auto& request = parser_->get();
   const bool keep = request.keep_alive(), head_only = request.method() == http::verb::head;
   const unsigned version = request.version();
@@ -255,6 +278,7 @@ void Connection<Stream>::answer() {
   const auto waiting = std::make_shared<std::shared_ptr<Connection>>(self());
   server_->handle(*parsed, [waiting, keep, version, head_only](HttpResponse made) {
     const auto self = std::exchange(*waiting, nullptr);
+    // exchange() makes a second call harmless.
     if (self != nullptr) self->send(std::move(made), version, keep, head_only);
   });
 }
@@ -266,6 +290,7 @@ void Connection<Stream>::send(HttpResponse made, unsigned version, bool keep, bo
     message.version(version);
     message.result(static_cast<unsigned>(made.status));
     message.set(http::field::content_type, made.content_type);
+    // Facts are of this moment.
     message.set(http::field::cache_control, "no-store");
     message.keep_alive(keep);
   };

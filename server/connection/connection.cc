@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a connection works. All of it runs on the shard's thread; nothing here blocks.
+//
+// 1. start(): options of the socket, and a timer for STARTUP (and the login).
+// 2. read(): one pending read of the socket at most. Bytes go to the decoder.
+// 3. take_requests(): all whole envelopes that have come, until the connection must pause or has
+//    used up its turn. Each goes to take().
+// 4. take(): STARTUP, OPTIONS, REGISTER and AUTH_RESPONSE are answered here; everything else
+//    becomes a task (run) of the shard's TaskGroup.
+// 5. run(): QueryProcessor::process writes the answer into the encoder. Answers may come in any
+//    order; the stream id tells the client which is which (native protocol v5, section 2).
+// 6. schedule_flush(): once for each turn of the loop, flush() sends the answers of the turn
+//    together.
+// 7. request_done() reads on, if the connection had paused.
+//
+// Ends: close() at once; drain() and close_after_flush() after the answers in flight, then
+// linger(). Handlers of the socket and tasks hold a shared_ptr, so the object lives until the last
+// one has run; each looks at phase_ first, since the socket may have been closed meanwhile.
 #include "server/connection/connection.h"
 
 #include <boost/asio/buffer.hpp>
@@ -11,14 +28,19 @@ namespace {
 
 namespace asio = boost::asio;
 
+// What one connection may take in one step of the loop before others get their turn: by number, by
+// bytes (texts are parsed and values are bound at once) and by estimated work.
 constexpr int kRequestsPerStepMax = 128;
 constexpr uint64_t kBytesPerStepMax = 32u << 10;  // texts are parsed, values bound
+// Clients of small answers and small requests are served even when large ones hold the memory.
 constexpr uint64_t kSmallAnswerBytes = 64u << 10;
 constexpr uint64_t kSmallRequestBytes = 16u << 10;
 constexpr size_t kRoomKept = 256u << 10;    // of a buffer, by a connection that has nothing to send
 constexpr size_t kSpareRoomsMax = 4;        // of the shard
 constexpr size_t kSpareRoomMax = 4u << 20;  // a larger one is given back to the system
 
+// The version is clamped since an envelope of an unknown version must be answered in one that
+// clients know.
 cql::ReplyHead head_of(const cql::Envelope& envelope) {
   cql::ReplyHead head;
   head.version = std::clamp(envelope.version(), cql::kProtocolVersionMin, cql::kProtocolVersionMax);
@@ -29,6 +51,7 @@ cql::ReplyHead head_of(const cql::Envelope& envelope) {
 constexpr size_t kShownOptionsMax = 16;
 
 /// Of STARTUP, fit for a terminal.
+// Control characters of a client must not reach an operator's terminal.
 std::string shown_text(const std::string& sent) {
   constexpr size_t kShownMax = 100;
   std::string text = sent.substr(0, kShownMax);
@@ -51,6 +74,8 @@ Connection::Connection(asio::ip::tcp::socket socket, ConnectionContext& context)
 
 Connection::~Connection() = default;
 
+// Called once, when a shared_ptr holds the object. Answers are sent whole, so Nagle's delay would
+// only cost latency; keep-alive finds clients whose machine is gone.
 void Connection::start() {
   boost::system::error_code error;
   socket_.non_blocking(true, error);
@@ -70,16 +95,20 @@ void Connection::start() {
                               client_.client_address);
         close();
       });
+  // The client speaks first, so its first byte decides between TLS and plain (connection_tls.cc).
   if (context_.tls != nullptr) link_ = Link::kUndecided;
   read();
 }
 
+// An exception of a library, mostly for want of memory: this connection ends, the node goes on.
 void Connection::broke(const char* why) {
   context_.logger.error("closed a connection client={} error={}", client_.client_address, why);
   close();
 }
 
 void Connection::read() {
+  // Called from many places; these conditions make that harmless. A yielded connection reads again
+  // in go_on().
   if (reading_ || yielded_ || !is_open() || must_pause()) return;
   if (link_ != Link::kPlain) return await_wire();
   reading_ = true;
@@ -99,6 +128,8 @@ void Connection::read() {
         }
         self->context_.metrics.bytes_in.add(size);
         self->caught([&] {
+          // Decoding and answering may read again at once; one read is pending at most, since
+          // reading_ is false here.
           self->decoder_.commit(size);
           self->take_requests();
           self->read();
@@ -109,11 +140,16 @@ void Connection::read() {
 /// What is being sent counts in full until all of it is sent: its memory is held until then.
 uint64_t Connection::unsent_bytes() const { return encoder_.pending_bytes() + wire_.size(); }
 
+// Tells the shard's budget what this client has not taken yet. Must follow each change of
+// unsent_bytes(), or reads of others would wait for room that is free.
 void Connection::charge_answers() {
   context_.processor.answers().set_unsent(client_.answers,
                                           phase_ == Phase::kClosed ? 0 : unsent_bytes());
 }
 
+// Back-pressure: the kernel's buffer fills and TCP slows the client down. The three reasons: too
+// many requests in flight, too many answer bytes unsent or promised, or a full budget of the shard,
+// in which each client gets one request at a time.
 bool Connection::must_pause() {
   charge_answers();
   const cql::ClientAnswers& own = client_.answers;
@@ -137,6 +173,7 @@ void Connection::go_on() {
   });
 }
 
+// Not reentrant (taking_): answers made at once call back into go_on_if_paused().
 void Connection::take_requests() {
   if (taking_ || yielded_) return;
   taking_ = true;
@@ -162,15 +199,19 @@ void Connection::take_requests() {
       continue;
     }
     context_.metrics.protocol_errors.add();
+    // A usual mistake of configuration, so the log names it.
     if (incoming.version_refused && incoming.envelope.version() == base::kTlsHandshakeByte)
       notice("refused, it speaks TLS, which this port does not (client_encryption_enabled)");
     if (incoming.version_refused) {
+      // As Cassandra: a protocol error in the highest version of this server (of versions 1 and 2
+      // in theirs), so that drivers try again with one that is known.
       cql::append_version_refusal(encoder_.out(), incoming.envelope.version(),
                                   incoming.envelope.stream());
     } else {
       cql::append_error(encoder_.out(), head_of(incoming.envelope), incoming.error);
     }
     schedule_flush();
+    // The decoder does not know where the next envelope begins: nothing behind it can be trusted.
     if (incoming.kind == Kind::kFatal) {
       close_after_flush();
       break;
@@ -204,6 +245,7 @@ ClientFacts Connection::facts() const {
   return out;
 }
 
+// For errors that are found before a request became a task.
 void Connection::refuse(const cql::Envelope& envelope, const Error& error) {
   cql::append_error(encoder_.out(), head_of(envelope), error);
   schedule_flush();
@@ -218,12 +260,15 @@ void Connection::take(cql::Envelope envelope) {
     return;
   }
   auto& message = decoded->message;
+  // First, so that no other message is answered before the login, not even OPTIONS.
   if (phase_ == Phase::kLogin) {
     take_login(std::move(envelope), *decoded);
     return;
   }
   if (std::holds_alternative<cql::OptionsRequest>(message)) {
     const cql::SupportedOption options[] = {
+        // Cassandra 5.0's answer, with what drivers choose from. TETRAD_VERSION is an extension;
+        // drivers ignore options that they do not know.
         {"CQL_VERSION", {"3.4.7"}},
         {"COMPRESSION", {"lz4", "snappy"}},
         {"PROTOCOL_VERSIONS", {"3/v3", "4/v4", "5/v5"}},
@@ -259,6 +304,7 @@ void Connection::take(cql::Envelope envelope) {
   }
   const uint64_t bytes = envelope.body.size();
   // Small requests find room beside what large ones hold.
+  // held_bytes() is what the processor keeps of requests that have been taken apart already.
   const uint64_t held = bytes > kSmallRequestBytes ? context_.processor.held_bytes() : 0;
   if (context_.request_bytes_in_flight + held + bytes > context_.limits.shard_request_bytes_max) {
     context_.metrics.overloaded.add();
@@ -268,6 +314,8 @@ void Connection::take(cql::Envelope envelope) {
   }
   // Clients of small answers are always served, new ones for longer than those of large answers.
   const cql::AnswerBudget& answers = context_.processor.answers();
+  // last_answer_bytes_ begins at its maximum, so a client without history counts as one of large
+  // answers, but with more room.
   if (last_answer_bytes_ > kSmallAnswerBytes &&
       answers.used_bytes() > (answered_ ? 2 : 3) * answers.bytes_max()) {
     context_.metrics.overloaded.add();
@@ -280,9 +328,12 @@ void Connection::take(cql::Envelope envelope) {
   context_.request_bytes_in_flight += bytes;
   context_.metrics.requests_begun.add();
   ++in_flight_;
+  // The request's views point into the envelope, so the task owns both.
   context_.tasks.spawn(run(shared_from_this(), std::move(envelope), std::move(*decoded)));
 }
 
+// A static coroutine: `self` is a parameter and lives in its frame. process() answers errors of the
+// request itself and throws only where not even that was possible.
 Task<void> Connection::run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                            cql::Request request) {
   const uint64_t bytes = envelope.body.size();
@@ -302,6 +353,8 @@ void Connection::request_done(uint64_t bytes) {
   context_.metrics.requests_ended.add();
   --in_flight_;
   // Whatever appends calls schedule_flush() at once: so what is new is this answer.
+  // Of this request alone; what decides whether the client's next request may use the room for
+  // small answers.
   const uint64_t size = encoder_.pending_bytes() - seen_bytes_;
   last_answer_bytes_ = size;
   answered_ = true;
@@ -310,6 +363,8 @@ void Connection::request_done(uint64_t bytes) {
   go_on_if_paused();
 }
 
+// STARTUP and its answer are never compressed or framed in segments (native protocol v5, section
+// 2): the encoder and the decoder change after the answer has been appended.
 void Connection::start_up(const cql::Envelope& envelope, const cql::StartupRequest& request) {
   if (phase_ != Phase::kNew) {
     refuse(envelope,
@@ -321,6 +376,7 @@ void Connection::start_up(const cql::Envelope& envelope, const cql::StartupReque
   }
   version_ = envelope.version();
   client_.must_log_in = context_.logins != nullptr;
+  // A client certificate that names a role is a login; then there is no AUTHENTICATE.
   if (client_.must_log_in) client_.user = certified_role();
   if (!client_.user.empty())
     record_login(context_.audit, client_, client_.user, nullptr, context_.reactor);
@@ -343,6 +399,7 @@ void Connection::become_ready() {
   phase_ = Phase::kReady;
 }
 
+// One login at a time: a hash takes a worker's time, and a client must not run several.
 void Connection::take_login(cql::Envelope envelope, const cql::Request& request) {
   const auto* response = std::get_if<cql::AuthResponseRequest>(&request.message);
   if (response == nullptr || logging_in_) {
@@ -351,6 +408,7 @@ void Connection::take_login(cql::Envelope envelope, const cql::Request& request)
                                                    cql::name_of(envelope.opcode()))));
     return;
   }
+  // Copied: the view is into the envelope's body, the task outlives this call.
   std::optional<Bytes> token;
   if (response->token) token = Bytes(*response->token);
   logging_in_ = true;
@@ -361,6 +419,8 @@ void Connection::take_login(cql::Envelope envelope, const cql::Request& request)
   context_.tasks.spawn(log_in(shared_from_this(), std::move(envelope), std::move(token)));
 }
 
+// SASL PLAIN (native protocol v5, section 4.2.3). A failed login leaves the connection open for
+// another try, with a new time limit.
 Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope envelope,
                               std::optional<Bytes> token) {
   ConnectionContext& context = self->context_;
@@ -379,6 +439,7 @@ Task<void> Connection::log_in(std::shared_ptr<Connection> self, cql::Envelope en
   }
   self->logging_in_ = false;
   record_login(context.audit, self->client_, named, error ? &*error : nullptr, context.reactor);
+  // The client may have gone meanwhile; the attempt is recorded all the same.
   if (self->phase_ == Phase::kLogin) {
     if (error) {
       context.logger.info("a login failed client={} reason={}", self->client_.client_address,
@@ -414,6 +475,8 @@ void Connection::give_room() {
   context_.spare_rooms.push_back(std::move(room));
 }
 
+// seen_bytes_ must be set even when a flush is scheduled already: it is the mark behind the last
+// answer that was counted.
 void Connection::schedule_flush() {
   seen_bytes_ = encoder_.pending_bytes();
   if (flush_scheduled_ || phase_ == Phase::kClosed) return;
@@ -424,6 +487,8 @@ void Connection::schedule_flush() {
   });
 }
 
+// At the end of a turn. Moves all answers from the encoder to wire_ and sends them with one system
+// call.
 void Connection::flush() {
   // What is under way flushes again at its end.
   if (phase_ == Phase::kClosed || writing_ || shaking_) return;
@@ -444,6 +509,7 @@ void Connection::flush() {
       close();
       return;
     }
+    // "Would block" is no error: nothing was sent, write_more() waits for room.
     wire_sent_ = error ? 0 : sent;
     context_.metrics.bytes_out.add(wire_sent_);
     if (wire_sent_ < wire_.size()) {
@@ -454,18 +520,24 @@ void Connection::flush() {
     }
     wire_.clear();
     wire_sent_ = 0;
+    // Thousands of idle connections must not each keep the largest buffer they ever needed.
     if (wire_.capacity() > kRoomKept) give_room();
     charge_answers();
     go_on_if_paused();
   }
+  // Only here: all answers are out and no task will add one.
   if (phase_ == Phase::kClosing && in_flight_ == 0) linger();
 }
 
+// Closing a socket whose input is unread sends a reset, which may destroy the last answer before
+// the client has read it. So only the sending half is closed first; input is read and dropped until
+// the client closes or linger_us is over.
 void Connection::linger() {
   phase_ = Phase::kLingering;
   if (tls_ != nullptr) say_end();
   boost::system::error_code ignored;
   socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  // The whole node or all clients are being stopped, and nobody may wait for a client.
   if (context_.draining) {
     close();
     return;
@@ -496,6 +568,8 @@ void Connection::drop_input() {
       });
 }
 
+// The rest of wire_. The timer counts from the last byte taken: a slow client may stay, one that
+// takes nothing is closed.
 void Connection::write_more() {
   if (stall_timer_ == 0) {
     stall_timer_ = context_.reactor.call_at(
@@ -547,6 +621,8 @@ void Connection::drain() {
   }
 }
 
+// May be called at any point and more than once. Callbacks that are pending find kClosed. Removing
+// the object from context_.open drops the owner's reference; the caller holds another one.
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;

@@ -2,6 +2,18 @@
 // What a connection does that speaks TLS, or may. Bytes of the wire are read into a room of the
 // shard, so that who is silent holds none; steps of the handshake, which sign and verify, run off
 // the loop, of each connection one at a time.
+//
+// 1. await_wire() waits until the socket can be read, without a buffer of its own; take_wire()
+//    reads into the shard's room.
+// 2. The first byte decides (decide): a TLS handshake record begins with 0x16, a request of the
+//    native protocol with its version, 3 to 5.
+// 3. Each flight of the handshake is one step on a worker (shake_hands): signatures take about a
+//    millisecond, which is too long for the loop.
+// 4. Afterwards records are decrypted on the loop and go to the decoder (take_decrypted); answers
+//    of a turn are encrypted together (encrypt_turn).
+//
+// shaking_ is true while a worker has the session. Nothing on the loop may touch tls_ then: reads,
+// flushes and further steps wait for its end.
 #include <boost/asio/buffer.hpp>
 
 #include "server/connection/connection.h"
@@ -12,7 +24,10 @@ namespace asio = boost::asio;
 
 namespace {
 
+// Two TLS records of full length.
 constexpr size_t kWireRoomBytes = 32u << 10;
+// Lines of the log about clients that fail: kNoticesMax in each second for the whole shard, the
+// others are counted.
 constexpr int64_t kNoticeAgainUs = 1'000'000;
 constexpr int kNoticesMax = 5;
 constexpr size_t kPlainKept = 256u << 10;
@@ -21,6 +36,7 @@ constexpr std::string_view kPlainRefused =
 
 }  // namespace
 
+// A port scan or a wrong driver must not fill the log.
 void Connection::notice(std::string_view what) {
   Notices& notices = context_.notices;
   const base::MonotonicUs now_us = context_.reactor.now_us();
@@ -59,9 +75,12 @@ void Connection::take_wire() {
   if (error) return close();
   context_.metrics.bytes_in.add(size);
   const BytesView wire = BytesView(room).substr(0, size);
+  // decide() may close the connection or leave it closing; then is_open() is false.
   if (link_ == Link::kUndecided) decide(wire);
   if (!is_open()) return;
   if (link_ == Link::kPlain) {
+    // The bytes are in the shard's room, so the decoder copies them. Later reads of a plain
+    // connection go straight to the decoder.
     decoder_.feed(wire);
     take_requests();
     read();
@@ -90,12 +109,17 @@ void Connection::refuse_plain(BytesView first) {
   cql::ReplyHead head;
   head.version =
       std::clamp<int>(first[0] & 0x7F, cql::kProtocolVersionMin, cql::kProtocolVersionMax);
+  // The stream id stands at offset 2 of the header (native protocol v5, section 2), if so much has
+  // come.
   if (first.size() >= 4) head.stream = base::load_big_endian<int16_t>(first.data() + 2);
   cql::append_error(encoder_.out(), head, Error(ErrorCode::kProtocol, std::string(kPlainRefused)));
   schedule_flush();
   close_after_flush();
 }
 
+// At most kHandshakesMax at once: each holds memory before the client has shown anything. Beyond it
+// the oldest one that waits for its client gives way, so a flood of silent clients cannot keep
+// others out.
 void Connection::begin_tls() {
   auto& others = context_.handshakes;
   if (others.size() >= kHandshakesMax) {
@@ -110,6 +134,8 @@ void Connection::begin_tls() {
     idle->close();
   }
   auto session =
+      // The certificates as they are now: sessions that are open keep the ones they began with when
+      // files are reloaded.
       base::TlsSession::make(context_.tls->credentials->current(), base::TlsSession::Role::kServer);
   if (!session) return broke(session.error().message.c_str());
   tls_ = std::move(*session);
@@ -123,6 +149,8 @@ void Connection::end_handshake() {
   if (handshake_ != 0) context_.handshakes.erase(std::exchange(handshake_, 0));
 }
 
+// One step with what has come; false: the peer has to send more. `work` is a named local, since g++
+// 12 mishandles temporaries in co_await.
 Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
   ConnectionContext& context = self->context_;
   Result<bool> is_over = false;
@@ -137,6 +165,8 @@ Task<void> Connection::shake_hands(std::shared_ptr<Connection> self) {
   if (self->phase_ != Phase::kClosed) self->caught([&] { self->handshake_stepped(is_over); });
 }
 
+// On the loop again. Even a failed step has something to send: the TLS alert that tells the client
+// why.
 void Connection::handshake_stepped(const Result<bool>& is_over) {
   schedule_flush();  // what the step has to say, of an error too
   if (!is_over) {
@@ -154,6 +184,7 @@ void Connection::handshake_stepped(const Result<bool>& is_over) {
 }
 
 /// All that has come: what a turn reads of the wire is bounded.
+// Also after the last step of the handshake: the client may have sent its first request with it.
 void Connection::take_decrypted() {
   while (true) {
     const auto room = decoder_.writable();
@@ -166,11 +197,15 @@ void Connection::take_decrypted() {
     if (*got == 0) break;
     decoder_.commit(*got);
   }
+  // close_notify: nothing can come any more.
   if (tls_->has_ended()) return close();
   take_requests();
   read();
 }
 
+// The first name of the certificate that is a role which may log in: the common name, or URIs,
+// e-mail addresses and DNS names in this order, by the option client_certificate_identity. The
+// chain was verified in the handshake.
 std::string Connection::certified_role() const {
   if (tls_ == nullptr || context_.tls->identity == CertificateIdentity::kNone) return "";
   const cql::SchemaPtr schema = context_.processor.schema();
@@ -189,6 +224,7 @@ std::string Connection::certified_role() const {
 }
 
 /// What the encoder holds, and what TLS itself has to say, to wire_. False: it cannot.
+// False closes the connection: a session that cannot encrypt is broken.
 bool Connection::encrypt_turn() {
   if (!encoder_.empty()) {
     encoder_.finish_turn(plain_);
@@ -202,6 +238,8 @@ bool Connection::encrypt_turn() {
 }
 
 /// After the last answer: the client knows that none was cut off.
+// The alert close_notify. It is tried once; a client whose socket takes no more sees the end of the
+// connection anyway.
 void Connection::say_end() {
   tls_->end();
   boost::system::error_code ignored;

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Makes the events of the native protocol (v5, section 4.2.6) that clients registered for, one hub
+// for each shard, on its thread.
+//
+// Schema: two snapshots are compared, and each difference is one event. Snapshots share what has
+// not changed, so equal pointers mean equal content, and the comparison costs as much as the
+// change. Nodes: known_ keeps what clients were told last, and each change of the metadata or of a
+// node's liveness is compared with it.
+//
+// The order within one change matters to drivers: keyspaces before what they contain, NEW_NODE
+// before UP.
 #include "server/connection/event_hub.h"
 
 #include <algorithm>
@@ -20,6 +30,7 @@ bool equal_to_clients(const cql::TableSchema& a, const cql::TableSchema& b) {
 }
 
 /// Calls `tell(kind, name)` for each difference of two maps from names to shared values.
+// Values are shared pointers: another pointer is another version.
 template <class Map, class Tell>
 void compare_maps(const Map& before, const Map& now, Tell tell) {
   for (const auto& [name, value] : before) {
@@ -37,6 +48,8 @@ void compare_maps(const Map& before, const Map& now, Tell tell) {
 
 template <class Function>
 std::map<std::pair<std::string, std::vector<std::string>>, std::shared_ptr<const Function>>
+// Functions of one name are overloads: name and argument types together are the key, as in the
+// event.
 by_signature(const std::vector<std::shared_ptr<const Function>>& functions) {
   std::map<std::pair<std::string, std::vector<std::string>>, std::shared_ptr<const Function>> out;
   for (const auto& function : functions) {
@@ -93,6 +106,8 @@ void EventHub::schema_changed(const cql::SchemaSnapshot* before, const cql::Sche
     if (now.keyspace(name) == nullptr)
       changes.push_back({Kind::kDropped, Target::kKeyspace, name, "", {}});
   }
+  // A new keyspace is compared with an empty one of the same options, which gives CREATED for
+  // everything in it and no UPDATED for itself.
   static const cql::KeyspaceSchema empty;
   for (const auto& [name, keyspace] : now.keyspaces()) {
     const cql::KeyspaceSchema* old = before->keyspace(name);
@@ -115,6 +130,9 @@ void EventHub::schema_changed(const cql::SchemaSnapshot* before, const cql::Sche
   }
 }
 
+// `tell` is false for the first look, which finds nodes that clients know from system.peers. A node
+// is known from when it is NORMAL and answers until it has left; the node itself is never
+// announced.
 void EventHub::look_at_nodes(bool tell) {
   const replication::MetaSnapshot state = meta_.snapshot();
   if (state == nullptr) return;
@@ -129,6 +147,7 @@ void EventHub::look_at_nodes(bool tell) {
     }
   };
   for (const auto& [host, node] : state->nodes) {
+    // The client has a connection to this node and sees its state by that.
     if (host == meta_.self()) continue;
     const auto inet = cql::Inet::parse(node.address_of_clients(), node.native_port);
     if (!inet) continue;

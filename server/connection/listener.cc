@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Accepts clients on the main thread and gives each to the shard with the fewest open connections.
+// Sockets move between event loops as native handles: the acceptor's socket is released here and
+// assigned on the shard's thread.
+//
+// given_ counts connections when they are placed, metrics.closed when they end, so that the
+// difference is right even while a handle is on its way to its shard.
 #include "server/connection/listener.h"
 
 #include <unistd.h>
@@ -9,6 +15,7 @@ namespace asio = boost::asio;
 namespace {
 
 /// On the shard's own thread.
+// A handle that no socket takes must be closed and counted, or the place would be lost for good.
 void adopt(const Listener::Shard& shard, const asio::ip::tcp& protocol, int native) {
   asio::ip::tcp::socket socket(shard.io);
   boost::system::error_code error;
@@ -31,6 +38,7 @@ Listener::Listener(std::vector<Shard> shards, uint32_t connections_max, Logger l
       connections_max_(connections_max),
       logger_(std::move(logger)) {}
 
+// May be called again after stop(), by `tetractl enablebinary`.
 Result<void> Listener::listen(const std::string& address, uint16_t port) {
   boost::system::error_code error, ignored;
   const auto ip = asio::ip::make_address(address, error);
@@ -45,6 +53,7 @@ Result<void> Listener::listen(const std::string& address, uint16_t port) {
     return fail(ErrorCode::kConfig, "cannot listen for clients on {}:{}: {}", address, port,
                 error.message());
   }
+  // round_ lets a pending handler of an earlier listen() find out that it is too late.
   accept(++round_);
   return {};
 }
@@ -56,6 +65,7 @@ void Listener::accept(uint64_t round) {
         ConnectionContext& own = shards_.front().context;
         if (error) {  // out of descriptors and the like: go on when some are free again
           refused(error.message());
+          // Accepting again at once would spin, since the error stays until something is closed.
           own.reactor.call_at(own.reactor.now_us() + 100'000, [this, round] {
             if (round == round_) accept(round);
           });
@@ -66,10 +76,13 @@ void Listener::accept(uint64_t round) {
       });
 }
 
+// closed is written by the shard's thread and may be a moment old: the number is at most too high.
 uint64_t Listener::open_at(size_t shard) const {
   return given_[shard] - shards_[shard].context.metrics.closed.value();
 }
 
+// Ties go to the lower shard. Beyond connections_max the socket is closed without a word: before
+// STARTUP there is no version to answer in.
 void Listener::place(asio::ip::tcp::socket socket) {
   size_t least = 0;
   uint64_t open = 0;
@@ -85,6 +98,7 @@ void Listener::place(asio::ip::tcp::socket socket) {
   }
   ++given_[least];
   const Shard& shard = shards_[least];
+  // Shard 0 runs on this thread.
   if (least == 0) {
     std::make_shared<Connection>(std::move(socket), shard.context)->start();
     return;
@@ -95,6 +109,7 @@ void Listener::place(asio::ip::tcp::socket socket) {
       [shard, protocol, native] { adopt(shard, protocol, native); });
 }
 
+// At most one line in ten seconds, with the number since the last one.
 void Listener::refused(const std::string& why) {
   constexpr int64_t kSayAgainUs = 10'000'000;
   ConnectionContext& own = shards_.front().context;

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// A turn: up to kHandlersPerTurnMax handlers that are ready, or kTurnUsMax; then the callbacks of
+// at_turn_end(), until there are none. Work that is batched (store writes, messages, answers) hangs
+// on those callbacks, so the bounds keep a busy loop from holding answers back.
+//
+// now_us() is read once for many handlers. is_late_ says that the value may be from before the loop
+// slept: the first call then reads the clock again.
 #include "server/runtime/asio_reactor.h"
 
 #include <algorithm>
@@ -57,6 +63,8 @@ void AsioReactor::post_from_any_thread(base::Callback callback) {
 }
 void AsioReactor::at_turn_end(base::Callback callback) { turn_end_.push_back(std::move(callback)); }
 
+// All timers share one Asio timer, armed for the earliest. Sorted by time, then by id, so equal
+// times run in the order of the calls.
 base::Reactor::TimerId AsioReactor::call_at(base::MonotonicUs at_us, base::Callback callback) {
   const TimerId id = next_timer_++;
   timers_.emplace(std::pair(at_us, id), std::move(callback));
@@ -75,6 +83,8 @@ void AsioReactor::cancel(TimerId timer) {
 void AsioReactor::arm_timer() {
   if (timers_.empty()) return;
   const base::MonotonicUs due_us = timers_.begin()->first.first;
+  // Cancelled timers are not disarmed: most are cancelled (time limits of requests that ended), and
+  // a wake-up too many costs less than a system call for each.
   if (armed_for_us_ != 0 && armed_for_us_ <= due_us) return;  // it fires early enough and re-arms
   armed_for_us_ = due_us;
   timer_.expires_at(std::chrono::steady_clock::time_point(std::chrono::microseconds(due_us)));
@@ -101,6 +111,8 @@ void AsioReactor::run_due_timers() {
 
 void AsioReactor::run_turn_end() {
   while (!turn_end_.empty()) {
+    // Two vectors that are swapped keep their memory; callbacks may add others, which run in the
+    // same turn end.
     turn_end_running_.swap(turn_end_);
     for (auto& callback : turn_end_running_) callback();
     turn_end_running_.clear();
@@ -114,6 +126,7 @@ void AsioReactor::run() {
     // When the loop has slept nobody knows when its first handler began: that reads the clock, or
     // has no need of it.
     is_late_ = true;
+    // run_one() blocks in epoll when nothing is ready.
     const bool has_slept = !may_have_more || context_.poll_one() == 0;
     if (has_slept) context_.run_one();
     read_clock();
@@ -126,6 +139,7 @@ void AsioReactor::run() {
     timers_us_ = INT64_MAX;
     run_turn_end();
     if (watch_ == nullptr) {
+      // Without a watch nobody needs the begin of a turn, and run_one() is as good as poll_one().
       may_have_more = false;
       continue;
     }
@@ -145,6 +159,7 @@ void AsioReactor::run_until(const std::function<bool()>& done) {
   }
 }
 
+// A post, so that a loop that sleeps wakes up.
 void AsioReactor::stop() {
   post_from_any_thread([this] { stopped_.store(true, std::memory_order_relaxed); });
 }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// A container's limits are those of its control group and of all groups around it; the tightest one
+// holds. v2 has one hierarchy (memory.max, cpu.max), v1 one for each controller
+// (memory.limit_in_bytes, cpu.cfs_quota_us over cpu.cfs_period_us). A system may have both. Files
+// that are missing or say "max" set no limit.
 #include "server/runtime/control_group.h"
 
 #include <algorithm>
@@ -41,6 +45,8 @@ void tighten_memory(ControlGroupLimits& limits, const std::string& text) {
   limits.memory_bytes = limits.memory_bytes == 0 ? *bytes : std::min(limits.memory_bytes, *bytes);
 }
 
+// A quota of 1.5 periods counts as two cores: threads that wait for the quota cost less than a core
+// that is unused.
 void tighten_cores(ControlGroupLimits& limits, const std::string& quota,
                    const std::string& period) {
   const auto quota_us = number_of(quota), period_us = number_of(period);
@@ -55,6 +61,7 @@ void for_groups(const fs::path& mount, const std::string& group,
                 const std::function<void(const fs::path&)>& read) {
   std::error_code error;
   fs::path at = (mount / fs::path(group).relative_path()).lexically_normal();
+  // In a container the path of /proc/self/cgroup may be the host's, which is not mounted there.
   if (!fs::is_directory(at, error)) at = mount;
   while (true) {
     read(at);
@@ -76,6 +83,7 @@ ControlGroupLimits control_group_limits(const std::string& membership, const std
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string group = line.substr(second + 1);
     if (controllers.empty()) {  // v2, alone or beside v1
+      // `unified` is where v2 is mounted beside v1.
       for (const fs::path& mount : {top, top / "unified"}) {
         for_groups(mount, group, [&](const fs::path& folder) {
           tighten_memory(limits, line_of(folder / "memory.max"));
@@ -89,6 +97,7 @@ ControlGroupLimits control_group_limits(const std::string& membership, const std
     }
     std::istringstream names(controllers);
     for (std::string name; std::getline(names, name, ',');) {
+      // v1 mounts controllers alone or several together ("cpu,cpuacct").
       for (const fs::path& mount : {top / name, top / controllers}) {
         if (name == "memory") {
           for_groups(mount, group, [&](const fs::path& folder) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Walks the data directory, which RocksDB changes meanwhile: files that vanish are left out, so the
+// sum is near, never exact. Symbolic links are not followed.
 #include "server/runtime/data_disk.h"
 
 #include <filesystem>
@@ -9,6 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Bounds the recursion, whatever somebody has put into the directory.
 constexpr int kDepthMax = 16;
 
 /// What goes away meanwhile counts for nothing.

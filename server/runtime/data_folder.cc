@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Order and sync matter more than speed here: each function must leave a state that the next start
+// understands, wherever the process or the machine stops.
 #include "server/runtime/data_folder.h"
 
 #include <algorithm>
@@ -50,6 +52,9 @@ Result<void> sync_folder(const std::string& path) {
   return {};
 }
 
+// 1. Make the folder. 2. Move stores, hints and batches. 3. Sync both folders. 4. Move the log,
+//    which says who the node is. 5. Sync again. Renames are within one file system, so each is
+//    whole or not at all.
 Result<std::string> set_data_aside(const std::string& data_directory, HostId host,
                                    int64_t wall_us) {
   const std::string aside =
@@ -63,6 +68,8 @@ Result<std::string> set_data_aside(const std::string& data_directory, HostId hos
     if (is_of_node(name) && name != kLogFolder) names.push_back(name);
   }
   if (error) return fail(ErrorCode::kIo, "cannot read {}: {}", data_directory, error.message());
+  // The order of a directory is arbitrary; a stop in the middle should leave the same state
+  // everywhere.
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) TETRAD_TRY_VOID(move_into(data_directory, name, aside));
   TETRAD_TRY_VOID(sync_folder(aside));
@@ -74,6 +81,8 @@ Result<std::string> set_data_aside(const std::string& data_directory, HostId hos
   return aside;
 }
 
+// A folder that is removed file by file could be opened half empty after a crash. Renamed first, it
+// is no store any more.
 Result<void> erase_store(const std::string& data_directory, uint32_t store) {
   const std::string path = fmt::format("{}/store-{}", data_directory, store);
   const std::string aside = fmt::format("{}/{}{}", data_directory, kErased, store);

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Divides the limit of open files. The node's own files first, then for each store its files
+// (RocksDB keeps them open) and its connections to peers, then clients: a store that runs out of
+// descriptors fails its writes, a client that is refused tries another node.
 #include "server/runtime/descriptors.h"
 
 #include <algorithm>
@@ -17,6 +20,8 @@ constexpr uint64_t kClientsLeast = 64;
 
 Result<DescriptorPlan> plan_descriptors(uint64_t limit, uint32_t stores, uint64_t connections_max) {
   const uint64_t count = std::max<uint32_t>(stores, 1);
+  // What a node cannot do without; below it a start with an error is better than one that fails
+  // under load.
   const uint64_t least =
       kOwn + count * (kOwnOfStore + kStoreFilesLeast + kPeersLeast) + kClientsLeast;
   if (limit < least) {
@@ -30,6 +35,7 @@ Result<DescriptorPlan> plan_descriptors(uint64_t limit, uint32_t stores, uint64_
     return static_cast<uint32_t>(std::clamp(share, least_of_it, most));
   };
   DescriptorPlan out;
+  // Half for files, an eighth for peers, the rest for clients.
   out.store_files = part(free / 2 / count, kStoreFilesLeast, kStoreFilesMost);
   out.peers = part(free / 8 / count, kPeersLeast, kPeersMost);
   out.clients = static_cast<uint32_t>(
@@ -37,6 +43,8 @@ Result<DescriptorPlan> plan_descriptors(uint64_t limit, uint32_t stores, uint64_
   return out;
 }
 
+// The soft limit is often 1024 while the hard one is far higher; a process may raise the first to
+// the second. 0: unknown.
 uint64_t raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// flock() on a file in the directory: the kernel drops it with the process, so there is no stale
+// lock after a crash.
 #include "server/runtime/directory_lock.h"
 
 #include <fcntl.h>
@@ -38,6 +40,7 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock.file_ < 0)
     return fail(ErrorCode::kConfig, "cannot write in the data directory {}", directory);
+  // `lock` closes the file when it is destroyed here.
   if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
     return fail(ErrorCode::kConfig, "the data directory {} is in use by another tetrad", directory);
   }

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// 1. ask(): every kAskEveryUs shard 0 posts to each other shard that owes no answer.
+// 2. The shard's loop runs the post and posts back; take_answer() notes it.
+// 3. A shard that owes an answer for kHangsAfterUs hangs, until it answers.
+//
+// changed_ is called on a change only, on shard 0's thread.
 #include "server/runtime/loop_watch.h"
 
 namespace tetrad::server {
@@ -16,6 +21,8 @@ void LoopWatch::ask() {
     if (!loop.is_asked) {
       loop = {true, loop.hangs, own.now_us()};
       reactors_[shard]->post_from_any_thread(
+          // The answer may come after this object has gone. `alive` is only looked at on shard 0's
+          // thread, where the object is destroyed.
           [this, &own, shard, alive = std::weak_ptr<char>(alive_)] {
             own.post_from_any_thread([this, shard, alive] {
               if (!alive.expired()) take_answer(shard);

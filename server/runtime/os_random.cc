@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// getrandom(2) with flags 0 waits for the kernel's first seed only. It may give less than was asked
+// for, or be interrupted by a signal.
 #include "server/runtime/os_random.h"
 
 #include <cerrno>

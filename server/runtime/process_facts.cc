@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads /proc; the numbers of the fields are those of proc(5) less two, since counting begins
+// behind the name.
 #include "server/runtime/process_facts.h"
 
 #include <filesystem>
@@ -35,6 +37,7 @@ ProcessFacts read_process_facts() {
   std::ifstream file("/proc/self/stat");
   std::string line;
   std::getline(file, line);
+  // The last parenthesis: the name may have parentheses, too.
   const size_t name_end = line.rfind(')');  // the name may have blanks
   if (name_end != std::string::npos) {
     const std::string rest = line.substr(name_end + 1);  // from field 3 on

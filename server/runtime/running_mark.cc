@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// The mark is written under another name, synced, renamed and the folder synced: it is whole or not
+// there. The device is part of it: the file system may have been mounted anew elsewhere.
 #include "server/runtime/running_mark.h"
 
 #include <cerrno>
@@ -29,6 +31,8 @@ storage::LogRecovery log_recovery_of(const std::string& data_directory,
   std::ifstream file(file_in(data_directory));
   std::string text;
   if (!file || !std::getline(file, text)) return storage::LogRecovery::kStrict;
+  // Same start of the machine: the process was killed, but the kernel kept what it had written, so
+  // logs must be whole (kStrict). Another start: the tail of a log may be torn.
   const bool same = !now.boot_id.empty() && text == text_of(now);
   return same ? storage::LogRecovery::kStrict : storage::LogRecovery::kAfterPowerCut;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// begin() is on the path of each request, so it only reads the clock and copies some bytes;
+// everything else happens when a turn was long. The statement that ran longest in the turn is the
+// one that the log names.
 #include "server/runtime/stall_watch.h"
 
 #include <algorithm>
@@ -17,6 +20,7 @@ void StallWatch::begin(BytesView id, BytesView text) {
   now_.id_size = std::min(id.size(), now_.id.size());
   std::memcpy(now_.id.data(), id.data(), now_.id_size);
   now_.text_size = std::min(text.size(), kTextMax);
+  // A fixed array: no allocation, and the request may be gone when the turn ends.
   std::memcpy(now_.text.data(), text.data(), now_.text_size);
 }
 
@@ -32,11 +36,13 @@ void StallWatch::end_statement(base::MonotonicUs now_us) {
 
 void StallWatch::turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us) {
   end_statement(now_us);
+  // After a sleep the loop does not know when its first handler began; the first statement does.
   if (first_us_ != 0) began_us = std::min(began_us, first_us_);
   const int64_t lasted_us = now_us - began_us;
   turns_.record(lasted_us);
   first_us_ = 0;
   if (lasted_us <= kStallUs) return;
+  // An overloaded node would fill its log with this.
   if (logged_us_ != 0 && now_us - logged_us_ < kLogPeriodUs) {
     ++not_logged_;
   } else if (longest_us_ == 0) {
@@ -48,6 +54,7 @@ void StallWatch::turn_ended(base::MonotonicUs began_us, base::MonotonicUs now_us
         "the event loop was held up ms={} statement_ms={} id={} text=\"{}\" "
         "unlogged_before={}",
         lasted_us / 1000, longest_us_ / 1000, base::to_hex({longest_.id.data(), longest_.id_size}),
+        // The text is a client's: passwords are cut off, and no byte of it may break the line.
         escaped(cql::up_to_password({longest_.text.data(), longest_.text_size})),
         std::exchange(not_logged_, 0));
     logged_us_ = now_us;

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Three kinds of threads:
+//
+// - commit and parse: one thread for each lane of a shard, made when it is first used. One thread
+//   keeps the order of its calls.
+// - maintenance: a few threads over one queue. Calls of one lane run one after another (Workers);
+//   lane 0 has no order.
+// - readers: a few threads over a queue by deadline. A read whose deadline is over is answered
+//   without being run, since its client has gone.
+//
+// `work` runs on a thread of the pool, `done` always on the reactor that asked.
 #include "server/runtime/thread_io_pool.h"
 
 #include <pthread.h>
@@ -36,6 +46,8 @@ class ThreadIoPool::Workers {
     {
       const std::lock_guard lock(mutex_);
       if (lane != 0) {
+        // An entry of waiting_ exists as long as a call of the lane runs or is ready; calls behind
+        // it wait in the entry.
         const auto [queue, lane_was_idle] = waiting_.try_emplace(lane);
         if (!lane_was_idle) {
           queue->second.push_back(std::move(job));
@@ -58,11 +70,14 @@ class ThreadIoPool::Workers {
     std::unique_lock lock(mutex_);
     while (true) {
       wake_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
+      // Stopping: what is queued runs first.
       if (ready_.empty()) return;
       Job job = std::move(ready_.front());
       ready_.pop_front();
       lock.unlock();
       job.work();
+      // What the work holds is freed on this thread and before `done` tells the shard that it is
+      // over.
       job.work = nullptr;
       job.reactor->post_from_any_thread(std::move(job.done));
       lock.lock();
@@ -129,6 +144,7 @@ void ThreadIoPool::answer(Read read, Result<void> began) {
       });
 }
 
+// The lock is given back while they are answered: posting takes the reactor's lock.
 void ThreadIoPool::drop_late(std::unique_lock<std::mutex>& lock) {
   std::vector<Read> late = reads_.take_late(monotonic_now_us());
   if (late.empty()) return;
@@ -144,6 +160,7 @@ void ThreadIoPool::read(base::Reactor& reactor, base::Deadline deadline, base::C
                         ReadDone done) {
   Read read{&reactor, std::move(work), std::move(done)};
   std::unique_lock lock(reads_mutex_);
+  // Late ones first: they must not keep others out.
   if (reads_.size() >= reads_waiting_max_) drop_late(lock);
   if (reads_.push(deadline, std::move(read))) {
     lock.unlock();
@@ -167,6 +184,7 @@ void ThreadIoPool::read_loop() {
       continue;
     }
     lock.unlock();
+    // A library that throws fails this read and not the process.
     Result<void> ran = base::guarded("a read of the disk", [&]() -> Result<void> {
       read->work();
       return {};
