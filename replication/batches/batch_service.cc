@@ -66,6 +66,8 @@ void BatchService::register_verbs() {
   });
 }
 
+// A node that may have held batches and removed them says no floor for a while: messages that write
+// their parts may still be under way.
 Result<void> BatchService::open() {
   auto opened = store_.open([this](uint8_t rank) { return due_us(rank); });
   if (opened && store_.was_used())
@@ -83,12 +85,14 @@ void BatchService::start(Coordinator& coordinator) {
   timer_ = reactor_.call_at(reactor_.now_us() + options_.look_every_us, [this] { look(); });
 }
 
+// Tasks use the coordinator, which goes before this object.
 void BatchService::stop() {
   if (timer_ != 0) reactor_.cancel(std::exchange(timer_, 0));
   tasks_.destroy_all();
   coordinator_ = nullptr;
 }
 
+// The first holder waits for the coordinator, the second one longer.
 base::MonotonicUs BatchService::due_us(uint8_t rank) const {
   return reactor_.now_us() + options_.replay_after_us * (1 + rank);
 }
@@ -105,6 +109,8 @@ bool BatchService::is_leaving() const {
   return own != nullptr && own->state != NodeState::kNormal && own->state != NodeState::kJoining;
 }
 
+// The floor: no batch that this node will ever replay was begun before it. Repair keeps its horizon
+// below the floors of all nodes (rules 18 and 26).
 /// A clock that is off must not promise anything about what comes later.
 BatchWord BatchService::word() const {
   BatchWord word;
@@ -118,6 +124,7 @@ BatchWord BatchService::word() const {
 // ---- store ----
 
 Result<void> BatchService::check(const BatchHead& head, const RpcContext& context) const {
+  // A batch that is taken after its deadline could be older than what the horizon has passed.
   if (reactor_.now_us() >= context.deadline.at_us)
     return fail(ErrorCode::kTimedOut, "the batch has come too late");
   const HybridClock& clock = membership_.clock();
@@ -134,6 +141,7 @@ Result<void> BatchService::check(const BatchHead& head, const RpcContext& contex
   return {};
 }
 
+// Answered when it is synced (rule 26).
 void BatchService::on_store(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   const auto entry = decode_batch_entry(body);
   if (!entry) return reply.error(entry.error());
@@ -148,6 +156,7 @@ void BatchService::on_store(const RpcContext& context, BytesView body, RpcNode::
         (stored ? metrics_.stored : metrics_.refused).add();
         if (stored) return reply.ok({});
         reply.error(stored.error());
+        // A log that fails a write is not to be used any more.
         if (stored.error().code == ErrorCode::kIo && options_.fatal) options_.fatal(stored.error());
       });
 }
@@ -156,10 +165,12 @@ void BatchService::on_store(const RpcContext& context, BytesView body, RpcNode::
 
 void BatchService::look() {
   timer_ = reactor_.call_at(reactor_.now_us() + options_.look_every_us, [this] { look(); });
+  // Removals are unsynced; this makes them last.
   store_.sync_removed();
   const bool leaves = is_leaving();
   // Who leaves cannot wait for coordinators, but does not hurry them either.
   const base::MonotonicUs until_us = reactor_.now_us() + (leaves ? options_.replay_after_us : 0);
+  // More than may run are listed, since some of them run already.
   for (const BatchStore::Due& due : store_.due(until_us, options_.replays_max * 4)) {
     if (running_.size() >= options_.replays_max) return;
     if (running_.insert(due.id).second) tasks_.spawn(replay(due));
@@ -168,6 +179,7 @@ void BatchService::look() {
 
 Task<void> BatchService::replay(BatchStore::Due due) {
   Result<bool> done = co_await replay_parts(due);
+  // An entry that was removed meanwhile is no error.
   if (!done && store_.version_of(due.id))
     logger_.error("a logged batch does not read id={} error={}", due.id.to_string(),
                   done.error().message);
@@ -182,6 +194,7 @@ Task<void> BatchService::replay(BatchStore::Due due) {
   running_.erase(due.id);
 }
 
+// Doubled up to a bound: members that are down do not come back sooner by asking.
 void BatchService::put_off(const Uuid& id) {
   if (!store_.version_of(id)) {
     under_way_.erase(id);
@@ -218,6 +231,7 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   if (meta_.snapshot()->applied < head.applied) co_return false;  // knows its tables too little
   {
     Progress& progress = under_way_[due.id];
+    // A new version of the entry has other stamps: parts that were written count no more.
     if (progress.version != head.version || progress.done.size() != entry->parts.size()) {
       progress.version = head.version;
       progress.done.assign(entry->parts.size(), false);
@@ -225,6 +239,7 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
   }
   const Shared shared = co_await share(head, entry->parts);
   if (shared == Shared::kNo) co_return false;
+  // The other holder has seen its end.
   if (shared == Shared::kIsDone) {
     store_.remove(due.id);
     co_return true;
@@ -237,9 +252,11 @@ Task<Result<bool>> BatchService::replay_parts(BatchStore::Due due) {
     if (before->second.done[i]) continue;
     storage::Mutation part = std::move(entry->parts[i]);
     const bool written = co_await write_part(std::move(part), head.created_us);
+    // The coordinator may have ended or renewed it meanwhile.
     const auto version = store_.version_of(due.id);
     if (!version) co_return true;
     if (*version != head.version) co_return false;  // another stamp: from the beginning
+    // Stamped once, so that a part that is written twice changes nothing (rule 26).
     under_way_[due.id].done[i] = written;
     all = all && written;
     co_await base::sleep_for(reactor_, options_.pause_us);
@@ -269,6 +286,7 @@ Task<BatchService::Shared> BatchService::give_to(HostId host, BatchHead head,
                                                  const std::vector<storage::Mutation>& parts) {
   head.other = rpc_.self();
   head.rank = 1;
+  // The new holder is the second one.
   const base::Deadline deadline{reactor_.now_us() + options_.replay_timeout_us};
   Bytes body = encode_batch_entry(head, parts);
   Result<Bytes> answer =
@@ -278,12 +296,14 @@ Task<BatchService::Shared> BatchService::give_to(HostId host, BatchHead head,
     if (progress != under_way_.end()) progress->second.shared_with = host;
     co_return Shared::kYes;
   }
+  // It knows the batch as ended.
   co_return answer.error().code == ErrorCode::kNotFound ? Shared::kIsDone : Shared::kNo;
 }
 
 Task<BatchService::Shared> BatchService::share(BatchHead head,
                                                const std::vector<storage::Mutation>& parts) {
   if (TETRAD_MUTANT(batch_one_holder)) co_return Shared::kYes;
+  // Once is enough for an entry.
   const auto progress = under_way_.find(head.id);
   if (progress != under_way_.end() && !progress->second.shared_with.value.is_nil())
     co_return Shared::kYes;
@@ -304,6 +324,7 @@ Task<BatchService::Shared> BatchService::share(BatchHead head,
     co_return shared;
   }
   if (others.empty()) co_return Shared::kNo;
+  // By the batch's id, so that all nodes choose the same one.
   const HostId host = others[head.id.octets[15] % others.size()];
   const Shared shared = co_await give_to(host, head, parts);
   co_return shared;
@@ -317,6 +338,7 @@ Task<bool> BatchService::write_part(storage::Mutation part, int64_t created_us) 
     metrics_.parts_dropped.add();
     co_return true;
   }
+  // ONE: no write is acknowledged by fewer than W (rule 1), so that is what it means here.
   WriteOptions options;
   options.level = ConsistencyLevel::kOne;  // W
   options.deadline = {reactor_.now_us() + options_.replay_timeout_us};
@@ -326,11 +348,13 @@ Task<bool> BatchService::write_part(storage::Mutation part, int64_t created_us) 
   mutations.push_back(std::move(part));
   Result<void> written = co_await coordinator_->write(std::move(mutations), options);
   if (written || TETRAD_MUTANT(batch_done_at_hints)) co_return true;
+  // Refused because the table went meanwhile.
   if (meta_.snapshot()->table(incarnation) != nullptr) co_return false;
   metrics_.parts_dropped.add();
   co_return true;
 }
 
+// The removal is remembered for a while: a late store of the same batch must not bring it back.
 void BatchService::remove(const Uuid& id, HostId other) {
   store_.remove(id, options_.replay_timeout_us + options_.horizon.clock_skew_us);
   if (!other.value.is_nil()) rpc_.one_way(other, 0, Verb::kBatchLogRemove, encode_batch_id(id));

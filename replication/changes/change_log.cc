@@ -9,6 +9,10 @@
 //   3. Readers get entries up to what is surely written (`settling`), so that no page passes over one that
 //      is still on its way.
 //   4. Slices that are older than the retention are erased whole; the marker rises first.
+//
+// Positions: a sequence is a time in microseconds that only rises; its upper bits (>> 30, about 18
+// minutes) name the slice, which is the partition of the log that has the entry. The marker lies
+// behind all slices. All on the thread of the shard.
 #include "replication/changes/change_log.h"
 
 #include <algorithm>
@@ -22,8 +26,10 @@
 namespace tetrad::replication {
 namespace {
 
+// A slice is 2^30 us, about 18 minutes.
 constexpr int kSliceBits = 30;
 constexpr uint32_t kMarkerColumn = 1;
+// Bounds of one read of a log.
 constexpr uint32_t kSlicesAtOnce = 1000;
 /// A page of a log is one piece of work of the I/O pool.
 constexpr uint32_t kEntriesMax = 10'000;
@@ -66,6 +72,7 @@ storage::ReadCommand range_read_of(TableIncarnation log, ChangeSequence from_sli
   return command;
 }
 
+// A row tombstone alone is no change that readers are shown.
 /// Whether a record says more than that something was deleted whole.
 Result<bool> has_values(BytesView record) {
   storage::RowRecordReader reader;
@@ -86,6 +93,8 @@ uint64_t layout_of(const TableInfo& table) {
   return sum;
 }
 
+// Remembers, with a bound on its steps, which number was the last one at a time in the past: exact
+// to step_us_, and never too high.
 void SequenceTrail::give(base::MonotonicUs now_us, ChangeSequence last) {
   while (!steps_.empty() && steps_.front().newest_us <= now_us - reach_us_) {
     base_ = steps_.front().last;
@@ -99,6 +108,7 @@ void SequenceTrail::give(base::MonotonicUs now_us, ChangeSequence last) {
   steps_.back().last = last;
 }
 
+// The newest step that had ended by then.
 ChangeSequence SequenceTrail::given_by(base::MonotonicUs at_us) const {
   for (auto step = steps_.rbegin(); step != steps_.rend(); ++step)
     if (step->newest_us <= at_us) return step->last;
@@ -106,6 +116,8 @@ ChangeSequence SequenceTrail::given_by(base::MonotonicUs at_us) const {
 }
 
 struct ChangeLogs::Log {
+  // A log that was made with its table has all of it: its incarnation is the lower one. `settling`
+  // decides what readers may see, `ending` what no write can add to any more.
   Log(const TableInfo& table, uint32_t number, storage::Store& its_store,
       const ChangeLogOptions& options)
       : incarnation(*table.change_log),
@@ -173,12 +185,14 @@ void ChangeLogs::on_state(const MetaSnapshot& before, const MetaSnapshot& now) {
                     };
                     const auto old_log = log_of(known);
                     const auto new_log = log_of(table);
+                    // At the first state of this life every log is opened.
                     if (old_log == new_log && before->applied.value != 0) return;
                     for (uint32_t store = 0; store < stores_.size(); ++store) {
                       if (stores_[store] == nullptr) continue;
                       if (old_log && old_log != new_log) {
                         const auto gone = logs_.find(key_of(*old_log, store));
                         if (gone != logs_.end()) {
+                          // Tasks that still use it end by themselves.
                           gone->second->is_gone = true;
                           logs_.erase(gone);
                         }
@@ -204,6 +218,7 @@ bool ChangeLogs::may_take(const TableInfo& table, uint32_t store) {
 
 // ---- opening ----
 
+// Reads of the store itself, without a deadline: opening must succeed, however long it takes.
 Task<Result<storage::ReadResult>> ChangeLogs::read(LogPtr log, storage::ReadCommand command) {
   base::OneShot<Result<storage::ReadResult>> found;
   storage::Store::ReadCallback done = [setter =
@@ -220,6 +235,7 @@ Task<void> ChangeLogs::open(LogPtr log) {
     Result<void> looked = co_await look_for_marker(log);
     if (looked) looked = co_await look_for_end(log);
     if (looked) break;
+    // The table is gone, or the node ends.
     if (looked.error().code == ErrorCode::kStaleSchema ||
         looked.error().code == ErrorCode::kCancelled)
       co_return;
@@ -228,11 +244,14 @@ Task<void> ChangeLogs::open(LogPtr log) {
     co_await base::sleep_for(reactor_, kTryAgainUs);
   }
   if (log->is_gone) co_return;
+  // Numbers begin above everything that may have been given: the last entry, the marker, and, after
+  // a power cut, what readers may have been shown of what is lost.
   log->last = std::max(log->last, log->reach == 0 ? 0 : log->reach - 1);
   log->last = std::max(log->last, behind_.sequence_floor(log->store_number));
   if (TETRAD_MUTANT(change_sequence_restarts)) log->last = 0;
   TETRAD_ASSERT(!log->is_open);
   log->written = log->last;
+  // All that is there counts as written and settled.
   log->settling.begin(log->last);
   log->ending.begin(log->last);
   log->is_open = true;
@@ -259,6 +278,7 @@ Task<Result<void>> ChangeLogs::look_for_marker(LogPtr log) {
   co_return Result<void>();
 }
 
+// Slice by slice, a row of each, to the last slice; then its last row.
 Task<Result<void>> ChangeLogs::look_for_end(LogPtr log) {
   storage::ReadCommand slices = range_read_of(log->incarnation, 0);
   slices.distinct_partitions = true;
@@ -267,6 +287,7 @@ Task<Result<void>> ChangeLogs::look_for_end(LogPtr log) {
   std::optional<RingPosition> last;
   bool exhausted = false;
   while (!exhausted) {
+    // A copy for each page: the command is consumed.
     storage::ReadCommand command = slices;
     auto found = co_await read(log, std::move(command));
     TETRAD_CO_TRY(storage::ReadResult page, std::move(found));
@@ -290,6 +311,7 @@ Task<Result<void>> ChangeLogs::look_for_end(LogPtr log) {
   co_return Result<void>();
 }
 
+// A row of its own, stamped with the value, so that a later one always wins.
 void ChangeLogs::write_marker(Log& log, ChangeSequence reach, storage::Store::ApplyCallback done) {
   log.reach = reach;
   const Bytes value = big_endian(reach);
@@ -310,9 +332,11 @@ void ChangeLogs::write_marker(Log& log, ChangeSequence reach, storage::Store::Ap
 
 /// The first of `count`, all of one slice.
 ChangeSequence ChangeLogs::next_sequence(Log& log, size_t count) {
+  // Not below the time: readers of several stores compare numbers with times.
   const auto now_us = static_cast<ChangeSequence>(std::max<int64_t>(1, clock_.now_us(reactor_)));
   ChangeSequence first = std::max(log.last + 1, now_us);
   if (TETRAD_MUTANT(change_sequence_restarts)) first = log.last + 1;
+  // Entries of one mutation are one write, so they are one partition of the log.
   if (slice_of(first) != slice_of(first + count - 1)) first = slice_start(slice_of(first) + 1);
   TETRAD_ASSERT(count > 0 && first > log.last);
   log.last = first + count - 1;
@@ -323,6 +347,7 @@ ChangeSequence ChangeLogs::next_sequence(Log& log, size_t count) {
 
 Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
                               const storage::Mutation& mutation, storage::WriteGuard guard) {
+  // may_take() was asked in this turn.
   const auto known = logs_.find(key_of(*table.change_log, store));
   TETRAD_ASSERT(known != logs_.end() && known->second->is_open);
   const LogPtr log = known->second;
@@ -337,6 +362,7 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
     if (counts) rows.emplace_back(row.clustering_key);
   }
   const size_t count = rows.size() + (has_static ? 1 : 0);
+  // Nothing that readers are shown: no number is used.
   if (count == 0) return {};
   ChangeSequence sequence = next_sequence(*log, count);
   storage::RowRecord record;
@@ -358,6 +384,8 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
   for (const BytesView clustering_key : rows) add(clustering_key);
   TETRAD_ASSERT(sequence == log->last + 1);
 
+  // The same guard as the rows': both are written or neither is. What the store refuses inside of
+  // this call is kept, so that the rows do not go in either.
   log->is_adding = true;
   log->store.apply(entries, std::move(guard), [log, last = sequence - 1](Result<void> written) {
     TETRAD_ASSERT(last <= log->last);
@@ -375,6 +403,7 @@ Result<void> ChangeLogs::note(const TableInfo& table, uint32_t store,
 // ---- reading ----
 
 void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback done) {
+  //   1. Is it this log, and complete here (rule 20)?
   if (store >= stores_.size() || stores_[store] == nullptr)
     return done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
   // What is lost may have entries; where they are nobody knows.
@@ -386,11 +415,13 @@ void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback d
       return done(fail(ErrorCode::kBehind, "this node has not heard of the change log yet"));
     return done(fail(ErrorCode::kStaleSchema, "the change log is gone"));
   }
+  //   2. A layout that is newer here than the asker's map: it may be asking too few stores.
   if (layout_of(*table) > request.layout)
     return done(fail(ErrorCode::kStaleEpoch, "the replica set has changed"));
   const LogPtr log = find_or_open(*table, store);
   if (!log->is_open) return done(fail(ErrorCode::kBehind, "the change log is being opened"));
 
+  //   3. From behind what was given, or from where the log is complete on, to what is settled.
   const ChangeSequence from = std::max(request.after + 1, log->reach);
   const ChangeSequence settled = log->settling.given_by(reactor_.now_us() - options_.settle_us);
   const ChangeSequence end = std::min(
@@ -404,11 +435,13 @@ void ChangeLogs::answer(uint32_t store, ChangesRequest request, AnswerCallback d
   }
   storage::ReadCommand command = range_read_of(log->incarnation, slice_of(from));
   command.resume_after = storage::ReadPosition{position_of(from), "", big_endian(from)};
+  // Of one partition all entries have to be looked at to find its own.
   command.row_limit = kEntriesMax;
   if (!request.partition)
     command.row_limit =
         static_cast<uint32_t>(std::min<uint64_t>(kEntriesMax, uint64_t{request.changes_max} + 1));
   command.bytes_limit = std::min(request.bytes_max, kPageBytesMax);
+  //   4. The read may go to the readers' threads; the page is made when it comes back.
   const base::Deadline deadline{reactor_.now_us() + options_.longest_deadline_us};
   log->store.read(
       std::move(command), deadline,
@@ -434,6 +467,7 @@ Result<ChangesAnswer> ChangeLogs::page_of(const storage::ReadResult& found,
   for (const storage::PartitionData& slice : found.partitions) {
     for (const storage::RowData& row : slice.rows) {
       TETRAD_TRY(LoggedChange entry, decode_log_entry(row.clustering_key));
+      // What is still on its way could come before this entry.
       if (entry.sequence > settled) {
         page.exhausted = true;  // what is not settled comes with a later page
         return page;
@@ -445,6 +479,7 @@ Result<ChangesAnswer> ChangeLogs::page_of(const storage::ReadResult& found,
         page.exhausted = false;
         return page;
       }
+      // Passed over or given: the next page begins behind it.
       page.scanned = entry.sequence;
       if (wanted) page.changes.push_back(std::move(entry));
     }
@@ -469,6 +504,7 @@ void ChangeLogs::sweep_now(std::function<void()> done) {
 Task<void> ChangeLogs::sweep_all(std::function<void()> done) {
   std::vector<LogPtr> logs;
   for (const auto& [key, log] : logs_) logs.push_back(log);
+  // In one order on every run (the map is unordered).
   std::sort(logs.begin(), logs.end(), [](const LogPtr& a, const LogPtr& b) {
     return key_of(a->incarnation, a->store_number) < key_of(b->incarnation, b->store_number);
   });
@@ -484,6 +520,7 @@ Task<void> ChangeLogs::sweep_all(std::function<void()> done) {
 }
 
 /// The slices before the one that the retention begins in. First the marker says that they go.
+// A slice goes when the retention has passed all of it.
 Task<Result<void>> ChangeLogs::sweep(LogPtr log) {
   const int64_t keep_from_us = clock_.now_us(reactor_) - options_.retention_us;
   if (!log->is_open || keep_from_us <= 0) co_return Result<void>();
@@ -499,6 +536,7 @@ Task<Result<void>> ChangeLogs::sweep(LogPtr log) {
   oldest.row_limit = 1;
   auto found = co_await read(log, std::move(oldest));
   TETRAD_CO_TRY(const storage::ReadResult first, std::move(found));
+  // Readers that were slow must learn that entries are gone, before they go.
   if (!first.partitions.empty()) {
     const ChangeSequence reach = std::min(slice_start(end), log->last + 1);
     base::OneShot<Result<void>> marked;
@@ -524,8 +562,10 @@ Task<Result<void>> ChangeLogs::sweep(LogPtr log) {
     metrics_.erased.add(page->erased);
     exhausted = page->exhausted;
     place = std::move(page->next);
+    // A pause between pages leaves the disk to others.
     if (!exhausted) co_await base::sleep_for(reactor_, options_.sweep_pause_us);
   }
+  // Something was kept: look at these slices again next time.
   if (skipped == 0) log->swept_slices = end;
   if (erased != 0)
     logger_.debug("change log swept log={} store={} entries={}", log->incarnation.value,

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Increments of counters: each goes to one live member of its tablet. What was sent to a leader is
+//
+//   1. Plan: tablet, epoch, enough live members for the level, and the members of the old set that
+//      may lead, those of this data centre first.
+//   2. Ask the best one. Its answer is final: applied, or unknown (WriteTimeout of type COUNTER).
+//   3. Only a refusal that says "nothing was done" lets another one be asked, or the same one with
+//      a newer map.
+//
+// An increment is not idempotent: nothing is sent twice that may have been applied (rule 25).
 // spent: another one is asked only after the first has said that it did nothing.
 #include <algorithm>
 
@@ -23,9 +31,12 @@ struct CoordinatorImpl::IncrementTry {
 
 namespace {
 
+// Pauses: for a newer map, and when all have refused.
 constexpr int64_t kNewMapUs = 5'000;
 constexpr int64_t kRefusedPauseUs = 20'000;
 
+// The true mutation is made by the leader; this one adds data, which is all that the checks look
+// at.
 /// What the leader's mutation will be like, for checks of room.
 storage::Mutation likeness_of(const CounterIncrement& increment) {
   storage::Mutation out;
@@ -40,6 +51,7 @@ storage::Mutation likeness_of(const CounterIncrement& increment) {
 }
 
 /// Whether who answers so has done nothing and will do nothing, as another might.
+// Everything else counts as unknown.
 bool may_ask_another(const Error& error) {
   switch (error.code) {
     case ErrorCode::kBehind:
@@ -77,12 +89,14 @@ Result<CoordinatorImpl::IncrementTry> CoordinatorImpl::plan_increment(
   const WriteSets sets = write_sets(tablet);
   IncrementTry out;
   out.epoch = tablet.epoch;
+  // While members change both sets must have enough, as for a write.
   for (const auto* set : {&sets.old_set, &sets.new_set}) {
     if (set->empty()) continue;
     const Need needed = levels(*state).writing(options.level, *set);
     TETRAD_TRY_VOID(check_enough(*set, options.level, needed));
     out.required = std::max(out.required, needed.least());
   }
+  // Only members of the old set have all totals that were counted under their names.
   out.leaders = live_members(sets.old_set);
   std::ranges::stable_partition(out.leaders, [near = levels(*state)](const StoreAddress& leader) {
     return near.is_near(leader.host);
@@ -94,6 +108,7 @@ Result<CoordinatorImpl::IncrementTry> CoordinatorImpl::plan_increment(
   return out;
 }
 
+// A coordinator's own store is asked by a call.
 Task<Result<CounterAnswer>> CoordinatorImpl::ask_leader(StoreAddress leader, CounterRequest request,
                                                         base::Deadline deadline) {
   if (replicas_.is_local(leader)) {
@@ -124,6 +139,7 @@ Task<Result<void>> CoordinatorImpl::increment_one(CounterIncrement increment,
     std::erase_if(plan.leaders, [&](const StoreAddress& leader) {
       return std::ranges::find(refused, leader) != refused.end();
     });
+    // All have refused: begin anew after a pause, until the deadline.
     if (plan.leaders.empty()) {
       refused.clear();
       if (reactor_.now_us() + kRefusedPauseUs >= options.deadline.at_us)
@@ -155,6 +171,7 @@ Task<Result<void>> CoordinatorImpl::increment_one(CounterIncrement increment,
     } else if (error.code == ErrorCode::kStaleSchema) {
       co_return fail(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
     } else if (error.code == ErrorCode::kOverloaded) {
+      // The leader refused before it counted.
       co_return fail(ErrorCode::kOverloaded, "{}", error.message);
     } else {
       co_return std::unexpected(unknown_outcome(options.level, 0, plan.required));
@@ -195,6 +212,7 @@ Task<Result<void>> CoordinatorImpl::increment(std::vector<CounterIncrement> incr
     auto only = co_await increment_one(std::move(increments.front()), options);
     co_return only;
   }
+  // Statements of a batch: that many at once.
   constexpr size_t kAtOnce = 64;
   struct Window {
     size_t left = 1;
@@ -226,6 +244,7 @@ Task<Result<void>> CoordinatorImpl::increment(std::vector<CounterIncrement> incr
     window->finish_one();
     co_await window->done;
     any_applied |= window->any_applied;
+    // Worst first: one that is unknown makes the whole statement unknown.
     if (window->unknown) co_return std::unexpected(std::move(*window->unknown));
     // Some of them are applied: a client that hears of a refusal would send all of them again.
     if (window->refused && any_applied)

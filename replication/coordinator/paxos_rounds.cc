@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rounds of messages of a conditional statement: to all live members of both sets, ended when W
 // of each have said yes, or cannot any more.
+//
+// Each round:
+//   1. All whom the plan names are asked at once; members that are down count as having answered
+//      with an error.
+//   2. Each answer goes into the tally of every set in which the member is (rule 9).
+//   3. The round ends (`done`) at the first verdict. Answers after that are dropped, but for two
+//      things: votes of an accept are counted on, since "nobody has accepted it" is worth a short
+//      wait; and commits, which leave hints and settle.
+//
+// Promises and accepts need W of each set at the serial level, whatever the consistency level of
+// the commit. A round is shared by its callbacks, so it lives until the last of them has run;
+// `alive` keeps them from touching a coordinator that is gone.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -16,7 +28,9 @@ using storage::Proposal;
 
 namespace {
 
+// Settling is housekeeping: after this it is given up.
 constexpr int64_t kSettleUs = 1'000'000;
+// A newer map arrives by a heartbeat or the metadata group; until then asking again is in vain.
 constexpr int64_t kNewMapUs = 5'000;
 /// How long the last votes are waited for where nothing is won but certainty.
 constexpr int64_t kVotesUs = 20'000;
@@ -33,6 +47,8 @@ bool CoordinatorImpl::PaxosRun::Plan::gives_rows(const StoreAddress& replica) co
 
 void CoordinatorImpl::PaxosRun::Round::on_error(const StoreAddress& from, const Error& its_error) {
   if (ended) return;
+  // What passes by itself makes another attempt worthwhile; anything else is a failure of that
+  // member.
   switch (its_error.code) {
     case ErrorCode::kTimedOut:
     case ErrorCode::kUnavailable:
@@ -61,6 +77,8 @@ void CoordinatorImpl::PaxosRun::Round::on_error(const StoreAddress& from, const 
 void CoordinatorImpl::PaxosRun::Round::on_refusal(const StoreAddress& from,
                                                   const Ballot& in_the_way) {
   if (ended) return;
+  // The highest ballot in the way, and the latest moment at which one was made: the next attempt
+  // must pass both.
   last = std::max(last, in_the_way);
   if (in_the_way.present()) last_made_us = std::max(last_made_us, in_the_way.made_us());
   tally.on_no(from);
@@ -69,6 +87,7 @@ void CoordinatorImpl::PaxosRun::Round::on_refusal(const StoreAddress& from,
 
 void CoordinatorImpl::PaxosRun::Round::on_vote(bool accepted) {
   TETRAD_ASSERT(without_vote != 0);
+  // Called once for each member with a vote, whether the round has ended or not.
   --without_vote;
   yes += accepted ? 1 : 0;
   if (yes != 0 || without_vote == 0) voted.setter().set(true);
@@ -83,9 +102,11 @@ void CoordinatorImpl::PaxosRun::Round::look() {
 void CoordinatorImpl::PaxosRun::PrepareRound::on_answer(const StoreAddress& from,
                                                         PrepareAnswer answer) {
   if (ended) return;
+  // The highest floor counts: what one member has purged nobody may decide on.
   floor_us = std::max(floor_us, answer.floor_us);
   if (!answer.promised) return on_refusal(from, answer.last);
   const bool wants_rows = plan->gives_rows(from);
+  // The tally and the merge rely on rows of exactly those members that were asked for them.
   if (wants_rows != (answer.rows == PaxosRows::kData))
     return on_error(from, Error(ErrorCode::kCorruption, "a promise without the rows asked for"));
   mark_us = std::max(mark_us, answer.mark_us);
@@ -96,6 +117,8 @@ void CoordinatorImpl::PaxosRun::PrepareRound::on_answer(const StoreAddress& from
   look();
 }
 
+// Made anew for each attempt from one snapshot. All messages of the attempt carry its epoch; a
+// member that has another refuses.
 Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(bool with_check) {
   const MetaSnapshot state = self.meta_.snapshot();
   const TableInfo* const table = state->table(command.incarnation);
@@ -113,11 +136,15 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
   if (TETRAD_MUTANT(lwt_new_set_late) && tablet.stage < partitioner::TabletStage::kReadNew)
     plan->sets.new_set.clear();
   plan->row_sets.old_set = read_set(tablet);
+  // While both sets are read, both must give rows; members that are only being filled vote, but
+  // their rows are not complete.
   if (reads_both_sets(tablet)) plan->row_sets = {tablet.replicas, tablet.new_replicas};
   if (with_check) {
     for (const auto* set : {&plan->sets.old_set, &plan->sets.new_set}) {
       if (set->empty()) continue;
       TETRAD_TRY_VOID(self.check_enough(*set, serial_level, plan->deciding(*set)));
+      // The commit needs the level's number, too: better Unavailable now than a decision that
+      // cannot be committed.
       if (statement != nullptr)
         TETRAD_TRY_VOID(self.check_enough(*set, commit_level, levels.writing(commit_level, *set)));
     }
@@ -137,6 +164,7 @@ Result<CoordinatorImpl::PaxosRun::PlanPtr> CoordinatorImpl::PaxosRun::make_plan(
     return !self.replicas_.is_local(replica);
   });
   plan->voting = plan->live.size();
+  // LOCAL_SERIAL: only members of this data centre vote; the others get the commit.
   if (serial_level == ConsistencyLevel::kLocalSerial && levels.has_several()) {
     const auto far = std::ranges::stable_partition(
         plan->live, [&](const StoreAddress& replica) { return levels.is_near(replica.host); });
@@ -156,10 +184,12 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::PrepareRound>> CoordinatorImpl::
   round->command = command;
   const base::Deadline until = attempt_deadline();
   const std::weak_ptr<char> alive = self.alive_;
+  // From here on a promise may be out, and nothing may be answered as "not sent".
   sent = true;
   for (const StoreAddress& replica : plan->down)
     round->on_error(replica, Error(ErrorCode::kUnavailable, "down"));
   for (const StoreAddress& replica : plan->voters()) {
+    // Encoded at most twice: with the rows asked for and without.
     const bool has_rows = plan->gives_rows(replica);
     PrepareRequest request{plan->epoch, ballot, has_rows ? PaxosRows::kData : PaxosRows::kNone,
                            command};
@@ -192,6 +222,7 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   };
   const auto round = std::make_shared<Round>(plan, accepts);
   round->without_vote = plan->voting;
+  // No rows are written by an accept: the value lies in the registers until it is committed.
   const ProposeRequest request{plan->epoch,      command.incarnation,   command.schema_version,
                                command.position, command.partition_key, std::move(proposal)};
   const Bytes encoded = encode_propose(request);
@@ -222,6 +253,8 @@ Task<std::shared_ptr<CoordinatorImpl::PaxosRun::Round>> CoordinatorImpl::PaxosRu
   const bool ended = co_await round->done;
   (void)ended;
   // Whoever has not accepted it need not look for it, nor tell the client that it may be applied.
+  // Refused, and nobody has accepted it so far: the votes that are still out decide whether "not
+  // applied" is certain.
   if (!round->succeeded() && round->last.present() && round->yes == 0 && round->without_vote != 0) {
     const auto voted = round->voted.setter();
     const auto timer = self.reactor_.call_at(
@@ -250,6 +283,7 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
         quorum(plan->sets, [this](const auto& set) { return plan->deciding(set); }) {}
 
   void on_committed(const StoreAddress& from) {
+    // When W have the commit they get a settle message, and drop the value from their registers.
     holders.push_back(from);
     const bool was_settled = quorum.succeeded();
     quorum.on_yes(from);
@@ -263,10 +297,12 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
     look();
   }
   void on_missed(const StoreAddress& from, const Error& why) {
+    // An error of this node's own store that is no timeout leaves no hint.
     quorum.on_no(from);
     const ErrorCode code = why.code;
     const bool is_own = from.host == self.rpc_.self() && code != ErrorCode::kTimedOut;
     if (code == ErrorCode::kStaleEpoch) {
+      // The hint would go to the members of an epoch that is over.
       // Without W it is sent anew to the members of the new epoch.
       quorum.succeeded() ? hint(from) : elsewhere.push_back(from);
     } else if (code != ErrorCode::kStaleSchema && !is_own) {
@@ -274,11 +310,13 @@ struct CoordinatorImpl::PaxosRun::CommitRound : Round {
     }
     on_error(from, why);
   }
+  // The rows alone: a hint cannot carry registers, and once W have the commit it needs none.
   void hint(const StoreAddress& replica) const {
     if (const auto mutation = storage::decode_mutation(request.proposal.value))
       self.hints_.add(replica, *mutation, began_us);
   }
   void settle(const StoreAddress& holder) {
+    // Without the value: the origin is enough to know it by.
     ProposeRequest settled = request;
     settled.proposal.value.clear();
     if (self.replicas_.is_local(holder)) {
@@ -301,6 +339,8 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
                                                      std::vector<StoreAddress> known) {
   if (TETRAD_MUTANT(lwt_applied_at_decision)) level = ConsistencyLevel::kAny;
   while (true) {
+    // writing() gives W at least. A level of more members than there are (THREE of two) comes down
+    // to what decides: it is decided, and must be committed.
     const auto enough = [&](const std::vector<StoreAddress>& set) {
       Need needed = Levels(*plan->state, plan->self).writing(level, set);
       return needed.is_met_by(all_of(set)) ? needed : plan->deciding(set);
@@ -310,8 +350,10 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
                       command.position, command.partition_key, proposal};
     const Bytes encoded = encode_propose(round->request);
     const std::weak_ptr<char> alive = self.alive_;
+    // Members that are down get a hint now.
     for (const StoreAddress& replica : plan->down)
       round->on_missed(replica, Error(ErrorCode::kUnavailable, "down"));
+    // Counted first: perhaps enough have it already.
     for (const StoreAddress& replica : plan->live)
       if (contains(known, replica)) round->on_committed(replica);
     for (const StoreAddress& replica : plan->live) {
@@ -322,6 +364,7 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
         round->on_committed(replica);
       };
       if (self.replicas_.is_local(replica)) {
+        // With the statement's whole deadline, not an attempt's: there is nothing else left to try.
         self.paxos_.commit(replica.store, round->request, deadline, take);
         continue;
       }
@@ -347,6 +390,7 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::commit(PlanPtr plan, Proposal prop
       auto newer = make_plan(false);
       if (!newer) co_return std::unexpected(std::move(newer.error()));
       plan = std::move(*newer);
+      // What the members of the old epoch have says nothing about those of the new one.
       known.clear();
       continue;
     }

@@ -12,6 +12,10 @@
 //
 // A refusal, a stale epoch or a late answer leads to a new attempt with a later ballot. What was proposed
 // stays in `proposed` until nothing of it can be decided any more: only then the client gets a no.
+//
+// The ballot's time is the timestamp of what the statement writes (rule 27): it must be above
+// everything that it read. `now` of the conditions is when the ballot was made, which differs only
+// where a client's timestamp had to be passed.
 #include "replication/coordinator/paxos_run.h"
 
 #include <algorithm>
@@ -31,6 +35,8 @@ using storage::Proposal;
 
 namespace {
 
+// Bounds of one attempt, of the random pause after a ballot that lost, of the pause for a newer
+// map, and of the wait for a turn. All in microseconds of the shard's monotonic clock.
 constexpr int64_t kAttemptMinUs = 400'000;
 constexpr int64_t kBackoffMinUs = 1'000, kBackoffMaxUs = 100'000;
 constexpr int64_t kPauseUs = 5'000;
@@ -58,8 +64,12 @@ bool CoordinatorImpl::PaxosRun::is_out_of_time() const {
 
 Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
   TETRAD_ASSERT(key.empty());
+  // Tombstones are needed to merge the rows. The answer of one partition has no bound of its own
+  // here: a condition is tested on all that it reads or not at all.
   command.live_only = false;
   command.bytes_max = storage::ReadCommand::kNoBytesMax;
+  // The same partition of a table that was made anew is another line: the incarnation belongs to
+  // the key.
   base::ByteWriter(key).u32(command.incarnation.value);
   key += command.partition_key;
   while (true) {
@@ -83,6 +93,7 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::run() {
 
 Task<void> CoordinatorImpl::PaxosRun::take_turn() {
   TETRAD_ASSERT(!turn);
+  // Asked once for each statement: whether a turn came or not, it is not asked for again.
   goes_without = true;
   const auto planned = make_plan(false);
   if (!planned || is_alone(**planned)) co_return;
@@ -90,6 +101,8 @@ Task<void> CoordinatorImpl::PaxosRun::take_turn() {
   const auto is_live = [&](const StoreAddress& member) {
     return std::ranges::find(voters, member) != voters.end();
   };
+  // The keeper is the first live member of the old set, so all coordinators with the same view ask
+  // the same one. Others may ask another: turns are advisory, safety is in the ballots.
   const auto& members = (*planned)->sets.old_set;
   const auto first = std::ranges::find_if(members, is_live);
   if (first == members.end()) co_return;
@@ -103,10 +116,13 @@ Task<void> CoordinatorImpl::PaxosRun::take_turn() {
   Result<Turns::Turn> taken = co_await self.turns_.ask(key, keeper, until);
   if (!taken) co_return;
   turn = std::move(*taken);
+  // Its clock may be ahead of ours: the next `now` must not be before that of the statement before.
   make_after(turn.last_made_us());
 }
 
 Task<Result<void>> CoordinatorImpl::PaxosRun::take_place() {
+  // With something of its own open it waits to the end, for only a later round can tell what became
+  // of that.
   const base::MonotonicUs came_us = self.reactor_.now_us();
   const base::MonotonicUs until_us =
       is_certain() ? std::min(contention_deadline.at_us, deadline.at_us) : deadline.at_us;
@@ -121,6 +137,8 @@ Task<Result<void>> CoordinatorImpl::PaxosRun::take_place() {
   co_return Result<void>();
 }
 
+// Later than the clock, than what earlier ballots were made at, and than the timestamps that must
+// be passed.
 Result<Ballot> CoordinatorImpl::PaxosRun::next_ballot() {
   const int64_t now_us = std::max(self.now_us(), made_after_us + 1);
   if (!above_us) return self.ballots_.next(now_us);
@@ -140,10 +158,13 @@ void CoordinatorImpl::PaxosRun::make_after(int64_t made_us) {
   if (self.clock_.observe(made_us, self.reactor_)) made_after_us = std::max(made_after_us, made_us);
 }
 
+// One ballot from its promises to its decision. Every way out that is not an error says how to go
+// on.
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt() {
   auto planned = make_plan(true);
   if (!planned) {
     Error& error = planned.error();
+    // Before anything was sent nothing can be decided, so an error is the plain truth.
     if (error.code == ErrorCode::kStaleSchema) {
       co_return std::unexpected(
           ended(Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile")));
@@ -154,6 +175,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
   }
   const PlanPtr plan = *planned;
   if (required == 0) required = promises_needed();
+  // The fast way of a partition with one member; it makes no votes visible to anybody else.
   if (is_alone(*plan)) {
     Result<std::optional<Step>> step = co_await attempt_alone(plan);
     if (!step) co_return std::unexpected(std::move(step.error()));
@@ -163,6 +185,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
   const auto minted = next_ballot();
   if (!minted) co_return std::unexpected(ended(minted.error()));
   const Ballot ballot = *minted;
+  // Who has the turn next must make its ballot later.
   turn.note_ballot(ballot.made_us());
   const int64_t time_us = TETRAD_MUTANT(lwt_now_of_ballot) ? ballot.us : ballot.made_us();
   command.now_s = time_us / 1'000'000;
@@ -173,6 +196,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
     if (next) co_await pause();
     co_return next;
   }
+  // Tested before anything of the round is used: a `now` that goes back, or two values with one
+  // timestamp, would be seen by clients.
   if (!is_in_order(*round)) co_return Step::kAgain;
   Result<Step> step = co_await finish_earlier(round);
   if (!step || *step != Step::kGoOn) {
@@ -193,6 +218,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::attempt
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_earlier(
     std::shared_ptr<PrepareRound> round) {
   const std::span<const RegistersOf> told = round->told;
+  // Own proposals first: is one of them decided? If nobody can tell, neither can the client
+  // (CAS_WRITE_UNKNOWN).
   for (const Proposal& own : proposed) {
     const Fate fate = fate_of(own.origin, told, round->floor_us);
     if (fate == Fate::kUnknown) co_return std::unexpected(unknown());
@@ -205,12 +232,15 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
       return fate_of(own.origin, told, round->floor_us) == Fate::kNotDecided;
     });
   }
+  // An open proposal may be on a majority that this round saw a part of. It must be finished before
+  // this statement reads, or both would be decided on the same rows.
   const Judgment judgment = judge(told, round->floor_us);
   if (judgment.open != nullptr) {
     Result<Step> completed = co_await complete(round->plan, *judgment.open, round->ballot);
     co_return completed;
   }
   if (TETRAD_MUTANT(lwt_commit_below_w)) co_return Step::kGoOn;
+  // Committed, but perhaps not on W: the answers name those that have it.
   if (judgment.committed != nullptr && !judgment.is_settled) {
     std::vector<StoreAddress> known;
     SetsTally holders(round->plan->sets,
@@ -227,6 +257,7 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_
       if (!done) co_return Step::kAgain;
     }
   }
+  // A member whose registers show the newest commit has read its rows after it.
   const bool is_late = std::ranges::all_of(told, [&](const RegistersOf& answer) {
     return !round->plan->gives_rows(answer.from) ||
            shown_by(answer.registers, round->floor_us) == judgment.newest;
@@ -263,11 +294,14 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complet
       open.origin = ballot;
     }
   }
+  // The same value under the new ballot, with its origin and what it follows unchanged (rule 27).
   open = completion_of(open, ballot);
   if (!TETRAD_MUTANT(lwt_open_committed)) {
     const std::shared_ptr<Round> round = co_await accept(plan, open);
     if (!round->succeeded()) co_return after_failure(*round);
   }
+  // Somebody else's round may have completed this statement's own value: then it has been applied,
+  // and is not evaluated again.
   if (own) {
     Result<Step> finished = co_await finish_own(std::move(plan), std::move(open));
     co_return finished;
@@ -282,6 +316,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::complet
 
 Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::finish_own(
     PlanPtr plan, Proposal proposal) {
+  // From here on the statement is decided; an error can only say that the commit is not on the
+  // level's number yet.
   is_decided = true;
   Result<void> done = co_await commit(std::move(plan), std::move(proposal), commit_level, {});
   if (!done) co_return std::unexpected(commit_error(done.error()));
@@ -297,6 +333,7 @@ Task<Result<std::optional<storage::ReadResult>>> CoordinatorImpl::PaxosRun::merg
   TETRAD_ASSERT(merged->repairs.size() == round->replies.size());
   std::vector<StoreAddress> from;
   bool differ = false;
+  // All repliers are tested, so that the merge is known to be on W, or is brought there.
   for (size_t i = 0; i < round->replies.size(); ++i) {
     from.push_back(round->replies[i].from);
     differ |= !merged->repairs[i].empty();
@@ -317,6 +354,7 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
     explicit Repairs(const Plan& plan)
         : sets(plan.row_sets), tally(sets, [&](const auto& set) { return plan.deciding(set); }) {}
     const WriteSets sets;
+    // Counts for a member only when all of its mutations are written.
     SetsTally tally;
     std::vector<size_t> left;
     bool ended = false;
@@ -340,13 +378,16 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
   const int64_t now_s = self.now_us() / 1'000'000;
   for (size_t i = 0; i < from.size(); ++i) {
     std::vector<storage::Mutation>& lacking = merged->repairs[i];
+    // As in read.cc: what a time ahead of the clock made expired is not written.
     if (command.now_s > now_s) {
       for (storage::Mutation& mutation : lacking)
         if (!leave_out_stripped(mutation, now_s - storage::kExpiredValueMargin_s)) co_return false;
     }
     repairs->left.push_back(lacking.size());
+    // It had all of the merge.
     if (lacking.empty()) repairs->tally.on_yes(from[i]);
   }
+  // A member that did not reply cannot be said to hold the merge.
   for (const auto* set : {&plan->row_sets.old_set, &plan->row_sets.new_set})
     for (const StoreAddress& replica : *set)
       if (std::ranges::find(from, replica) == from.end() &&
@@ -357,6 +398,7 @@ Task<bool> CoordinatorImpl::PaxosRun::write_back(PlanPtr plan,
   const ClusterFormat format = self.meta_.snapshot()->format;
   const base::Deadline until = attempt_deadline();
   for (size_t i = 0; i < from.size(); ++i) {
+    // Synced (`true`): a condition that was tested on it must find it after a power cut as well.
     const StoreAddress replica = from[i];
     for (const storage::Mutation& mutation : merged->repairs[i]) {
       self.metrics_.read_repairs.add();
@@ -380,7 +422,11 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
     std::shared_ptr<PrepareRound> round, storage::ReadResult found) {
   const Ballot ballot = round->ballot;
   const Judgment judgment = judge(round->told, round->floor_us);
+  // Every proposal, an empty one as well, carries what it follows: who sees it learns that all
+  // before is over.
   Proposal proposal{ballot, ballot, judgment.follows(), {}};
+  // A SERIAL read: it is decided like a statement that writes nothing, so that nothing older can be
+  // decided after it.
   if (statement == nullptr) {
     rows = std::move(found);
     if (TETRAD_MUTANT(lwt_read_not_accepted)) co_return Step::kDone;
@@ -391,13 +437,17 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
   const ConditionalMoment moment{ballot.us, is_one_time ? ballot.us : ballot.made_us()};
   Result<std::optional<storage::Mutation>> decided = co_await statement->decide(found, moment);
   if (!decided) co_return std::unexpected(ended(std::move(decided.error())));
+  // The condition does not hold. That is decided, too, so that no proposal from before can be
+  // decided behind it and make it wrong.
   if (!*decided) {
     if (TETRAD_MUTANT(lwt_failure_not_accepted) && is_certain()) co_return Step::kDone;
     Result<Step> step = co_await propose(round->plan, std::move(proposal));
     co_return step;
   }
+  // Before the proposal: what was accepted once must be committed, whatever the disks say.
   if (auto fits = check_limits(**decided); !fits) co_return std::unexpected(ended(fits.error()));
   storage::encode_mutation(**decided, proposal.value);
+  // The table's mark is not below the ballot: rows may be there that would hide what is written.
   if (round->mark_us >= ballot.us && !TETRAD_MUTANT(lwt_ballot_low)) {
     Result<bool> above = co_await is_above(std::move(**decided), ballot, round->mark_us);
     if (!above) co_return std::unexpected(ended(std::move(above.error())));
@@ -408,6 +458,9 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::decide(
 }
 
 bool CoordinatorImpl::PaxosRun::is_in_order(const PrepareRound& round) {
+  // `made_us` says when a ballot was made, `us` is the timestamp of its cells; they differ only
+  // where a client's timestamp had to be passed. What was made further ahead than clocks may be was
+  // made by a clock that is off, and is no measure.
   const Earlier earlier = earlier_in(round.told);
   const bool is_later = earlier.made_us < round.ballot.made_us() ||
                         !self.clock_.is_within_bound(earlier.made_us, self.reactor_) ||
@@ -432,6 +485,8 @@ Task<Result<bool>> CoordinatorImpl::PaxosRun::is_above(storage::Mutation mutatio
   std::vector<storage::Mutation> mutations;
   mutations.push_back(std::move(mutation));
   WriteOptions options;
+  // Read from R members: is anything later at the places that this mutation writes?
+  // `kDeletedRowsMax` bounds what a deletion of a range has to look at.
   options.deadline = attempt_deadline();
   Result<std::optional<int64_t>> hiding =
       co_await self.find_hiding(mutations, ballot.us - 1, options, kDeletedRowsMax);
@@ -472,10 +527,12 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose
   // The reads and the condition took their time: nobody waits for the answer any more.
   if (self.reactor_.now_us() >= deadline.at_us) co_return std::unexpected(ended(timed_out()));
   const bool is_empty = proposal.value.empty();
+  // Before the first message leaves: a lost answer must not make it forgotten.
   if (!is_empty && !TETRAD_MUTANT(lwt_evaluated_twice)) proposed.push_back(proposal);
   const std::shared_ptr<Round> round = co_await accept(plan, proposal);
   if (!round->succeeded()) {
     if (!is_empty) accepted = round->tally.short_of().acks();
+    // All who were asked have said no: nobody can find it any more, so it counts as never proposed.
     const bool is_gone =
         round->is_refused_by_all() || (TETRAD_MUTANT(lwt_refused_by_some) && round->yes == 0);
     if (is_gone && !is_empty && !proposed.empty()) proposed.pop_back();
@@ -487,6 +544,8 @@ Task<Result<CoordinatorImpl::PaxosRun::Step>> CoordinatorImpl::PaxosRun::propose
   co_return finished;
 }
 
+// What a round that failed means for the statement: a later ballot in the way is contention, errors
+// that pass are tried again, the rest ends it.
 Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure(
     const Round& round) {
   received = round.tally.short_of().acks();
@@ -497,6 +556,7 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
   }
   if (round.last.present()) {
     make_after(round.last_made_us);
+    // Its timestamp is passed instead of waited for: it may be far above the clock.
     if (round.last.is_ahead() || !self.clock_.is_within_bound(round.last.us, self.reactor_)) {
       // The first one is of the past for all that is known: nobody is in the way.
       at_once = !above_us;
@@ -505,6 +565,7 @@ Result<CoordinatorImpl::PaxosRun::Step> CoordinatorImpl::PaxosRun::after_failure
     }
     if (contentions != std::numeric_limits<uint16_t>::max()) ++contentions;
     self.metrics_.conditional_contentions.add();
+    // For a while the statements of this shard ask for turns of the partition.
     self.turns_.note_contention(key);
     ++backoffs;
     return Step::kAgain;
@@ -523,6 +584,7 @@ Task<void> CoordinatorImpl::PaxosRun::pause() {
   int64_t pause_us = kPauseUs;
   if (backoffs != 0) {
     // Whose turn it is meets only those who do not know yet that they have to wait for theirs.
+    // At most kBackoffMaxUs, at random, so that two coordinators do not collide in step.
     const unsigned doublings = turn ? 0 : std::min(backoffs, 7u);
     const int64_t most_us = std::min(kBackoffMaxUs, kBackoffMinUs << doublings);
     pause_us = 1 + static_cast<int64_t>(self.random_.below(static_cast<uint64_t>(most_us)));
@@ -541,6 +603,8 @@ Error CoordinatorImpl::PaxosRun::timed_out() const {
                  fmt::format("Operation timed out - received only {} responses.", received),
                  detail);
   }
+  // A write that timed out here is certain not to be applied, or ended() has made it
+  // kCasWriteUnknown.
   return Error(ErrorCode::kWriteTimeout,
                fmt::format("CAS operation timed out: received {} of {} required responses after {} "
                            "contention retries",
@@ -548,6 +612,7 @@ Error CoordinatorImpl::PaxosRun::timed_out() const {
                detail);
 }
 
+// For the figures of an error before any round was begun.
 int CoordinatorImpl::PaxosRun::promises_needed() const {
   const MetaSnapshot state = self.meta_.snapshot();
   const TableInfo* const table = state->table(command.incarnation);

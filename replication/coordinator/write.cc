@@ -2,6 +2,28 @@
 // Writes: every mutation to all replicas of its tablet, answered when enough of them hold it.
 // Replicas that are down or miss it get hints; what still runs when the client is answered goes on
 // by itself.
+//
+// The steps of one write, all on the shard of the client's connection:
+//   1. Is this node's clock in doubt (rule 28)? Then wait until it is settled, and stamp and date
+//      anew what was stamped in doubt.
+//   2. Raise the server's timestamp above the marks of this shard's own stores: that saves a second
+//      round.
+//   3. A logged batch whose entry on the holders is out of date is stored with its holders again
+//      (rule 26).
+//   4. Plan: one part for each mutation, with its tablet's epoch, its members and one tally for
+//      each set in use (rule 9). Too few live members for the level or the floor: Unavailable, and
+//      nothing is sent.
+//   5. Send each part to each live member; who is down gets a hint at once (rule 1: a hint is no
+//      ack).
+//   6. The last part to reach its tally succeeds the write, the first that cannot reach it any more
+//      fails it.
+//   7. A stale epoch, a date or a stamp that is off: the same mutations are sent again with what is
+//      newer. Merges are idempotent, so members that have them already are not harmed.
+//   8. Success, but a member has seen a mark that is not below the stamp: stamp above it and send
+//      once more before the client is answered, else a later write could lose against an earlier
+//      one.
+//
+// Whatever way it fails after step 5, the write may have been applied.
 #include <algorithm>
 #include <optional>
 
@@ -30,10 +52,14 @@ struct CoordinatorImpl::Again {
 
 /// One write on its way; shared by the callbacks of its replicas.
 struct CoordinatorImpl::WriteOperation {
+  // One mutation, which is one atomic write of one tablet (rule 26), and who must have it.
   struct Part {
+    // Not changed after it is sent: other shards read it through PartCall while they apply it.
     storage::Mutation mutation;
     SetEpoch epoch;
     WriteSets sets;
+    // One for each set in use, each in the order of its set. While a tablet moves a member of both
+    // sets counts in both tallies, and a member of one set never for the other (rule 9).
     std::optional<WriteTally> old_tally, new_tally;
     std::vector<StoreAddress> live, down;  // of both sets, each once
     bool is_done = false;
@@ -56,6 +82,7 @@ struct CoordinatorImpl::WriteOperation {
       for (const StoreAddress& replica : std::exchange(sets.new_set, {}))
         if (!contains(sets.old_set, replica)) sets.old_set.push_back(replica);
     }
+    // Failed as soon as one set has failed; succeeded when both have.
     WriteTally::Verdict verdict() const {
       const auto first = old_tally->verdict();
       if (!new_tally || first == WriteTally::Verdict::kFailed) return first;
@@ -66,15 +93,21 @@ struct CoordinatorImpl::WriteOperation {
     }
   };
   std::vector<Part> parts;
+  // Parts that have not reached their tallies yet; the write succeeds when it is zero.
   size_t parts_pending = 0;
   size_t failed_part = 0;
+  // `mark_us`: the highest mark that a member reported as not below the stamp.
   std::optional<int64_t> server_timestamp_us, mark_us;
   ClusterFormat format = kFormatFirst;
   int64_t dated_us = 0;
   int64_t began_us = 0;  // when the coordinator was asked, or took the batch that this is of
   bool redate = false, clock = false;
+  // The client's answer is fixed. Acks that come later still run on_written(), for the sake of
+  // hints.
   bool decided = false;
   TracePtr trace;
+  // Which refusals have come. They are joined over all parts and members, since one is enough to
+  // explain why the write as a whole has to be sent again, or in which way it failed.
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   base::OneShot<bool> done;
 
@@ -111,6 +144,8 @@ struct CoordinatorImpl::PartCall final : MutateCall {
         index(its_index),
         replica(its_replica) {}
   const storage::Mutation& mutation() const override { return operation->parts[index].mutation; }
+  // The coordinator may have been destroyed while the call was on the other shard: `alive` tells,
+  // and then nobody waits for the answer.
   void finish(std::unique_ptr<ShardCall>) override {
     if (!alive.expired()) self.on_written(*operation, index, replica, answer);
   }
@@ -143,6 +178,7 @@ struct CoordinatorImpl::SoleMutateCall final : MutateCall {
 
 namespace {
 
+// The pause before the same mutations are sent again with new times.
 constexpr int64_t kRenewPauseUs = 20'000;
 constexpr const char* kClockWords =
     "The clocks of replicas and of this node are further apart than they may be; try again";
@@ -192,6 +228,7 @@ Result<void> CoordinatorImpl::check_room(const MetaState& state, const partition
                                          const storage::Mutation& mutation,
                                          const WriteOptions& options) const {
   if (!tablet.full && !partitioner::is_set_apart(tablet)) return {};
+  // A deletion is always let in: it is what makes room in a partition that is full.
   if (!adds_data(mutation)) return {};
   const uint64_t limit = logical_partition_bytes_max(state);
   if (tablet.full)
@@ -209,6 +246,8 @@ Result<void> CoordinatorImpl::check_room(const MetaState& state, const partition
 
 Result<void> CoordinatorImpl::check_disks(const MetaState& state,
                                           std::span<const storage::Mutation> mutations) const {
+  // A mutation that adds nothing passes: DELETE must work on a full disk. One member without room
+  // is enough to refuse, so that no member falls behind the others for want of room (rule 13).
   const FillingDisks& disks = meta_.filling_disks();
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* table = state.table(mutation.incarnation);
@@ -239,6 +278,8 @@ Result<void> CoordinatorImpl::check_enough(const std::vector<StoreAddress>& set,
             base::UnavailableDetail{level, unmet->count, std::popcount(live & unmet->members)}));
 }
 
+// Checks everything before it moves a mutation: on an error the caller's mutations are as they
+// were, and nothing has been sent.
 Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_write(
     std::vector<storage::Mutation>& mutations, const WriteOptions& options,
     const MetaState& state) {
@@ -250,6 +291,8 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     const TableInfo* table = state.table(mutation.incarnation);
     if (table == nullptr) return fail(ErrorCode::kInvalid, "the table was dropped");
     const partitioner::Tablet& tablet = table->tablets.find(mutation.position);
+    // A batch that was taken earlier (`taken_us`) is never refused for room: its other parts may be
+    // written already.
     if (!options.taken_us) TETRAD_TRY_VOID(check_room(state, tablet, mutation, options));
     WriteOperation::Part part;
     part.sets = write_sets(tablet);
@@ -257,6 +300,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     if (TETRAD_MUTANT(pending_writes_new) && !part.sets.new_set.empty())
       part.sets = {std::move(part.sets.new_set), {}};
     part.epoch = tablet.epoch;
+    // Levels::writing() never gives less than the floor of rule 1, whatever the level.
     Need needed = levels.writing(options.level, part.sets.old_set);
     TETRAD_TRY_VOID(check_enough(part.sets.old_set, options.level, needed));
     if (TETRAD_MUTANT(tallies_mixed)) {
@@ -272,6 +316,8 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
       TETRAD_TRY_VOID(check_enough(part.sets.new_set, options.level, of_new));
       part.new_tally.emplace(std::move(of_new));
     }
+    // Each member gets the mutation once, also where it is in both sets; the tallies sort out what
+    // its answer counts for.
     for (const auto* set : {&part.sets.old_set, &part.sets.new_set}) {
       for (const StoreAddress& replica : *set) {
         if (set == &part.sets.new_set && part.contains(part.sets.old_set, replica)) continue;
@@ -286,6 +332,7 @@ Result<std::shared_ptr<CoordinatorImpl::WriteOperation>> CoordinatorImpl::plan_w
     }
     operation->parts.push_back(std::move(part));
   }
+  // Only now: nothing below can fail.
   for (size_t i = 0; i < mutations.size(); ++i)
     operation->parts[i].mutation = std::move(mutations[i]);
   TETRAD_ASSERT(operation->parts.size() == mutations.size());
@@ -303,6 +350,8 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
                                 : fmt::format("Not acknowledged by {}: {}", place_text(replica),
                                               result.error().message));
   }
+  // An ack means applied, under the epoch of the part: the member compared it when it took the
+  // write and once more before it wrote (rule 8).
   if (result) {
     if (*result) operation.mark_us = std::max(operation.mark_us.value_or(**result), **result);
     part.on_ack(replica);
@@ -314,6 +363,9 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
     operation.stale_epoch |= code == ErrorCode::kStaleEpoch;
     operation.redate |= code == ErrorCode::kRedate;
     operation.clock |= code == ErrorCode::kClockOff;
+    // A hint is kept where the member should have the write and may lack it. Not for a refusal that
+    // makes the whole write go again (time, epoch, schema): what is sent next replaces it. An error
+    // of this node's own store other than a timeout leaves none either; repair heals that.
     if (code != ErrorCode::kRedate && code != ErrorCode::kClockOff &&
         code != ErrorCode::kStaleSchema && code != ErrorCode::kStaleEpoch &&
         (replica.host != rpc_.self() || code == ErrorCode::kTimedOut)) {
@@ -326,6 +378,7 @@ void CoordinatorImpl::on_written(WriteOperation& operation, size_t index,
       operation.look_at(index);
       return;
     }
+    // A failure may still be applied, as after a timeout. It only counts as not acknowledged.
     part.on_failure(replica);
   }
   operation.look_at(index);
@@ -346,8 +399,11 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
                               : asking_text("MUTATE", replica));
   }
   if (replicas_.is_local(replica)) {
+    // The check that a peer makes of a MUTATE: own stores must not take a date that others refuse.
+    // The stamp was checked in write().
     if (auto fits = replicas_.check_times(std::nullopt, operation->dated_us); !fits)
       return on_written(*operation, index, replica, std::unexpected(std::move(fits.error())));
+    // The mark is taken before the write raises it to the write's own stamp.
     std::optional<int64_t> mark_us;
     if (operation->server_timestamp_us)
       mark_us =
@@ -359,6 +415,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
           if (result) {
             const auto stamp_us = operation->server_timestamp_us;
             const auto& mutation = operation->parts[index].mutation;
+            // A store that lost what it had seen in a power cut answers with its floor.
             on_written(*operation, index, replica,
                        stamp_us ? replicas_.mark_after_cut(replica.store, mutation.incarnation,
                                                            mutation.position, *stamp_us, mark_us)
@@ -369,6 +426,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
         });
     return;
   }
+  // Another shard of this process: the mutation crosses as it is, unencoded.
   if (is_other_shards(replica)) {
     const size_t bytes = part.mutation.size_bytes();
     rpc_.call_shard(std::make_unique<PartCall>(*this, operation, index, replica, deadline), bytes);
@@ -391,6 +449,7 @@ void CoordinatorImpl::send_part(const std::shared_ptr<WriteOperation>& operation
 
 Error CoordinatorImpl::write_error(const WriteOperation& operation,
                                    const WriteOptions& options) const {
+  // The order of these matters: the first cause that the client can act upon names the error.
   if (operation.stale_schema)
     return Error(ErrorCode::kInvalid, "the table was dropped or truncated meanwhile");
   if (operation.overloaded) {
@@ -398,6 +457,7 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
   }
   TETRAD_ASSERT(operation.decided);
   const WriteOperation::Part& part = operation.parts[operation.failed_part];
+  // Of two sets the failed one gives the figures, so that acks and required belong together.
   const bool old_failed = part.old_tally->verdict() == WriteTally::Verdict::kFailed;
   const WriteTally& tally = old_failed || !part.new_tally ? *part.old_tally : *part.new_tally;
   if (operation.timed_out) {
@@ -418,6 +478,8 @@ Error CoordinatorImpl::write_error(const WriteOperation& operation,
 Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutation> mutations,
                                                       WriteOptions options, int64_t began_us,
                                                       Again* again) {
+  // One snapshot for the whole attempt. When members change meanwhile, replicas refuse the old
+  // epoch and write() begins anew with the next snapshot.
   const MetaSnapshot state = meta_.snapshot();
   if (!meta_.filling_disks().empty()) TETRAD_CO_TRY_VOID(check_disks(*state, mutations));
 
@@ -426,11 +488,14 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     const TableInfo* table = state->table(mutations.front().incarnation);
     if (table != nullptr) {
       const partitioner::Tablet& tablet = table->tablets.find(mutations.front().position);
+      // Where the only member is a store of this node, in a stable stage, with nothing to check for
+      // room. Everything else takes the general way.
       const bool alone = tablet.stage == partitioner::TabletStage::kNormal &&
                          tablet.replicas.size() == 1 &&
                          tablet.replicas.front().host == rpc_.self() && !tablet.full &&
                          !partitioner::is_set_apart(tablet) &&
                          levels(*state).writing(options.level, tablet.replicas).least() == 1;
+      // The store has it already, by the conditional statement or counter that was decided there.
       if (alone && options.held && options.held->replica == tablet.replicas.front() &&
           options.held->epoch == tablet.epoch)
         co_return Result<void>();
@@ -445,6 +510,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
                         bytes);
         const std::unique_ptr<SoleMutateCall> call = co_await back;
         if (call->answer) {
+          // A mark that is not below the stamp: the caller stamps anew, so it needs the mutation
+          // back.
           if (options.trace != nullptr) options.trace->add("Written");
           again->mark_us = *call->answer;
           if (again->mark_us) again->mutations.push_back(std::move(call->own));
@@ -456,6 +523,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
           again->mutations.push_back(std::move(call->own));
         co_return std::unexpected(own_write_error(std::move(error), options));
       }
+      // This shard's store. Marks were looked at in restamp_above_own_marks(); no other member
+      // could know a later one.
       if (alone) {
         base::OneShot<Result<void>> applied;
         replicas_.apply(
@@ -486,6 +555,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
   for (size_t index = 0; index < operation->parts.size(); ++index) {
     const std::vector<StoreAddress> live = operation->parts[index].live,
                                     down = operation->parts[index].down;
+    // Counts as a failure, and leaves a hint.
     for (const StoreAddress& replica : down) {
       on_written(*operation, index, replica, fail(ErrorCode::kUnavailable, "down"));
     }
@@ -500,6 +570,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
         send_part(operation, index, replica, encoded, options.deadline);
     }
     for (const StoreAddress& replica : live) {
+      // A store that holds the write already (`held`) acknowledges it without a message.
       if (is_held_by(replica)) {
         on_written(*operation, index, replica, std::optional<int64_t>());
       } else if (replicas_.is_local(replica)) {
@@ -508,6 +579,8 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     }
   }
   const bool succeeded = co_await operation->done;
+  // Also after success: members that took the mutation with an old date must get the new one, see
+  // write().
   again->redate = operation->redate;
   again->restamp = operation->clock;
   if (succeeded) {
@@ -517,6 +590,7 @@ Task<Result<void>> CoordinatorImpl::write_to_replicas(std::vector<storage::Mutat
     }
     co_return Result<void>();
   }
+  // The mutations go back to write(), which decides by time left whether to send them again.
   if ((operation->stale_epoch || operation->redate || operation->clock) &&
       !operation->stale_schema) {
     for (const auto& part : operation->parts) again->mutations.push_back(part.mutation);
@@ -550,6 +624,7 @@ Result<void> CoordinatorImpl::renew_times(std::vector<storage::Mutation>& mutati
     for (storage::Mutation& mutation : mutations)
       TETRAD_TRY_VOID(redate(mutation, *options.dated_us / 1'000'000));
   }
+  // A client's own timestamp is never changed; its deletions are dated by the node all the same.
   if (again.restamp && options.server_timestamp_us) {
     metrics_.restamped.add();
     const int64_t stamp_us = next_timestamp_us();
@@ -575,6 +650,7 @@ Result<bool> CoordinatorImpl::restamp_above_own_marks(std::vector<storage::Mutat
   if (!server_timestamp_us || TETRAD_MUTANT(stale_stamp_acked)) return false;
   const MetaSnapshot state = meta_.snapshot();
   std::optional<int64_t> mark_us;
+  // Only members on this shard are asked; the rest report their marks with their acks.
   for (const storage::Mutation& mutation : mutations) {
     const TableInfo* table = state->table(mutation.incarnation);
     if (table == nullptr) return false;
@@ -604,6 +680,8 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
     TETRAD_CO_TRY_VOID(std::move(settled));
   }
   TETRAD_CO_TRY_VOID(renew_doubtful_times(mutations, options, in_doubt));
+  // Before anything is sent, so that a mutation that is too large changes nothing anywhere. Pieces
+  // of a large image (`is_cut`) were sized by who cut them.
   for (const storage::Mutation& mutation : mutations) {
     if (mutation.size_bytes() > options_.mutation_bytes_max && !options.is_cut) {
       co_return fail(ErrorCode::kInvalid,
@@ -620,6 +698,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
   const base::MonotonicUs started_us = reactor_.now_us();
   const int64_t began_us = options.taken_us.value_or(now_us());
   const auto finished = [&](Result<void> outcome) {
+    // Each way out is counted once, however many attempts it took.
     record_write(options.level, started_us, outcome ? nullptr : &outcome.error());
     return outcome;
   };
@@ -630,6 +709,8 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       if (!stored) co_return finished(std::move(stored));
       is_entry_old = false;
     }
+    // Read before the attempt: if the map has not moved when the attempt is refused, the loop waits
+    // for it instead of asking again at once.
     const uint64_t seen = meta_.snapshot()->applied.value;
     Again again;
     // What other nodes would not take this node's own stores do not get either: it would hide what
@@ -679,6 +760,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
       continue;
     }
+    // From here on the attempt failed.
     const ErrorCode code = result.error().code;
     if (code == ErrorCode::kStaleEpoch && reactor_.now_us() < options.deadline.at_us) {
       // Applying twice is harmless; the newer map is on its way here.
@@ -686,6 +768,8 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       mutations = std::move(again.mutations);
       continue;
     }
+    // Both are refusals for time: the date of a deletion, or the stamp, is further off than clocks
+    // may be.
     if ((code == ErrorCode::kClockOff || code == ErrorCode::kRedate) && !again.mutations.empty()) {
       if (reactor_.now_us() >= options.deadline.at_us)
         co_return finished(fail(ErrorCode::kOverloaded, "{}", kClockWords));
@@ -699,6 +783,7 @@ Task<Result<void>> CoordinatorImpl::write(std::vector<storage::Mutation> mutatio
       is_entry_old = options.logged != nullptr && !TETRAD_MUTANT(batch_restamp_unlogged);
       continue;
     }
+    // The deadline is over: the members may have it, so it is a timeout for the client.
     if (code == ErrorCode::kStaleEpoch) {
       base::TimeoutDetail detail{options.level, 0, 1};
       detail.write_type = options.write_type;

@@ -9,6 +9,10 @@
 //
 // A write here of which it is not known whether it is stored ends the shard's name (`sequence_`): totals go
 // on under a new one from zero, so that no delta counts twice.
+//
+// Why a name has the store's life and epoch, and a sequence: the total under a name is only right
+// if this store has all that was counted under it. Rule 25 follows: a name is used by one leader,
+// one group at a time, and totals travel, never differences.
 #include "replication/counters/counter_leader.h"
 
 #include <algorithm>
@@ -26,6 +30,7 @@ constexpr size_t kWaitingMax = 20'000;          // beyond it: refused, nothing i
 constexpr size_t kWaitingBytesMax = 32u << 20;  // of all keys together
 constexpr size_t kGroupMax = 1024;              // increments of one write
 constexpr size_t kGroupBytesMax = 1u << 20;
+// A row that cannot be: asks for the static columns alone.
 constexpr char kNoRow[] = "\xFF";  // no encoded clustering key begins with it
 
 /// Deltas of one row, or of the static columns, by column.
@@ -43,6 +48,7 @@ struct RowDeltas {
 struct OwnShard {
   int64_t total = 0, clock_us = storage::kNoTimestamp;
 };
+// The shard of this name only; others' shards are not needed to count on.
 Result<std::map<uint32_t, OwnShard>> own_shards(BytesView record, BytesView name) {
   std::map<uint32_t, OwnShard> out;
   if (record.empty()) return out;
@@ -60,12 +66,14 @@ Result<std::map<uint32_t, OwnShard>> own_shards(BytesView record, BytesView name
 }
 
 /// The store might not have what was written to it: from now on it counts under another name.
+// Its totals are not to be trusted any more.
 bool may_have_lost(const Error& error) {
   return error.code == ErrorCode::kReplicaBehind || error.code == ErrorCode::kCorruption ||
          error.code == ErrorCode::kIo;
 }
 
 /// Nothing was stored: the write was refused, not begun.
+// Only then may the coordinator ask another leader.
 bool is_refusal(const Error& error) {
   return error.code == ErrorCode::kStaleEpoch || error.code == ErrorCode::kStaleSchema ||
          error.code == ErrorCode::kBehind;
@@ -73,6 +81,7 @@ bool is_refusal(const Error& error) {
 
 }  // namespace
 
+// Lives until its totals are on W; shared by the callbacks.
 struct CounterLeader::Group {
   Key key;
   SetEpoch epoch;
@@ -120,6 +129,7 @@ CounterLeader::CounterLeader(base::Reactor& reactor, RpcNode& rpc, HybridClock& 
 
 CounterLeader::~CounterLeader() { rpc_.handle(Verb::kCounterApply, nullptr); }
 
+// Names are not reused: a life's number is random (counter_messages.h).
 Bytes CounterLeader::name_of(uint32_t store, SetEpoch epoch) const {
   return encode_shard_name({{rpc_.self(), store},
                             life_,
@@ -132,8 +142,10 @@ void CounterLeader::increment(uint32_t store, CounterRequest request, base::Dead
   if (!replicas_.is_local({rpc_.self(), store}))
     return done(fail(ErrorCode::kNotFound, "store {} is not of this shard", store));
   const size_t bytes = request.increment.size_bytes();
+  // Tested before anything is counted: refused means not applied.
   if (waiting_ >= kWaitingMax || waiting_bytes_ + bytes > kWaitingBytesMax)
     return done(fail(ErrorCode::kOverloaded, "too many increments of counters wait; try again"));
+  // Partitions of one store are independent; so are stores.
   Key key{store, request.increment.incarnation, request.increment.partition_key};
   ++waiting_;
   waiting_bytes_ += bytes;
@@ -151,6 +163,7 @@ CounterLeader::GroupPtr CounterLeader::take_group(const Key& key, Queue& queue) 
     Waiter& waiter = queue.waiters.front();
     const CounterRequest& request = waiter.request;
     if (group->waiters.empty()) {
+      // One epoch, since the write is fenced by it; one level, since the answer is for all.
       group->epoch = request.epoch;
       group->level = request.level;
     } else if (request.epoch != group->epoch || request.level != group->level) {
@@ -170,6 +183,7 @@ CounterLeader::GroupPtr CounterLeader::take_group(const Key& key, Queue& queue) 
 
 void CounterLeader::next(const Key& key) {
   const auto found = queues_.find(key);
+  // One group of a partition at a time: two would read the same total.
   if (found == queues_.end() || found->second.is_busy) return;
   if (found->second.waiters.empty()) {
     queues_.erase(found);
@@ -179,6 +193,7 @@ void CounterLeader::next(const Key& key) {
   const GroupPtr group = take_group(key, found->second);
   TETRAD_ASSERT(!group->waiters.empty());
   // Whoever has stopped waiting gets nothing applied: its coordinator has said that nobody knows.
+  // Taken out before anything is read.
   const auto late = std::ranges::stable_partition(group->waiters, [this](const Waiter& waiter) {
     return reactor_.now_us() < waiter.deadline.at_us;
   });
@@ -188,6 +203,7 @@ void CounterLeader::next(const Key& key) {
   for (Done& done : too_late) done(fail(ErrorCode::kTimedOut, "the increment waited too long"));
   if (group->waiters.empty()) return refuse(group, Error(ErrorCode::kTimedOut, ""));
   for (const Waiter& waiter : group->waiters) {
+    // Deltas of one row and column are added; sums wrap around.
     const CounterIncrement& of = waiter.request.increment;
     group->statics.add(of.statics);
     for (const CounterRow& row : of.rows) {
@@ -224,7 +240,9 @@ void CounterLeader::read_totals(const GroupPtr& group) {
   command.position = of.position;
   command.partition_key = of.partition_key;
   for (const auto& [clustering_key, deltas] : group->rows) command.rows.push_back(clustering_key);
+  // An empty list of rows would read all of them.
   if (command.rows.empty()) command.rows.emplace_back(kNoRow);
+  // All rows or none: a total that is not read would begin at zero.
   command.bytes_limit = storage::ReadCommand::kNoBytesMax;
   command.now_s = clock_.now_us(reactor_) / 1'000'000;
   replicas_.read(
@@ -234,6 +252,7 @@ void CounterLeader::read_totals(const GroupPtr& group) {
         if (rows && !rows->exhausted)
           rows = fail(ErrorCode::kOverloaded, "the counters do not fit in one read");
         if (!rows) {
+          // Refused, so nothing of the group is applied; the store may lack what it wrote before.
           if (may_have_lost(rows.error())) ++sequence_;
           return refuse(group, rows.error());
         }
@@ -255,6 +274,8 @@ int64_t CounterLeader::clock_above(uint32_t store, const CounterIncrement& of) {
   place.position = of.position;
   const auto mark_us = replicas_.mark_not_below(store, place, clock_us);
   const int64_t highest_us = clock_.own_us(reactor_) + kMarkBoundsMax * clock_.skew_max_us();
+  // The bucket's mark: a deletion that was acknowledged before is below the new total, which so
+  // counts after it.
   if (mark_us && *mark_us < highest_us) clock_us = *mark_us + 1;
   // Equal clocks of a shard would let a replica keep either total.
   TETRAD_ASSERT(clock_us > last_clock_us_);
@@ -262,6 +283,7 @@ int64_t CounterLeader::clock_above(uint32_t store, const CounterIncrement& of) {
   return clock_us;
 }
 
+// The new totals of all rows under the group's name, at one clock.
 Result<storage::Mutation> CounterLeader::add_up(Group& group, const storage::ReadResult& rows) {
   const CounterIncrement& of = group.first();
   storage::Mutation mutation;
@@ -271,6 +293,7 @@ Result<storage::Mutation> CounterLeader::add_up(Group& group, const storage::Rea
   for (const Waiter& waiter : group.waiters)
     mutation.schema_version =
         std::max(mutation.schema_version, waiter.request.increment.schema_version);
+  // By clustering key: rows that do not exist yet are not in the answer.
   std::map<BytesView, BytesView> records;
   BytesView header;
   for (const storage::PartitionData& partition : rows.partitions) {
@@ -299,6 +322,7 @@ Result<storage::Mutation> CounterLeader::add_up(Group& group, const storage::Rea
       cell.path = group.name;
       cell.value = totals.emplace_back(
           encode_total(static_cast<int64_t>(static_cast<uint64_t>(total) + delta)));
+      // Two totals of one clock: a replica could keep either.
       if (shard != own.end() && shard->second.clock_us >= clock_us)
         return fail(ErrorCode::kCorruption, "a counter's clock does not rise");
     }
@@ -319,12 +343,14 @@ Result<storage::Mutation> CounterLeader::add_up(Group& group, const storage::Rea
 
 void CounterLeader::write_totals(const GroupPtr& group, storage::Mutation mutation) {
   metrics_.groups.add();
+  // Nothing to count: answered without a write, and the next group goes.
   if (mutation.header.empty() && mutation.rows.empty()) {
     for (Waiter& waiter : group->waiters) waiter.done(CounterAnswer{true, 1, 1});
     group->waiters.clear();
     return refuse(group, Error(ErrorCode::kTimedOut, ""));
   }
   auto shared = std::make_shared<storage::Mutation>(std::move(mutation));
+  // kOverloaded inside of apply() is a refusal; later it could come of a write that is on its way.
   const auto is_inside = std::make_shared<bool>(true);
   const auto written = [this, alive = std::weak_ptr<char>(alive_), group, shared,
                         is_inside](Result<void> result) {

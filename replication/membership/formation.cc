@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A start, on shard 0:
+//   1. The local log says whether this node has a host id, and a cluster.
+//   2. It has both: the metadata group goes on from the log (keep_known from then on).
+//   3. It has no cluster: the host id is stored first, then all seeds are asked at once, again and
+//      again, until one of them takes this node in or the rule of introduction.h lets it found.
+//   4. Founding writes the first Raft state and the cluster's id in one synced batch, then proposes
+//      the first command. A process that ends between the two proposes it again.
+//   5. Being taken in: any member proposes this node to the metadata group (serve_join); the
+//      cluster's id is stored before Raft is started.
+//   6. From then on a node whose address, version or rack has changed reports that, and one that
+//      hears no leader asks whether it was removed.
 // Founding and joining clusters.
 #include "replication/membership/formation.h"
 
@@ -11,6 +23,8 @@ namespace tetrad::replication {
 
 namespace {
 
+// Keys of the local log. "node/h": host id; "node/c": cluster id; "node/s": number of stores;
+// "node/n": name of the cluster; "node/d": it was decommissioned.
 constexpr BytesView kHostKey = "node/h";
 constexpr BytesView kClusterKey = "node/c";
 constexpr BytesView kStoresKey = "node/s";
@@ -19,15 +33,18 @@ constexpr BytesView kDecommissionedKey = "node/d";
 constexpr uint8_t kJoinFormat = 1;
 constexpr int64_t kAskUs = 300'000;  // a seed that is not up yet says nothing
 constexpr int64_t kAnswerUs = 100'000;
+// Deadlines of proposals: of a node that reports itself, and of the first command.
 constexpr int64_t kTellUs = 1'000'000;
 constexpr int64_t kTakeInUs = 5'000'000;
 constexpr int64_t kKeepKnownUs = 500'000;
 constexpr int64_t kLookAgainUs = 5'000'000;
 constexpr int64_t kFirstLogUs = 1'500'000;
 constexpr int64_t kLogAgainUs = 10'000'000;
+// A place that refuses this node is not asked for this long, and named in the log once a minute.
 constexpr int64_t kLeaveAloneUs = 10'000'000;
 constexpr int64_t kSayAgainUs = 60'000'000;
 constexpr size_t kSecretBytes = 32;
+// Of an answer: a bound on what a stranger may make this node remember.
 constexpr uint64_t kMembersMax = 65536;
 
 /// In metadata of `format`.
@@ -62,6 +79,7 @@ Result<JoinRequest> decode_join(BytesView body) {
   request.cluster_name = std::string(name);
   TETRAD_TRY(request.node, decode_node_info(kFormatFirst, in));
   TETRAD_TRY(request.token_seed, in.read_u64());
+  // An older node stops here; its client address is its address.
   if (in.remaining() != 0) {  // a node of kFormatClientAddress
     TETRAD_TRY(const BytesView client_address, in.read_bytes());
     request.node.client_address = std::string(client_address);
@@ -91,6 +109,7 @@ Result<void> check_name(std::string_view saved, std::string_view configured) {
 
 }  // namespace
 
+// Before anything of the log is used: data of another cluster must not be served under this name.
 Result<void> check_cluster_name(storage::LocalLog& log, std::string_view configured) {
   TETRAD_TRY(const auto saved, log.get(kNameKey));
   if (!saved) return {};
@@ -101,6 +120,7 @@ Result<std::optional<uint32_t>> load_store_count(storage::LocalLog& log) {
   TETRAD_TRY(const auto host, log.get(kHostKey));
   if (!host) return std::nullopt;
   TETRAD_TRY(const auto stores, log.get(kStoresKey));
+  // A log of before this key was written: nodes had one store.
   if (!stores) return 1;
   base::ByteReader in(*stores);
   TETRAD_TRY(const uint32_t count, in.read_u32());
@@ -115,6 +135,7 @@ Result<NodeIdentity> load_identity(storage::LocalLog& log, base::Random& random)
     TETRAD_TRY(identity.host.value, uuid_of(*host));
     identity.stored = true;
   } else {
+    // Not stored yet: store_host() does that before the id is used.
     identity.host.value = base::make_random_uuid(random);
   }
   TETRAD_TRY(const auto cluster, log.get(kClusterKey));
@@ -150,6 +171,7 @@ Formation::Formation(base::Reactor& reactor, base::Random& random, storage::Loca
       options_(std::move(options)),
       logger_(std::move(logger)),
       token_seed_(random.next()) {
+  // Both verbs are open to strangers: who asks has no cluster yet.
   rpc_.handle(
       Verb::kJoin,
       [this](const RpcContext& context, BytesView body, RpcNode::Reply reply) {
@@ -169,6 +191,7 @@ Formation::~Formation() {
   rpc_.handle(Verb::kIdentify, nullptr);
 }
 
+// Its own address may be in the list under several names; those are learned by their answers.
 std::vector<Endpoint> Formation::other_seeds() const {
   std::vector<Endpoint> others = options_.seeds;
   std::erase(others, rpc_.self_endpoint());
@@ -189,12 +212,15 @@ Task<void> Formation::run() {
     Result<void> member = co_await become_member(has_group);
     begun = std::move(member);
   }
+  // The name is in the metadata as well, where an older log has none.
   if (begun) begun = check_state();
   if (!begun) {
     options_.fatal(begun.error());
     co_return;
   }
   if (removed_) co_return;
+  // A node that has just become a member may serve at once; one that was away asks first
+  // (keep_known).
   if (!has_group) confirm();
   Task<void> known = keep_known();
   co_await std::move(known);
@@ -203,6 +229,7 @@ Task<void> Formation::run() {
 Task<Result<void>> Formation::become_member(bool has_group) {
   if (has_group) {
     host_stored_ = true;
+    // A group of one voter, this node, without a cluster id in its state: founded, but not begun.
     const auto& members = meta_.driver()->core().configuration();
     const bool is_founded = !meta_.snapshot()->cluster_id.is_nil() || members.voters.size() != 1 ||
                             !members.is_voter(identity_.host);
@@ -217,6 +244,7 @@ Task<Result<void>> Formation::become_member(bool has_group) {
     Result<void> founded = co_await found();
     co_return founded;
   }
+  // A round every retry_us, until it is over.
   while (!meta_.started() && !removed_) {
     Result<bool> done = co_await join_or_found();
     if (!done) co_return std::unexpected<Error>(done.error());
@@ -255,6 +283,8 @@ Task<Result<void>> Formation::found() {
     if (identity_.cluster_id.is_nil()) identity_.cluster_id = base::make_random_uuid(random_);
     RaftConfiguration configuration;
     configuration.voters.push_back(identity_.host);
+    // Host id, cluster id and Raft's first state in one batch: after a power cut there are all or
+    // none.
     std::vector<storage::LocalLog::Operation> first = RaftDriver::founding_state(configuration);
     Result<void> stored = co_await write_identity(std::move(first));
     TETRAD_CO_TRY_VOID(std::move(stored));
@@ -264,6 +294,7 @@ Task<Result<void>> Formation::found() {
   BootstrapCluster command;
   command.cluster_id = identity_.cluster_id;
   command.cluster_name = options_.cluster_name;
+  // The cluster's secret, which nodes prove to each other that they know.
   for (size_t i = 0; i < kSecretBytes; ++i)
     command.secret.push_back(static_cast<char>(random_.next()));
   command.node = options_.self;
@@ -299,12 +330,14 @@ void take_answer(SeedAnswer& answer, const Result<Bytes>& said) {
     auto introduced = decode_introduction(*said);
     if (introduced) answer.said = std::move(*introduced);
   } else {
+    // An older program does not know the verb: it is a node all the same.
     answer.is_older = said.error().code == ErrorCode::kProtocol;
   }
 }
 
 }  // namespace
 
+// What the answer says of the seed itself: that it is this node, or why the connection was refused.
 void Formation::learn_seed(SeedAnswer& answer) {
   if (answer.said && answer.said->host == identity_.host) own_seeds_.insert(answer.seed);
   if (!answer.said && !answer.is_older && options_.refusal)
@@ -336,6 +369,7 @@ Task<std::vector<SeedAnswer>> Formation::identify_seeds() {
   for (size_t i = 0; i < options_.seeds.size(); ++i) {
     SeedAnswer& answer = round->answers[i];
     answer.seed = options_.seeds[i];
+    // Its own answer, without a message.
     if (answer.seed == rpc_.self_endpoint()) {
       answer.said = introduction(identity_.host);
       --round->left;
@@ -347,6 +381,7 @@ Task<std::vector<SeedAnswer>> Formation::identify_seeds() {
                          if (--round->left == 0) round->done.setter().set(true);
                        });
   }
+  // One more than there are, so that the last answer finds all calls made.
   if (--round->left != 0) co_await round->done;
   for (SeedAnswer& answer : round->answers) learn_seed(answer);
   co_return std::move(round->answers);
@@ -358,6 +393,7 @@ Task<Result<bool>> Formation::join_or_found() {
   bool all_answered = true;
   for (const SeedAnswer& answer : answers) {
     all_answered &= answer.said || answer.is_older;
+    // Every member knows it: nobody may found a cluster with this id.
     // Known there by the host id that it stored before its end: only a new one can come in.
     if (answer.said && answer.said->standing == Standing::kRemoved) {
       be_removed(answer.seed);
@@ -374,6 +410,7 @@ Task<Result<bool>> Formation::join_or_found() {
     log_waiting(step.waits_for);
     co_return false;
   }
+  // Members are asked one after another; the first that takes this node in ends it.
   Result<bool> joined = co_await join_through(std::move(step.members), all_answered);
   co_return joined;
 }
@@ -393,6 +430,7 @@ Task<Result<bool>> Formation::join_through(std::vector<Endpoint> members, bool a
       continue;
     }
     const auto cluster_id = uuid_of(BytesView(*answer).substr(0, 16));
+    // An answer without an id is not of a cluster.
     if (!cluster_id || cluster_id->is_nil()) continue;
     Result<void> begun = co_await begin_joined(*cluster_id);
     TETRAD_CO_TRY_VOID(std::move(begun));
@@ -400,6 +438,7 @@ Task<Result<bool>> Formation::join_through(std::vector<Endpoint> members, bool a
     TETRAD_CO_TRY_VOID(learn_members(*answer));
     co_return true;
   }
+  // With a silent seed the refusal need not be the last word; with data of a cluster it never is.
   if (refused && all_answered && identity_.cluster_id.is_nil())
     co_return std::unexpected<Error>(*refused);
   log_waiting(why);
@@ -411,6 +450,7 @@ Task<Result<void>> Formation::begin_joined(Uuid cluster_id) {
   std::vector<storage::LocalLog::Operation> nothing_more;
   Result<void> stored = co_await write_identity(std::move(nothing_more));
   TETRAD_CO_TRY_VOID(std::move(stored));
+  // Empty: the leader sends the log or an image to the new member.
   RaftDriver::Stored nothing;
   nothing.raft = RaftStored::joining();
   TETRAD_CO_TRY_VOID(meta_.start(cluster_id, std::move(nothing)));
@@ -421,6 +461,7 @@ void Formation::log_waiting(const std::string& what_for) {
   const base::MonotonicUs now_us = reactor_.now_us();
   if (waiting_since_us_ == 0) {
     waiting_since_us_ = now_us;
+    // The first line after a moment, then seldom.
     next_log_us_ = now_us + kFirstLogUs;
   }
   if (now_us < next_log_us_) return;
@@ -444,6 +485,8 @@ void Formation::leave_alone(const Endpoint& seed, const std::string& why) {
   logger_.warn("{} is not asked for a while: {}", seed, why);
 }
 
+// Only from the own cluster, and only by who knows at least as much as this node (see
+// ask_to_be_known).
 void Formation::be_removed(const std::string& by) {
   if (std::exchange(removed_, true)) return;
   logger_.warn("this node was taken out of its cluster while it was away host={} says={}",
@@ -469,6 +512,7 @@ Bytes Formation::join_request() const {
 
 /// Asks members, and seeds, to hand on where this node is now, and whether it still is one of them.
 Task<Formation::Asked> Formation::ask_to_be_known() {
+  // Seeds and members, each once.
   std::vector<Endpoint> places = other_seeds();
   for (const auto& [host, node] : meta_.snapshot()->nodes) {
     if (host == identity_.host || node.state == NodeState::kRemoved) continue;
@@ -478,6 +522,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
   places.erase(std::unique(places.begin(), places.end()), places.end());
   std::string silent;
   for (const Endpoint& place : places) {
+    // A leader was heard while others were asked.
     if (known_to_leader()) co_return Asked::kTakenIn;
     const auto alone = left_alone_.find(place);
     if (alone != left_alone_.end() && reactor_.now_us() < alone->second.until_us) continue;
@@ -489,6 +534,8 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
     if (answer.said) {
       const Introduction& said = *answer.said;
       if (said.host == identity_.host || !said.has_cluster()) continue;
+      // Whoever stands there now: this node's data belongs to its own cluster, and nothing is
+      // changed by a stranger.
       if (said.cluster_id != identity_.cluster_id) {
         if (TETRAD_MUTANT(foreign_is_fatal))
           options_.fatal(Error(ErrorCode::kConfig, "refused by another cluster"));
@@ -505,6 +552,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
     } else if (!answer.is_older) {
       continue;
     }
+    // A member: it hands on where this node is.
     Bytes request = join_request();
     Result<Bytes> known = co_await ask(place, Verb::kJoin, std::move(request));
     if (known) {
@@ -524,6 +572,7 @@ Task<Formation::Asked> Formation::ask_to_be_known() {
 Result<void> Formation::learn_members(BytesView answer) {
   base::ByteReader in(answer);
   TETRAD_TRY(const BytesView cluster_id, in.read_raw(16));
+  // The answer begins with the id of the cluster that it speaks for.
   if (Uuid::from_bytes(cluster_id) != identity_.cluster_id)
     return fail(ErrorCode::kConfig, "members of another cluster");
   TETRAD_TRY(const uint64_t count, in.read_varint());
@@ -547,6 +596,7 @@ Result<void> Formation::check_state() const {
   return check_name(state->cluster_name, options_.cluster_name);
 }
 
+// A leader is known, and what the metadata has of this node is how it is.
 bool Formation::known_to_leader() const { return known_as_is() && meta_.driver()->core().leader(); }
 
 bool Formation::known_as_is() const {
@@ -566,12 +616,14 @@ Task<void> Formation::keep_known() {
     }
     if (known_to_leader()) {
       waiting_since_us_ = 0;
+      // Found: look again after a while, since addresses may change.
       confirm();
       co_await base::sleep_for(reactor_, kLookAgainUs);
       continue;
     }
     const Asked asked = co_await ask_to_be_known();
     if (asked == Asked::kRemoved) co_return;
+    // It may serve: nobody has said that it was removed.
     confirm();
     if (!known_as_is() && !meta_.snapshot()->cluster_id.is_nil()) {
       PutNode command{options_.self, token_seed_};
@@ -579,6 +631,7 @@ Task<void> Formation::keep_known() {
       MetaCommandBody body(std::move(command));
       const base::Deadline deadline{reactor_.now_us() + kTellUs};
       Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
+      // Refused for good: a program too old, or a host id that was taken out.
       if (!proposed && proposed.error().code == ErrorCode::kConfig) {
         const NodeInfo* own = meta_.snapshot()->node(identity_.host);
         const bool is_out = own != nullptr && own->state == NodeState::kRemoved;
@@ -590,6 +643,7 @@ Task<void> Formation::keep_known() {
   }
 }
 
+// Of members whose addresses are known; read by learn_members().
 Bytes Formation::join_answer() const {
   const MetaSnapshot state = meta_.snapshot();
   Bytes body(state->cluster_id.view());
@@ -608,6 +662,7 @@ Bytes Formation::join_answer() const {
   return body;
 }
 
+// What others need for deciding: who this is, of which cluster, and what it knows of who asks.
 Introduction Formation::introduction(HostId to) const {
   Introduction own;
   own.host = identity_.host;
@@ -634,6 +689,7 @@ void Formation::serve_identify(const RpcContext&, BytesView body, RpcNode::Reply
 
 Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply reply) {
   const Endpoint from = context.from_endpoint;
+  // Answers of a member. Nothing is changed unless all tests are passed.
   const auto request = decode_join(body);
   if (!request) {
     reply.error(request.error());
@@ -661,6 +717,7 @@ Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply 
     co_return;
   }
   const HostId host = request->node.host;
+  // So that the metadata group can reach it before its entry is applied.
   if (!from.empty()) rpc_.set_peer(host, from);
   const NodeInfo* known = state->node(host);
   const bool current = known != nullptr && known->state != NodeState::kRemoved &&
@@ -670,6 +727,7 @@ Task<void> Formation::serve_join(Bytes body, RpcContext context, RpcNode::Reply 
     // Before the asking node gives up, so that it hears that there is a cluster.
     const base::Deadline deadline{context.deadline.at_us - kAnswerUs};
     Result<MetaIndex> proposed = co_await meta_.propose(std::move(command), deadline);
+    // kConfig is the cluster's final word; anything else may pass.
     if (!proposed) {
       const bool is_final = proposed.error().code == ErrorCode::kConfig;
       reply.error(

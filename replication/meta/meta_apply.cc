@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What metadata commands do. Everything here is deterministic: numbers, tokens and places are
+//
+// Each command is tested against the state and then applied whole, or refused and changes nothing
+// but the list of outcomes. All nodes apply the same commands in the same order and must come to
+// the same state, so nothing here reads a clock, a random number or the order of a hash map; what
+// has to be random comes in the command.
 // chosen from the state and the command alone.
 #include <algorithm>
 #include <set>
@@ -18,8 +23,11 @@ using partitioner::Tablet;
 using partitioner::TabletMap;
 using partitioner::TabletStage;
 
+// Outcomes of the last commands by id, so that one that is proposed again is answered instead of
+// applied twice. It must hold those of all proposals that may still be repeated.
 constexpr size_t kOutcomesKept = 512;
 
+// Of those that may get replicas: neither leaving nor removed.
 std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) {
   std::vector<partitioner::RingNode> nodes;
   for (const auto& [host, node] : state.nodes) {
@@ -30,6 +38,7 @@ std::vector<partitioner::RingNode> ring_nodes(const MetaState& state) {
 }
 
 Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex index) {
+  // The first command of a cluster; a second founder's is refused.
   if (!state.cluster_id.is_nil())
     return fail(ErrorCode::kConflict, "the cluster exists already as {}",
                 state.cluster_id.to_string());
@@ -39,6 +48,7 @@ Result<void> apply(MetaState& state, const BootstrapCluster& body, MetaIndex ind
   state.schema_version = SchemaVersion{index.value};
   NodeInfo node = body.node;
   node.state = NodeState::kNormal;
+  // By a seed in the command: the same tokens on every node.
   node.tokens = partitioner::choose_tokens({}, partitioner::kTokensPerNode, body.token_seed);
   state.nodes[node.host] = std::move(node);
   state.look_at_nodes();
@@ -56,6 +66,7 @@ Result<void> check_data_centers(const MetaState& state, const NodeInfo& added) {
 
 Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
   NodeInfo node = body.node;
+  // A program that cannot read what the others write must not join (cluster_format.h).
   if (node.format < state.format) {
     return fail(ErrorCode::kConfig,
                 "the program of host {} is too old for this cluster: it reads format {}, all "
@@ -67,17 +78,21 @@ Result<void> apply(MetaState& state, const PutNode& body, MetaIndex) {
     TETRAD_TRY_VOID(check_data_centers(state, node));
     std::vector<partitioner::RingNode> others;
     for (const auto& [host, other] : state.nodes)
+      // Removed nodes count, too.
       others.push_back({host, other.data_center, other.rack, other.tokens, other.store_count});
     node.tokens = partitioner::choose_tokens(others, partitioner::kTokensPerNode, body.token_seed);
     node.state = NodeState::kNormal;
   } else {
     if (known->second.state == NodeState::kRemoved)
+      // A removed host id never returns: its stores may lack what was written since.
       return fail(ErrorCode::kConfig,
                   "host {} was removed from the cluster; wipe its data to join as a new node",
                   node.host.to_string());
     if (known->second.data_center != node.data_center)
       return fail(ErrorCode::kConfig, "host {} belongs to data center '{}', not '{}'",
                   node.host.to_string(), known->second.data_center, node.data_center);
+    // It comes back after a restart: tokens, state and number of stores stay, the rest is as it
+    // says now.
     node.tokens = known->second.tokens;
     node.state = known->second.state;
     node.store_count = known->second.store_count;
@@ -111,6 +126,7 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
       return fail(ErrorCode::kConflict, "host {} is leaving; one node leaves at a time",
                   host.to_string());
   }
+  // Only when its last replica has moved.
   if (body.state == NodeState::kRemoved && is_named(state, body.host))
     return fail(ErrorCode::kConflict, "host {} still has replicas", body.host.to_string());
   now = body.state;
@@ -118,6 +134,8 @@ Result<void> apply(MetaState& state, const SetNodeState& body, MetaIndex) {
   return {};
 }
 
+// Numbers only rise and are never given again: a store tells an old table from a new one by them
+// (rules 22 and 29).
 /// To a table without rows: its change log's is the lower one.
 void give_incarnations(MetaState& state, TableInfo& table, bool change_log) {
   table.change_log.reset();
@@ -138,6 +156,7 @@ Result<void> add_table(MetaState& state, const SchemaChange::NewTable& wanted,
   partitioner::PlacementOptions options;
   options.tablets = wanted.initial_tablets;
   options.first_tablet_id = state.next_tablet_id;
+  // What stores hold already; new tablets go where there are fewest.
   partitioner::StoreLoad load = state.load;
   TETRAD_TRY(std::vector<Tablet> tablets, partitioner::place_table(ring, options, load));
   state.next_tablet_id += tablets.size();
@@ -164,6 +183,8 @@ Result<void> truncate_table(MetaState& state, TableId id) {
   give_incarnations(state, *table, table->change_log.has_value());
   // Who still writes under the old number is refused by every store that knows the new one.
   TETRAD_ASSERT(table->incarnation.value > found->second->incarnation.value);
+  // The bounces, the horizon and the size mark belonged to rows that are gone. Epochs begin anew,
+  // since the incarnation already tells the old writes apart.
   std::vector<Tablet> tablets = table->tablets.tablets();
   for (Tablet& tablet : tablets) {
     tablet.id = TabletId{state.next_tablet_id++};
@@ -180,6 +201,7 @@ Result<void> truncate_table(MetaState& state, TableId id) {
 }
 
 Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) {
+  // Two statements that were made from the same schema: the second must be made again.
   if (state.schema_version != body.expected)
     return fail(ErrorCode::kConflict, "the schema is at version {}, not {}",
                 state.schema_version.value, body.expected.value);
@@ -201,6 +223,8 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
     table->name = altered.name;
     table->max_partition_mb = altered.max_partition_mb;
     table->throughput = altered.throughput;
+    // A log that is turned off and on again has another incarnation: its old entries are never
+    // read.
     if (!altered.change_log) {
       retire_change_log(state, *table);
       table->change_log.reset();
@@ -218,6 +242,7 @@ Result<void> apply(MetaState& state, const SchemaChange& body, MetaIndex index) 
       TETRAD_TRY_VOID(add_table(state, wanted, ring));
     }
   }
+  // Text by name; this room does not read it.
   for (const auto& [name, text] : body.objects) {
     if (text)
       state.schema_objects.put(name, *text);
@@ -242,9 +267,11 @@ Result<Tablet> tablet_of(const TableInfo& table, TabletId id) {
   return fail(ErrorCode::kNotFound, "no physical partition {}", id.value);
 }
 
+// Keeps members and epoch, so writes under way go on (rule 12).
 Result<void> apply(MetaState& state, const SplitTablet& body, MetaIndex) {
   TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
   TETRAD_TRY(const Tablet tablet, tablet_of(*table, body.tablet));
+  // The cut was chosen for this very range; while members change a tablet is not split.
   if (tablet.range != body.range || tablet.stage != TabletStage::kNormal)
     return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
   if (body.tablets_max != 0 && table->tablets.tablets().size() >= body.tablets_max)
@@ -284,21 +311,27 @@ Result<void> check_halves(const Tablet& left, const Tablet& right) {
 }
 
 Result<void> apply(MetaState& state, const MergeTablets& body, MetaIndex) {
+  // A member with an older program would not know how to merge.
   if (state.format < kFormatMerges)
     return fail(ErrorCode::kConflict, "not all nodes have a program that merges tablets");
   TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
   const Tablet left = table->tablets.find(body.cut);
   const Tablet right = table->tablets.find(body.range.end);
+  // Everything that the proposer looked at must still be so: ids, epochs and ranges of both halves
+  // (rule 12).
   if (left.id != body.left || left.epoch != body.left_epoch ||
       left.range != RingRange{body.range.start, body.cut} || right.id != body.right ||
       right.epoch != body.right_epoch || right.range != RingRange{body.cut, body.range.end})
     return fail(ErrorCode::kConflict, "physical partition {} or {} has changed", body.left.value,
                 body.right.value);
   TETRAD_TRY_VOID(check_halves(left, right));
+  // A table keeps as many as it began with or as its throughput needs.
   if (table->tablets.tablets().size() <= std::max<size_t>(body.tablets_min, 1))
     return fail(ErrorCode::kConflict, "the table keeps {} physical partitions", body.tablets_min);
   const TabletId id{state.next_tablet_id};
   TETRAD_TRY(table->tablets, table->tablets.with_merge(left.id, right.id, id));
+  // with_merge() has given it an epoch above both halves' and equal members; here only the count of
+  // bounces is bounded.
   Tablet merged = table->tablets.find(body.cut);
   merged.bounces = std::min(merged.bounces, body.bounces_most);
   if (TETRAD_MUTANT(merge_epoch_of_left)) merged.epoch = left.epoch;
@@ -312,9 +345,12 @@ Result<void> apply(MetaState& state, const MergeTablets& body, MetaIndex) {
   return {};
 }
 
+// One step forward at a time, or back to the start from a stage in which the new set was never read
+// (rule 9).
 Result<void> enter_stage(Tablet& tablet, const ChangeTabletStage& body) {
   const auto from = static_cast<int>(tablet.stage);
   const auto to = static_cast<int>(body.next);
+  // From kReadNew on the new set is read: there is no way back.
   if (body.give_up) {
     if (body.next != TabletStage::kNormal ||
         (tablet.stage != TabletStage::kWriteBoth && tablet.stage != TabletStage::kStream))
@@ -335,6 +371,7 @@ Result<void> enter_stage(Tablet& tablet, const ChangeTabletStage& body) {
   }
   TETRAD_ASSERT((body.next == TabletStage::kNormal) == tablet.new_replicas.empty());
   tablet.stage = body.next;
+  // Whatever changes, the epoch rises (rule 8).
   tablet.epoch = SetEpoch{tablet.epoch.value + 1};
   return {};
 }
@@ -342,10 +379,12 @@ Result<void> enter_stage(Tablet& tablet, const ChangeTabletStage& body) {
 Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
   TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
   TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
+  // Made for another stage or other members: refused, the leader looks again.
   if (tablet.epoch != body.expected)
     return fail(ErrorCode::kConflict, "physical partition {} is at epoch {}, not {}",
                 body.tablet.value, tablet.epoch.value, body.expected.value);
   for (const StoreAddress& member : body.new_replicas) {
+    // A host that was removed meanwhile has no stores any more.
     const NodeInfo* node = state.node(member.host);
     if (node != nullptr && node->state == NodeState::kRemoved)
       return fail(ErrorCode::kConflict, "host {} was removed", member.host.to_string());
@@ -353,6 +392,7 @@ Result<void> apply(MetaState& state, const ChangeTabletStage& body, MetaIndex) {
   TETRAD_TRY_VOID(enter_stage(tablet, body));
   const uint64_t layout_before = table->tablets.layout();
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
+  // Change feeds see that the layout has moved.
   TETRAD_ASSERT(table->tablets.layout() == layout_before + 1);
   state.put_table(table);
   return {};
@@ -370,9 +410,11 @@ Result<void> apply(MetaState& state, const SetTabletFull& body, MetaIndex) {
 Result<void> apply(MetaState& state, const SetTabletRepaired& body, MetaIndex) {
   TETRAD_TRY(const auto table, table_to_change(state, body.incarnation));
   TETRAD_TRY(Tablet tablet, tablet_of(*table, body.tablet));
+  // A repair of another range or other members says nothing about this one (rules 12 and 18).
   if (tablet.epoch != body.epoch || tablet.range != body.range ||
       tablet.stage != TabletStage::kNormal)
     return fail(ErrorCode::kConflict, "physical partition {} has changed", body.tablet.value);
+  // The horizon never falls.
   tablet.repaired_us = std::max(tablet.repaired_us, body.repaired_us);
   TETRAD_TRY(table->tablets, table->tablets.with_tablet(std::move(tablet)));
   state.put_table(table);
@@ -387,6 +429,7 @@ Result<void> apply(MetaState& state, const SetSetting& body, MetaIndex) {
   return {};
 }
 
+// By now every node has erased them, so nobody has to know that they are gone.
 Result<void> apply(MetaState& state, const ForgetRetired& body, MetaIndex) {
   std::erase_if(state.retired, [&](TableIncarnation incarnation) {
     return std::find(body.incarnations.begin(), body.incarnations.end(), incarnation) !=
@@ -395,6 +438,7 @@ Result<void> apply(MetaState& state, const ForgetRetired& body, MetaIndex) {
   return {};
 }
 
+// An outcome is kept as text: it is the proposer's answer when the first one was lost.
 void remember(MetaState& state, const Uuid& command_id, MetaIndex index,
               const Result<void>& outcome) {
   MetaState::Outcome entry;
@@ -421,6 +465,7 @@ Result<void> outcome_of(const MetaState::Outcome& entry) {
 MetaApplied apply_meta_command(const MetaSnapshot& before, MetaIndex index,
                                const MetaCommand& command) {
   TETRAD_ASSERT(before && before->applied < index);
+  // The same id again: nothing is applied, the outcome is the one of then.
   for (const MetaState::Outcome& entry : before->recent_outcomes)
     if (entry.command_id == command.id) return {before, outcome_of(entry)};
   const bool is_bootstrap = std::holds_alternative<BootstrapCluster>(command.body);

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A proposal:
+//   1. It gets a random id, which stays the same over all attempts: a command that is committed
+//      twice changes nothing the second time (apply_meta_command).
+//   2. The leader's node appends it to the Raft log; another node sends it to the leader, or asks a
+//      live peer, which passes it on once.
+//   3. It is committed and applied on each node; its proposer gets the outcome, an error of the
+//      command included.
+//   4. The proposer waits until its own node has applied it, so that what it reads next shows it.
+//
+// Each applied command makes a new immutable MetaState, which listeners on shard 0 get at once and
+// the fronts of other shards by a post. Everything here runs on shard 0.
 // State, proposals and listeners of the metadata group on one node.
 #include "replication/meta/meta_service_impl.h"
 
@@ -21,11 +33,16 @@ constexpr int64_t kRetryPauseUs = 20'000;
 constexpr int64_t kSyncAppliedUs = 2'000'000;
 constexpr int64_t kAskAgainUs = 100'000;
 constexpr int64_t kVoterPeriodUs = 100'000;
+// A proposal is passed on once: who has it then either leads or refuses.
 constexpr uint8_t kHopsMax = 2;
 constexpr RaftIndex kPromotionLagMax = 16;
+// Above this many dropped incarnations the oldest half is forgotten, when all nodes have applied
+// their drops.
 constexpr size_t kRetiredMax = 4096;
 constexpr int64_t kTellRemovedUs = 2'000'000;  // a node hears of its own removal
 
+// Errors after which the same command, with the same id, is worth another attempt. All else is the
+// command's own outcome.
 bool may_retry(ErrorCode code) {
   return code == ErrorCode::kNotLeader || code == ErrorCode::kTimedOut ||
          code == ErrorCode::kUnavailable || code == ErrorCode::kOverloaded ||
@@ -44,6 +61,7 @@ Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
 
 }  // namespace
 
+// A store in trouble counts as down, though its node lives.
 bool MetaService::is_replica_live(const StoreAddress& replica) const {
   return is_live(replica.host) &&
          (!is_absent(state_of(replica)) || TETRAD_MUTANT(failed_store_live));
@@ -65,6 +83,7 @@ MetaServiceImpl::MetaServiceImpl(base::Reactor& reactor, base::Random& random,
               });
   membership_.on_liveness([this](HostId, bool) { on_liveness_changed(); });
   membership_.on_heartbeat([this](HostId from, AppliedEntry entry) { on_heartbeat(from, entry); });
+  // Heartbeats name the leader; a node names itself only while it is ready to lead.
   membership_.set_leader_source([this]() -> std::optional<HostId> {
     if (!driver_ || (driver_->core().leader() == self() && !is_leader())) return std::nullopt;
     return driver_->core().leader();
@@ -103,6 +122,7 @@ Result<void> MetaServiceImpl::start(Uuid cluster_id, RaftDriver::Stored stored) 
   driver_ = std::make_unique<RaftDriver>(reactor_, log_, rpc_, options, std::move(hooks),
                                          logger_.named("raft"));
   TETRAD_TRY_VOID(driver_->start(std::move(stored)));
+  // Listeners of membership are registered before the first heartbeat can come.
   membership_.start();
   manage_voters();
   return {};
@@ -129,6 +149,8 @@ Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
                 index, command.error().message);
   }
   // The members of now: until here writes of the old tables could be acknowledged by them.
+  // Whose tablets were dropped or truncated must be known by the state before the command (rule
+  // 29).
   const auto fencing = to_fence_.find(command->id);
   if (fencing != to_fence_.end() && !fencing->second) {
     const auto* change = std::get_if<SchemaChange>(&command->body);
@@ -137,6 +159,8 @@ Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
   MetaApplied applied = apply_meta_command(state_, MetaIndex{index}, *command);
   // A command that came twice changes nothing the second time.
   TETRAD_ASSERT(applied.state == state_ || applied.state->applied == MetaIndex{index});
+  // The proposer waits for word that this node has applied it; a heartbeat out of turn brings it
+  // (tell_applied).
   if (command->origin != self()) to_tell_.emplace_back(MetaIndex{index}, command->origin);
   const auto awaited = awaited_.extract(command->id);
   if (applied.state != state_) publish(std::move(applied.state));
@@ -151,6 +175,7 @@ Result<void> MetaServiceImpl::on_apply(RaftIndex index, BytesView encoded) {
   return {};
 }
 
+// What all shards of this node have: a change counts as applied when every shard works with it.
 MetaIndex MetaServiceImpl::applied_by_shards() const {
   return fronts_applied_ < state_->applied ? fronts_applied_ : applied_index();
 }
@@ -160,6 +185,7 @@ void MetaServiceImpl::set_fronts_applied(MetaIndex index) {
   tell_applied();
 }
 
+// Heartbeats carry it, so other nodes can wait for this one.
 void MetaServiceImpl::tell_applied() {
   const MetaIndex applied = applied_by_shards();
   TETRAD_ASSERT(!driver_ || !(applied_index() < applied));
@@ -195,6 +221,7 @@ void MetaServiceImpl::on_applied(RaftIndex) {
   }
 }
 
+// An image must not go back behind what is applied here; all of the state comes from it.
 Result<void> MetaServiceImpl::on_install(BytesView image, RaftIndex index) {
   TETRAD_TRY(MetaSnapshot state, decode_meta_state(image, options_.format));
   if (state->applied < state_->applied || state->applied.value > index)
@@ -205,6 +232,7 @@ Result<void> MetaServiceImpl::on_install(BytesView image, RaftIndex index) {
   return {};
 }
 
+// The addresses of nodes are set before listeners run: they may send at once.
 void MetaServiceImpl::publish(MetaSnapshot now) {
   TETRAD_ASSERT(now != nullptr && now->applied >= state_->applied);
   const MetaSnapshot before = std::exchange(state_, std::move(now));
@@ -222,6 +250,7 @@ void MetaServiceImpl::publish(MetaSnapshot now) {
 void MetaServiceImpl::notify(const MetaSnapshot& before, const MetaSnapshot& now) {
   TETRAD_ASSERT(now->applied >= before->applied);
   std::erase_if(listeners_, [](const auto& weak) { return weak.expired(); });
+  // A copy: a listener may subscribe another or let go of itself.
   const auto listeners = listeners_;
   for (const auto& weak : listeners) {
     if (const auto listener = weak.lock()) (*listener)(before, now);
@@ -249,6 +278,8 @@ void MetaServiceImpl::wake() {
   });
 }
 
+// Woken by each change of the state, of liveness and of what others have applied; looks again each
+// time.
 Task<bool> MetaServiceImpl::wait_for(std::function<bool()> condition, base::MonotonicUs until_us) {
   while (!condition()) {
     if (reactor_.now_us() >= until_us) co_return false;
@@ -270,6 +301,7 @@ void MetaServiceImpl::on_role_change(const RaftRoleChange& change) {
     return;
   }
   // What was proposed may be committed by the next leader or not: the proposer asks again.
+  // Given up here; the loop of propose_as() sends the same id again.
   auto awaited = std::exchange(awaited_, {});
   if (awaited.empty()) return;
   reactor_.post([alive = std::weak_ptr<char>(alive_), awaited = std::move(awaited)] {
@@ -280,6 +312,8 @@ void MetaServiceImpl::on_role_change(const RaftRoleChange& change) {
   });
 }
 
+// Looks every 100 ms and after each applied command, on the leader: who votes (rule 30), one change
+// at a time.
 void MetaServiceImpl::manage_voters() {
   if (voter_timer_ != 0) reactor_.cancel(voter_timer_);
   voter_timer_ = reactor_.call_at(reactor_.now_us() + kVoterPeriodUs, [this] {
@@ -297,12 +331,16 @@ void MetaServiceImpl::manage_voters() {
   const auto away_ticks = static_cast<uint64_t>(options_.voter_away_us / options_.tick_us);
   std::vector<VoterCandidate> candidates;
   for (const auto& [host, node] : state_->nodes) {
+    // A removed node stays a member of the group for two seconds, so that it can hear that it was
+    // removed.
     if (node.state == NodeState::kRemoved && !still_to_be_told(host)) continue;
     VoterCandidate candidate{host, node.data_center + "/" + node.rack};
     candidate.leaving = node.state == NodeState::kLeaving || node.state == NodeState::kRemoved;
     for (const RaftPeerStatus& peer : peers) {
       if (peer.server != host) continue;
       candidate.away = peer.ticks_since_heard > away_ticks;
+      // A learner is promoted when it has nearly all of the log, else the next commit would wait
+      // for it.
       candidate.caught_up = peer.state == RaftProgress::State::kReplicate &&
                             peer.ticks_since_heard <= core.options().election_ticks &&
                             peer.match + kPromotionLagMax >= core.last_index();
@@ -328,6 +366,7 @@ bool MetaServiceImpl::hand_over_if_unfit() {
                       !TETRAD_MUTANT(quarantine_off);
   if (stays && !is_off) return false;
   const RaftCore& core = driver_->core();
+  // The first voter that is live and stays: balance is no aim here.
   for (const RaftPeerStatus& peer : core.peers()) {
     const NodeInfo* node = state_->node(peer.server);
     if (!peer.voter || peer.server == self() || node == nullptr ||
@@ -398,6 +437,7 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
   command.id = id;
   command.origin = self();
   command.body = std::move(body);
+  // In the format that all nodes of the cluster read, not the newest that this program knows.
   const Bytes encoded = encode_meta_command(
       command, TETRAD_MUTANT(formats_ungated) ? options_.format : state_->format);
   if (encoded.size() > kMetaCommandBytesMax)
@@ -405,12 +445,14 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
                    kMetaCommandBytesMax);
   Error last(ErrorCode::kTimedOut, "the metadata group did not answer in time");
   while (reactor_.now_us() < deadline.at_us) {
+    // Attempts are short, since the leader may change while one waits.
     const base::Deadline attempt{std::min(deadline.at_us, reactor_.now_us() + kAttemptUs)};
     Result<Answer> answer = co_await propose_once(encoded, id, attempt);
     if (answer) {
       const MetaIndex index = answer->index;
       std::function<bool()> applied_here = [this, index] { return applied_index() >= index; };
       const bool applied = co_await wait_for(std::move(applied_here), deadline.at_us);
+      // The outcome comes after the wait: a refused command, too, has been applied as refused.
       if (!answer->outcome) co_return std::unexpected<Error>(answer->outcome.error());
       if (!applied)
         co_return fail(ErrorCode::kTimedOut, "metadata index {} has not come to this node",
@@ -421,6 +463,8 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
     if (!may_retry(last.code)) co_return std::unexpected<Error>(last);
     co_await base::sleep_for(reactor_, kRetryPauseUs);
   }
+  // The message names how many voters are live, since a group without a majority is the usual
+  // cause.
   const auto& voters = driver_->core().configuration().voters;
   const auto live =
       std::count_if(voters.begin(), voters.end(), [this](HostId host) { return is_live(host); });
@@ -430,6 +474,8 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
                  live, voters.size(), has_reason ? "; " : "", has_reason ? last.message : "");
 }
 
+// The known leader; otherwise live peers in turn, one each attempt; without any, all that the state
+// names.
 std::optional<HostId> MetaServiceImpl::whom_to_ask() {
   const auto leader = driver_->core().leader();
   if (leader && *leader != self()) return leader;
@@ -452,6 +498,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_once(Bytes comman
   if (!target) co_return fail(ErrorCode::kUnavailable, "no leader of the metadata group is known");
   TETRAD_ASSERT(*target != self());
   Bytes body;
+  // Hops so far, then the command.
   base::ByteWriter writer(body);
   writer.u8(0);
   writer.raw(command);
@@ -484,6 +531,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes comman
   TETRAD_CO_TRY_VOID(check_start(command));
   base::OneShot<Result<Answer>> answered;
   const AnswerSetter setter = answered.setter();
+  // Noted before the proposal: with one voter it may be applied before propose() returns.
   awaited_[id].push_back(setter);
   const auto position = driver_->propose(std::move(command));
   if (!position) {
@@ -499,6 +547,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes comman
   });
   Result<Answer> answer = co_await answered;
   reactor_.cancel(timer);
+  // This attempt's waiter goes; another attempt with the same id may still wait.
   if (!answer) {
     const auto left = awaited_.find(id);
     if (left != awaited_.end()) {
@@ -511,6 +560,7 @@ Task<Result<MetaServiceImpl::Answer>> MetaServiceImpl::propose_here(Bytes comman
 
 Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
                                            RpcNode::Reply reply) {
+  // From the network: an empty body is refused as unreadable, not read beyond its end.
   const auto hops = body.empty() ? kHopsMax : static_cast<uint8_t>(body[0]);
   Bytes encoded = body.empty() ? Bytes() : body.substr(1);
   const auto command = decode_meta_command(
@@ -537,6 +587,8 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
     co_return;
   }
   const auto leader = driver_->core().leader();
+  // Passed on once at most, so two nodes that take each other for the leader do not send it to and
+  // fro.
   if (!leader || *leader == self() || hops + 1 >= kHopsMax) {
     reply.error(Error(ErrorCode::kNotLeader, "no leader of the metadata group is known here"));
     co_return;
@@ -549,6 +601,7 @@ Task<void> MetaServiceImpl::serve_proposal(Bytes body, base::Deadline deadline,
 
 // Schema changes.
 
+// Of the live ones only: a node that is down catches up before it serves anybody.
 bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
   // One that does not get on with its disk may not get on with its schema either.
   const StoreTroubles& troubles = store_troubles();
@@ -562,6 +615,8 @@ bool MetaServiceImpl::all_live_applied(MetaIndex index) const {
   return applied_by_shards() >= index;
 }
 
+// The members of each tablet that must refuse the old incarnation, as sets of hosts; equal sets
+// once.
 MetaServiceImpl::HostSets MetaServiceImpl::sets_to_fence(const MetaState& state,
                                                          const SchemaChange& change) {
   HostSets sets;
@@ -585,6 +640,7 @@ MetaServiceImpl::HostSets MetaServiceImpl::sets_to_fence(const MetaState& state,
   return sets;
 }
 
+// Where the sets are not known, all nodes: more than is needed.
 MetaServiceImpl::HostSets MetaServiceImpl::every_node(const MetaState& state) {
   HostSets sets;
   for (const auto& [host, node] : state.nodes)
@@ -592,6 +648,8 @@ MetaServiceImpl::HostSets MetaServiceImpl::every_node(const MetaState& state) {
   return sets;
 }
 
+// Whether a majority of each set has the change applied and synced. Asks those that have applied it
+// and were not asked yet; called again after each answer (rule 29).
 bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
                              const std::shared_ptr<Synced>& synced) {
   return std::all_of(sets.begin(), sets.end(), [&](const std::vector<HostId>& hosts) {
@@ -600,6 +658,7 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
       const MetaIndex applied = host == self() ? applied_by_shards() : membership_.applied_of(host);
       const bool known = TETRAD_MUTANT(truncate_not_synced) && applied >= index;
       count += known || synced->hosts.contains(host) ? 1 : 0;
+      // Asked once at a time; a failed answer is asked for again after kAskAgainUs.
       if (applied < index || !synced->asked.insert(host).second) continue;
       Bytes body;
       base::ByteWriter(body).u64(index.value);
@@ -623,6 +682,12 @@ bool MetaServiceImpl::fenced(const HostSets& sets, MetaIndex index,
   });
 }
 
+//   1. Propose, noting the sets of dropped and truncated tables as they are when the command is
+//      applied.
+//   2. Wait for all live nodes to apply it, up to `schema_agreement_us`; without that there is a
+//      warning.
+//   3. Wait for a majority of each noted set to refuse the old incarnation (rule 29); without that
+//      an error, since an old write could still be acknowledged.
 Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Deadline deadline,
                                                   std::vector<std::string>* warnings) {
   const bool takes_away = !change.dropped_tables.empty() || !change.truncated_tables.empty();
@@ -658,6 +723,7 @@ Task<Result<void>> MetaServiceImpl::change_schema(SchemaChange change, base::Dea
   co_return Result<void>();
 }
 
+// From reports of acting members. Tablets that are gone are swept when the map has doubled.
 void MetaServiceImpl::set_tablet_bytes(TabletId tablet, uint64_t bytes) {
   tablet_bytes_[tablet] = bytes;
   ++tablet_bytes_version_;

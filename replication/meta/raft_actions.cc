@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leaves the core, and when: writes, messages that wait for them, committed entries, snapshots
 // of the own state machine.
+//
+// The rule of all: nothing that rests on a write leaves before the write is durable (rule 21). A
+// message that does is held with the number of the write that covers it (send_when_persisted), and
+// released by persisted(). Writes may overlap; they end in the order in which they were handed out.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -48,6 +52,8 @@ void RaftCore::send(RaftServerId to, RaftMessageBody body) {
 
 /// Holds a message back until everything that is true now is durable.
 void RaftCore::send_when_persisted(RaftServerId to, RaftMessageBody body) {
+  // Three cases: something is unwritten, and its write will have the next number; a write under way
+  // covers it; nothing is open.
   if (must_persist()) {
     held_.push_back({next_sequence_, make_message(to, std::move(body))});
   } else if (!outstanding_.empty()) {
@@ -61,6 +67,7 @@ void RaftCore::send_when_persisted(RaftServerId to, RaftMessageBody body) {
   if (held_.size() > kHeldMax) held_.pop_front();
 }
 
+// The commit index alone is no reason to write: it is learned again.
 bool RaftCore::must_persist() const {
   return term_ != emitted_term_ || vote_ != emitted_vote_ || log_.last_index() > emitted_ ||
          pending_truncate_ || pending_snapshot_ || pending_drop_;
@@ -96,6 +103,7 @@ RaftPersist RaftCore::make_persist() {
 
 void RaftCore::persisted(uint64_t sequence) {
   TETRAD_ASSERT(sequence < next_sequence_);
+  // Entries that were cut off meanwhile do not count: truncate_from() has lowered last_index.
   while (!outstanding_.empty() && outstanding_.front().sequence <= sequence) {
     const OutstandingPersist& write = outstanding_.front();
     TETRAD_ASSERT(write.term >= stable_term_);
@@ -108,6 +116,8 @@ void RaftCore::persisted(uint64_t sequence) {
     messages_.push_back(std::move(held_.front().message));
     held_.pop_front();
   }
+  // The own vote, or the own copy of an entry, is durable now and may have been the last that was
+  // missing.
   if (role_ == RaftRole::kCandidate) tally_votes();
   advance_commit();
 }
@@ -122,6 +132,7 @@ RaftActions RaftCore::take_actions() {
   check_invariants();
   RaftActions actions;
   if (role_ == RaftRole::kLeader) {
+    // Appends first: they carry the commit index that the reads of the round wait for.
     if (append_wanted_) send_appends();
     if (read_round_wanted_) {
       ++read_round_;
@@ -138,6 +149,8 @@ RaftActions RaftCore::take_actions() {
   if (may_persist()) actions.persist = make_persist();
   actions.messages.swap(messages_);
   actions.snapshots.swap(snapshot_sends_);
+  // Committed and durable here, so that what was applied is never lost. At most `apply_bytes_max`
+  // at once: a long backlog is applied in several steps of the driver.
   if (applicable() > applied_) {
     actions.committed = log_.copy(applied_ + 1, applicable(), options_.apply_bytes_max);
     TETRAD_ASSERT(!actions.committed.empty());
@@ -165,6 +178,8 @@ Result<void> RaftCore::snapshot_taken(const RaftSnapshotMeta& meta) {
   TETRAD_ASSERT(meta.index <= applied_);
   TETRAD_ASSERT(log_.term_at(meta.index) == meta.term);
   const RaftIndex before = log_.base_index();
+  // Some entries before the image stay, and spare followers that are a little behind the whole
+  // image.
   log_.compact(meta, options_.trailing_entries);
   if (log_.base_index() > before) pending_drop_ = log_.base_index();
   return {};

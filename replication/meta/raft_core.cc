@@ -1,5 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terms, roles, elections, and what a follower does.
+//
+// How a server goes through roles:
+//   1. Nothing heard from a leader for a timeout of one to two times `election_ticks`, drawn at
+//      random so that servers seldom collide: ask for pre-votes, in the term as it is.
+//   2. A majority would vote: raise the term, vote for oneself, ask for votes. The requests leave
+//      when term and vote are on disk.
+//   3. A majority has voted: leader; it appends a no-op, whose commit shows what is committed.
+//   4. A message of a higher term, or one of the leader of this term: follower.
+//
+// A follower takes an append where its log has the entry before it, cuts off what contradicts,
+// appends, and answers when that is on disk. It never cuts what it knows as committed: a leader
+// that asks for that breaks the protocol, and is refused.
+//
+// Pure: no clock, no I/O. Events come in by tick(), receive(), persisted() and propose(); what is
+// to be done leaves by take_actions() (raft_actions.cc).
 #include "replication/meta/raft_core.h"
 
 #include <algorithm>
@@ -9,6 +24,8 @@
 
 namespace tetrad::replication {
 
+// What storage held is checked against itself before anything is sent: a server with a torn log
+// must not vote.
 Result<RaftCore> RaftCore::make(RaftOptions options, RaftStored stored) {
   if (options.self.value.is_nil()) return fail(ErrorCode::kInvalid, "a raft server needs an id");
   if (options.heartbeat_ticks == 0 || options.election_ticks <= options.heartbeat_ticks) {
@@ -27,6 +44,7 @@ Result<RaftCore> RaftCore::make(RaftOptions options, RaftStored stored) {
     return fail(ErrorCode::kCorruption, "raft log ends at {}, committed is {}", log.last_index(),
                 stored.hard_state.commit);
   }
+  // The image may be newer than the hard state that was last written: what it holds is committed.
   const RaftIndex commit = std::max(stored.hard_state.commit, log.snapshot().index);
   if (stored.applied > commit) {
     return fail(ErrorCode::kCorruption, "raft entry {} applied, committed is {}", stored.applied,
@@ -54,12 +72,14 @@ RaftCore::RaftCore(RaftOptions options, RaftLog log, const RaftStored& stored)
 }
 
 void RaftCore::draw_timeout() {
+  // What was read from the disk counts as durable and as handed out.
   timeout_ =
       options_.election_ticks + static_cast<uint32_t>(random_.below(options_.election_ticks));
 }
 
 void RaftCore::tick() {
   ++election_elapsed_;
+  // A tick is the only time that the core knows; the driver calls it every `tick_us`.
   if (ticks_to_fetch_ > 0) --ticks_to_fetch_;
   if (role_ == RaftRole::kLeader) {
     tick_leader();
@@ -74,6 +94,8 @@ void RaftCore::tick() {
   }
 }
 
+// Heard within the shortest timeout: such a server refuses votes, so that one that was away cannot
+// disturb a group that works (Raft §6, thesis §4.2.3).
 bool RaftCore::hears_leader() const {
   return options_.check_quorum && leader_ && election_elapsed_ < options_.election_ticks;
 }
@@ -89,6 +111,7 @@ bool RaftCore::may_campaign() const {
 
 void RaftCore::become_follower(RaftTerm term, std::optional<RaftServerId> leader) {
   TETRAD_ASSERT(term >= term_);
+  // A leader that steps down cannot confirm reads any more; who asked asks again.
   if (role_ == RaftRole::kLeader) refuse_reads();
   if (term > term_) {
     term_ = term;
@@ -102,6 +125,8 @@ void RaftCore::become_follower(RaftTerm term, std::optional<RaftServerId> leader
   draw_timeout();
   votes_.clear();
   progress_.clear();
+  // A role's own state goes with the role, so that nothing of an earlier leadership is used in a
+  // later one.
   append_wanted_ = false;
   read_round_wanted_ = false;
   transferee_.reset();
@@ -114,6 +139,8 @@ void RaftCore::resign() {
 
 void RaftCore::campaign(Campaign kind) {
   TETRAD_ASSERT(role_ != RaftRole::kLeader);
+  // The end of the number space is reached by no real cluster, but by a message that was made to
+  // reach it.
   if (term_ >= kRaftNumberMax) return;
   votes_.clear();
   votes_[options_.self] = true;
@@ -129,6 +156,7 @@ void RaftCore::campaign(Campaign kind) {
     held_.clear();
     draw_timeout();
   }
+  // To voters only; whose vote it asks, a learner would not have.
   for (const RaftServerId server : configuration().servers()) {
     if (server == options_.self || !configuration().is_voter(server)) continue;
     if (kind == Campaign::kPreVote) {
@@ -160,6 +188,7 @@ void RaftCore::tally_votes() {
     return vote != votes_.end() && vote->second == granted;
   };
   const bool election = role_ == RaftRole::kCandidate;
+  // The own vote counts like any other: when it is on disk (rule 21).
   const bool own_vote_is_durable = !election ||
                                    TETRAD_RAFT_MUTANT(options_, kCampaignBeforePersist) ||
                                    (stable_term_ == term_ && stable_vote_ == options_.self);
@@ -180,10 +209,12 @@ void RaftCore::tally_votes() {
       campaign(Campaign::kElection);
     }
   } else if (!configuration().majority(open)) {
+    // So many have refused that no majority can come any more: wait for the next timeout.
     become_follower(term_, std::nullopt);
   }
 }
 
+// With a majority of votes of this term, of which there is at most one (Raft §5.2).
 void RaftCore::become_leader() {
   TETRAD_ASSERT(role_ == RaftRole::kCandidate);
   TETRAD_ASSERT(vote_ == options_.self);
@@ -198,6 +229,8 @@ void RaftCore::become_leader() {
   progress_.clear();
   match_progress_to_configuration();
   uncommitted_bytes_ = 0;
+  // Entries of earlier terms that wait for this term's first commit count against the bound of what
+  // may wait.
   for (RaftIndex index = commit_ + 1; index <= log_.last_index(); ++index) {
     uncommitted_bytes_ += RaftLog::size_of(log_.entry(index));
   }
@@ -211,6 +244,7 @@ void RaftCore::become_leader() {
   advance_commit();
 }
 
+// Changes nothing here: not the term, not the vote, not the timer.
 void RaftCore::on_pre_vote_request(const RaftMessage& message, const RaftPreVoteRequest& body) {
   const bool complete = log_.is_up_to_date(body.last_index, body.last_term) ||
                         TETRAD_RAFT_MUTANT(options_, kPreVoteIgnoresLog);
@@ -219,6 +253,7 @@ void RaftCore::on_pre_vote_request(const RaftMessage& message, const RaftPreVote
 }
 
 void RaftCore::on_vote_request(const RaftMessage& message, const RaftVoteRequest& body) {
+  // One vote a term; and none to anybody else once a leader of the term is known.
   const bool free = vote_ ? vote_ == message.from : !leader_;
   const bool complete = log_.is_up_to_date(body.last_index, body.last_term) ||
                         TETRAD_RAFT_MUTANT(options_, kVoteIgnoresLog);
@@ -226,23 +261,30 @@ void RaftCore::on_vote_request(const RaftMessage& message, const RaftVoteRequest
       complete && (free || TETRAD_RAFT_MUTANT(options_, kVoteTwice)) && role_ != RaftRole::kLeader;
   if (granted) {
     vote_ = message.from;
+    // A vote restarts the timer: the candidate gets its time to win.
     election_elapsed_ = 0;
   }
   if (TETRAD_RAFT_MUTANT(options_, kVoteBeforePersist)) {
     send(message.from, RaftVoteReply{granted});
   } else {
+    // Leaves when term and vote are on disk (rule 21); a vote that is forgotten could be given
+    // twice.
     send_when_persisted(message.from, RaftVoteReply{granted});
   }
 }
 
 void RaftCore::on_timeout_now(const RaftMessage& message) {
+  // Only from the leader that this server follows, which has found its log complete.
   if (role_ == RaftRole::kLeader || leader_ != message.from || !may_campaign()) return;
   campaign(Campaign::kTransfer);
 }
 
 // Messages.
 
+// Everything that comes from outside is tested here, before any of it has an effect.
 Result<void> RaftCore::check(const RaftMessage& message) const {
+  // A cluster or group of another id is a mistake of configuration, or a node that was moved; never
+  // ours.
   if (message.cluster_id != options_.cluster_id) {
     return fail(ErrorCode::kInvalid, "raft {} of cluster {}, this is {}", name_of(message.body),
                 message.cluster_id.to_string(), options_.cluster_id.to_string());
@@ -260,6 +302,8 @@ Result<void> RaftCore::check(const RaftMessage& message) const {
   }
   const auto check_entries = [&](RaftIndex index, RaftTerm term,
                                  const std::vector<RaftEntry>& entries) -> Result<void> {
+    // Entries must follow each other without gaps, terms never fall, and none is of a term above
+    // the sender's.
     for (const RaftEntry& entry : entries) {
       if (entry.index != index + 1 || entry.term < term || entry.term > message.term) {
         return fail(ErrorCode::kCorruption,
@@ -307,6 +351,7 @@ Result<void> RaftCore::receive(RaftMessage message) {
                              is(std::type_identity<RaftHeartbeat>()) ||
                              is(std::type_identity<RaftInstallSnapshot>());
     if (!is(std::type_identity<RaftPreVoteRequest>())) {
+      // A pre-vote changes nothing here, also where its sender is in a later term.
       become_follower(message.term,
                       from_leader ? std::optional<RaftServerId>(message.from) : std::nullopt);
     }
@@ -339,6 +384,7 @@ void RaftCore::on_lower_term(const RaftMessage& message) {
   }
 }
 
+// Replies go nowhere unless the role that asked still holds.
 Result<void> RaftCore::dispatch(RaftMessage message) {
   if (auto* append = std::get_if<RaftAppendRequest>(&message.body)) {
     RaftAppendRequest body = std::move(*append);
@@ -384,6 +430,7 @@ Result<void> RaftCore::dispatch(RaftMessage message) {
 
 /// The current term's leader was heard.
 Result<void> RaftCore::follow(RaftServerId leader) {
+  // Raft §5.2 gives a term one leader. Two mean that a disk has lost a vote.
   if (role_ == RaftRole::kLeader || (leader_ && leader_ != leader)) {
     return fail(ErrorCode::kCorruption, "raft term {} has two leaders, {} and {}", term_,
                 leader_->to_string(), leader.to_string());
@@ -398,6 +445,8 @@ Result<void> RaftCore::follow(RaftServerId leader) {
 Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest body) {
   TETRAD_TRY_VOID(follow(message.from));
   const auto reply = [&](RaftAppendReply answer) {
+    // Held until the entries are on disk: an ack lets the leader count this copy as durable (rule
+    // 21).
     if (TETRAD_RAFT_MUTANT(options_, kAckBeforePersist)) {
       send(message.from, answer);
     } else {
@@ -411,6 +460,7 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
       reply({true, commit_, 0, 0});
       return {};
     }
+    // Entries below the commit index are skipped without a look: they are equal.
     body.entries.erase(body.entries.begin(), body.entries.begin() + static_cast<ptrdiff_t>(known));
     body.previous_index = commit_;
     body.previous_term = log_.term_at(commit_).value();
@@ -423,12 +473,16 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
   const bool agrees = term && (*term == body.previous_term ||
                                TETRAD_RAFT_MUTANT(options_, kAppendIgnoresPreviousTerm));
   if (!agrees) {
+    // The hint is the last index at which both logs may agree, so a follower that is far behind
+    // costs few rounds.
     const RaftIndex hint = log_.last_agreement(body.previous_index, body.previous_term);
     reply({false, body.previous_index, hint, log_.term_at(hint).value_or(0)});
     return {};
   }
   const RaftIndex last_new = body.previous_index + body.entries.size();
   auto next = body.entries.begin();
+  // An append that arrives late must not cut off what came after it: only a real difference
+  // truncates (Raft §5.3).
   if (!TETRAD_RAFT_MUTANT(options_, kAppendTruncatesAlways)) {
     while (next != body.entries.end() && log_.term_at(next->index) == next->term) ++next;
   }
@@ -443,6 +497,7 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
     }
   }
   for (; next != body.entries.end(); ++next) log_.append(std::move(*next));
+  // The leader's commit index may lie beyond what this message has shown to be equal.
   const RaftIndex known =
       TETRAD_RAFT_MUTANT(options_, kCommitBeyondMatch) ? log_.last_index() : last_new;
   commit_to(std::min(body.commit, known));
@@ -452,25 +507,31 @@ Result<void> RaftCore::on_append(const RaftMessage& message, RaftAppendRequest b
 
 Result<void> RaftCore::on_heartbeat(const RaftMessage& message, const RaftHeartbeat& body) {
   TETRAD_TRY_VOID(follow(message.from));
+  // The leader sends at most what this server has acknowledged, so what is here up to it is the
+  // leader's.
   commit_to(std::min(body.commit, log_.last_index()));
   // Promises nothing but that this term was current here, so it need not wait for the disk.
   send(message.from, RaftHeartbeatReply{body.read_round});
   return {};
 }
 
+// Another peer says what it has applied, while there may be no leader to say so (rule 29).
 void RaftCore::learn_committed(RaftIndex index, RaftTerm term, RaftServerId from) {
   if (role_ == RaftRole::kLeader || index <= commit_) return;
   if (TETRAD_RAFT_MUTANT(options_, kLearnsAnyTerm)) {
     commit_to(std::min(index, log_.last_index()));
   } else if (log_.term_at(index) == term) {
+    // Log matching: an entry of this index and term here means that all before it is equal, too.
     commit_to(index);
   } else if (!hears_leader() && ticks_to_fetch_ == 0) {
+    // Not from two sides at once: a leader sends what is missing by itself.
     ticks_to_fetch_ = options_.heartbeat_ticks;
     send(from, RaftFetchRequest{commit_});
   }
 }
 
 void RaftCore::on_fetch_request(const RaftMessage& message, const RaftFetchRequest& body) {
+  // Only what is applied: that is committed for certain, and on disk.
   const RaftIndex last =
       TETRAD_RAFT_MUTANT(options_, kFetchUncommitted) ? log_.last_index() : applied_;
   if (body.after >= last || body.after < log_.base_index()) return;
@@ -483,6 +544,7 @@ void RaftCore::on_fetch_request(const RaftMessage& message, const RaftFetchReque
 /// earlier: each later leader held the committed one. So the log only becomes more up to date, and
 /// votes that were given by it stay right.
 void RaftCore::on_fetch_reply(const RaftMessage& message, RaftFetchReply body) {
+  // It must begin where this server's committed part ends or before, and reach beyond it.
   if (role_ == RaftRole::kLeader || body.after > commit_ || body.entries.empty() ||
       body.entries.back().index <= commit_) {
     return;
@@ -510,6 +572,7 @@ Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
                                            const RaftInstallSnapshot& body) {
   TETRAD_TRY_VOID(follow(message.from));
   const RaftSnapshotMeta& meta = body.meta;
+  // An image that is late would take back what is applied.
   if (meta.index <= commit_ && !TETRAD_RAFT_MUTANT(options_, kSnapshotBehindCommit)) {
     send_when_persisted(message.from, RaftAppendReply{true, commit_, 0, 0});
     return {};
@@ -520,16 +583,20 @@ Result<void> RaftCore::on_install_snapshot(const RaftMessage& message,
     send_when_persisted(message.from, RaftAppendReply{true, meta.index, 0, 0});
     return {};
   }
+  // One is waiting to be written already.
   if (pending_snapshot_) return {};
   if (TETRAD_RAFT_MUTANT(options_, kSnapshotKeepsLog) && meta.index < log_.last_index()) {
     log_.compact(meta, options_.trailing_entries);
     commit_ = applied_ = meta.index;
     stable_ = emitted_ = log_.last_index();
   } else {
+    // Nothing of the own log is kept: what lies beyond the image may contradict it.
     log_.reset(meta);
     commit_ = applied_ = meta.index;
     emitted_ = meta.index;
     stable_ = 0;
+    // Writes under way are of the log that was thrown away; when they end they must not count as
+    // entries of the new one.
     for (OutstandingPersist& write : outstanding_) write.last_index = 0;
   }
   pending_snapshot_ = meta;
@@ -543,11 +610,14 @@ void RaftCore::truncate_from(RaftIndex index) {
   TETRAD_ASSERT(role_ != RaftRole::kLeader);
   TETRAD_ASSERT(index > commit_);
   log_.truncate_from(index, TETRAD_RAFT_MUTANT(options_, kKeepTruncatedMembers));
+  // What was handed out to be written must be cut on disk, too.
   if (index <= emitted_) {
     pending_truncate_ = pending_truncate_ ? std::min(*pending_truncate_, index) : index;
     emitted_ = index - 1;
   }
   if (TETRAD_RAFT_MUTANT(options_, kPersistedAba)) return;
+  // Writes that are under way end with fewer entries than they were handed out with (ABA: other
+  // entries may get the same indexes).
   stable_ = std::min(stable_, index - 1);
   for (OutstandingPersist& write : outstanding_) {
     write.last_index = std::min(write.last_index, index - 1);

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Everything runs on shard 0. A turn of drain():
+//   1. take what the core wants done;
+//   2. hand the write to the local log, synced; its end calls persisted() and drains again;
+//   3. send messages and images, which the core has held back as long as they rest on a write;
+//   4. apply committed entries, in order, and note without a sync up to where: after a power cut
+//      they are applied again;
+//   5. tell of a change of role.
+//
+// A write that fails, or a committed command that this program cannot apply, ends the node
+// (`fatal`): it must not vote by what it does not have. The local log waits by itself while its
+// disk is full.
 // The driver of the metadata group's Raft core.
 #include "replication/meta/raft_driver.h"
 
@@ -17,6 +29,8 @@ constexpr BytesView kEntryEnd = "raft/f";
 constexpr BytesView kSnapshotKey = "raft/s";
 constexpr BytesView kAppliedKey = "raft/c";
 constexpr RaftGroupId kMetaGroup{1};
+// The deadline of an image on its way: two seconds, and a microsecond for every four bytes (4
+// MB/s).
 constexpr int64_t kImageDeadlineUs = 2'000'000;  // and a microsecond for every four bytes
 constexpr size_t kEntryBytesMax = size_t{16} << 20;
 
@@ -53,6 +67,7 @@ Operation put_applied(RaftIndex index) {
 }
 
 Result<void> load_entries(storage::LocalLog& log, std::vector<RaftEntry>& entries) {
+  // A page at a time, so that a long log does not need its memory twice.
   constexpr size_t kPage = 1024;
   Bytes from(kEntryPrefix);
   while (true) {
@@ -93,6 +108,7 @@ Result<std::optional<RaftDriver::Stored>> RaftDriver::load(storage::LocalLog& lo
   return std::optional<Stored>(std::move(stored));
 }
 
+// For the first node of a cluster; written before start().
 std::vector<Operation> RaftDriver::founding_state(const RaftConfiguration& configuration) {
   const RaftStored stored = RaftStored::founding(configuration);
   std::vector<Operation> batch;
@@ -125,6 +141,7 @@ Result<void> RaftDriver::start(Stored stored) {
   options.seed = options_.seed;
   options.entry_bytes_max = kEntryBytesMax;
   options.uncommitted_bytes_max = 4 * kEntryBytesMax;
+  // Where the log on disk begins and ends, for deletions.
   first_stored_ = stored.raft.snapshot.index + 1;
   last_stored_ = stored.raft.snapshot.index;
   if (!stored.raft.entries.empty()) {
@@ -132,6 +149,7 @@ Result<void> RaftDriver::start(Stored stored) {
     last_stored_ = stored.raft.entries.back().index;
   }
   applied_ = image_asked_ = stored.raft.snapshot.index;
+  // The image first, then the entries behind it, as they commit.
   if (!stored.image.empty()) TETRAD_TRY_VOID(hooks_.install(stored.image, applied_));
   TETRAD_TRY(core_, RaftCore::make(options, std::move(stored.raft)));
   TETRAD_ASSERT(core_->applied_index() == applied_);
@@ -139,6 +157,8 @@ Result<void> RaftDriver::start(Stored stored) {
     on_message(context, body, std::move(reply));
   });
   drain();
+  // The only voter waits for nobody: it leads as soon as its own vote is on disk, without waiting
+  // for a timeout in real time.
   const RaftConfiguration& members = core_->configuration();
   if (members.voters.size() == 1 && members.is_voter(rpc_.self())) {
     for (uint32_t i = 0; i < 2 * options.election_ticks && core_->role() == RaftRole::kFollower;
@@ -163,6 +183,8 @@ void RaftDriver::tick() {
   drain();
 }
 
+// A leader whose disk does not answer still sends heartbeats and would hold up the whole group: it
+// resigns after an election timeout.
 bool RaftDriver::is_disk_hung() const {
   if (TETRAD_MUTANT(hung_leader) || writing_since_us_.empty()) return false;
   // Alone it has nobody to give anything to.
@@ -194,6 +216,8 @@ void RaftDriver::learn_committed(RaftPosition position, RaftServerId from) {
   drain();
 }
 
+// Rule 29: what is applied here is not forgotten in a power cut, so `done` may be counted as a
+// refusal of the old incarnation.
 void RaftDriver::sync_applied(std::function<void()> done) {
   std::vector<Operation> batch;
   batch.push_back(put_applied(applied_));
@@ -205,12 +229,15 @@ void RaftDriver::on_message(const RpcContext& context, BytesView body, RpcNode::
   if (failed_) return;
   base::ByteReader in(body);
   const auto encoded = in.read_bytes();
+  // The sender in the envelope is who the connection belongs to; a message of another name is
+  // refused.
   auto message = encoded ? decode_raft_message(*encoded)
                          : Result<RaftMessage>(std::unexpected<Error>(encoded.error()));
   if (!message || message->from != context.from) {
     logger_.warn("raft message refused from={}", context.from_endpoint);
     return;
   }
+  // Kept for the time of drain(): write() installs it if the core takes it.
   received_image_ = Bytes(body.substr(body.size() - in.remaining()));
   if (received_image_.empty() && std::holds_alternative<RaftInstallSnapshot>(message->body)) {
     logger_.warn("raft snapshot without an image refused from={}", context.from_endpoint);
@@ -227,15 +254,18 @@ void RaftDriver::on_message(const RpcContext& context, BytesView body, RpcNode::
 
 void RaftDriver::drain() {
   // Hooks propose and so come back here: the outer call goes on with what they asked for.
+  // (Hooks run inside of apply and role_changed.)
   if (draining_ || failed_) return;
   draining_ = true;
   const std::weak_ptr<Alive> alive = alive_;
   while (core_->has_actions() && !failed_) {
     RaftActions actions = core_->take_actions();
+    // Before the messages: in one drain the write is on its way to the disk while they travel.
     if (actions.persist) write(std::move(*actions.persist));
     for (const RaftMessage& message : actions.messages) send(message);
     for (RaftSnapshotSend& image : actions.snapshots) send_image(std::move(image));
     if (!actions.committed.empty()) apply(std::move(actions.committed));
+    // A hook may have ended the node.
     if (alive.expired()) return;
     if (actions.role_change) hooks_.role_changed(*actions.role_change);
     if (alive.expired()) return;
@@ -245,6 +275,8 @@ void RaftDriver::drain() {
 }
 
 void RaftDriver::write(RaftPersist persist) {
+  // One batch: the log on disk is never between two states. The order of its parts is that of
+  // RaftPersist.
   std::vector<Operation> batch;
   const auto erase = [&](RaftIndex from, RaftIndex through) {
     for (RaftIndex index = from; index <= through; ++index)
@@ -288,6 +320,7 @@ void RaftDriver::write(RaftPersist persist) {
   TETRAD_ASSERT(applied_ <= last_stored_);
   TETRAD_ASSERT(persist.hard_state.commit <= last_stored_);
   batch.push_back(put_hard_state(persist.hard_state));
+  // For is_disk_hung(): writes end in order, so the front is the oldest.
   writing_since_us_.push_back(reactor_.now_us());
   write_batch(std::move(batch), true, [this, sequence = persist.sequence] {
     TETRAD_ASSERT(!writing_since_us_.empty());
@@ -324,6 +357,7 @@ void RaftDriver::apply(std::vector<RaftEntry> entries) {
   TETRAD_ASSERT(entries.back().index <= last_stored_);
   for (const RaftEntry& entry : entries) {
     TETRAD_ASSERT(entry.index == applied_ + 1);
+    // Set before the hook: the command's listeners ask for the applied index.
     const RaftIndex before = std::exchange(applied_, entry.index);
     if (entry.kind != RaftEntryKind::kCommand) continue;
     const Result<void> applied = hooks_.apply(entry.index, entry.data);
@@ -334,12 +368,14 @@ void RaftDriver::apply(std::vector<RaftEntry> entries) {
       return;
     }
   }
+  // Unsynced: it only saves work after a restart.
   std::vector<Operation> batch;
   batch.push_back(put_applied(applied_));
   write_batch(std::move(batch), false, nullptr);
   hooks_.applied(applied_);
 }
 
+// One way: what is lost is sent again by the core's own timers.
 void RaftDriver::send(const RaftMessage& message) {
   Bytes encoded;
   base::ByteWriter writer(encoded);
@@ -350,6 +386,7 @@ void RaftDriver::send(const RaftMessage& message) {
 }
 
 void RaftDriver::send_image(RaftSnapshotSend send) {
+  // By a call, since the core wants to know whether it arrived.
   // A fresh image is at least as new as the one on disk, and all it holds is committed.
   auto* install = std::get_if<RaftInstallSnapshot>(&send.message.body);
   TETRAD_ASSERT(install != nullptr);
@@ -377,6 +414,8 @@ void RaftDriver::send_image(RaftSnapshotSend send) {
       });
 }
 
+// After `snapshot_every` entries. One at a time, by image_asked_; made on the loop, since the
+// metadata is small.
 void RaftDriver::maybe_take_image() {
   TETRAD_ASSERT(image_asked_ <= applied_);
   if (failed_ || applied_ < image_asked_ + options_.snapshot_every) return;
@@ -386,6 +425,7 @@ void RaftDriver::maybe_take_image() {
   image_asked_ = applied_;
   std::vector<Operation> batch;
   batch.push_back({Bytes(kSnapshotKey), encode_image(*meta, hooks_.image())});
+  // Only when it is on disk may the log before it be dropped.
   write_batch(std::move(batch), true, [this, taken = std::move(*meta)] {
     // Refused when a newer one came from the leader meanwhile: then that one counts.
     (void)core_->snapshot_taken(taken);

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+//   1. propose() appends to the own log. The own copy is written while the others get theirs: it
+//      counts when it is on disk, like any other.
+//   2. Each member has a progress: probing (one append at a time until the logs agree), replicating
+//      (a window of appends in flight), or taking an image, where the log does not reach back far
+//      enough.
+//   3. An entry is committed when a majority has it on disk, and it is of this term (Raft §5.4.2).
+//   4. A read is answered with the commit index of when it came, once a majority has answered a
+//      round of heartbeats that began later.
+//   5. A leader that has not heard a majority for a timeout steps down: nobody could be answered
+//      anyhow, and clients find the new one sooner.
 // What a leader does: replication, commit, reads, membership, handing over.
 #include <algorithm>
 #include <limits>
@@ -9,15 +20,18 @@
 namespace tetrad::replication {
 
 void RaftCore::tick_leader() {
+  // Ages of members, in ticks.
   for (auto& [server, progress] : progress_) {
     if (progress.ticks_since_heard != std::numeric_limits<uint32_t>::max()) {
       ++progress.ticks_since_heard;
     }
+    // The image, or the word that it arrived, was lost: find out where the member is.
     if (progress.state == RaftProgress::State::kSnapshot &&
         ++progress.snapshot_ticks >= options_.snapshot_timeout_ticks) {
       progress.probe();
     }
   }
+  // The heir did not campaign in time: this server goes on leading and takes proposals again.
   if (transferee_ && ++transfer_elapsed_ >= options_.election_ticks) transferee_.reset();
   if (election_elapsed_ >= options_.election_ticks) {
     election_elapsed_ = 0;
@@ -40,11 +54,14 @@ void RaftCore::tick_leader() {
 
 // Proposals.
 
+// Tested before anything is appended. kOverloaded bounds the memory of entries that no majority
+// has.
 Result<void> RaftCore::check_may_propose(size_t bytes) const {
   if (role_ != RaftRole::kLeader) {
     return leader_ ? fail(ErrorCode::kNotLeader, "raft leader is {}", leader_->to_string())
                    : fail(ErrorCode::kNotLeader, "raft leader is not known");
   }
+  // What is proposed now would come too late for the heir's log to be complete.
   if (transferee_) {
     return fail(ErrorCode::kOverloaded, "raft leadership is being handed over to {}",
                 transferee_->to_string());
@@ -53,6 +70,7 @@ Result<void> RaftCore::check_may_propose(size_t bytes) const {
     return fail(ErrorCode::kLimit, "raft entry of {} bytes, at most {}", bytes,
                 options_.entry_bytes_max);
   }
+  // One entry is always let in, however large it is within its own bound.
   if (uncommitted_bytes_ > 0 && uncommitted_bytes_ + bytes > options_.uncommitted_bytes_max) {
     return fail(ErrorCode::kOverloaded, "raft has {} bytes waiting to be committed, at most {}",
                 uncommitted_bytes_, options_.uncommitted_bytes_max);
@@ -70,6 +88,7 @@ RaftPosition RaftCore::append_own(RaftEntryKind kind, Bytes data) {
   return {term_, log_.last_index()};
 }
 
+// The position tells the caller how to find out what became of it (RaftPosition).
 Result<RaftPosition> RaftCore::propose(Bytes command) {
   TETRAD_TRY_VOID(check_may_propose(command.size()));
   const RaftPosition position = append_own(RaftEntryKind::kCommand, std::move(command));
@@ -77,6 +96,8 @@ Result<RaftPosition> RaftCore::propose(Bytes command) {
   return position;
 }
 
+// One server at a time: then the old and the new majority have a member in common (Raft §6, thesis
+// §4.1).
 Result<RaftPosition> RaftCore::change_configuration(RaftMembershipChange change) {
   TETRAD_TRY_VOID(check_may_propose(0));
   TETRAD_TRY(const RaftConfiguration next, change_membership(configuration(), change));
@@ -89,6 +110,7 @@ Result<RaftPosition> RaftCore::change_configuration(RaftMembershipChange change)
       !TETRAD_RAFT_MUTANT(options_, kOverlappingChanges)) {
     return fail(ErrorCode::kConflict, "raft term {} has no commit yet", term_);
   }
+  // A learner that lags would hold up every commit once its vote is needed.
   if (change.kind == RaftMembershipChange::Kind::kPromote) {
     const auto learner = progress_.find(change.server);
     TETRAD_ASSERT(change.server == options_.self || learner != progress_.end());
@@ -106,6 +128,7 @@ Result<RaftPosition> RaftCore::change_configuration(RaftMembershipChange change)
                 options_.entry_bytes_max);
   }
   const RaftPosition position = append_own(RaftEntryKind::kConfiguration, std::move(data));
+  // In force as soon as it is in the log, not when it is committed (thesis §4.1).
   match_progress_to_configuration();
   confirm_reads();
   advance_commit();
@@ -117,6 +140,7 @@ void RaftCore::match_progress_to_configuration() {
   TETRAD_ASSERT(role_ == RaftRole::kLeader);
   std::map<RaftServerId, RaftProgress> progress;
   for (const RaftServerId server : configuration().servers()) {
+    // Members that stay keep their window; a new one is probed from the end of the log.
     if (server == options_.self) continue;
     const auto known = progress_.find(server);
     if (known != progress_.end()) {
@@ -129,6 +153,7 @@ void RaftCore::match_progress_to_configuration() {
     progress.emplace(server, std::move(fresh));
   }
   progress_ = std::move(progress);
+  // A majority may be smaller now: entries and reads that waited may be settled.
   if (transferee_ && !configuration().is_voter(*transferee_)) transferee_.reset();
   append_wanted_ = true;
 }
@@ -145,6 +170,7 @@ void RaftCore::send_appends() {
 /// Sends one append if the window allows; true if more may follow. Without entries it goes only
 /// when the follower does not know the commit index, or when asked (`even_empty`).
 bool RaftCore::send_append(RaftServerId to, RaftProgress& progress, bool even_empty) {
+  // The entry before the next one was compacted away: only an image helps.
   if (!progress.may_send(options_.in_flight_max)) return false;
   const std::optional<RaftTerm> previous_term = log_.term_at(progress.next - 1);
   if (!previous_term) {
@@ -163,10 +189,14 @@ bool RaftCore::send_append(RaftServerId to, RaftProgress& progress, bool even_em
   const RaftIndex last = request.previous_index + request.entries.size();
   TETRAD_ASSERT(progress.next > progress.match);
   TETRAD_ASSERT(last <= log_.last_index());
+  // What this message tells the member to be committed: never beyond the entries that it has by
+  // then.
   progress.commit_sent = std::min(commit_, last);
+  // While probing nothing is assumed: `next` moves with the answer.
   if (progress.state == RaftProgress::State::kProbe) {
     progress.probe_sent = true;
   } else if (!request.entries.empty()) {
+    // While replicating it moves at once; a refusal sets it back.
     progress.next = last + 1;
     progress.in_flight.push_back(last);
   }
@@ -180,15 +210,19 @@ void RaftCore::send_snapshot(RaftServerId to, RaftProgress& progress) {
     progress.probe_sent = true;
     return;
   }
+  // An image that ends at or before what the member has would be of no use.
   TETRAD_ASSERT(log_.snapshot().index > progress.match);
   progress.await_snapshot(log_.snapshot().index);
   snapshot_sends_.push_back({make_message(to, RaftInstallSnapshot{log_.snapshot()})});
 }
 
+// Called by the driver: whether the image arrived is known by the answer to the append that
+// follows.
 void RaftCore::snapshot_sent(RaftServerId to, bool delivered) {
   const auto peer = progress_.find(to);
   if (peer == progress_.end() || peer->second.state != RaftProgress::State::kSnapshot) return;
   RaftProgress& progress = peer->second;
+  // Not delivered: where it stood before the image is where it stands.
   if (!delivered) progress.pending_snapshot = 0;
   progress.probe();
   progress.probe_sent = true;  // until it is heard again
@@ -197,9 +231,11 @@ void RaftCore::snapshot_sent(RaftServerId to, bool delivered) {
 void RaftCore::peer_unreachable(RaftServerId server) {
   const auto peer = progress_.find(server);
   if (peer == progress_.end() || peer->second.state != RaftProgress::State::kReplicate) return;
+  // What was in flight is lost: probe from what it has acknowledged.
   peer->second.probe();
 }
 
+// A member gets no commit index beyond what it has acknowledged.
 void RaftCore::send_heartbeats() {
   TETRAD_ASSERT(role_ == RaftRole::kLeader);
   for (auto& [server, progress] : progress_) {
@@ -227,6 +263,8 @@ void RaftCore::on_append_reply(const RaftMessage& message, const RaftAppendReply
     // An answer to something that was answered better since is no news.
     if (progress.state == State::kSnapshot || body.index <= progress.match) return;
     if (progress.state == State::kProbe && body.index != progress.next - 1) return;
+    // Where both logs agree at the latest, by the member's hint and this log; never below what it
+    // has acknowledged.
     const RaftIndex agreement =
         log_.last_agreement(std::min(body.hint_index, body.index - 1), body.hint_term);
     if (progress.state == State::kReplicate) progress.probe();
@@ -235,6 +273,7 @@ void RaftCore::on_append_reply(const RaftMessage& message, const RaftAppendReply
     send_append(message.from, progress, true);
     return;
   }
+  // An index that this leader has not given: of a log before this term.
   if (body.index > log_.last_index()) return;  // never of this term
   TETRAD_ASSERT(progress.match <= log_.last_index());
   progress.acknowledge(body.index);
@@ -244,10 +283,12 @@ void RaftCore::on_append_reply(const RaftMessage& message, const RaftAppendReply
     advance_commit();
     if (role_ != RaftRole::kLeader) return;  // it committed its own removal
   }
+  // The logs agree: from now on a window of appends may be in flight.
   if (progress.state == State::kProbe ||
       (progress.state == State::kSnapshot && progress.match >= log_.base_index())) {
     progress.replicate();
   }
+  // The window has room again.
   while (send_append(message.from, progress, false)) {
   }
   hand_over_if_ready();
@@ -257,6 +298,7 @@ void RaftCore::on_heartbeat_reply(const RaftMessage& message, const RaftHeartbea
   RaftProgress* const known = heard(message.from);
   if (known == nullptr) return;
   RaftProgress& progress = *known;
+  // It answers, so another probe may be sent; no probe is sent before.
   progress.probe_sent = false;
   if (progress.match < log_.last_index()) {
     // A message may be lost: then the follower rejects the next append, which shows it.
@@ -266,6 +308,7 @@ void RaftCore::on_heartbeat_reply(const RaftMessage& message, const RaftHeartbea
     }
     send_append(message.from, progress, true);
   }
+  // A round that was never begun, or an answer that is older than one before, confirms nothing.
   if (body.read_round <= read_round_ && body.read_round > progress.read_round) {
     progress.read_round = body.read_round;
     confirm_reads();
@@ -298,11 +341,13 @@ RaftIndex RaftCore::majority_match() const {
     return matches[configuration().voters.size() / 2];
   }
 #endif
+  // The largest index that a majority of voters has.
   return configuration().majority_value(match);
 }
 
 void RaftCore::advance_commit() {
   if (role_ != RaftRole::kLeader) return;
+  // Called after everything that can raise a match: acks, own writes, changes of members.
   const RaftIndex index = majority_match();
   if (index <= commit_) return;
   // Copies of an earlier term's entry prove nothing (Raft §5.4.2, figure 8).
@@ -313,6 +358,7 @@ void RaftCore::advance_commit() {
   after_leader_commit(before);
 }
 
+// Never falls.
 void RaftCore::commit_to(RaftIndex index) {
   TETRAD_ASSERT(index <= log_.last_index());
   commit_ = std::max(commit_, index);
@@ -324,7 +370,9 @@ void RaftCore::after_leader_commit(RaftIndex before) {
     const size_t bytes = RaftLog::size_of(log_.entry(index));
     uncommitted_bytes_ -= std::min(uncommitted_bytes_, bytes);
   }
+  // Without it followers would learn of the commit by the next heartbeat.
   append_wanted_ = true;  // the followers apply it the sooner
+  // The term has its first commit: reads that came before can be registered now.
   if (commit_ >= term_start_ && !early_reads_.empty()) {
     std::deque<PendingRead> reads;
     reads.swap(early_reads_);
@@ -337,6 +385,7 @@ void RaftCore::after_leader_commit(RaftIndex before) {
 void RaftCore::leave_after_removal() {
   if (TETRAD_RAFT_MUTANT(options_, kRemovedLeaderCounts)) return;
   TETRAD_ASSERT(role_ == RaftRole::kLeader);
+  // Everyone hears of the commit before the heir may campaign.
   send_appends();
   std::optional<RaftServerId> heir;
   for (const auto& [server, progress] : progress_) {
@@ -363,6 +412,7 @@ Result<void> RaftCore::read_index(uint64_t context) {
   return {};
 }
 
+// A follower's read, answered over the network; the follower asks again when the answer is lost.
 void RaftCore::on_read_request(const RaftMessage& message, const RaftReadRequest& body) {
   if (role_ != RaftRole::kLeader ||
       reads_.size() + early_reads_.size() >= options_.pending_reads_max) {
@@ -380,6 +430,7 @@ void RaftCore::register_read(uint64_t context, RaftServerId from) {
     early_reads_.push_back({context, from, 0, 0});
     return;
   }
+  // The next round, not one that is out: its answers may have been given before the read came.
   reads_.push_back({context, from, commit_, read_round_ + 1});
   read_round_wanted_ = true;
   confirm_reads();
@@ -395,6 +446,7 @@ void RaftCore::answer_read(const PendingRead& read, bool confirmed) {
 
 void RaftCore::confirm_reads() {
   uint64_t round = configuration().majority_value([&](RaftServerId server) {
+    // The leader needs no answer of its own.
     if (server == options_.self) return std::numeric_limits<uint64_t>::max();
     const auto progress = progress_.find(server);
     return progress == progress_.end() ? uint64_t{0} : progress->second.read_round;
@@ -413,6 +465,7 @@ void RaftCore::refuse_reads() {
   reads_.clear();
 }
 
+// The heir campaigns at once, without pre-vote, when it has the whole log.
 // Handing over.
 
 Result<void> RaftCore::transfer_leadership(RaftServerId to) {
@@ -433,6 +486,8 @@ Result<void> RaftCore::transfer_leadership(RaftServerId to) {
 void RaftCore::hand_over_if_ready() {
   if (role_ != RaftRole::kLeader || !transferee_) return;
   TETRAD_ASSERT(progress_.contains(*transferee_));
+  // Sent each time that it acknowledges; a second one finds it campaigning or leading and is
+  // ignored.
   if (progress_.at(*transferee_).match == log_.last_index()) send(*transferee_, RaftTimeoutNow{});
 }
 

@@ -15,12 +15,14 @@ using storage::Proposal;
 
 namespace {
 
+// The answers of one round, summed up. Points into them.
 struct Newest {
   const Proposal* accepted = nullptr;
   const Proposal* committed = nullptr;
   Ballot committed_last;  // the highest that anybody knows a commit by
   bool is_settled = false;
 
+  // An accepted proposal at or below a commit is decided or can never be.
   bool accepted_is_last() const { return accepted != nullptr && committed_last < accepted->ballot; }
 };
 
@@ -28,6 +30,7 @@ bool counts(const std::optional<Proposal>& proposal, PaxosFloor floor_us) {
   return proposal && is_above_floor(proposal->origin, floor_us);
 }
 
+// Of equal rank the order of answers does not matter: same origin means same value.
 Newest newest_of(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
   Newest newest;
   for (const auto& [from, registers] : answers) {
@@ -61,6 +64,8 @@ bool is_known_committed(const Ballot& origin, std::span<const RegistersOf> answe
 
 }  // namespace
 
+// What a member knows to be decided: its commit, or what the proposal that it accepted was made
+// after.
 Ballot shown_by(const storage::PaxosRegisters& registers, PaxosFloor floor_us) {
   Ballot shown;
   if (counts(registers.committed, floor_us)) shown = registers.committed->origin;
@@ -76,10 +81,12 @@ Judgment judge(std::span<const RegistersOf> answers, PaxosFloor floor_us) {
     out.newest = std::max(out.newest, shown_by(answer.registers, floor_us));
   out.committed = newest.committed;
   out.is_settled = newest.is_settled;
+  // Not empty, and not known as committed: it may be on a majority.
   if (newest.accepted_is_last() && !newest.accepted->value.empty() &&
       !is_known_committed(newest.accepted->origin, answers))
     out.open = newest.accepted;
   if (newest.committed == nullptr) return out;
+  // Whoever does not know the newest commit may lack its rows.
   for (const auto& [from, registers] : answers)
     if (!registers.committed || registers.committed->origin != newest.committed->origin)
       out.lacking.push_back(from);
@@ -93,6 +100,7 @@ Proposal completion_of(const Proposal& open, const Ballot& ballot) {
   return out;
 }
 
+// Of all that these members know, what time the next ballot and the next value must be above.
 Earlier earlier_in(std::span<const RegistersOf> answers) {
   Earlier out;
   for (const auto& [from, registers] : answers) {
@@ -106,6 +114,14 @@ Earlier earlier_in(std::span<const RegistersOf> answers) {
   return out;
 }
 
+// Of a proposal that this coordinator sent:
+//   1. from before the floor: nobody can tell;
+//   2. a member knows it as committed: applied;
+//   3. nothing at or above it was accepted or committed here: a quorum has promised a later ballot
+//      without having it, so it cannot be decided any more;
+//   4. it is the newest accepted one: open, it must be completed;
+//   5. the newest follows it: it was decided before; or follows something earlier: it was passed
+//      over.
 Fate fate_of(const Ballot& origin, std::span<const RegistersOf> answers, PaxosFloor floor_us) {
   if (!is_above_floor(origin, floor_us)) return Fate::kUnknown;
   const Newest newest = newest_of(answers, floor_us);

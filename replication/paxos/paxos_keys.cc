@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // An entry is there while somebody waits for it or a write of it is not synced. Its first waiter has the
 // turn; the next one gets it in a loop turn of its own, when the first one's write is seen. Registers are
+//
+//   1. enter(): no entry for the partition: one is made, and its registers are read. Otherwise the
+//      message waits.
+//   2. The turn's holder changes the registers in memory and writes them.
+//   3. The write is seen (pass_on): the next waiter gets its turn, the write counts as unsynced.
+//   4. The write is on the disk (Unsynced::end): those who wait for it, or for writes before it,
+//      are answered.
+//   5. Nobody waits and nothing is unsynced: the entry goes.
 // read from the store once, and held while the entry lives; after a failed write they are read anew.
 #include "replication/paxos/paxos_keys.h"
 
@@ -25,11 +33,13 @@ Error late() {
 
 }  // namespace
 
+// Shared with its turns and unsynced writes, which may outlive the PaxosKeys.
 struct PaxosKeys::Entry {
   Key key;
   TableIncarnation incarnation;
   RingPosition position;
   Bytes partition_key;
+  // As the store has them or will have them; unset: not read yet, or not to be trusted.
   std::optional<PaxosRegisters> held;
   bool is_stale = false;        // `held` is to be read anew when the turn has ended
   std::deque<Waiter> waiters;   // the first has the turn
@@ -62,6 +72,7 @@ PartitionName PaxosKeys::Turn::partition() const {
   return entry_->name();
 }
 
+// Called while the turn is held, before end(): the next one reads what the store has.
 void PaxosKeys::Turn::forget() { entry_->held.reset(); }
 
 void PaxosKeys::Turn::end() {
@@ -71,6 +82,7 @@ void PaxosKeys::Turn::end() {
 }
 
 PaxosKeys::Unsynced PaxosKeys::Turn::pass_on() {
+  // The number is given before the turn ends, so that who comes next waits for this write, too.
   TETRAD_ASSERT(entry_ != nullptr);
   const uint64_t number = ++entry_->last_write;
   entry_->unsynced.insert(number);
@@ -81,6 +93,7 @@ PaxosKeys::Unsynced PaxosKeys::Turn::pass_on() {
 
 void PaxosKeys::Turn::when_synced(SyncedCallback done) {
   TETRAD_ASSERT(entry_ != nullptr);
+  // Nothing that this turn can have seen is unsynced.
   if (entry_->unsynced.empty()) return done({});
   entry_->sync_waiters.push_back({entry_->last_write, {}, std::move(done)});
 }
@@ -102,16 +115,20 @@ void PaxosKeys::end_unsynced(const std::shared_ptr<Entry>& entry, uint64_t numbe
   TETRAD_ASSERT(ended == 1);
   if (!synced) {
     entry->is_stale = true;
+    // Whoever saw this write, or a later one that was made from it, saw what may be lost.
     for (Entry::SyncWaiter& waiter : entry->sync_waiters)
       if (waiter.through >= number) waiter.result = synced;
   }
   std::vector<Entry::SyncWaiter> due;
+  // Syncs end in order of their writes, or several at once: a waiter is due when no write up to its
+  // own is left.
   while (
       !entry->sync_waiters.empty() &&
       (entry->unsynced.empty() || *entry->unsynced.begin() > entry->sync_waiters.front().through)) {
     due.push_back(std::move(entry->sync_waiters.front()));
     entry->sync_waiters.pop_front();
   }
+  // Before the callbacks: they may enter the partition again.
   erase_unused(entry);
   for (Entry::SyncWaiter& waiter : due) waiter.done(std::move(waiter.result));
 }
@@ -149,11 +166,13 @@ void PaxosKeys::enter(uint32_t store, PartitionName partition, base::Deadline de
   ++waiting_;
   const std::shared_ptr<Entry> entry = found;
   const bool is_first = entry->waiters.empty();
+  // The first waiter is the holder; it stays in the queue until next().
   entry->waiters.push_back({deadline, std::move(done)});
   if (is_first) return give_turn(entry);
   look_at(deadline.at_us);
 }
 
+// One timer for all partitions, at the earliest deadline but not more often than every 20 ms.
 void PaxosKeys::look_at(base::MonotonicUs deadline_us) {
   const base::MonotonicUs at_us = std::max(deadline_us, reactor_.now_us() + kLookPauseUs);
   if (timer_ != 0 && timer_at_us_ <= at_us) return;
@@ -172,6 +191,7 @@ void PaxosKeys::end_late() {
   for (const auto& [key, entry] : entries_) {
     if (entry->waiters.empty()) continue;
     std::deque<Waiter> kept;
+    // The holder is not ended here: its write may be under way, and the registers are its own.
     kept.push_back(std::move(entry->waiters.front()));
     for (auto waiter = entry->waiters.begin() + 1; waiter != entry->waiters.end(); ++waiter) {
       if (waiter->deadline.at_us <= reactor_.now_us()) {
@@ -191,6 +211,7 @@ void PaxosKeys::end_late() {
 
 void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
   TETRAD_ASSERT(!entry->waiters.empty());
+  // Who has waited past its deadline is answered without a turn, and the next one gets it.
   const auto refuse = [this, &entry](Error error) {
     TurnCallback done = std::move(entry->waiters.front().done);
     done(std::unexpected(std::move(error)));
@@ -202,6 +223,7 @@ void PaxosKeys::give_turn(const std::shared_ptr<Entry>& entry) {
     TurnCallback done = std::move(entry->waiters.front().done);
     return done(Turn(self_, entry));
   }
+  // Until the answer the first waiter holds the turn: nobody else touches `held`.
   stores_[entry->key.first]->read_registers(
       entry->name(), entry->waiters.front().deadline,
       [this, alive = std::weak_ptr<PaxosKeys*>(self_), entry](Result<PaxosRegisters> read) {

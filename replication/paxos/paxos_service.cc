@@ -6,6 +6,10 @@
 //   2. In its turn it is looked at once more: the map may have changed while it waited.
 //   3. The acceptor (acceptor.h) changes a copy of the registers; the copy is written with a pass of the
 //      fence, for a commit together with the rows.
+//
+// Every ballot that a member answers for is synced before the answer leaves (rule 21); a refusal
+// writes nothing and waits for nothing. A message that fails in its turn leaves the registers as
+// they were. The time of ballots feeds this node's clock, within its bound.
 //   4. The turn goes on when the write is seen, the answer leaves when it is on the disk.
 #include "replication/paxos/paxos_service.h"
 
@@ -25,6 +29,7 @@ using storage::RegistersWrite;
 
 namespace {
 
+// Messages that wait for the map, of all partitions of the shard.
 constexpr size_t kWaitingMax = 10'000;           // beyond it: refused, the sender tries again
 constexpr int64_t kWaitingLookEveryUs = 20'000;  // for deadlines
 constexpr Verb kVerbs[] = {Verb::kPaxosPrepare, Verb::kPaxosAccept, Verb::kPaxosCommit,
@@ -48,6 +53,7 @@ Result<storage::Mutation> mutation_of(const ProposeRequest& request) {
 }
 
 /// Yes, or why not.
+// A vote is only a vote once it is on the disk.
 PaxosKeys::SyncedCallback vote_when_synced(PaxosService::VoteCallback done) {
   return [done = std::move(done)](Result<void> synced) mutable {
     if (!synced) return done(std::unexpected(std::move(synced.error())));
@@ -123,12 +129,15 @@ void PaxosService::register_verbs() {
   rpc_.handle(Verb::kPaxosSettled, [this](const RpcContext& context, BytesView body,
                                           const RpcNode::Reply&) {
     auto request = decode_propose(body);
+    // So long a settle may wait for its turn; it is only housekeeping.
     constexpr int64_t kSettleUs = 1'000'000;
     if (request)
       settle(context.store, std::move(*request), base::Deadline{reactor_.now_us() + kSettleUs});
   });
 }
 
+// Asked when a message comes and again in its turn. kBehind waits for a newer map; all else is the
+// sender's to solve.
 std::optional<Error> PaxosService::refusal(uint32_t store, TableIncarnation incarnation,
                                            RingPosition position, SetEpoch epoch, Asks asks) {
   if (store >= stores_.size() || stores_[store] == nullptr)
@@ -147,11 +156,14 @@ std::optional<Error> PaxosService::refusal(uint32_t store, TableIncarnation inca
   }
   if (place.tablet == nullptr || place.table == nullptr)
     return Error(ErrorCode::kStaleSchema, "the table was dropped or truncated");
+  // While members change a store may hold remains of an earlier stay (rule 11).
   if (place.tablet->stage != partitioner::TabletStage::kNormal &&
       !cleanup_.may_take(incarnation, *place.tablet, store))
     return Error(ErrorCode::kBehind, "what an earlier stay has left is being erased");
   if (place.table->change_log.has_value() && !changes_.may_take(*place.table, store))
     return Error(ErrorCode::kBehind, "the change log is being opened");
+  // A commit is a write: a store that is behind takes it, as soon as it knows what it lacks. A vote
+  // needs all rows and registers that were promised before (rule 20).
   if (asks == Asks::kWrite) {
     if (behind_.any() && behind_.writes_wait(store, *place.tablet))
       return Error(ErrorCode::kBehind, "what a power cut took is not known yet");
@@ -169,6 +181,8 @@ void PaxosService::when_in_map(uint32_t store, TableIncarnation incarnation, Rin
   const bool waits = refused->code == ErrorCode::kBehind && reactor_.now_us() < deadline.at_us &&
                      waiting_.size() < kWaitingMax;
   if (!waits) return go(std::unexpected(std::move(*refused)));
+  // Each of them comes again with the whole question: the map may have moved on by more than one
+  // epoch.
   waiting_.push_back(
       {deadline.at_us,
        [this, store, incarnation, position, epoch, asks, deadline, go = std::move(go)]() mutable {
@@ -187,6 +201,8 @@ void PaxosService::run_waiting() {
   for (Waiting& item : due) item.retry();
 }
 
+// Passes are of the current snapshot: a confirmation of a newer epoch waits for this write, or
+// makes it void (rule 8).
 /// Of a message that is let in: refusal() has said so in this turn.
 storage::WriteGuard PaxosService::guard_of(uint32_t store, TableIncarnation incarnation,
                                            RingPosition position, base::Deadline deadline) {
@@ -197,6 +213,8 @@ storage::WriteGuard PaxosService::guard_of(uint32_t store, TableIncarnation inca
   return {fences_[store]->enter(state, *table, table->tablets.find(position)), deadline.at_us};
 }
 
+// The purge horizon as the floor of ballots: rows below it may have been purged without their
+// tombstones, so a value from before it must not be decided any more.
 PaxosFloor PaxosService::floor_of(TableIncarnation incarnation, RingPosition position) const {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(incarnation);
@@ -219,6 +237,8 @@ void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadlin
   const storage::ReadCommand& of = request.command;
   const auto [incarnation, position, epoch] =
       std::tuple(of.incarnation, of.position, request.epoch);
+  // Before it is refused or promised: this node's later stamps are above it in either case, if it
+  // is within the bound.
   clock_.observe(request.ballot.made_us(), reactor_);
   if (TETRAD_MUTANT(lwt_rows_before_promise) && request.rows == PaxosRows::kData)
     return prepare_after_reading(store, std::move(request), deadline, std::move(done));
@@ -226,6 +246,7 @@ void PaxosService::prepare(uint32_t store, PrepareRequest request, base::Deadlin
               [this, store, deadline, request = std::move(request),
                done = std::move(done)](Result<void> in_map) mutable {
                 if (!in_map) return done(std::unexpected(std::move(in_map.error())));
+                // Shared: enter() gets a view of the key, and the callback that owns it.
                 auto shared = std::make_shared<PrepareRequest>(std::move(request));
                 keys_.enter(store, partition_of(shared->command), deadline,
                             [this, alive = std::weak_ptr<char>(alive_), store, deadline, shared,
@@ -271,13 +292,19 @@ void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base:
   answer.last = last_of(changed, answer.floor_us);
   if (auto fits = check_clock(request.ballot); !fits)
     return done(std::unexpected(std::move(fits.error())));
+  // Refused without a write: nothing changed, and the later ballot that is in the way is on its way
+  // to the disk or there.
   if (!promise(changed, request.ballot, answer.floor_us)) {
     metrics_.refused.add();
     return done(std::move(answer));
   }
   answer.promised = true;
+  // As they were before the promise: the coordinator judges what earlier statements left.
   answer.registers = turn.registers();
+  // With the promise, so that the coordinator can choose a timestamp above all that this store has.
   answer.mark_us = stores_[store]->high_water_timestamp(incarnation, position);
+  // Memory is ahead of the write that is handed over now; if it fails, they are read anew
+  // (Turn::forget).
   turn.registers() = changed;
   metrics_.promises.add();
   storage::WriteGuard guard = guard_of(store, incarnation, position, deadline);
@@ -295,6 +322,7 @@ void PaxosService::promise_in_turn(uint32_t store, PrepareRequest request, base:
 
 /// The turn is over when the write is seen: who comes next answers after it, since a sync covers
 /// what was written before. `done` runs when it is on the disk, if the write is to be.
+// `written` runs before `done` or not at all.
 void PaxosService::write_in_turn(uint32_t store, const RegistersWrite& write,
                                  storage::WriteGuard guard, PaxosKeys::Turn turn,
                                  base::Callback passed_on, PaxosKeys::SyncedCallback done) {
@@ -317,6 +345,7 @@ void PaxosService::write_in_turn(uint32_t store, const RegistersWrite& write,
         if (writing->unsynced) {
           writing->unsynced->end(synced);
         } else {
+          // The write failed, or was never seen: what memory has may differ from the disk.
           if (!synced) writing->turn.forget();
           writing->turn.end();
         }
@@ -327,6 +356,7 @@ void PaxosService::write_in_turn(uint32_t store, const RegistersWrite& write,
 /// After the promise: what the registers tell of is in the rows then.
 void PaxosService::read_rows(uint32_t store, PrepareRequest request, base::Deadline deadline,
                              PrepareAnswer answer, PrepareCallback done) {
+  // A member that is only being filled has a vote, but its rows are not asked for.
   if (request.rows == PaxosRows::kNone) return done(std::move(answer));
   const PaxosRows as = request.rows;
   replicas_.read(store, request.epoch, std::move(request.command), deadline,
@@ -372,6 +402,8 @@ void PaxosService::accept_in_turn(uint32_t store, const ProposeRequest& request,
     metrics_.refused.add();
     return done(PaxosVote{false, last_of(changed, floor_us)});
   }
+  // Accepted is what may be decided: the value itself is in the registers, so that any later
+  // coordinator can complete it.
   metrics_.accepts.add();
   turn.registers() = changed;
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
@@ -405,6 +437,8 @@ void PaxosService::commit_in_turn(uint32_t store, const ProposeRequest& request,
   if (auto refused =
           refusal(store, request.incarnation, request.position, request.epoch, Asks::kWrite))
     return done(std::unexpected(std::move(*refused)));
+  // A late commit from before the horizon could bring back rows whose tombstones are purged (rule
+  // 18).
   if (!is_above_floor(request.proposal.origin, floor_of(request.incarnation, request.position)))
     return done(fail(ErrorCode::kInvalid, "a commit from before the purge horizon"));
   PaxosRegisters changed = turn.registers();
@@ -418,11 +452,13 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
                                 PaxosKeys::Turn turn, base::Callback passed_on, VoteCallback done) {
   const Result<storage::Mutation> mutation = mutation_of(request);
   if (!mutation) return done(std::unexpected(mutation.error()));
+  // Rows and registers are one batch: either is never on the disk without the other.
   storage::WriteGuard guard = guard_of(store, request.incarnation, request.position, deadline);
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* const table = state->table(request.incarnation);
   fences_[store]->heat().note_write(*table, table->tablets.find(request.position), *mutation,
                                     reactor_.now_us());
+  // Noted before the write, as a plain write's rows are.
   if (table->change_log.has_value()) {
     if (Result<void> noted = changes_.note(*table, store, *mutation, guard); !noted)
       return done(std::unexpected(std::move(noted.error())));
@@ -435,6 +471,8 @@ void PaxosService::write_commit(uint32_t store, const ProposeRequest& request,
                 vote_when_synced(std::move(done)));
 }
 
+// For the coordinator on this shard whose store is the only member: one turn covers read, decision
+// and write, so no promise is needed.
 void PaxosService::enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
                                base::Deadline deadline, AloneCallback done) {
   const auto [incarnation, position, key] = partition_of(of);
@@ -457,6 +495,7 @@ void PaxosService::enter_alone(uint32_t store, const storage::ReadCommand& of, S
               });
 }
 
+// Accept, commit and settle in one write and one sync.
 void PaxosService::decide_alone(uint32_t store, Alone alone, const ProposeRequest& request,
                                 base::Deadline deadline, base::Callback passed_on,
                                 VoteCallback done) {
@@ -492,6 +531,7 @@ void PaxosService::settle(uint32_t store, ProposeRequest request, base::Deadline
         turn->registers() = changed;
         storage::WriteGuard guard =
             guard_of(store, shared->incarnation, shared->position, deadline);
+        // Unsynced: after a power cut the value is settled once more.
         const RegistersWrite write{turn->partition(), changed, nullptr, false};
         stores_[store]->write_registers(
             write, std::move(guard),

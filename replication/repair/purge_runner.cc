@@ -6,6 +6,11 @@
 //   3. Pages of keys are swept by the store; between two the tablet must be as it was, else the sweep ends.
 //   4. What pages have left, since it was written meanwhile, is swept again by ranges; what is too young
 //      says when the tablet is due again (`oldest_left_s`).
+//
+// Which garbage goes is decided by the bound (rule 18): nothing above the horizon; tombstones that
+// are older than gc_grace_seconds where that is set; expired cells when readers' clocks cannot want
+// them any more. How it goes is the store's matter (storage/engine/sweep.cc). One sweep at a time
+// on a shard.
 #include "replication/repair/purge_runner.h"
 
 #include <algorithm>
@@ -32,15 +37,19 @@ constexpr int64_t kShortPauseUs = 500;
 constexpr int64_t kExpiredExtra_s = kClockSkewMaxUs / kSecondUs * 2;
 /// A tablet whose size is what it was is asked for it no more often.
 constexpr int64_t kSizeEveryUs = 60 * kSecondUs;
+// Bounds of a sweep: lines in the log, refusals of one page, and parts that are remembered for the
+// next time.
 constexpr uint64_t kLargeLoggedMax = 100;  // in a sweep
 constexpr int kRefusalsMax = 60;           // of a page by a store that cannot keep up, one a second
 constexpr size_t kPartsLeftMax = 64;
 
+// Ring ranges exclude their start.
 RingPosition position_before(RingPosition p) {
   if (p.hash-- == 0 && p.token != std::numeric_limits<int64_t>::min()) --p.token;
   return p;
 }
 
+// For what a page has left: only that part is swept again.
 /// What a page that was begun at `from` has looked at of `part`.
 RingRange range_of_page(const RingRange& part, const storage::SweepPlace& from,
                         const storage::SweepPage& page) {
@@ -52,6 +61,7 @@ RingRange range_of_page(const RingRange& part, const storage::SweepPlace& from,
   return range;
 }
 
+// 0 stands for "no threshold".
 uint64_t lower(uint64_t warn, uint64_t fails) {
   return warn == 0 || fails == 0 ? std::max(warn, fails) : std::min(warn, fails);
 }
@@ -78,6 +88,8 @@ storage::PartitionExtent PartitionThresholds::lowest() const {
   return {lower(bytes_warn, bytes_fail), lower(tombstones_warn, tombstones_fail)};
 }
 
+// As Cassandra's guardrails say it: one line for each threshold that is passed, the failing one if
+// both are.
 std::vector<PartitionThresholds::Line> PartitionThresholds::lines(
     std::string_view partition, const storage::PartitionExtent& extent) const {
   std::vector<Line> out;
@@ -125,6 +137,7 @@ std::vector<PurgeRunner::Target> PurgeRunner::own_tablets() const {
   std::vector<Target> targets;
   for (const auto& [id, table] : state->tables) {
     for (const Tablet& tablet : table->tablets.tablets()) {
+      // While members change nothing is purged: the horizon is of the members as they were.
       if (tablet.stage != TabletStage::kNormal) continue;
       for (const StoreAddress& member : tablet.replicas) {
         if (member.host != meta_.self() || member.store >= stores_.size() ||
@@ -144,6 +157,8 @@ storage::PurgeBound PurgeRunner::bound_of(const Target& target) const {
   if (TETRAD_MUTANT(purge_over_horizon)) bound.horizon_s = now_s + 1;
   std::optional<int64_t> grace_s;
   if (options_.gc_grace_s) grace_s = options_.gc_grace_s(*target.table);
+  // Tombstones: the earlier of horizon and grace. Expired values: readers' `now` may be behind by
+  // the bound of the clocks.
   bound.deleted_before_s = std::min(bound.horizon_s, now_s - grace_s.value_or(0));
   bound.expired_before_s =
       now_s - std::max(grace_s.value_or(0), storage::kExpiredValueMargin_s + kExpiredExtra_s);
@@ -151,9 +166,11 @@ storage::PurgeBound PurgeRunner::bound_of(const Target& target) const {
 }
 
 bool PurgeRunner::is_due(Target& target) {
+  // Tombstones that the store has seen of the table, as a cheap sign that there is something to do.
   const uint64_t dead_seen = stores_[target.store]->dead_seen(target.table->incarnation);
   const Place place{target.tablet.id, target.store};
   auto known = known_.find(place);
+  // A split or move makes it another tablet.
   const bool is_new = known == known_.end() || known->second.epoch != target.tablet.epoch ||
                       known->second.range != target.tablet.range;
   if (is_new) {
@@ -164,10 +181,12 @@ bool PurgeRunner::is_due(Target& target) {
         dead_seen == 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
     known = known_.insert_or_assign(place, fresh).first;
   }
+  // What is not seen in a look is forgotten at its end.
   Known& now = known->second;
   now.seen = true;
   if (reactor_.now_us() < now.not_before_us) return false;
   int64_t oldest_s = now.oldest_left_s;
+  // Deleted since the last sweep began: not older than that, less what clocks may differ.
   // What came since was deleted since, but for what a repair brought: that is found another time.
   if (dead_seen != now.dead_seen)
     oldest_s = std::min(oldest_s, now.began_s - slack_.clock_skew_us / kSecondUs);
@@ -175,6 +194,7 @@ bool PurgeRunner::is_due(Target& target) {
   if (bound.horizon_s != storage::PurgeBound::kNothing && oldest_s < bound.deleted_before_s)
     return true;
   if (has_changed_size(target, now)) return true;
+  // Only what the last sweep had to leave.
   target.parts = now.left;
   return !target.parts.empty();
 }
@@ -209,12 +229,14 @@ void PurgeRunner::look() {
   start();
   // What has expired, and what is old, a clock that is off does not decide.
   if (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off)) return;
+  // The compaction filter drops the bytes of expired values by this time.
   for (storage::Store* store : stores_)
     if (store != nullptr) store->note_time(clock_.now_us(reactor_) / kSecondUs);
   if (busy_) return;
   for (auto& [place, known] : known_) known.seen = false;
   std::optional<Target> due;
   for (Target& target : own_tablets()) {
+    // The one that may be swept for the longest time.
     if (!is_due(target)) continue;
     const auto waits_since = [&](const Target& t) {
       return known_[{t.tablet.id, t.store}].not_before_us;
@@ -243,6 +265,7 @@ void PurgeRunner::purge_now(std::function<void()> done) {
 Task<void> PurgeRunner::run_all(std::vector<Target> targets, std::function<void()> done) {
   for (size_t i = 0; i < targets.size(); ++i) {
     Target target = targets[i];
+    // Nothing was ever deleted there.
     if (stores_[target.store]->dead_seen(target.table->incarnation) == 0) continue;
     Result<void> swept = co_await sweep(std::move(target), kShortPauseUs);
     (void)swept;  // the tablet has changed: its next sweep is another
@@ -266,6 +289,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
   Known known;
   known.epoch = target.tablet.epoch;
   known.range = target.tablet.range;
+  // A whole sweep begins its record anew; one of parts goes on with it.
   if (target.parts.empty()) {
     known.oldest_left_s = std::numeric_limits<int64_t>::max();
     known.dead_seen = stores_[target.store]->dead_seen(incarnation);
@@ -277,6 +301,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
     known = before->second;
     known.left.clear();
   }
+  // Whatever the outcome, not sooner again.
   known.not_before_us = reactor_.now_us() + options_.period_us;
   // The horizon must survive a restart: what is older comes too late and is refused.
   const base::Deadline deadline{reactor_.now_us() + kSyncUs};
@@ -287,6 +312,7 @@ Task<Result<void>> PurgeRunner::sweep(Target target, int64_t pause_us) {
   for (size_t i = 0; i < parts.size(); ++i) {
     Result<void> swept = co_await sweep_part(target, parts[i], pause_us, known);
     if (!swept) {
+      // Unless the tablet has changed it is due again at once.
       if (swept.error().code != ErrorCode::kStaleEpoch) {
         known.oldest_left_s = std::numeric_limits<int64_t>::min();
         known_[where] = known;
@@ -307,6 +333,7 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
   command.bound = bound_of(target);
   // Above the horizon a member may lack what another purges (rule 18).
   TETRAD_ASSERT(command.bound.deleted_before_s <= command.bound.horizon_s);
+  // Registers go below the floor of ballots, once there is one.
   if (target.tablet.repaired_us != 0)
     command.registers_floor.us = paxos_floor_us(target.tablet, slack_);
   command.keys_max = options_.keys_max;
@@ -325,6 +352,7 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
     TETRAD_ASSERT(stores_[target.store] != nullptr);
     stores_[target.store]->sweep(command, place, std::move(done));
     Result<storage::SweepPage> page = co_await swept;
+    // The store is busy: the same page again, a second later.
     if (!page && page.error().code == ErrorCode::kOverloaded && ++refusals <= kRefusalsMax) {
       co_await base::sleep_for(reactor_, kSecondUs);
       continue;  // what has been read is not read again
@@ -337,6 +365,8 @@ Task<Result<void>> PurgeRunner::sweep_part(const Target& target, RingRange part,
     metrics_.bytes.add(page->bytes);
     erased += page->erased;
     tombstones += page->tombstones;
+    // What the page left because it was written meanwhile is swept again by its range; too many
+    // such ranges make the whole tablet due.
     if (page->skipped == 0) {
       known.oldest_left_s = std::min(known.oldest_left_s, page->oldest_left_s);
     } else if (known.left.size() < kPartsLeftMax) {

@@ -8,6 +8,11 @@
 //   3. note_repaired(): the metadata group raises the horizon, if the tablet is as it was.
 //
 // Any error ends it, and the horizon stays where it is: the next repair begins anew.
+//
+// Who repairs: the acting member of the tablet looks for the tablet whose repair is due the
+// longest, one at a time on each shard. The order of 1 to 3 is what rule 18 needs: whatever was
+// acknowledged before the begin is in the pages, or is waited for; what comes later is above the
+// horizon.
 #include "replication/repair/repair_runner.h"
 
 #include <algorithm>
@@ -29,9 +34,11 @@ using partitioner::TabletStage;
 
 namespace {
 
+// Deadlines of one message to a member; a sync may wait for a busy disk.
 constexpr int64_t kBeginUs = 2'000'000;
 constexpr int64_t kSyncUs = 20'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
+// Pairs of tablets that are repaired together for a merge, at once.
 constexpr size_t kTogetherMost = 4;
 constexpr int64_t kFirstPart = 6;  // of a period: a new tablet's time until its first repair
 
@@ -43,6 +50,7 @@ const Tablet* find_tablet(const MetaState& state, TableIncarnation incarnation, 
   return nullptr;
 }
 
+// An older map here is not the sender's fault: it asks again.
 /// The tablet, if `state` has that epoch of it or a later one. Errors: kBehind.
 Result<const Tablet*> find_at_epoch(const MetaState& state, const TabletEpoch& what) {
   const Tablet* tablet = find_tablet(state, what.incarnation, what.tablet);
@@ -130,6 +138,7 @@ void RepairRunner::start() {
 
 void RepairRunner::look() {
   start();
+  // A node whose clock is off would begin a repair at a wrong time (rule 28).
   if (busy_ || (!clock_.is_good() && !TETRAD_MUTANT(quarantine_off))) return;
   const auto target = next_due();
   if (!target) return;
@@ -141,6 +150,7 @@ void RepairRunner::look() {
 std::optional<RepairRunner::Target> RepairRunner::next_due() {
   const MetaSnapshot state = meta_.snapshot();
   const int64_t due_us = clock_.now_us(reactor_) - options_.period_us;
+  // Built anew at each look, so that tablets that are gone are forgotten.
   std::map<TabletId, base::MonotonicUs> not_before_us;
   std::optional<Target> found;
   for (const auto& [id, table] : state->tables) {
@@ -153,6 +163,7 @@ std::optional<RepairRunner::Target> RepairRunner::next_due() {
           }))
         continue;
       const auto known = not_before_us_.find(tablet.id);
+      // A sixth of the period: new tablets, of a restored or a new table, do not all begin at once.
       const base::MonotonicUs first_us = reactor_.now_us() + options_.period_us / kFirstPart;
       const base::MonotonicUs wait_us = known != not_before_us_.end() ? known->second
                                         : tablet.repaired_us == 0     ? first_us
@@ -174,6 +185,7 @@ Task<void> RepairRunner::run_due(Target target) {
   if (repaired && *repaired) {
     not_before_us_.erase(id);
   } else if (repaired) {
+    // The members are equal; only the horizon had to stay. No hurry.
     not_before_us_[id] = reactor_.now_us() + options_.period_us / kFirstPart;
   } else {
     not_before_us_[id] = reactor_.now_us() + options_.retry_us;
@@ -187,6 +199,7 @@ void RepairRunner::repair_now(std::string keyspace, std::string table, Done done
   const MetaSnapshot state = meta_.snapshot();
   std::vector<Target> targets;
   for (const auto& [id, info] : state->tables) {
+    // Empty names stand for all.
     if ((!keyspace.empty() && info->keyspace != keyspace) ||
         (!table.empty() && info->name != table))
       continue;
@@ -196,6 +209,7 @@ void RepairRunner::repair_now(std::string keyspace, std::string table, Done done
   tasks_.spawn(run_all(std::move(targets), std::move(done)));
 }
 
+// Targets grow while the loop runs: the children of a split take their parent's place at the end.
 /// A tablet that splits, moves or grows meanwhile is repaired as what it has become.
 Task<void> RepairRunner::run_all(std::vector<Target> targets, Done done) {
   constexpr int kTriesMax = 20;
@@ -232,6 +246,8 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
   const auto found = find_at_epoch(*state, *what);
   if (!found) return reply.error(found.error());
   const Tablet* tablet = *found;
+  // Settling (rule 9): the tablet is read once at the quorums of both sets, before the old one is
+  // left. What a read has shown is on W of the new set then.
   if (tablet->epoch != what->epoch || !reads_both_sets(*tablet))
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not read from both sets"));
   // What two members acknowledged, or answered at a quorum, both have, and each quorum of two asks
@@ -245,6 +261,7 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
     return reply.ok(Bytes(1, '\1'));
   const auto known = settling_.find(tablet->id);
   if (known != settling_.end() && known->second.epoch == tablet->epoch)
+    // It is under way: the leader asks again.
     return reply.ok(Bytes(1, known->second.done ? '\1' : '\0'));
   std::erase_if(settling_, [](const auto& entry) { return entry.second.done; });
   settling_[tablet->id] = {tablet->epoch};
@@ -254,10 +271,12 @@ void RepairRunner::on_settle(BytesView body, RpcNode::Reply reply) {
 Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
   const TabletId id = target.tablet.id;
   const SetEpoch epoch = target.tablet.epoch;
+  // With several data centres each of them must have it.
   const ConsistencyLevel level = meta_.snapshot()->data_centers == nullptr
                                      ? ConsistencyLevel::kQuorum
                                      : ConsistencyLevel::kEachQuorum;
   Result<void> read = co_await read_pages(std::move(target), level, 0);
+  // While it was read another change may have taken its place.
   const auto known = settling_.find(id);
   if (known == settling_.end() || known->second.epoch != epoch)
     read = fail(ErrorCode::kStaleEpoch, "physical partition {} has changed", id.value);
@@ -277,18 +296,22 @@ Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel leve
   std::optional<storage::ReadPosition> after;
   bool exhausted = false;
   while (!exhausted) {
+    // Looked at for each page (rule 12): a repair of what the tablet was says nothing about what it
+    // is.
     if (!is_as_it_was(*meta_.snapshot(), target.incarnation, tablet))
       co_return fail(ErrorCode::kStaleEpoch, "physical partition {} has changed", tablet.id.value);
     storage::ReadCommand command;
     command.incarnation = target.incarnation;
     command.is_range = true;
     command.range = tablet.range;
+    // By key, so a page goes on where the last one ended whatever was written meanwhile.
     command.resume_after = after;
     command.bytes_limit = options_.page_bytes;
     command.now_s = clock_.now_us(reactor_) / 1'000'000;
     ReadOptions options;
     options.level = level;
     options.deadline = {reactor_.now_us() + options_.page_timeout_us};
+    // Not counted among clients' reads.
     options.background = true;
     Result<storage::ReadResult> page = co_await coordinator_.read(std::move(command), options);
     if (!page) co_return std::unexpected<Error>(page.error());
@@ -309,6 +332,7 @@ void RepairRunner::on_begin(const RpcContext& context, BytesView body, RpcNode::
   const Tablet* tablet = *found;
   if (tablet->epoch != what->epoch)
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet's members have changed"));
+  // Each member answers for the time before which nothing can be lost on it.
   // What it has lost it cannot compare.
   if (behind_.is_behind(context.store, what->incarnation, tablet->range) &&
       !TETRAD_MUTANT(behind_reads))
@@ -335,6 +359,7 @@ Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
   const TabletEpoch what{target.incarnation, target.tablet.id, target.tablet.epoch};
   const std::vector<StoreAddress> members = target.tablet.replicas;
   const base::Deadline deadline{reactor_.now_us() + kBeginUs};
+  // The earliest of all, its own among them: no member's time is ahead of the horizon.
   int64_t earliest_us = clock_.own_us(reactor_);
   for (const StoreAddress& member : members) {
     if (TETRAD_MUTANT(repair_without_member) && member == members.back()) continue;
@@ -359,6 +384,8 @@ Task<Result<int64_t>> RepairRunner::begin(const Target& target) {
   co_return earliest_us;
 }
 
+// The epoch is tested again: a member that was exchanged meanwhile would answer for rows that it
+// does not have.
 void RepairRunner::on_sync(uint32_t store, BytesView body, RpcNode::Reply reply) {
   const auto what = decode_tablet_epoch(body);
   if (!what) return reply.error(what.error());
@@ -393,6 +420,7 @@ Task<Result<void>> RepairRunner::sync(const Target& target) {
 }
 
 Task<Result<void>> RepairRunner::make_equal(Target target) {
+  // ALL: a repair counts only if every member took part (rule 18).
   // The only member has nobody to differ from.
   if (target.tablet.replicas.size() <= 1 || TETRAD_MUTANT(repair_reads_nothing))
     co_return Result<void>();
@@ -402,6 +430,7 @@ Task<Result<void>> RepairRunner::make_equal(Target target) {
   co_return synced;
 }
 
+// The metadata group refuses it if epoch or range have changed.
 Task<Result<void>> RepairRunner::note_repaired(Target target, int64_t began_us) {
   const Tablet& tablet = target.tablet;
   TETRAD_ASSERT(began_us > tablet.repaired_us);
@@ -416,6 +445,7 @@ Task<Result<void>> RepairRunner::note_repaired(Target target, int64_t began_us) 
   co_return noted;
 }
 
+//   1. All begin before any is read: two halves of a merge need one horizon for both (rule 12).
 Task<Result<bool>> RepairRunner::repair(std::vector<Target> targets) {
   TETRAD_ASSERT(!targets.empty());
   int64_t began_us = std::numeric_limits<int64_t>::max();
@@ -430,6 +460,7 @@ Task<Result<bool>> RepairRunner::repair(std::vector<Target> targets) {
     horizon_us = std::max(horizon_us, targets[i].tablet.repaired_us);
   }
   if (TETRAD_MUTANT(horizon_one_clock)) began_us = reactor_.wall_time_us();
+  //   2. Make each equal, and synced.
   for (size_t i = 0; i < targets.size(); ++i) {
     if (i > 0 && TETRAD_MUTANT(merge_repairs_left)) break;
     Result<void> equal = co_await make_equal(targets[i]);
@@ -438,6 +469,7 @@ Task<Result<bool>> RepairRunner::repair(std::vector<Target> targets) {
       co_return std::unexpected<Error>(equal.error());
     }
   }
+  //   3. Logged batches hold the horizon: members are equal, nothing may be purged by it.
   if (began_us <= horizon_us) {
     metrics_.horizons_held.add();
     logger_.debug("tablet repaired, its horizon stays below logged batches tablet={}",
@@ -466,6 +498,7 @@ void RepairRunner::on_together(BytesView body, RpcNode::Reply reply) {
     return reply.error(Error(ErrorCode::kClockOff, clock_.refusal().message));
   reply.ok({});
   if (together_.size() >= kTogetherMost || !together_.insert(left.id).second) return;
+  // The right neighbour, which starts where the left one ends.
   const std::vector<Tablet>& tablets = state->table(what->incarnation)->tablets.tablets();
   const Tablet& right = tablets[static_cast<size_t>(&left - tablets.data()) + 1];
   TETRAD_ASSERT(right.range.start == left.range.end);

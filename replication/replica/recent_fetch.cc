@@ -7,6 +7,11 @@
 //      under way when the store came back have ended (`write_us`).
 //   3. What comes is applied as a repair's rows are. When it is synced the tablets are noted as done.
 //   4. When nothing is left the note that the store is behind is erased.
+//
+// Enough: R members that are not behind (rule 20), so that every acknowledged write of the lost
+// time is on one of them; or all others, where that many do not exist. With less, after
+// accept_loss_after_us or by an operator's word, the tablet is answered for again and the loss is
+// logged. One task for each store that is behind; all on its shard.
 #include "replication/replica/recent_fetch.h"
 
 #include <algorithm>
@@ -24,6 +29,8 @@ using partitioner::TabletStage;
 
 namespace {
 
+// A page's rows must be written within that time; a page that fails in passing is asked for ten
+// times.
 constexpr int64_t kApplyUs = 10'000'000;
 constexpr int kPageTries = 10;
 /// Of a request: whoever is asked looks at each of them for each page.
@@ -36,6 +43,7 @@ bool is_passing(ErrorCode code) {
 }
 
 /// The sets that a stage reads or writes, each without `own`.
+// A member of both sets is counted in each.
 std::vector<std::vector<StoreAddress>> sets_of(const Tablet& tablet) {
   const WriteSets written = write_sets(tablet);
   std::vector<std::vector<StoreAddress>> sets{written.old_set};
@@ -88,6 +96,7 @@ std::vector<RecentFetch::Progress> RecentFetch::progress() const {
   return out;
 }
 
+// Also tablets that it only fills or leaves: reads may need it in any stage.
 RecentFetch::Targets RecentFetch::targets_of(uint32_t store) const {
   const MetaSnapshot state = meta_.snapshot();
   const StoreAddress own{meta_.self(), store};
@@ -109,6 +118,7 @@ RecentFetch::Targets RecentFetch::targets_of(uint32_t store) const {
   return targets;
 }
 
+// What members have answered stays good while epoch and range are the same.
 void RecentFetch::carry_over(const Targets& from, Targets& to) {
   std::map<std::pair<TableIncarnation, RingPosition>, const Target*> known;
   for (const Target& one : from) known[{one.table->incarnation, one.tablet.range.end}] = &one;
@@ -122,11 +132,16 @@ void RecentFetch::carry_over(const Targets& from, Targets& to) {
   }
 }
 
+// R of the set as seen without this store.
 Need RecentFetch::needed_of(const std::vector<StoreAddress>& set) const {
   if (TETRAD_MUTANT(behind_from_one)) return Need(set.size(), 1);
   return recovering(meta_.snapshot()->data_centers.get(), set, meta_.self());
 }
 
+// For each set:
+//   1. R others have given all: complete.
+//   2. All others have answered, some of them behind themselves: nobody has more, so with loss.
+//   3. After the wait, W of the set, this store among them, have answered: with loss.
 RecentFetch::Verdict RecentFetch::judge(const Target& target) const {
   bool with_loss = false;
   for (const std::vector<StoreAddress>& set : target.sets) {
@@ -145,6 +160,8 @@ RecentFetch::Verdict RecentFetch::judge(const Target& target) const {
   return with_loss ? Verdict::kWithLoss : Verdict::kComplete;
 }
 
+// For each tablet those who are still wanted, live and not asked yet; grouped by member, so that
+// one request has many tablets.
 std::map<StoreAddress, std::vector<size_t>> RecentFetch::next_asked(const Targets& targets) const {
   std::map<StoreAddress, std::vector<size_t>> out;
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -172,6 +189,7 @@ Task<void> RecentFetch::ask_members(uint32_t store, Targets* targets) {
   while (true) {
     const auto asked = next_asked(*targets);
     if (asked.empty()) co_return;
+    // One member after another: rows are the same from each, and the disk has enough to do.
     for (auto next = asked.begin(); next != asked.end(); ++next) {
       const StoreAddress source = next->first;
       for (const size_t i : next->second) (*targets)[i].asked.insert(source);
@@ -180,6 +198,7 @@ Task<void> RecentFetch::ask_members(uint32_t store, Targets* targets) {
         const size_t count = std::min(kTabletsAsked, next->second.size() - begin);
         const std::vector<size_t> some(first, first + static_cast<std::ptrdiff_t>(count));
         Result<void> fetched = co_await fetch_from(store, source, some, targets, false);
+        // The source's log does not reach back that far: everything, then.
         if (!fetched && fetched.error().code == ErrorCode::kNotFound) {
           metrics_.whole.add();
           fetched = co_await fetch_from(store, source, some, targets, true);
@@ -202,6 +221,8 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
   const BehindStores::Since since = behind_.since(store);
   RecentRequest request;
   request.everything = everything;
+  // Since the last sync that survived, less the longest that a write may have been on its way and
+  // what clocks may differ.
   if (since.time_us)
     request.since_us = *since.time_us - options_.longest_us - 2 * clock_.skew_max_us();
   request.bytes_max = options_.page_bytes;
@@ -213,6 +234,7 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
   Answered answered;
   int tries = 0;  // for this page
   while (!answered.exhausted) {
+    // How long this store has been back: the source lets writes end that began before.
     request.ended_ago_us = reactor_.now_us() - since.heard_us;
     Result<void> page = co_await fetch_page(store, source, &request, &answered);
     if (page) {
@@ -220,6 +242,7 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
       continue;
     }
     // From the start it would perhaps never come to the end.
+    // A page in the middle is worth asking for again; a first page is tried with another member.
     const bool again = is_passing(page.error().code) && !request.after.empty() &&
                        ++tries < kPageTries && meta_.is_replica_live(source);
     if (!again) co_return std::unexpected(std::move(page.error()));
@@ -227,6 +250,7 @@ Task<Result<void>> RecentFetch::fetch_from(uint32_t store, StoreAddress source,
   }
   for (size_t k = 0; k < of.size(); ++k) {
     const auto index = static_cast<uint32_t>(k);
+    // `refused`: the source has another map of that tablet.
     if (answered.refused.contains(index)) continue;
     Target& target = (*targets)[of[k]];
     (answered.behind.contains(index) ? target.behind : target.complete).insert(source);
@@ -242,9 +266,11 @@ Task<Result<void>> RecentFetch::fetch_page(uint32_t store, StoreAddress source,
   Result<Bytes> answer = co_await rpc_.ask(source.host, source.store, Verb::kRecent,
                                            encode_recent_request(*request), deadline);
   TETRAD_CO_TRY(const Bytes body, std::move(answer));
+  // A source that makes no progress would be asked for ever.
   TETRAD_CO_TRY(RecentAnswer page, decode_recent_answer(body));
   if (!page.exhausted && page.next == request->after)
     co_return fail(ErrorCode::kCorruption, "a page of what is recent leads to itself");
+  // Its map is newer than ours, perhaps: run() ends only when ours is as new.
   applied_elsewhere_ = std::max(applied_elsewhere_, page.applied);
   Result<void> applied = co_await apply(store, std::move(page.mutations));
   TETRAD_CO_TRY_VOID(std::move(applied));
@@ -273,6 +299,7 @@ Task<Result<void>> RecentFetch::apply(uint32_t store, std::vector<storage::Mutat
   const base::Deadline deadline{reactor_.now_us() + kApplyUs};
   for (const storage::Mutation& row : rows) {
     const TableInfo* table = state->table(row.incarnation);
+    // Rows of a table that was dropped meanwhile.
     if (table == nullptr) continue;  // gone meanwhile
     const Tablet& tablet = table->tablets.find(row.position);
     ++tally->left;
@@ -285,6 +312,8 @@ Task<Result<void>> RecentFetch::apply(uint32_t store, std::vector<storage::Mutat
   co_return tally->result;
 }
 
+//   1. Which tablets are answered for. 2. Sync the store. 3. Note them as done, synced. A power cut
+//      between 2 and 3 only fetches again.
 Task<size_t> RecentFetch::settle(uint32_t store, Targets targets) {
   const MetaSnapshot state = meta_.snapshot();
   std::vector<std::pair<TableIncarnation, RingRange>> complete;
@@ -316,6 +345,7 @@ Task<size_t> RecentFetch::settle(uint32_t store, Targets targets) {
   Result<void> is_noted = co_await noted;
   if (!is_noted) co_return size_t{0};
   metrics_.tablets.add(complete.size());
+  // Where writes are acknowledged when they are synced, nothing acknowledged was lost.
   if (with_loss != 0 && !options_.acknowledges_synced) say_lost(store, with_loss);
   co_return complete.size();
 }
@@ -359,8 +389,10 @@ Task<void> RecentFetch::run(uint32_t store) {
   int64_t pause_us = options_.try_again_us;
   Targets before;
   base::MonotonicUs lost_us = behind_.since(store).heard_us;
+  // Rounds, until nothing is left: each asks those that are live now.
   while (behind_.is_behind(store)) {
     Targets targets = targets_of(store);
+    // A second power cut: what was complete before it is not any more.
     const bool more_was_lost =
         std::exchange(lost_us, behind_.since(store).heard_us) != behind_.since(store).heard_us;
     if (!more_was_lost) carry_over(before, targets);
@@ -369,10 +401,12 @@ Task<void> RecentFetch::run(uint32_t store) {
     progress.tablets = std::max(progress.tablets, targets.size());
     progress.tablets_left = targets.size();
     const MetaSnapshot state = meta_.snapshot();
+    // Before that a write of the former life may still reach a member that has answered already.
     const bool listened = TETRAD_MUTANT(no_second_pass) ||
                           reactor_.now_us() >= behind_.since(store).heard_us + options_.write_us;
     if (state->node(meta_.self()) != nullptr && listened) co_await ask_members(store, &targets);
     progress_[store].waits_for = listened ? absent_text(targets) : "";
+    // Nothing left, by a map that is at least as new as those of all sources.
     const bool all = targets.empty() && listened && state->node(meta_.self()) != nullptr &&
                      applied_elsewhere_ <= state->applied;
     if (all) {
@@ -387,6 +421,7 @@ Task<void> RecentFetch::run(uint32_t store) {
     }
     before = targets;
     const size_t settled = co_await settle(store, std::move(targets));
+    // Longer pauses while nothing comes forward.
     pause_us = settled != 0 || !listened ? options_.try_again_us
                                          : std::min(2 * pause_us, options_.try_again_max_us);
     co_await base::sleep_for(reactor_, pause_us);

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// A call:
+//   1. It gets a slot in `pending` and an id: a generation that never repeats, and the slot's
+//      number. So a late answer finds its slot taken by another id, and is dropped.
+//   2. Its deadline goes to the timing wheel; the envelope carries the time that is left, since
+//      clocks of nodes differ.
+//   3. It is sent to a peer's endpoint on the lane of its verb, to another shard through `forward`,
+//      or delivered here in a later step of the loop.
+//   4. The answer, the deadline or a refusal takes the slot, whichever comes first; `done` runs
+//      exactly once, never inside of call().
+//
+// A request: the envelope is decoded, target and cluster are compared, then the handler of the verb
+// runs with a Reply, which may be kept and answered later, once. All on the shard's thread.
 // Requests and replies over a Transport.
 #include "replication/rpc/rpc.h"
 
@@ -11,9 +24,11 @@
 namespace tetrad::replication {
 
 namespace {
+// An id is generation << 24 | slot: at most 16 million calls at once.
 constexpr uint32_t kSlotBits = 24;
 constexpr uint64_t kSlotMask = (uint64_t{1} << kSlotBits) - 1;
 constexpr int64_t kLogPeriodUs = 10'000'000;
+// One line a minute for each stranger, of at most 64 strangers.
 constexpr int64_t kStrangerLogPeriodUs = 60'000'000;
 constexpr size_t kStrangersKept = 64;
 }  // namespace
@@ -40,6 +55,7 @@ void RpcMetrics::register_in(base::MetricsRegistry& registry, const std::string&
 }
 
 struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
+  // Where a host is, and what is in flight to it. Never erased, so that Pending may point to it.
   struct Peer {
     Endpoint endpoint;
     uint32_t calls = 0;
@@ -52,6 +68,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     uint64_t bytes = 0;
     Verb verb = Verb::kEcho;
   };
+  // `open_to_strangers`: also for nodes without a cluster, or of another one.
   struct Registered {
     Handler handler;
     bool open_to_strangers = false;
@@ -85,6 +102,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         logger(std::move(l)),
         generation(random.next() >> 26) {}
 
+  // Stores are numbered over the shards in turn.
   uint32_t shard_of(uint32_t store) const { return store % options.shard_count; }
 
   bool may_log() {
@@ -108,6 +126,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     return true;
   }
 
+  // Everything but the time left, which only a request has.
   Envelope envelope_for(MessageKind kind, Verb verb, HostId target, uint32_t store,
                         uint64_t request_id) const {
     Envelope envelope;
@@ -125,12 +144,14 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
 
   static Bytes join(const Envelope& envelope, BytesView body) {
     Bytes message;
+    // Room for the envelope's fixed part.
     message.reserve(96 + envelope.sender_endpoint.size() + body.size());
     encode_envelope(envelope, message);
     message.append(body);
     return message;
   }
 
+  // Made when first needed: a host may be known before its address is.
   Peer& peer_of(HostId host) {
     auto& peer = peers[host];
     if (!peer) peer = std::make_unique<Peer>();
@@ -149,6 +170,8 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     });
   }
 
+  // A call between shards: the structure itself goes over and comes back with its answer. The same
+  // bounds hold as for messages.
   void call_shard(std::unique_ptr<ShardCall> call, uint64_t bytes) {
     TETRAD_ASSERT(call != nullptr && options.forward);
     Peer& peer = peer_of(self);
@@ -160,6 +183,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       metrics.refused_overload.add();
       call->refuse(Error(ErrorCode::kOverloaded, "too many requests in flight to another shard"));
       call->is_answered_ = true;
+      // Refused: it comes back as if from the other shard, in a later step.
       reactor.post([weak = weak_from_this(), call = std::move(call)]() mutable {
         if (auto core = weak.lock()) core->receive_call(std::move(call));
       });
@@ -171,6 +195,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
 
   /// What is thrown in here is of one call; the others go on. A handler that throws gives its call
   /// back before.
+  // The last catch on this path; `keep` holds the core while the callee may destroy the node.
   void receive_call(std::unique_ptr<ShardCall> call) {
     const auto keep = shared_from_this();
     try {
@@ -181,6 +206,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   }
 
   void take_call(std::unique_ptr<ShardCall> call) {
+    // On its way there; the handler owes it back through answer_shard().
     if (!call->is_answered_) {
       call->is_answered_ = true;
       TETRAD_ASSERT(shard_calls);
@@ -203,6 +229,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     return false;
   }
 
+  // Errors come in a later step, never inside of call(): the caller has not finished its own step.
   void fail_later(ReplyCallback done, Error error) {
     reactor.post(
         [weak = weak_from_this(), done = std::move(done), error = std::move(error)]() mutable {
@@ -238,6 +265,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     }
     Pending& entry = pending[slot];
     TETRAD_ASSERT(entry.id == 0 && !entry.done);
+    // 24 bits of the slot, above them a generation that begins at random and counts up.
     entry.id = ((++generation) << kSlotBits) | slot;
     entry.done = std::move(done);
     entry.peer = peer;
@@ -249,12 +277,14 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     }
     ++in_flight;
     TETRAD_ASSERT(in_flight + free_slots.size() <= pending.size());
+    // Every call has a deadline, so every slot is freed.
     wheel.add(entry.id, deadline_us, reactor.now_us());
     arm_timer();
     return entry.id;
   }
 
   /// Empty if it is no longer waited for.
+  // Whoever gets the callback is the one that ends the call.
   std::optional<ReplyCallback> take_pending(uint64_t id) {
     const uint64_t slot = id & kSlotMask;
     if (id == 0 || slot >= pending.size() || pending[slot].id != id) return std::nullopt;
@@ -277,6 +307,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   void arm_timer() {
     const auto next = wheel.next_us();
     if (!next) return;
+    // Only an earlier time needs another timer.
     if (timer != 0 && timer_at_us <= *next) return;
     if (timer != 0) reactor.cancel(timer);
     timer_at_us = *next;
@@ -287,6 +318,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
 
   void on_timer() {
     timer = 0;
+    // Collected first: callbacks may make calls.
     std::vector<uint64_t> due;
     wheel.advance(reactor.now_us(), due);
     arm_timer();
@@ -309,6 +341,8 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       fail_later(std::move(done), Error(ErrorCode::kTimedOut, "the deadline has passed"));
       return;
     }
+    // By endpoint, when the host is not known yet (founding and joining): no peer, no bounds but
+    // the slots.
     const bool local = endpoint == nullptr && to == self;
     Peer* peer = nullptr;
     if (endpoint == nullptr) {
@@ -319,6 +353,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
                          fmt::format("host {} has no known address", to.to_string())));
         return;
       }
+      // Refused here, at once: a queue to a slow peer must not take the memory of all.
       if (peer->calls >= options.calls_in_flight_max ||
           peer->bytes + body.size() > options.bytes_in_flight_max) {
         metrics.refused_overload.add();
@@ -329,6 +364,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         return;
       }
     }
+    // 1024: room for the envelope.
     if (in_flight >= kSlotMask || body.size() > kMessageBytesMax - 1024) {
       fail_later(std::move(done), Error(ErrorCode::kOverloaded, "request too large or too many"));
       return;
@@ -340,6 +376,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     Bytes message = join(envelope, body);
     if (local) return deliver_locally(shard_of(store), std::move(message));
     const Endpoint& there = endpoint != nullptr ? *endpoint : peer->endpoint;
+    // The transport's own queue is full: nothing was sent.
     if (send(there, std::move(message), lane_of(verb, true))) return;
     metrics.refused_overload.add();
     if (auto waiting = take_pending(envelope.request_id))
@@ -365,11 +402,14 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       return;
     }
     const Envelope& envelope = decoded->envelope;
+    // Any message shows that the endpoint lives.
     if (envelope.sender != self) transport.heard_from(envelope.sender_endpoint);
     const bool is_reply =
         envelope.kind == MessageKind::kReply || envelope.kind == MessageKind::kErrorReply;
     const uint32_t shard =
         is_reply ? envelope.target_store % options.shard_count : shard_of(envelope.target_store);
+    // Somebody else's address has been given to this node, or the other way round: acting on it
+    // could count for the wrong member.
     if (!envelope.target.value.is_nil() && envelope.target != self &&
         !TETRAD_MUTANT(wanted_id_ignored)) {
       metrics.refused_wanted.add();
@@ -385,6 +425,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       }
       return;
     }
+    // It came on this shard's connection for another one.
     if (shard != options.shard) {
       if (options.forward) options.forward(shard, std::move(message));
       return;
@@ -396,6 +437,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
         tell(*done,
              std::unexpected<Error>(decode_error(BytesView(message).substr(decoded->body_offset))));
       } else {
+        // The answer keeps the buffer of the message.
         message.erase(0, decoded->body_offset);
         tell(*done, std::move(message));
       }
@@ -413,6 +455,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       }
       return;
     }
+    // Whoever is of another cluster gets nothing but the verbs that are open.
     const bool member = !cluster_id.is_nil() && envelope.cluster_id == cluster_id;
     if (!member && envelope.sender != self && !registered.open_to_strangers) {
       if (!cluster_id.is_nil() && !envelope.cluster_id.is_nil()) {
@@ -431,6 +474,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
       }
       return;
     }
+    // A first address; later ones come from the metadata.
     if (member && envelope.sender != self && !envelope.sender_endpoint.empty()) {
       Peer& peer = peer_of(envelope.sender);
       if (peer.endpoint.empty()) peer.endpoint = envelope.sender_endpoint;
@@ -439,6 +483,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     context.from = envelope.sender;
     context.from_endpoint = envelope.sender_endpoint;
     context.store = envelope.target_store;
+    // Without a time (a one-way message, an older sender) a minute.
     context.deadline.at_us =
         reactor.now_us() +
         (envelope.time_left_us != 0 ? int64_t{envelope.time_left_us} : int64_t{60'000'000});
@@ -446,6 +491,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     try {
       registered.handler(context, body, reply_to(envelope));
     } catch (const std::exception& error) {
+      // The handler's exception becomes the answer.
       log_failed(error);
       // Whoever has been answered already takes no second answer.
       if (envelope.kind == MessageKind::kRequest)
@@ -467,6 +513,7 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     return reply;
   }
 
+  // Through the same way as any answer.
   void refuse(const Envelope& envelope, const Error& error) { reply_to(envelope).error(error); }
 
   void send_reply(const Reply& reply, MessageKind kind, BytesView body) {
@@ -480,6 +527,8 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
   }
 };
 
+// `request_id_` is taken out while the answer is made: what throws leaves a reply that still can
+// give an error.
 void RpcNode::Reply::ok(Bytes body) {
   const uint64_t id = std::exchange(request_id_, 0);
   if (id == 0) return;
@@ -550,6 +599,7 @@ void RpcNode::call_endpoint(const Endpoint& to, Verb verb, BytesView body, base:
   core_->call(&to, HostId(), 0, verb, body, deadline, std::move(done));
 }
 
+// Lost when the queue is full or the peer is not known.
 void RpcNode::one_way(HostId to, uint32_t store, Verb verb, BytesView body) {
   const Envelope envelope = core_->envelope_for(MessageKind::kOneWay, verb, to, store, 0);
   if (to == core_->self) {

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// On shard 0 of the leader of the metadata group. Each look:
+//   1. Forget everything if this node does not lead: another leader begins with what the map says.
+//   2. carry_on(): for each tablet that is not in stage kNormal, ask what its stage needs:
+//      confirmations of the epoch from all members (rule 8), fills of new members (rule 10),
+//      settling (rule 9). Answers move it to the next stage (tablet_move.h says when).
+//   3. begin_changes(): tablets that have too few members, a member that must go, or too many in
+//      one rack.
+//   4. begin_balance(): moves that make nodes equal (balance_plan.h).
+//
+// What this object knows of a change can be lost at any time: members answer again, and the map has
+// the stage.
 // Changes of members, driven by the leader.
 #include "replication/tablets/move_runner.h"
 
@@ -77,12 +89,15 @@ void MoveRunner::start() {
 void MoveRunner::tick() {
   start();
   const MetaSnapshot state = meta_.snapshot();
+  // Nodes that join together should all be there before tablets are placed: it waits settle_us
+  // after the last one.
   if (state->nodes.size() != node_count_) {
     node_count_ = state->nodes.size();
     nodes_since_us_ = reactor_.now_us();
   }
   if (!meta_.is_leader()) {
     changes_.clear();
+    // The next leader watches troubles for the whole time anew.
     vacating_.forget();
     balance_has_begun_ = balance_is_ordered_ = false;
     balance_orders_.reset();
@@ -111,10 +126,12 @@ void MoveRunner::look_at_troubles(const MetaState& state) {
 
 StoreOutlook MoveRunner::outlook_of(const StoreAddress& member) const {
   const storage::StoreState state = meta_.state_of(member);
+  // What may be done with a store: get tablets, give them, or be vacated.
   StoreOutlook seen;
   seen.is_live = meta_.is_replica_live(member);
   const auto disk = meta_.filling_disks().find(member.host);
   const bool has_room = disk == meta_.filling_disks().end() || disk->second != DiskUsage::kNoRoom;
+  // A full disk gets nothing; a damaged store gives nothing, since what it streams may lack rows.
   seen.may_get = state == storage::StoreState::kServing && has_room;
   seen.may_give = state != storage::StoreState::kDamaged;
   seen.is_vacated = vacating_.store() == member;
@@ -131,6 +148,7 @@ void MoveRunner::carry_on(const MetaSnapshot& state) {
       work_on(*table, tablet);
     }
   }
+  // A proposal that is on its way keeps its entry: the map does not show it yet.
   std::erase_if(changes_, [&](const auto& entry) {
     return !entry.second.proposing && !under_way.contains(entry.first);
   });
@@ -140,6 +158,7 @@ void MoveRunner::carry_on(const MetaSnapshot& state) {
 void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
   TETRAD_ASSERT(tablet.stage != TabletStage::kNormal && !tablet.new_replicas.empty());
   Change& change = changes_[tablet.id];
+  // A new stage: answers of the one before count for nothing.
   if (change.progress.epoch != tablet.epoch) {
     const bool proposing = change.proposing;
     change = Change();
@@ -155,14 +174,17 @@ void MoveRunner::work_on(const TableInfo& table, const Tablet& tablet) {
       ask(what, member, Verb::kPullTablet);
   }
   const std::vector<StoreAddress> members = all_members(tablet);
+  // All members of both sets; W of each suffice, but who suffices is for next_stage() to say.
   for (const StoreAddress& member : members)
     if (!change.progress.confirmed.contains(member)) ask(what, member, Verb::kConfirmEpoch);
+  // Any live member may coordinate the settling.
   if (tablet.stage == TabletStage::kReadNew && change.progress.filled.empty()) {
     const auto live = std::find_if(members.begin(), members.end(), [this](const auto& member) {
       return meta_.is_replica_live(member);
     });
     if (live != members.end()) ask(what, *live, Verb::kSettleTablet);
   }
+  // Later there is no way back (meta_apply.cc): reads may have seen the new set.
   const bool may_give_up =
       tablet.stage == TabletStage::kWriteBoth || tablet.stage == TabletStage::kStream;
   if (may_give_up && !added_is_live && !change.proposing &&
@@ -177,11 +199,13 @@ void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
   Change& change = changes_[what.tablet];
   TETRAD_ASSERT(change.progress.epoch == what.epoch);
   auto& asked = verb == Verb::kConfirmEpoch ? change.asked_to_confirm : change.asked_to_fill;
+  // Each member once at a time; the answer, or the deadline, allows the next.
   if (!meta_.is_replica_live(member) || !asked.insert(member).second) return;
   rpc_.call(member.host, member.store, verb, encode_tablet_epoch(what),
             base::Deadline{reactor_.now_us() + kAskUs},
             [this, alive = std::weak_ptr<char>(alive_), what, member, verb](Result<Bytes> answer) {
               if (alive.expired()) return;
+              // Answers may come after the stage is over.
               const auto found = changes_.find(what.tablet);
               if (found == changes_.end() || found->second.progress.epoch != what.epoch) return;
               Change& now = found->second;
@@ -190,12 +214,14 @@ void MoveRunner::ask(const TabletEpoch& what, StoreAddress member, Verb verb) {
                 if (answer) now.progress.confirmed.insert(member);
               } else {
                 now.asked_to_fill.erase(member);
+                // 0: it is under way; 1: done.
                 if (answer && *answer == BytesView("\x01")) now.progress.filled.insert(member);
               }
               evaluate(what.tablet);
             });
 }
 
+// Called after each answer and each look. Proposes at most one change at a time for a tablet.
 void MoveRunner::evaluate(TabletId id) {
   const auto found = changes_.find(id);
   if (found == changes_.end() || found->second.proposing || !meta_.is_leader()) return;
@@ -234,7 +260,9 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
     if (!is_everywhere) place.data_centers = data_centers;
     return places.emplace(data_centers, std::move(place)).first->second;
   };
+  // Counting all tablets is work: only when the first tablet needs something.
   partitioner::StoreLoad load;  // counted when there is something to do
+  // Racks change seldom and heal slowly: looked at once in racks_period_us.
   const bool looks_at_racks = reactor_.now_us() >= racks_next_us_;
   if (looks_at_racks) racks_next_us_ = reactor_.now_us() + options_.racks_period_us;
   const auto is_crowded = [&](const Tablet& tablet, const partitioner::Ring& ring) {
@@ -268,6 +296,7 @@ void MoveRunner::begin_changes(const MetaSnapshot& state) {
       auto members =
           wanted_members(place.ring, tablet, of_table, load, outlook, state->data_centers.get());
       if (!members) continue;
+      // What was just proposed counts as there, so that not all go to the emptiest store.
       for (const StoreAddress& member : *members) {
         if (std::ranges::find(tablet.replicas, member) != tablet.replicas.end()) continue;
         ++of_table[member];
@@ -286,9 +315,11 @@ std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
                                                    bool is_ordered) const {
   const uint64_t start_percent =
       setting_or(state, kSettingBalanceStartPercent, kBalanceStartPercentDefault);
+  // While a store is vacated nothing else moves.
   if ((start_percent >= kBalanceOffPercent && !is_ordered) || vacating_.store()) return {};
   const std::vector<partitioner::RingNode> nodes = ring_nodes(state);
   std::map<TabletId, std::vector<StoreAddress>> proposed;
+  // Proposals that the map does not show yet count as made.
   for (const auto& [id, change] : changes_)
     if (change.proposing) proposed[id] = change.wanted;
   const auto bytes_of = [this](TabletId id) -> std::optional<uint64_t> {
@@ -299,11 +330,13 @@ std::vector<BalanceChange> MoveRunner::plan_within(const MetaState& state,
   const auto outlook = [this](const StoreAddress& member) { return outlook_of(member); };
   partitioner::BalanceOptions balance = options_.balance;
   balance.start_ratio = static_cast<double>(start_percent) / 100;
+  // Once begun it goes on to the nearer limit: start and stop at one limit would flap.
   balance.has_begun = balance_has_begun_ || is_ordered;
   balance.moves_max = kPlannedAtOnce;
   return balance_changes({state, nodes, bytes_of, outlook, proposed, held_}, balance, limits);
 }
 
+// What an operator sees as the plan: without the limits on what moves at once.
 std::vector<BalanceChange> MoveRunner::balance_plan(const MetaState& state) const {
   return plan_within(state, {SIZE_MAX, SIZE_MAX, 1'000'000'000}, true);
 }
@@ -345,6 +378,7 @@ void MoveRunner::begin_balance(const MetaSnapshot& state) {
   }
 }
 
+// For merges: members are exchanged one by one (merge_runner.cc).
 bool MoveRunner::begin(const TableInfo& table, const Tablet& tablet,
                        std::vector<StoreAddress> members) {
   if (changes_.contains(tablet.id)) return false;
@@ -359,6 +393,7 @@ bool MoveRunner::begin(const TableInfo& table, const Tablet& tablet,
 std::vector<partitioner::RingNode> MoveRunner::ring_nodes(const MetaState& state) const {
   std::vector<partitioner::RingNode> nodes;
   for (const auto& [host, node] : state.nodes) {
+    // A node all of whose stores are vacated gets nothing.
     if (node.state == NodeState::kNormal && !vacating_.is_whole_node(node))
       nodes.push_back({host, node.data_center, node.rack, node.tokens, node.store_count});
   }
@@ -383,6 +418,7 @@ Task<void> MoveRunner::run_proposal(std::string name, ChangeTabletStage change) 
   const base::Deadline deadline{reactor_.now_us() + kProposeUs};
   Result<MetaIndex> proposed = co_await meta_.propose(std::move(body), deadline);
   const auto found = changes_.find(id);
+  // Refused or timed out: the next look sees what the map says.
   if (found != changes_.end()) found->second.proposing = false;
   if (!proposed) {
     logger_.debug("tablet stage refused table={} tablet={} stage={} reason={}", name, id.value,

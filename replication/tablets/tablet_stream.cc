@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The store's side of a change of members:
+//   - Confirm (kConfirmEpoch): this store knows the epoch, erased what an earlier stay had left
+//     (rule 11), no write of an older epoch is under way, and the epoch is synced (rules 8 and 21).
+//   - Give (kStreamRange): a page of rows and registers, from a member of the old set that is not
+//     behind. The first page waits for writes of older epochs.
+//   - Pull (kPullTablet), on a new member: asks R members of the old set one after another (rule
+//     10), merges each page into the store and the change log, then flushes. It is done when R have
+//     given all.
+//
+// The asker repeats everything: a request that is lost or refused costs time.
 // Filling new members of a tablet.
 #include "replication/tablets/tablet_stream.h"
 
@@ -16,10 +27,13 @@ using partitioner::TabletStage;
 
 namespace {
 
+// The most that one page may hold, and how long it may take; how long a sync may; the pause after a
+// failure.
 constexpr uint64_t kPageBytesMax = 16 << 20;
 constexpr int64_t kPageUs = 10'000'000;
 constexpr int64_t kSyncUs = 5'000'000;
 constexpr int64_t kTryAgainUs = 200'000;
+// Fills whose result is remembered, so that an answer that was lost is given again.
 constexpr size_t kFillsKept = 4096;
 // Of a page, at once: one with many small registers has more than may wait for their turn.
 constexpr size_t kAppliedAtOnce = 1000;
@@ -90,6 +104,7 @@ Result<TabletStream::Found> TabletStream::find(const TabletEpoch& what, uint32_t
   const auto table = state->by_incarnation.find(what.incarnation);
   if (table == state->by_incarnation.end())
     return fail(ErrorCode::kBehind, "table incarnation {} is not known", what.incarnation.value);
+  // The tablet must be at the very epoch: an older map here waits (kBehind), a newer one refuses.
   for (const Tablet& tablet : table->second->tablets.tablets()) {
     if (tablet.id != what.tablet) continue;
     if (tablet.epoch < what.epoch && !TETRAD_MUTANT(source_not_closed))
@@ -119,6 +134,7 @@ void TabletStream::on_confirm(const RpcContext& context, BytesView body, RpcNode
       [this, alive = std::weak_ptr<char>(alive_), reply = std::move(reply)](bool drained) mutable {
         if (alive.expired()) return;
         if (!drained) return reply.error(not_drained());
+        // Shard 0 has the metadata: its applied index is synced there for all shards.
         rpc_.call(
             rpc_.self(), 0, Verb::kSyncApplied, "", base::Deadline{reactor_.now_us() + kSyncUs},
             [alive = std::move(alive), reply = std::move(reply)](Result<Bytes> synced) mutable {
@@ -140,8 +156,10 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
   if (!found) return reply.error(found.error());
   const StoreAddress here{rpc_.self(), context.store};
   const auto& members = found->tablet.replicas;
+  // Only the old set has what the new one lacks.
   if (std::find(members.begin(), members.end(), here) == members.end())
     return reply.error(Error(ErrorCode::kNotFound, "this store is no member of the old set"));
+  // Later pages go on behind the first, which has waited already.
   if (!after->empty())
     return give_page(*what, context.store, Bytes(*after), *bytes_max, std::move(reply));
   // Writes from before the stage 'write both' must be in the first page already.
@@ -158,11 +176,13 @@ void TabletStream::on_stream(const RpcContext& context, BytesView body, RpcNode:
 
 void TabletStream::give_page(const TabletEpoch& what, uint32_t store, Bytes after,
                              uint64_t bytes_max, RpcNode::Reply reply) {
+  // Looked up again: epochs may have changed while writes were waited for.
   const auto found = find(what, store);
   if (!found) return reply.error(found.error());
   if (behind_.is_behind(store, what.incarnation, found->tablet.range) &&
       !TETRAD_MUTANT(behind_is_source))
     return reply.error(BehindStores::refusal());
+  // With registers: promises must not be forgotten by a move (rule 27).
   found->store->export_range(
       found->table->incarnation, found->tablet.range, std::move(after),
       std::min(bytes_max, kPageBytesMax), storage::ExportParts::kRowsAndRegisters,
@@ -185,12 +205,14 @@ void TabletStream::on_pull(const RpcContext& context, BytesView body, RpcNode::R
     return reply.error(Error(ErrorCode::kStaleEpoch, "the tablet is not being streamed"));
   if (!cleanup_.may_take(what->incarnation, found->tablet, context.store))
     return reply.error(still_erasing());
+  // One fill for each epoch: a new stage begins anew.
   const Key key{what->tablet, context.store, what->epoch};
   const auto known = fills_.find(key);
   if (known != fills_.end()) {
     reply.ok(Bytes(1, known->second == Fill::kFilled ? '\1' : '\0'));
     return;
   }
+  // Those under way are kept.
   if (fills_.size() >= kFillsKept)
     std::erase_if(fills_, [](const auto& entry) { return entry.second == Fill::kFilled; });
   fills_[key] = Fill::kUnderWay;
@@ -204,17 +226,20 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
   TETRAD_ASSERT(fills_.contains(key));
   std::vector<StoreAddress> done;
   while (true) {
+    // The epoch is over: nobody waits for this fill any more.
     const auto found = find(what, store);
     if (!found) {
       fills_.erase(key);
       co_return;
     }
+    // With a full disk it waits; the leader gives the change up if that takes too long.
     const auto disk = meta_.filling_disks().find(meta_.self());
     if (disk != meta_.filling_disks().end() && disk->second == DiskUsage::kNoRoom) {
       co_await base::sleep_for(reactor_, kTryAgainUs);
       continue;
     }
     const std::vector<StoreAddress> sources = found->tablet.replicas;
+    // R members, R of each data centre among them: together they have every acknowledged write.
     const Need wanted = TETRAD_MUTANT(fill_from_one)
                             ? Need(sources.size(), 1)
                             : finding(meta_.snapshot()->data_centers.get(), sources);
@@ -225,6 +250,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
     };
     for (size_t i = 0; i < sources.size(); ++i) {
       const StoreAddress& source = sources[i];
+      // Enough of this data centre have given already.
       if (!wanted.wants(i, given())) continue;
       const bool gives = meta_.is_replica_live(source) &&
                          (meta_.state_of(source) != storage::StoreState::kDamaged ||
@@ -240,6 +266,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
     if (wanted.is_met_by(given())) break;
     co_await base::sleep_for(reactor_, kTryAgainUs);
   }
+  // On disk before it counts: the old set may be erased once the new one is alone.
   base::OneShot<Result<void>> flushed;
   const auto setter = flushed.setter();
   std::move_only_function<void(Result<void>)> on_flushed = [setter](Result<void> result) {
@@ -261,6 +288,7 @@ Task<void> TabletStream::fill(TabletEpoch what, uint32_t store) {
                done.size());
 }
 
+// All of the range from one source, page by page.
 Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, StoreAddress source) {
   Bytes after;
   bool exhausted = false;
@@ -273,6 +301,7 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
     Result<Bytes> page = co_await rpc_.ask(source.host, source.store, Verb::kStreamRange,
                                            std::move(request), deadline);
     TETRAD_CO_TRY(Bytes bytes, std::move(page));
+    // The page may have taken long: the epoch is looked at before it is taken.
     const auto found = find(what, store);
     if (!found) co_return std::unexpected<Error>(found.error());
     Found place = *found;
@@ -283,6 +312,7 @@ Task<Result<void>> TabletStream::fill_from(TabletEpoch what, uint32_t store, Sto
   co_return Result<void>();
 }
 
+// In the partition's turn: registers in memory must not be older than those of the store.
 void TabletStream::apply_with_registers(storage::Store* store, uint32_t number,
                                         storage::Mutation mutation, storage::WritePass pass,
                                         storage::Store::ApplyCallback done) {
@@ -309,6 +339,7 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
                                       bool* exhausted) {
   const TableInfo& table = *found.table;
   const bool is_logged = table.change_log.has_value() && !TETRAD_MUTANT(streams_not_logged);
+  // Rows that are not logged would be missing in the feed.
   if (is_logged && !changes_.may_take(table, store))
     co_return fail(ErrorCode::kBehind, "the change log is being opened");
   base::ByteReader in(page);
@@ -317,6 +348,7 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   TETRAD_CO_TRY(const uint64_t count, in.read_varint());
   *exhausted = end != 0;
   *next = Bytes(after);
+  // A pass of now, for the whole page: who confirms a later epoch waits for it.
   const MetaSnapshot now = meta_.snapshot();
   const TableInfo* const now_table = now->table(table.incarnation);
   if (now_table == nullptr) co_return fail(ErrorCode::kStaleSchema, "the table is gone");
@@ -338,11 +370,13 @@ Task<Result<void>> TabletStream::take(Found found, uint32_t store, Bytes page, B
   co_return Result<void>();
 }
 
+// All at once, up to kAppliedAtOnce: the store makes few batches of them.
 Task<Result<void>> TabletStream::apply_all(Found found, uint32_t store, storage::WritePass pass,
                                            std::vector<storage::Mutation> mutations) {
   const TableInfo& table = *found.table;
   const bool is_logged = table.change_log.has_value() && !TETRAD_MUTANT(streams_not_logged);
   struct Tally {
+    // One more than there are, until all were handed over: the first may end at once.
     uint64_t left = 1;
     Result<void> result;
   };
@@ -362,6 +396,7 @@ Task<Result<void>> TabletStream::apply_all(Found found, uint32_t store, storage:
     if (!noted)
       one_done(std::move(noted));
     else if (mutation.registers.empty())
+      // Merged, never Put (rule 15): this store takes client writes of the same rows meanwhile.
       found.store->apply_merged(mutation, {pass}, one_done);
     else
       apply_with_registers(found.store, store, std::move(mutation), pass, one_done);

@@ -7,6 +7,10 @@
 //      executes it and the others find it settled.
 //   3. execute() (view_execution.cc) reads, writes the view and settles; what it has not seen waits again.
 //   4. Beside it ranges are expanded to rows, stores scanned, and views built, a page at a time.
+//
+// Tasks live on disk, in the store (rule 24); what is here is a list of what to do next, which may
+// be lost. `waiting_` has rows with their tasks by sequence, `due_` the same rows by time; a row is
+// in due_ unless it runs. All on the shard's thread.
 #include "replication/views/view_runner.h"
 
 #include <algorithm>
@@ -29,9 +33,13 @@ using storage::ViewTaskEntry;
 
 namespace {
 
+// Pauses after an execution that failed: doubled, up to a second.
 constexpr int64_t kTryAgainUs = 100'000, kTryAgainMostUs = 1'000'000;
 constexpr int64_t kKeepUpEveryUs = 50'000;
+// Executions that do not see a task after which it is taken for gone; failures after which a row is
+// named in the log.
 constexpr uint32_t kUnseenMost = 3, kTriesToTell = 10;
+// Keys of a page of a scan, ranges that are expanded at once, tasks of a row that are counted on.
 constexpr size_t kScanPage = 4096, kRangesAtOnce = 16, kTasksPerRowAbout = 4;
 constexpr size_t kBuildAheadMax = 512;  // rows of a build that wait, about
 
@@ -86,6 +94,8 @@ void ViewRunner::start() {
 
 // ---- as a member ----
 
+// A member's part of an execution: the row as this store has it, and a promise that no execution
+// with an earlier stamp counts here any more.
 void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto request = decode_view_read(body);
   if (!request) return reply.error(request.error());
@@ -108,6 +118,7 @@ void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Rep
     case MapStanding::kStaleEpoch:
       return reply.error(Error(ErrorCode::kStaleEpoch, "the set of members is another one"));
   }
+  // It may lack rows and tasks (rule 20).
   if (behind_.is_behind(context.store, row.base, row.position))
     return reply.error(BehindStores::refusal());
   store->views().read(std::move(request->row), request->stamp, context.deadline,
@@ -117,6 +128,7 @@ void ViewRunner::on_read(const RpcContext& context, BytesView body, RpcNode::Rep
                       });
 }
 
+// Of a comparison that found a difference: a task that makes the row anew.
 void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto found = decode_view_settlement(body);
   if (!found) return reply.error(found.error());
@@ -130,6 +142,7 @@ void ViewRunner::on_mend(const RpcContext& context, BytesView body, RpcNode::Rep
                           });
 }
 
+// The tasks that an execution has seen are done; those that came since stay.
 void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::Reply reply) {
   auto settlement = decode_view_settlement(body);
   if (!settlement) return reply.error(settlement.error());
@@ -141,6 +154,7 @@ void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::R
       *settlement, [this, alive = std::weak_ptr<char>(alive_), key, done = settlement->sequences,
                     reply = std::move(reply)](Result<void> settled) mutable {
         if (!settled) return reply.error(settled.error());
+        // Forgotten here, too, so that the row is not executed again for nothing.
         if (!alive.expired()) {
           const auto waiting = waiting_.find(key);
           if (waiting != waiting_.end()) drop(key, waiting->second, done);
@@ -153,6 +167,7 @@ void ViewRunner::on_settle(const RpcContext& context, BytesView body, RpcNode::R
 
 void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   const TableIncarnation base = entry.row.base;
+  // No room: the store has the task, a scan finds it later.
   const auto find_later = [&] { to_scan_.emplace(store, base); };
   if (waiting_.size() + ranges_.size() >= options_.waiting_max ||
       tasks_known_ >= kTasksPerRowAbout * options_.waiting_max)
@@ -167,10 +182,12 @@ void ViewRunner::add(uint32_t store, ViewTaskEntry entry) {
   Waiting& waiting = found->second;
   if (waiting.tasks.size() >= options_.tasks_of_row_max) return find_later();
   if (waiting.tasks.emplace(entry.sequence, entry.time_us).second) ++tasks_known_;
+  // `lag` is as old as the oldest task.
   note_since(waiting);
   if (is_new) set_due(key, waiting, reactor_.now_us() + turn_after_us(key));
 }
 
+// So the first task is the oldest.
 // Sequences rise with time.
 void ViewRunner::note_since(Waiting& waiting) {
   const int64_t since_us = waiting.tasks.empty() ? 0 : waiting.tasks.begin()->second;
@@ -190,6 +207,7 @@ std::vector<uint64_t> ViewRunner::known_of(const Key& key) const {
   return known;
 }
 
+// A row has one entry in due_: the old one goes.
 void ViewRunner::set_due(const Key& key, Waiting& waiting, base::MonotonicUs due_us) {
   if (waiting.due_us != 0) due_.erase({waiting.due_us, key});
   waiting.due_us = due_us;
@@ -209,6 +227,8 @@ void ViewRunner::drop(const Key& key, Waiting& waiting, const std::vector<uint64
   waiting_.erase(key);
 }
 
+// Members take turns by a hash of the row: each begins with other rows, and a member that is down
+// delays its rows by one step.
 int64_t ViewRunner::turn_after_us(const Key& key) const {
   const MetaSnapshot state = meta_.snapshot();
   const TableInfo* table = state->table(key.row.base);
@@ -238,6 +258,7 @@ void ViewRunner::look_at(base::MonotonicUs at_us) {
 
 void ViewRunner::pump() {
   const base::MonotonicUs now_us = reactor_.now_us();
+  // running_max bounds executions, and so reads and writes of this shard for views.
   while (!due_.empty() && running_ < options_.running_max && due_.begin()->first <= now_us) {
     const Key key = due_.begin()->second;
     due_.erase(due_.begin());
@@ -272,6 +293,7 @@ std::vector<ViewStatus> ViewRunner::statuses() const {
 // ---- executing ----
 
 Task<void> ViewRunner::run(Key key) {
+  // Tasks known before the execution: those that it did not see are looked at below.
   const std::vector<uint64_t> known = known_of(key);
   const auto done = co_await execute(key);
   TETRAD_ASSERT(running_ != 0);
@@ -295,6 +317,7 @@ Task<void> ViewRunner::run(Key key) {
   }
   if (const auto left = waiting_.find(key); left != waiting_.end()) {
     // What came meanwhile, or was not seen, by turns again.
+    // Others may have it in their turn meanwhile.
     const int64_t pause_us =
         done && left->second.unseen == 0
             ? turn_after_us(key)
@@ -310,6 +333,7 @@ Task<void> ViewRunner::run(Key key) {
 void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::vector<uint64_t>& known,
                                const std::vector<uint64_t>& done) {
   // Of a row with many tasks a read shows the first ones.
+  // Sequences from kViewNotes on are notes, not tasks.
   const auto behind = std::ranges::lower_bound(done, storage::kViewNotes);
   const uint64_t read_to = behind == done.begin() ? storage::kViewNotes : *(behind - 1);
   std::vector<uint64_t> unseen;
@@ -323,11 +347,14 @@ void ViewRunner::forget_unseen(const Key& key, Waiting& waiting, const std::vect
   }
   if (++waiting.unseen < kUnseenMost) return;
   for (const uint64_t sequence : unseen) tasks_known_ -= waiting.tasks.erase(sequence);
+  // A scan of the store says which tasks there are.
   to_scan_.emplace(key.store, key.row.base);
 }
 
 // ---- beside it ----
 
+// By the schema as the stores know it: views that are new here are scanned for tasks of an earlier
+// life, and built.
 void ViewRunner::on_state() {
   decltype(views_) known;
   for (uint32_t number = 0; number < stores_.size(); ++number) {
@@ -361,6 +388,7 @@ bool ViewRunner::has_work() const {
   return !views_.empty() || !to_scan_.empty() || !ranges_.empty();
 }
 
+// Runs while there is anything to keep up with.
 Task<void> ViewRunner::keep_up() {
   while (has_work()) {
     const bool builds =
@@ -395,17 +423,20 @@ Task<void> ViewRunner::scan_one() {
                                   });
     Result<storage::ViewTaskPage> page = co_await listed;
     if (!page) {
+      // Another time: the error is of the store, not of the table.
       to_scan_.emplace(number, base);
       co_return;
     }
     for (ViewTaskEntry& task : page->tasks) add(number, std::move(task));
     if (page->exhausted) co_return;
+    // add() found no room: scan again later, from the beginning.
     if (to_scan_.contains({number, base})) co_return;  // no room for more
     after = std::move(page->next);
     co_await base::sleep_for(reactor_, options_.build_pause_us);
   }
 }
 
+// Half of the room is kept for rows that clients write.
 void ViewRunner::expand_some() {
   while (!ranges_.empty() && expanding_ < kRangesAtOnce &&
          waiting_.size() < options_.waiting_max / 2) {
@@ -427,6 +458,7 @@ Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
   TETRAD_ASSERT(expanding_ != 0);
   --expanding_;
   if (is_over && *is_over) {
+    // The range is done when its last row has a task.
     const auto counted = since_us_.find(range.time_us);
     TETRAD_ASSERT(counted != since_us_.end());
     since_us_.erase(counted);
@@ -450,6 +482,7 @@ Task<void> ViewRunner::build_some() {
         [setter = built.setter()](Result<storage::ViewBuildPage> page) {
           setter.set(std::move(page));
         });
+    // The view may have been dropped while the page was made.
     const Result<storage::ViewBuildPage> page = co_await built;
     const auto known = views_.find({status.store, status.base, status.view});
     if (!page || known == views_.end()) continue;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a read command is answered from ordered keys; the steps are in the header.
+//
+// The same code reads RocksDB and the model of the simulation, on the loop or on a reader's thread:
+// it sees keys only through KeyView. Two shapes: one partition by its key, where range tombstones
+// are looked up as needed (window_), and a range of the ring, where each partition's tombstones are
+// read in passing (steps_).
 #include "storage/engine/partition_reader.h"
 
 #include <algorithm>
@@ -20,6 +25,8 @@
 namespace tetrad::storage {
 namespace {
 
+// Up to this many, each row looks for its own tombstones, which is cheaper than all between the
+// first and the last.
 /// More named rows are taken for one slice where range tombstones are concerned.
 constexpr size_t kRowsApart = 16;
 
@@ -40,11 +47,14 @@ class Reader {
          uint64_t keys_max, RowSink* sink = nullptr)
       : view_(view), command_(command), contents_(contents), keys_max_(keys_max), sink_(sink) {
     TETRAD_ASSERT(sink == nullptr || (command.live_only && !command.count_only));
+    // Only answers that are compared are cut at the horizon (rule 6): one replica may have purged
+    // what another still has.
     if (!command.live_only && !TETRAD_MUTANT(horizon_not_cut))
       bound_ = {command.horizon_s, command.horizon_s, command.now_s - kExpiredValueMargin_s};
   }
 
   Result<void> run() {
+    // A fold that cannot go on is an error of the state that came with the command.
     if (command_.fold != nullptr && command_.count_only) {
       TETRAD_TRY(fold_, command_.fold->go_on(command_.fold_state, command_.now_s));
     }
@@ -62,16 +72,19 @@ class Reader {
   // ---- one partition ----
 
   Result<void> run_partition() {
+    // The page before ended with this very partition.
     const auto& resume = command_.resume_after;
     if (resume && !resume->clustering_key) return {};
     begin_partition(command_.position, command_.partition_key);
     if (resume) resume_key_ = BytesView(*resume->clustering_key);
+    // Most tables never had a static cell or a partition tombstone: no look-up then.
     if (contents_.headers) {
       TETRAD_TRY(const auto header, view_.get(key_of(KeyKind::kHeader, {})));
       if (header) TETRAD_TRY_VOID(take_header(*header));
     }
     if (contents_.any_range_tombstones())
       window_.emplace(view_, prefix_, contents_, header_.deletion, !command_.live_only);
+    // The per-partition limit was used up by earlier pages.
     Next next = rows_left_ > 0 ? Next::kGoOn : Next::kPartitionDone;
     if (next == Next::kGoOn) {
       if (!command_.rows.empty()) {
@@ -86,11 +99,13 @@ class Reader {
         TETRAD_TRY_VOID(it->status());
       }
     } else if (window_) {
+      // No rows are wanted, but an answer that is compared must have all tombstones of the slices.
       window_->begin(slices_start(), "\xFF", command_.reversed);
       TETRAD_TRY_VOID(window_->finish());
     }
     TETRAD_TRY_VOID(end_partition(next));
     TETRAD_ASSERT(partition_live_ <= rows_left_);
+    // Rule 5: the answer says up to which key it is complete.
     if (next == Next::kPageDone) {
       result_.exhausted = false;
       result_.complete_up_to = {position_, Bytes(partition_key_), Bytes(last_key_)};
@@ -107,6 +122,8 @@ class Reader {
     const auto& resume = command_.resume_after;
     if (resume) {
       Bytes prefix;
+      // Behind the last row of that partition, or from its header on: its tombstones hide what is
+      // left of it.
       append_partition_prefix(prefix, command_.incarnation, resume->position,
                               resume->partition_key);
       prefix.push_back(resume->clustering_key ? '\0' : kPastKinds);
@@ -128,6 +145,7 @@ class Reader {
   Result<Next> read_partition_of_range(KeyIterator& it) {
     const auto key = decode_storage_key(it.key());
     if (!key) return fail(ErrorCode::kCorruption, "a key of {} bytes is no row's", it.key().size());
+    // A copy: the iterator's key moves on.
     const Bytes partition_key(key->partition_key);
     begin_partition(key->position, partition_key);
     const auto& resume = command_.resume_after;
@@ -149,6 +167,8 @@ class Reader {
       }
     }
     TETRAD_TRY_VOID(it.status());
+    // Also of a partition whose rows were not wanted: it may have a static row or tombstones to
+    // deliver.
     TETRAD_TRY_VOID(end_partition(next));
     if (next == Next::kPageDone) {
       result_.exhausted = false;
@@ -162,6 +182,7 @@ class Reader {
       it.seek(prefix_ + kPastKinds);
     pass_over_registers(it);
     TETRAD_TRY_VOID(it.status());
+    // Limits count between partitions as well as inside.
     if (result_.live_row_count >= command_.row_limit || bytes_ >= command_.bytes_limit ||
         examined_ >= keys_max_) {
       result_.exhausted = !it.valid();
@@ -192,6 +213,7 @@ class Reader {
     begun_in_sink_ = false;
     begun_in_fold_ = false;
     partition_live_ = 0;
+    // Only the partition in which the page before stopped counts what it delivered.
     const bool resumed =
         command_.resume_after && command_.resume_after->clustering_key &&
         compare_partitions(position, partition_key, command_.resume_after->position,
@@ -203,6 +225,7 @@ class Reader {
 
   /// A key of this partition; good until the next call.
   BytesView key_of(KeyKind kind, BytesView clustering_key) {
+    // One buffer for all keys of a partition, since they differ behind the prefix alone.
     key_.assign(prefix_, 0, prefix_bytes_);
     key_.push_back(static_cast<char>(kind));
     key_.append(clustering_key);
@@ -222,7 +245,9 @@ class Reader {
 
   Result<void> take_header(BytesView value) {
     ++examined_;
+    // Copied: the iterator may move before the partition is over.
     TETRAD_TRY(header_, decode_row_record(partition_arena_.copy(value)));
+    // A header without its static cells still hides rows by its deletion.
     drop_hidden(header_);
     if (!command_.wants_static) {
       header_.cells.clear();
@@ -251,6 +276,7 @@ class Reader {
       }
       if (!value) continue;
       TETRAD_TRY(const Next next, take_row(row, *value));
+      // The last of the named rows: there is nothing to come back for.
       if (next == Next::kPageDone && i + 1 == rows.size()) return Next::kPartitionDone;
       if (next != Next::kGoOn) return next;
     }
@@ -267,6 +293,7 @@ class Reader {
                                      : command_.reversed ? ranges[count - 1 - i]
                                                          : ranges[i];
       BytesView start = range.start, end = range.end;
+      // Behind the row where the page before stopped, in the read's direction.
       if (resume_key_ && command_.reversed) end = std::min(end, *resume_key_);
       if (resume_key_ && !command_.reversed) {
         resume_start_.assign(*resume_key_);
@@ -275,6 +302,7 @@ class Reader {
       }
       if (start >= end) continue;
       if (window_) window_->begin(start, end, command_.reversed);
+      // A range's iterator stands there already: no seek for each partition.
       const bool in_place = at_rows && i == 0 && start.empty();
       TETRAD_TRY(const Next next, command_.reversed ? read_slice_reversed(it, start, end)
                                                     : read_slice(it, start, end, in_place));
@@ -285,12 +313,15 @@ class Reader {
   }
 
   Result<Next> read_slice(KeyIterator& it, BytesView start, BytesView end, bool in_place) {
+    // Runs of dead rows that are known are stepped over; new ones of kDeadRowsMin rows or more are
+    // remembered.
     DeadWalk dead(view_, command_, contents_, start, kDeadRowsMin);
     const BytesView first = dead.skip(start);
     if (first >= end) return Next::kGoOn;
     if (!in_place) it.seek(key_of(KeyKind::kRow, first));
     while (it.valid()) {
       const BytesView key = it.key();
+      // With one slice the iterator's own bounds say it all, and two comparisons a row are saved.
       if (!bounds_are_slice_ && !is_row_here(key)) break;
       const BytesView clustering_key = key.substr(prefix_bytes_ + 1);
       if (!bounds_are_slice_ && clustering_key >= end) break;
@@ -300,6 +331,7 @@ class Reader {
         dead.end_page();
         return next;
       }
+      // The row that was taken begins a known run: the run's other rows need not be looked at.
       if (const DeadRun* known = row_is_dead_ ? dead.begins_at(clustering_key) : nullptr) {
         if (known->end >= end) break;
         it.seek(key_of(KeyKind::kRow, known->end));
@@ -312,6 +344,7 @@ class Reader {
     return Next::kGoOn;
   }
 
+  // The mirror image of read_slice().
   Result<Next> read_slice_reversed(KeyIterator& it, BytesView start, BytesView end) {
     DeadWalk dead(view_, command_, contents_, end, kDeadRowsMin);
     const BytesView last = dead.skip_back(end);
@@ -360,27 +393,35 @@ class Reader {
   /// Delivers what is to be shown of a row, if anything, and counts it.
   Result<Next> take_row(BytesView clustering_key, BytesView value) {
     ++examined_;
+    // The steps of a row: what covers it, what of it is hidden, whether it lives, what of it is
+    // shown.
     TETRAD_TRY(const Deletion cover, cover_of(clustering_key));
     TETRAD_TRY_VOID(decode_row_record_into(value, row_));
     bool live = false;
+    // Most rows have nothing hidden, dead or expired: their stored bytes are the answer, and
+    // nothing is encoded.
     const bool as_stored = is_shown_as_stored(row_, cover, bound_, command_.live_only, live);
     if (!as_stored) {
       drop_hidden(row_);
       if (!TETRAD_MUTANT(digest_keeps_hidden) || command_.live_only) hide(row_, cover);
       live = is_live(row_, command_.now_s);
       if (command_.live_only) {
+        // A live read leaves out what others would need for a merge.
         keep_live(row_, command_.now_s);
       } else {
         drop_long_dead(row_, bound_, command_.now_s);
       }
     }
     row_is_dead_ = !live;
+    // Dead rows count as looked at: a partition full of them must not hold the thread, so the page
+    // ends at keys_max.
     if (row_.empty() || (command_.live_only && !live)) {
       if (examined_ < keys_max_) return Next::kGoOn;
       last_key_.assign(clustering_key);
       return Next::kPageDone;
     }
     TETRAD_TRY_VOID(deliver(clustering_key, value, as_stored));
+    // LIMIT counts live rows, never tombstones.
     if (live) {
       if (command_.count_only)
         weight_ += row_weight(clustering_key.size() + live_bytes(row_, command_.now_s));
@@ -404,6 +445,7 @@ class Reader {
       TETRAD_TRY_VOID(begin_in_sink(true));
       return sink_->take_row(clustering_key, row_);
     }
+    // A count of live rows keeps none of them.
     if (counts_alone()) {
       bytes_ += stored.size();
       return {};
@@ -422,6 +464,7 @@ class Reader {
   Result<void> begin_in_sink(bool rows_follow) {
     if (begun_in_sink_) return {};
     begun_in_sink_ = true;
+    // keep_live() would take the deletion away, and rows still need it.
     const Deletion deletion = header_.deletion;
     keep_live(header_, command_.now_s);
     const Result<void> begun =
@@ -436,16 +479,20 @@ class Reader {
   Result<void> end_partition(Next how) {
     const bool cut = how == Next::kPageDone;
     TETRAD_ASSERT(!(counts_alone() || sink_ != nullptr) || rows_.empty());
+    // A partition with a live static row and no other row is one result row, as in Cassandra. Not
+    // on a later page of it.
     const bool static_live = is_live(header_, command_.now_s);
     const bool static_only = static_live && !cut && partition_live_ == 0 && rows_done_ == 0;
     if (static_only) {
       ++result_.live_row_count;
       if (fold_ != nullptr) begin_in_fold(false);
     }
+    // With rows that are compared the partition is kept, for the digest.
     if (counts_alone()) return {};
     if (sink_ != nullptr) return static_only ? begin_in_sink(false) : Result<void>();
     PartitionData out{position_, {}, {}, {}, {}};
     if (command_.live_only) {
+      // Nothing live here: no partition is delivered.
       if (rows_.empty() && !static_only) return {};
       keep_live(header_, command_.now_s);
       out.header = header_.cells.empty() ? BytesView() : encoded(header_);
@@ -453,6 +500,7 @@ class Reader {
       drop_long_dead(header_, bound_, command_.now_s);
       if (!header_.empty()) out.header = encoded(header_);
       out.range_tombstones = shown_tombstones(cut);
+      // Tombstones alone are worth delivering: another replica may have what they hide.
       if (rows_.empty() && out.header.empty() && out.range_tombstones.empty()) return {};
     }
     out.partition_key = result_.arena.copy(partition_key_);
@@ -468,6 +516,7 @@ class Reader {
   /// Nobody compares what is counted: the rows need not be kept.
   bool counts_alone() const { return command_.count_only && command_.live_only; }
 
+  // The fold's result is unset then; nothing else of the answer changes.
   /// A fold that fails is given up: who asked for it reads the rows.
   void begin_in_fold(bool rows_follow) {
     begun_in_fold_ = true;
@@ -484,6 +533,7 @@ class Reader {
     if (fold_ != nullptr) {
       if (auto state = fold_->state()) result_.count->folded = std::move(*state);
     }
+    // Equal digests of counted rows mean equal rows, so the rows themselves need not be sent.
     if (!command_.live_only) result_.count->digest = digest_of(result_);
     result_.partitions.clear();
     result_.arena = base::Arena();
@@ -503,6 +553,7 @@ class Reader {
     Bytes from, to = "\xFF";
     if (resume_key_ && command_.reversed) to.assign(*resume_key_);
     if (resume_key_ && !command_.reversed) from = Bytes(*resume_key_) + '\0';
+    // Rule 5: tombstones are cut to the part of the slice for which the answer is complete.
     // Reached the per-partition limit: the merge takes the last row as the place it goes up to.
     if (!cut && rows_left_ != ReadCommand::kNoLimit && partition_live_ >= rows_left_ &&
         !rows_.empty()) {
@@ -523,6 +574,7 @@ class Reader {
     return shown;
   }
 
+  // Neighbouring steps with one deletion become one, so that equal content has one form (rule 6).
   /// What of the steps lies in [start, end). Bounds may be temporaries: what is added is copied.
   void add_shown(const TombstoneSteps& steps, BytesView start, BytesView end,
                  TombstoneSteps& shown) {

@@ -6,6 +6,9 @@
 //      the I/O pool, over a snapshot taken at once. Counting a range goes there at once.
 //   3. Back on the loop, values that took too many merge operands are put back as one (rule 19), and
 //      runs of dead rows that it walked are remembered, unless something was written since.
+//
+// The order on the loop is what makes step 3 right: `seen` is taken before the read, and a write
+// that came later has a higher number, so its bucket says so (rule 19).
 //   4. What does not read marks the store damaged; the caller asks other replicas.
 #include "storage/engine/rocks_store.h"
 
@@ -24,6 +27,8 @@ void RocksStore::read_registers(const PartitionName& partition, base::Deadline d
   if (auto checked = check_partition(partition); !checked)
     return done(std::unexpected(std::move(checked.error())));
   Bytes key = registers_key(partition);
+  // A write of these registers is under way: after a sync of it they are on the disk, and may be
+  // answered (rule 21).
   if (!turn_.writes_registers(key))
     return find_registers(std::move(key), deadline, std::move(done));
   turn_.sync([this, alive = alive_, incarnation = partition.incarnation, key = std::move(key),
@@ -39,6 +44,8 @@ void RocksStore::list_registers(TableIncarnation incarnation, const RingRange& r
                                 size_t partitions_max,
                                 std::move_only_function<void(Result<RegistersPage>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));
+  // After what this turn has added: a stream must not miss registers that were written before it
+  // was asked.
   turn_.after_writes([this, alive = alive_, incarnation, range, after = std::move(after),
                       partitions_max, done = std::move(done)]() mutable {
     if (!*alive || unusable()) return done(closed_error());
@@ -59,6 +66,7 @@ void RocksStore::latest_timestamp(ReadCommand command, base::Deadline deadline,
                                   std::move_only_function<void(Result<int64_t>)> done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
+  // The same two attempts as read(): in memory, else on a reader.
   RocksView view(db(), {.memory_only = true, .steps_max = kInlineStepsMax});
   auto latest = latest_timestamp_of(view, command);
   if (!view.gave_up()) {
@@ -82,8 +90,11 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
   if (command.by_index) return read_narrowed(std::move(command), deadline, std::move(done));
   if (command.nearest) return read_nearest(std::move(command), deadline, std::move(done));
+  // Headers, range tombstones and rows are read one after another. With batches that are written on
+  // another thread they could be of two moments, so one snapshot is taken.
   const TableContents contents = contents_of(command);
   const bool fixed = needs_snapshot(command, contents);
+  // A count looks at all rows: it would only waste the loop's steps first.
   const bool scans = command.is_range && command.count_only;
   std::shared_ptr<HeldSnapshot> snapshot;
   if (fixed) snapshot = std::make_shared<HeldSnapshot>(state_.database);
@@ -91,6 +102,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
   DeadRunList dead;
   if (!scans) {
     const DeadRunList* known = dead_runs_of(command);
+    // memory_only: a block that is not in the cache ends the attempt, without a file's reading.
     RocksView view(db(), view_here(command, fixed ? snapshot->get() : nullptr, known));
     auto result = read_partitions(view, command, contents, options_.read_keys_max);
     if (!view.gave_up()) {
@@ -99,6 +111,8 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
       keep_dead(command, view.take_dead(), seen);
       return done(std::move(result));
     }
+    // The walk was long: the reader that does it again may find dead runs worth keeping, if nothing
+    // is written meanwhile.
     if (view.is_long()) watch_dead(command);
     if (known != nullptr) dead = *known;
   }
@@ -108,6 +122,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
     std::vector<MergedValue> merged;
     DeadRunList dead;
   };
+  // Shared with the reader's thread; the loop touches it again when that has ended.
   const auto found = std::make_shared<Found>(Found{std::move(command), {}, std::move(dead)});
   in_readers<ReadResult>(
       deadline,
@@ -118,6 +133,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
                                     .dead = walks ? &found->dead : nullptr};
         RocksView files(snapshot->database().db(), view);
         auto from_files = read_partitions(files, found->command, contents, keys_max);
+        // Once more, since a transient error of the disk would mark the whole store as damaged.
         if (!from_files && from_files.error().code == ErrorCode::kIo) {  // a disk may recover
           RocksView again(snapshot->database().db(), view);
           from_files = read_partitions(again, found->command, contents, keys_max);
@@ -130,6 +146,7 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
       },
       [this, alive = alive_, found, seen,
        done = std::move(done)](Result<ReadResult> from_files) mutable {
+        // The store may have been closed while the read was out; the answer is good all the same.
         if (*alive) {
           write_back(std::move(found->merged), seen);
           if (from_files)
@@ -141,16 +158,19 @@ void RocksStore::read(ReadCommand command, base::Deadline deadline, ReadCallback
       });
 }
 
+// The caller's fast way (Coordinator::read_here): no copy of rows, no callback. Unset: use read().
 std::optional<Result<ReadEnd>> RocksStore::read_here(const ReadCommand& command, RowSink& sink) {
   if (const auto why = unusable()) return std::unexpected(*why);
   if (is_retired(command.incarnation)) return retired_error(command.incarnation);
   if (command.by_index || command.nearest) return std::nullopt;
+  // With batches on another thread two look-ups could see two moments.
   const TableContents contents = contents_of(command);
   if (needs_snapshot(command, contents)) return std::nullopt;
   RocksView view(db(), view_here(command, nullptr, dead_runs_of(command)));
   auto end = read_partitions_into(view, command, contents, sink, options_.read_keys_max);
   if (view.gave_up()) return std::nullopt;
   if (!end) heed(end.error());
+  // Nothing was written within this call, so the number is as good after the read as before it.
   const uint64_t seen = turn_.written_through();
   write_back(view.take_merged(), seen);
   keep_dead(command, view.take_dead(), seen);
@@ -177,6 +197,7 @@ void RocksStore::export_range(TableIncarnation incarnation, const RingRange& ran
                               uint64_t bytes_max, ExportParts parts, ExportCallback done) {
   if (const auto why = unusable()) return done(std::unexpected(*why));
   if (is_retired(incarnation)) return done(retired_error(incarnation));
+  // Taken on the loop: the maintenance thread sees no tables.
   const SchemaVersion version{state_.tables.at(incarnation).schema_version};
   in_maintenance<ExportPage>(
       0,
@@ -195,6 +216,8 @@ void RocksStore::recent(RecentCommand command, Bytes after, uint64_t bytes_max,
   turn_.when_written([this, alive = alive_, command = std::move(command), after = std::move(after),
                       bytes_max, done = std::move(done)]() mutable {
     if (!*alive || unusable()) return done(closed_error());
+    // Where nothing has been written twice, the log between two sync records names the keys of the
+    // time.
     auto place = recent_place(command, after);
     if (!place) return done(std::unexpected(place.error()));
     read_recent(std::move(command), std::move(*place), bytes_max, std::move(done));
@@ -220,9 +243,12 @@ void RocksStore::write_back(std::vector<MergedValue> values, uint64_t seen) {
 
 Result<RecentPlace> RocksStore::recent_place(const RecentCommand& command, BytesView after) const {
   const uint64_t life = recovered().life;
+  // A page that goes on must be of the same life of the store, since numbers of the log begin anew.
   if (!after.empty()) return RecentPlace::decode(after, life);
   const auto window = state_.records.window(command.since_us, command.until_us);
   if (!window)
+    // A window from a sync record before `since` to one after `until`; more keys than asked for do
+    // no harm.
     return fail(ErrorCode::kNotFound, "no sync record is older than {} us", command.since_us);
   return RecentPlace{life, window->from, 0, std::min(window->until, turn_.log_end()), {}};
 }
@@ -241,6 +267,7 @@ void RocksStore::read_recent(RecentCommand command, RecentPlace place, uint64_t 
        versions = std::move(versions), place = std::move(place),
        bytes_max]() -> Result<RecentPage> {
         rocksdb::DB& db = snapshot->database().db();
+        // The log names keys, the snapshot has their values of now.
         RecentKeys keys(command);
         TETRAD_TRY(const uint64_t end, read_log(db, place.from, place.stop(), keys));
         RocksView view(db, {.snapshot = snapshot->get(), .fill_cache = false});
@@ -259,6 +286,7 @@ Result<PaxosRegisters> RocksStore::registers_at(RocksView& view, BytesView key) 
   return decode_registers(*value);
 }
 
+// Registers are one key: no snapshot is needed.
 void RocksStore::find_registers(Bytes key, base::Deadline deadline, RegistersCallback done) {
   RocksView view(db(), {.memory_only = true});
   auto registers = registers_at(view, key);
@@ -286,6 +314,7 @@ Bytes RocksStore::prefix_of(const ReadCommand& command) {
 
 const DeadRunList* RocksStore::dead_runs_of(const ReadCommand& command) {
   const DeadRuns& runs = turn_.dead_runs();
+  // A bucket without runs is passed without building a key.
   if (!walks_rows(command)) return nullptr;
   const uint16_t bucket = bucket_of(command.incarnation, command.position);
   return runs.knows(bucket) ? runs.find(prefix_of(command)) : nullptr;
@@ -294,6 +323,8 @@ const DeadRunList* RocksStore::dead_runs_of(const ReadCommand& command) {
 void RocksStore::watch_dead(const ReadCommand& command) {
   if (!walks_rows(command)) return;
   const uint16_t bucket = bucket_of(command.incarnation, command.position);
+  // From now on live rows that are written to the partition are noted, so that what is found is
+  // only kept if it still holds.
   turn_.dead_runs().watch(bucket, prefix_of(command), turn_.last_number(bucket));
 }
 
@@ -311,6 +342,8 @@ RocksViewOptions RocksStore::view_here(const ReadCommand& command,
                            .steps_max = kInlineStepsMax,
                            .operands_max = options_.read_operands_max,
                            .dead = dead};
+  // The cache serves walks over one partition only: named rows are single gets, and ranges would
+  // flush it.
   if (!command.is_range && command.rows.empty()) {
     options.row_cache = &row_cache_;
     options.moment = {turn_.last_number(bucket_of(command.incarnation, command.position)),
@@ -320,6 +353,7 @@ RocksViewOptions RocksStore::view_here(const ReadCommand& command,
 }
 
 bool RocksStore::needs_snapshot(const ReadCommand& command, const TableContents& contents) const {
+  // One get sees one moment by itself.
   const bool one_get = !command.is_range && command.rows.size() == 1 && !contents.headers &&
                        !contents.any_range_tombstones();
   return (options_.sync == CommitLogSync::kGroup || turn_.writes_elsewhere()) && !one_get;
@@ -327,6 +361,8 @@ bool RocksStore::needs_snapshot(const ReadCommand& command, const TableContents&
 
 // What a table never had need not be looked up: most tables have no headers and no range tombstones.
 TableContents RocksStore::contents_of(const ReadCommand& command) const {
+  // Not known: a table that was never written has nothing, unless knowledge was lost with a file's
+  // properties.
   const TableKnowledge* table = state_.tables.find(command.incarnation);
   if (table == nullptr) {
     TableContents all;

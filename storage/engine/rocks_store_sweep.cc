@@ -9,6 +9,9 @@
 //      again, as they are now. Those that would take a file's reading are read into memory first
 //      (kSweepTries times at most, then they stay as they are).
 //   4. What is left goes into this turn's batch. If an earlier write of the batch is given up, so is
+//
+// Threads: 1, 3 and 4 run on the loop, the reading of 2 on a maintenance thread. Rule 17 is the
+// reason for the order, and rule 18 for the bound in the command.
 //      the page, and the same page is asked for again.
 #include "storage/engine/rocks_store.h"
 
@@ -33,9 +36,12 @@ void RocksStore::sweep(SweepCommand command, SweepPlace from,
   if (const auto why = unusable()) return done(std::unexpected(*why));
   if (is_retired(command.incarnation)) return done(retired_error(command.incarnation));
   SweepWatches& watches = turn_.watches();
+  // A page inside a partition needs the watch of the page before: what was written since that one
+  // began counts, too.
   const bool is_watched = from.inside && watches.begin_page(from.watch);
   if (!is_watched) {
     from.watch = watches.open(watched_below_us(command.bound));
+    // Without it nobody knows whether a row of earlier pages came back: covers stay.
     from.undisturbed = false;  // of a partition that it is inside of
   }
   const auto job = std::make_shared<SweepJob>(
@@ -54,6 +60,7 @@ void RocksStore::read_page(const SweepJobPtr& job, SweepPlace from) {
         RocksView view(snapshot->database().db(),
                        {.snapshot = snapshot->get(), .fill_cache = false});
         auto swept = sweep_page(view, job->command, from);
+        // Before the page is written: the rows that they hid must not come back by a power cut.
         if (swept && drops_cover(*swept)) {
           const rocksdb::Status synced = snapshot->database().sync_log();
           if (!synced.ok()) return Result<Swept>(std::unexpected(error_of(synced, "syncing")));
@@ -62,6 +69,7 @@ void RocksStore::read_page(const SweepJobPtr& job, SweepPlace from) {
       },
       [this, alive = alive_, job](Result<Swept> swept) {
         if (!*alive || unusable()) return job->done(closed_error());
+        // A sync that failed is the store's end, whoever asked for it.
         if (!swept) {
           if (state_.database->watch().failed_sync())
             health_.take(rocksdb::Status::IOError("a sync failed"), "sweeping");
@@ -78,11 +86,13 @@ void RocksStore::end_sweep(const SweepJobPtr& job, Error error) {
 }
 
 void RocksStore::write_swept(const SweepJobPtr& job) {
+  // Nothing is on its way to RocksDB: its values and this turn's batch are all there is.
   turn_.when_settled([this, alive = alive_, job] {
     if (!*alive || unusable()) return job->done(closed_error());
     if (is_retired(job->command.incarnation))
       return end_sweep(job, retired_error(job->command.incarnation).error());
     if (turn_.failure() != nullptr) return end_sweep(job, *turn_.failure());
+    // The page is lost; the same one is read again.
     if (turn_.full())
       return put_off(job, Error(ErrorCode::kOverloaded, "too many writes wait for the disk"));
     settle_swept(job);
@@ -90,6 +100,7 @@ void RocksStore::write_swept(const SweepJobPtr& job) {
 }
 
 void RocksStore::put_off(const SweepJobPtr& job, Error overloaded) {
+  // Inside a partition the watch stays open, so the page may be asked for again.
   if (!job->goes_on) return end_sweep(job, std::move(overloaded));
   job->done(std::unexpected(std::move(overloaded)));
 }
@@ -101,12 +112,14 @@ void RocksStore::settle_swept(const SweepJobPtr& job) {
   const auto cold = settle_page(job->swept, job->command, watches, job->watch, read_now, last_try);
   if (!cold) return end_sweep(job, cold.error());
   if (!cold->empty()) return warm_up(job, *cold);
+  // Other sweeps that have read with these covers must not write their pages (sweep.cc, step 8).
   const bool uncovers = std::ranges::any_of(job->swept.changes, [](const SweptKey& change) {
     return change.uncovers_us != kNoTimestamp;
   });
   if (uncovers) watches.note_covers_gone(job->watch);
   SweepPage& page = job->swept.page;
   const bool goes_on = page.next.inside && !page.exhausted;
+  // The next page begins a partition: it opens a watch of its own.
   if (!goes_on) watches.close(job->watch);
   page.next.watch = goes_on ? job->watch : 0;
   if (job->swept.changes.empty()) return job->done(std::move(page));
@@ -119,6 +132,7 @@ void RocksStore::settle_swept(const SweepJobPtr& job) {
   turn_.replace(job->swept.changes, done);
 }
 
+// On the loop, from memory only: a key that would need a file stays unset.
 Result<void> RocksStore::read_values_now(ValuesNow& values) {
   RocksView view(db(), {.memory_only = true});
   for (auto& [key, value] : values) {
@@ -132,6 +146,7 @@ Result<void> RocksStore::read_values_now(ValuesNow& values) {
   return {};
 }
 
+// Reads them into the block cache, on a thread that may wait for the disk.
 void RocksStore::warm_up(const SweepJobPtr& job, std::vector<Bytes> keys) {
   in_maintenance<void>(
       0,

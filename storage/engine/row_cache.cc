@@ -9,6 +9,10 @@
 //      recorded, if the read sees all mutations of the bucket.
 //   4. When the read ends, the record joins the run that it adjoins, or takes its place. The run that
 //      was used least lately makes room.
+//
+// A run is contiguous: it has all rows between `start` and `end` that RocksDB has, with their
+// stored values. All on the store's thread, one iterator at a time (in_use_). Bytes are counted
+// with what the allocator holds.
 #include "storage/engine/row_cache.h"
 
 #include <algorithm>
@@ -83,6 +87,7 @@ class CachedRows final : public KeyIterator {
   }
 
  private:
+  // Is the place where the read begins covered by the run?
   bool begin_in_run(BytesView place) {
     end_recording();
     // At the run's end too: rows beyond it are then looked for in the view.
@@ -105,6 +110,7 @@ class CachedRows final : public KeyIterator {
       valid_ = key_ < bounds_.end;
       return;
     }
+    // The run reaches to the bound: no row is missing in between.
     if (bounds_.end <= run_->end) {
       valid_ = false;
       return;
@@ -121,6 +127,7 @@ class CachedRows final : public KeyIterator {
       valid_ = key_ >= bounds_.start;
       return;
     }
+    // The run begins at the bound or before it: there is no row in between.
     if (bounds_.start >= run_->start) {
       valid_ = false;
       return;
@@ -131,6 +138,7 @@ class CachedRows final : public KeyIterator {
   void seek_beyond(BytesView place, bool backwards) {
     in_run_ = false;
     if (beyond_ == nullptr) beyond_ = view_.iterate(bounds_);
+    // Only what may be joined or kept is copied: within the size of one run.
     recording_ = keeps_;
     if (recording_) {
       backwards_ = backwards;
@@ -158,6 +166,7 @@ class CachedRows final : public KeyIterator {
     } else if (!valid_) {
       end_recording(true);
     } else if (key_.size() + value_.size() > room_) {
+      // It would grow past the bound: keep what there is.
       end_recording();
     } else {
       room_ -= key_.size() + value_.size();
@@ -175,6 +184,7 @@ class CachedRows final : public KeyIterator {
     if (recorded_.rows.empty() && !whole) return;
     if (backwards_) {
       std::ranges::reverse(recorded_.rows);
+      // A whole recording reaches to the bound itself, so "no more rows" is cached as well.
       recorded_.start = whole ? bounds_.start : Bytes(recorded_.key(0));
       recorded_.end = std::move(edge_);
     } else {
@@ -187,6 +197,7 @@ class CachedRows final : public KeyIterator {
     }
     recorded_.prefix.assign(bounds_.start, 0, prefix_bytes_);
     recorded_.seen = seen_;
+    // keep() may erase or move the run that this iterator walks.
     cache_.keep(std::move(recorded_));
     recorded_ = {};
     run_ = nullptr;  // it may be another now
@@ -212,13 +223,16 @@ class CachedRows final : public KeyIterator {
 
 std::unique_ptr<KeyIterator> RowCache::iterate(KeyView& view, KeyView::Bounds bounds,
                                                Moment moment) {
+  // Without its prefix the view reads RocksDB, and does not come back here.
   const size_t prefix_bytes = std::exchange(bounds.partition_prefix_bytes, 0);
   if (bytes_max_ == 0 || in_use_) return view.iterate(std::move(bounds));
   const BytesView prefix = BytesView(bounds.start).substr(0, prefix_bytes);
+  // A read over an old snapshot would record rows that are old already.
   const bool up_to_date = moment.newest <= moment.seen;
   Run* run = nullptr;
   const auto found = by_prefix_.find(prefix);
   if (found != by_prefix_.end()) {
+    // No mutation of the bucket came after what the run has seen (rule 19).
     if (found->second->seen >= moment.newest || TETRAD_MUTANT(row_cache_never_stale)) {
       runs_.splice(runs_.begin(), runs_, found->second);
       run = &runs_.front();
@@ -226,6 +240,8 @@ std::unique_ptr<KeyIterator> RowCache::iterate(KeyView& view, KeyView::Bounds bo
       erase(found->second);
     }
   }
+  // The second read within one state of the bucket begins to cache: scans that pass once leave the
+  // cache alone.
   if (run == nullptr && !knocked_before(prefix, moment.newest)) {
     ++figures_.misses;
     return view.iterate(std::move(bounds));
@@ -262,6 +278,7 @@ void RowCache::keep(Run kept) {
     if (adjoins && run->bytes.size() + kept.bytes.size() <= kRunBytesMax) {
       join(*run, kept);
     } else {
+      // It is somewhere else in the partition: the newer one wins.
       erase(run);
       return keep(std::move(kept));
     }
@@ -301,6 +318,7 @@ void RowCache::join(Run& run, const Run& more) {
 void RowCache::account(Run& run) {
   TETRAD_ASSERT(figures_.bytes >= run.charge);
   figures_.bytes -= run.charge;
+  // 128: the nodes of list and map.
   run.charge = sizeof(Run) + 128 + run.prefix.capacity() + run.start.capacity() +
                run.end.capacity() + run.bytes.capacity() + run.rows.capacity() * sizeof(Row);
   figures_.bytes += run.charge;
@@ -314,6 +332,7 @@ void RowCache::erase(Runs::iterator run) {
   runs_.erase(run);
 }
 
+// A table was retired; or all of it, when the store was opened anew.
 void RowCache::forget(BytesView prefix) {
   for (auto run = runs_.begin(); run != runs_.end();) {
     const auto next = std::next(run);

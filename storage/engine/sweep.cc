@@ -19,6 +19,10 @@
 //      bucket got something that it hides since the partition was begun. What is newer than the
 //      deletion may come all the time. If a row stays, the partition is not undisturbed.
 //   8. If another sweep has dropped deletions meanwhile, nothing of the page is written: what it read
+//
+// Reading a page (1 to 5) runs on any thread over a snapshot; settle_page() runs on the loop, in
+// the turn in which what it leaves is written. Rule 17 says what it keeps, rule 18 what the bound
+// may be.
 //      was read with them.
 #include "storage/engine/sweep.h"
 
@@ -35,6 +39,8 @@
 namespace tetrad::storage {
 namespace {
 
+// Seconds. A deletion time can be before its timestamp when a client set the timestamp; the later
+// of the two is safe to compare with a bound.
 /// Since when something may have been dropped.
 int64_t dead_since_s(int64_t timestamp_us, int64_t deletion_time_s) {
   return std::max(deletion_time_s, timestamp_us / 1'000'000);
@@ -57,6 +63,8 @@ int64_t oldest_dead_s(const RowRecord& record, const PurgeBound& bound) {
 /// What becomes of a row. Returns how many parts the bound took.
 size_t sweep_row(RowRecord& row, const Deletion& header, const Deletion& range,
                  const PurgeBound& bound) {
+  // First what the row hides of itself, then what its partition hides, then the purge: the other
+  // way round a tombstone would be gone before what it hides.
   drop_hidden(row);
   if (!hides_nothing()) {
     hide(row, header);
@@ -77,6 +85,8 @@ SetLoss sweep_set(std::vector<TombstoneEnd>& set, const Deletion& header, const 
   SetLoss loss;
   const size_t before = set.size();
   loss.dropped = std::erase_if(set, [&](const TombstoneEnd& e) {
+    // A range tombstone that the partition's deletion hides goes at any age: that one hides all of
+    // its rows, too.
     const bool is_hidden = header.hides(e.deletion.timestamp_us);
     if (!is_hidden && !bound.takes(e.deletion)) return false;
     if (!is_hidden) loss.uncovers_us = std::max(loss.uncovers_us, e.deletion.timestamp_us);
@@ -100,6 +110,8 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
+// Makes one page and is thrown away. All views of RowRecord point into what the iterator or
+// header_stored_ holds.
 class Sweeper {
  public:
   Sweeper(KeyView& view, const SweepCommand& command, const SweepPlace& from)
@@ -122,6 +134,7 @@ class Sweeper {
       TETRAD_TRY_VOID(it->status());
       return std::move(swept_);
     }
+    // Where the page before ended inside a partition.
     if (from_.inside) {
       const auto place = decode_storage_key(from_.after);
       if (!place) return fail(ErrorCode::kCorruption, "a sweep goes on after what is no key");
@@ -136,6 +149,8 @@ class Sweeper {
     it->seek(from_.after.empty() ? start : Bytes(from_.after) + '\0');
     while (true) {
       TETRAD_TRY_VOID(it->status());
+      // A partition ends at the first key that is not its own, also when the page is full or the
+      // range ends there.
       if (!prefix_.empty() && !(it->valid() && it->key().starts_with(prefix_)))
         TETRAD_TRY_VOID(end_partition());
       if (!it->valid() || is_full()) break;
@@ -165,6 +180,8 @@ class Sweeper {
 
   SweepPage& page() { return swept_.page; }
   bool is_full() const {
+    // Both bounds: keys_max for a range where nothing is dead, changes_max for one where all is,
+    // since changes are written in one turn.
     return swept_.page.keys >= command_.keys_max || swept_.changes.size() >= command_.changes_max;
   }
   void see(BytesView key) {
@@ -179,6 +196,7 @@ class Sweeper {
     ++page().erased;
     return swept_.changes.emplace_back(SweptKey{Bytes(key), std::nullopt});
   }
+  // The oldest thing that is left tells when it is worth sweeping the range again.
   void see_left(int64_t since_s) { page().oldest_left_s = std::min(page().oldest_left_s, since_s); }
   /// So much longer than a tombstone stays what has expired.
   int64_t expired_later_s() const {
@@ -235,6 +253,7 @@ class Sweeper {
     const Bytes first(key_of(KeyKind::kRangeTombstone, {}));
     for (; it.valid() && it.key().starts_with(first); it.next())
       tombstones_.push_back({Bytes(it.key().substr(first.size())), Bytes(it.value())});
+    // Views stay good while tombstones_ is not changed.
     TETRAD_TRY_VOID(it.status());
     std::vector<RangeTombstoneView> views;
     std::vector<TombstoneEnd> set;
@@ -253,14 +272,17 @@ class Sweeper {
     const BytesView clustering_key = it.key().substr(prefix_.size() + 1);
     TETRAD_TRY_VOID(decode_row_record_into(it.value(), row_));
     const Extent before(row_);
+    // The age is taken before the sweep takes the cells away.
     const int64_t dead_s = oldest_dead_s(row_, command_.bound);
     const Deletion range = steps_.empty() ? Deletion{} : deletion_at(steps_, clustering_key);
     page().tombstones += sweep_row(row_, header_.deletion, range, command_.bound);
     size_t left_bytes = it.value().size();
     TETRAD_ASSERT(it.key().starts_with(prefix_));
     TETRAD_ASSERT(row_.cells.size() <= before.cells);  // sweeping only takes away
+    // Only what has changed becomes a write: a sweep of a range without garbage costs reads alone.
     if (Extent(row_) != before) {
       left_bytes = replace(it.key(), left_bytes);
+      // Kept for sweep_again(), which has no view of the covers.
       swept_.changes.back().cover = later_of(header_.deletion, range);
       swept_.changes.back().oldest_dead_s = dead_s;
     }
@@ -305,6 +327,7 @@ class Sweeper {
         row_.cells, [](const Cell& cell) { return cell.kind != CellKind::kValue; }));
   }
 
+  // A partition is reported once, at its end, when its whole extent is known.
   void tell_if_large() {
     const PartitionExtent& limit = command_.told_beyond;
     const bool is_large = (limit.bytes != 0 && extent_.bytes > limit.bytes) ||
@@ -335,6 +358,8 @@ class Sweeper {
   /// All rows have been looked at.
   Result<void> end_partition() {
     TETRAD_ASSERT(!prefix_.empty());
+    // If anything that should have gone stayed on an earlier page of this partition, its covers
+    // stay (rule 17); the next sweep tries again.
     const bool covers_go = undisturbed_ || hides_nothing();
     for (const Tombstones& stored : tombstones_)
       TETRAD_TRY_VOID(take_tombstones(stored, covers_go));
@@ -342,6 +367,8 @@ class Sweeper {
       row_ = header_;
       const Extent before(row_);
       const int64_t dead_s = oldest_dead_s(row_, command_.bound);
+      // Static cells obey the partition's own deletion, so the header is both hider and hidden: its
+      // cells go now, its deletion only if nothing else stays.
       drop_hidden(row_);
       const size_t dropped = purge(row_, command_.bound);
       page().tombstones += dropped;
@@ -355,6 +382,8 @@ class Sweeper {
         left_bytes = replace(key, left_bytes);
         SweptKey& change = swept_.changes.back();
         change.oldest_dead_s = dead_s;
+        // The timestamp up to which something would come to light if it arrived late; settle_page()
+        // asks the watches about it.
         if (!row_.deletion.present()) change.uncovers_us = header_.deletion.timestamp_us;
       }
       see_left(row_);
@@ -370,6 +399,7 @@ class Sweeper {
   Result<void> take_tombstones(const Tombstones& stored, bool covers_go) {
     std::vector<TombstoneEnd> set;
     TETRAD_TRY_VOID(decode_tombstone_set(stored.set, set));
+    // Without leave nothing of the set goes, whatever its age.
     const SetLoss loss = covers_go ? sweep_set(set, header_.deletion, command_.bound) : SetLoss{};
     for (const TombstoneEnd& e : set) see_left(e.deletion);
     const BytesView key = key_of(KeyKind::kRangeTombstone, stored.place);
@@ -460,6 +490,8 @@ BytesView partition_of(BytesView key) {
 
 }  // namespace
 
+// In microseconds, exclusive: a watch need only note writes whose timestamps a purged deletion
+// could have hidden.
 int64_t watched_below_us(const PurgeBound& bound) {
   constexpr int64_t kSecond = 1'000'000, kEnd_s = std::numeric_limits<int64_t>::max() / kSecond - 1;
   if (bound.horizon_s == PurgeBound::kNothing) return kNoTimestamp;
@@ -469,6 +501,8 @@ int64_t watched_below_us(const PurgeBound& bound) {
 Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command,
                                        SweepWatches& watches, SweepWatches::Id watch,
                                        ReadValuesNow read_now, bool last_try) {
+  // Changes are in the order in which they were found, a partition's rows before its covers: what
+  // is kept of the rows (kept_in) is known when a cover is decided.
   std::vector<Bytes> cold;
   std::vector<SweptKey> settled;
   settled.reserve(swept.changes.size());
@@ -477,10 +511,13 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
   const bool is_void = watches.is_void(watch);
   ValuesNow values;
   if (!is_void && !command.everything && !TETRAD_MUTANT(purge_ignores_newer)) {
+    // Most pages meet no write: no value is read again.
     for (const SweptKey& change : swept.changes)
       if (watches.wrote(watch, change.key)) values.try_emplace(change.key);
     if (!values.empty()) TETRAD_TRY_VOID(read_now(values));
   }
+  // Left out of this page. If it was something that a cover hides, the covers of the same partition
+  // have to stay as well.
   const auto keep = [&](const SweptKey& change) {
     ++page.skipped;
     page.oldest_left_s = std::min(page.oldest_left_s, change.oldest_dead_s);
@@ -505,11 +542,14 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
         continue;
       }
       TETRAD_TRY(auto again, sweep_again(change, *stored, command));
+      // There is nothing dead in the value of now.
       if (!again) continue;
       next = std::move(*again);
     }
     TETRAD_ASSERT(next.uncovers_us == kNoTimestamp || place->kind != KeyKind::kRow);
     const bool uncovers = next.uncovers_us != kNoTimestamp && !command.everything;
+    // A row kept in this partition, or a write that the deletion hides since the partition was
+    // begun.
     const bool hides_something =
         uncovers &&
         (kept_in == place->partition_prefix ||
@@ -522,9 +562,11 @@ Result<std::vector<Bytes>> settle_page(Swept& swept, const SweepCommand& command
     }
     settled.push_back(std::move(next));
   }
+  // The caller fetches these values off the loop and settles the page once more.
   if (!cold.empty()) return cold;
   TETRAD_ASSERT(page.skipped <= swept.page.skipped + swept.changes.size());
   TETRAD_ASSERT(settled.size() <= swept.changes.size());
+  // The next page goes on in this partition and must know that something stayed.
   if (page.next.inside && kept_in == partition_of(page.next.after)) page.next.undisturbed = false;
   swept.page = std::move(page);
   swept.changes = std::move(settled);

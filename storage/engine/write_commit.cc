@@ -38,6 +38,8 @@ constexpr int64_t kIdleRecordUs = 60'000'000, kFirstRecordUs = 1'000'000;
 constexpr int64_t kHungUs = 5'000'000, kHungLookUs = 1'000'000;
 constexpr int64_t kDeadlineLookUs = 10'000;
 
+// RocksDB has no way to take records out of a batch, so the rest is copied. Rare: only where a
+// write has waited and lost its epoch or its time.
 /// Copies the records of a batch but for some.
 class KeptRecords final : public rocksdb::WriteBatch::Handler {
  public:
@@ -72,6 +74,8 @@ class KeptRecords final : public rocksdb::WriteBatch::Handler {
 
 // ---- periodic ----
 
+// no_slowdown: RocksDB answers Incomplete instead of making the loop wait, and has written nothing
+// then. The batch stays current_ and takes the other way.
 void WriteTurn::write_here() {
   rocksdb::WriteOptions write;
   write.no_slowdown = true;
@@ -83,6 +87,7 @@ void WriteTurn::write_here() {
   // Callbacks may apply more: that is of a batch that begins now.
   std::unique_ptr<Batch> written = std::exchange(current_, std::make_unique<Batch>());
   if (!status.ok()) return write_failed(*written, status);
+  // The end rises by at least the records of the batch.
   const uint64_t log_end = end_of_log(database_->db());
   TETRAD_ASSERT(log_end >= log_end_ + written->writes.Count());
   log_end_ = log_end;
@@ -90,6 +95,7 @@ void WriteTurn::write_here() {
   unsynced_ = true;
   arm_sync();
   if (!written->registers.empty()) wait_for_registers(*written);
+  // A callback may destroy the store, and this with it: `alive` is looked at after each of them.
   const std::shared_ptr<bool> alive = alive_;
   complete(*written, {});
   if (*alive) keep_for_reuse(std::move(written));
@@ -102,11 +108,14 @@ void WriteTurn::keep_for_reuse(std::unique_ptr<Batch> written) {
   std::swap(current_->spans, written->spans);
 }
 
+// Runs at the end of a turn with writes while RocksDB is behind, when a batch has ended, and by a
+// timer. What leaves is always the oldest: parked_ first, so the order of add() holds.
 void WriteTurn::write_paced() {
   if (current_->bytes() >= kPacedBatchBytes) {
     queued_bytes_ += current_->bytes();
     parked_.push_back(std::exchange(current_, std::make_unique<Batch>()));
   }
+  // One batch in flight. Its end calls this again.
   if (refusal_ || in_flight_ != nullptr) return;
   const bool waits = !parked_.empty() || !current_->empty();
   if (waits) watch_deadlines();
@@ -116,12 +125,14 @@ void WriteTurn::write_paced() {
   }
   WriteLimit limit;
   uint64_t stopped = 0;
+  // Both properties are read from memory; this takes no file.
   rocksdb::DB& db = database_->db();
   db.GetIntProperty(rocksdb::DB::Properties::kIsWriteStopped, &stopped);
   db.GetIntProperty(rocksdb::DB::Properties::kActualDelayedWriteRate, &limit.bytes_per_s);
   limit.stopped = stopped != 0;
   const base::MonotonicUs now_us = reactor_.now_us();
   pace_.look(limit, now_us);
+  // Nothing waits and RocksDB has been at ease: end_turn() writes on the loop again.
   if (!waits && pace_.is_over()) {
     figures_.paced_us += static_cast<uint64_t>(now_us - *std::exchange(paced_since_us_, {}));
     return;
@@ -140,6 +151,8 @@ void WriteTurn::write_paced() {
     TETRAD_ASSERT(queued_bytes_ >= next->bytes());
     queued_bytes_ -= next->bytes();
   }
+  // Between the moment it was taken and now an epoch may have been confirmed (rule 8): what is void
+  // must not reach the disk behind the stream that ought to have sent it.
   std::vector<Refused> refused = cut(*next);
   pace_.wrote(next->bytes(), now_us);
   hand_over(std::move(next), false);
@@ -172,6 +185,8 @@ void WriteTurn::start_sync() {
   watch_commit_thread();
   const auto synced =
       std::make_shared<rocksdb::Status>(rocksdb::Status::Aborted("the store is closed"));
+  // What the sync covers is noted before it begins; what is written while it runs may not be on the
+  // disk when it ends.
   pool_.run(
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, synced] {
@@ -194,6 +209,7 @@ void WriteTurn::end_sync(const SyncRecords::Begun& begun, const rocksdb::Status&
   if (status.ok()) {
     records_.end(begun, begun.number);
   } else {
+    // The record is not raised: after a power cut the store must count these writes as lost.
     unsynced_ = true;  // if it is aborted, until the log is a new one
     if (!status.IsAborted()) trouble_.failed(status, "syncing the log");
   }
@@ -202,6 +218,7 @@ void WriteTurn::end_sync(const SyncRecords::Begun& begun, const rocksdb::Status&
   } else if (*alive && unsynced_ && !status.IsAborted()) {
     arm_sync();
   }
+  // Answered last: a callback may ask for the next sync or write.
   Result<void> result;
   if (!status.ok()) result = std::unexpected(error_of(status, "syncing the log"));
   for (Store::ApplyCallback& done : waiting) done(result);
@@ -281,6 +298,8 @@ void WriteTurn::keep_records() {
 
 // ---- by the commit thread ----
 
+// One write and one sync for all that came during the one before: the slower the disk, the larger
+// the batches.
 void WriteTurn::write_group() {
   if (current_->empty()) return;
   watch_deadlines();
@@ -289,6 +308,7 @@ void WriteTurn::write_group() {
     return;
   }
   std::unique_ptr<Batch> next = std::exchange(current_, std::make_unique<Batch>());
+  // Fresh batches were let in by their guards in this very turn.
   std::vector<Refused> refused;
   if (next->waited) refused = cut(*next);
   hand_over(std::move(next), true);
@@ -309,6 +329,8 @@ void WriteTurn::hand_over(std::unique_ptr<Batch> batch, bool sync) {
       reactor_, base::IoDuty::kCommit, lane_,
       [database = database_, job = in_flight_] {
         const RocksDatabase::Visit visit(*database);
+        // `written` is set by finish() when it takes the batch over; then this thread leaves it
+        // alone.
         if (!visit || job->written) return;
         rocksdb::WriteOptions write;
         write.sync = job->sync;
@@ -334,6 +356,7 @@ void WriteTurn::written_elsewhere(const std::shared_ptr<Job>& job) {
   if (job->sync) ++figures_.syncs;
   if (!job->written)  // the database was closed before
     return complete(*job->batch, fail(ErrorCode::kCancelled, "the store is being opened anew"));
+  // The commit thread does not decide what an error means; that is done here, on the loop.
   if (!job->status.ok()) return write_failed(*job->batch, job->status);
   see_written(*job->batch);
   log_end_ = job->log_end;
@@ -366,10 +389,12 @@ std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
   std::vector<Span> kept;
   uint32_t removed = 0;
   for (Span& span : batch.spans) {
+    // Its epoch was confirmed away, or its deadline is over. A span without a guard stays.
     std::optional<Error> error = refusal_of(span.guard, now_us);
     if (!error && span.is_sweep && removed != 0)
       error.emplace(ErrorCode::kOverloaded, "writes that it has seen were given up");
     if (error) {
+      // The registers were not written: the next message of the partition may have its turn.
       batch.end_registers(span);
       if (span.begin < span.end) gaps.emplace_back(span.begin, span.end);
       TETRAD_ASSERT(span.begin <= span.end);
@@ -387,6 +412,8 @@ std::vector<WriteTurn::Refused> WriteTurn::cut(Batch& batch) {
   KeptRecords records(gaps);
   const uint32_t count_before = batch.writes.Count();
   const rocksdb::Status status = batch.writes.Iterate(&records);
+  // Positions of spans are counted in records: they must still point at their own records in the
+  // smaller batch.
   TETRAD_ASSERT(status.ok());  // it is our own batch
   batch.writes = std::move(records.kept);
   TETRAD_ASSERT(batch.writes.Count() + removed == count_before);
@@ -398,6 +425,8 @@ void WriteTurn::answer(std::vector<Refused> refused) {
 }
 
 void WriteTurn::watch_deadlines() {
+  // Deadlines are looked at every 10 ms instead of by a timer each: a write costs nothing here
+  // unless it waits.
   if (deadline_timer_ != 0) return;
   deadline_timer_ = reactor_.call_at(reactor_.now_us() + kDeadlineLookUs, [this] {
     deadline_timer_ = 0;
@@ -418,6 +447,8 @@ void WriteTurn::answer_late() {
         batch.earliest_deadline_us = std::min(batch.earliest_deadline_us, deadline_us);
         continue;
       }
+      // The span stays in its batch without its callback: if it is in flight it may be written, and
+      // its pass is given back when it has ended.
       late.push_back({std::exchange(span.done, nullptr),
                       Error(ErrorCode::kTimedOut, "the store did not take the write in time")});
     }
@@ -445,6 +476,8 @@ void WriteTurn::complete(Batch& batch, const Result<void>& result) {
     batch.registers.clear();
   }
   for (Span& span : spans) {
+    // The fence waits for passes of old epochs (rule 8): they go back only here, when the write has
+    // ended one way or the other.
     span.guard.pass.give_back();
     if (span.done) span.done(result);  // else it was answered at its deadline
   }
@@ -472,6 +505,7 @@ void WriteTurn::refuse(std::optional<Error> why) {
     if (unsynced_) arm_sync();
     return;
   }
+  // Everything that waits is answered; what is in flight is answered when its thread is through.
   auto waiting = std::exchange(parked_, {});
   waiting.push_back(std::exchange(current_, std::make_unique<Batch>()));
   queued_bytes_ = in_flight_ == nullptr ? 0 : in_flight_->batch->bytes();
@@ -482,6 +516,7 @@ void WriteTurn::refuse(std::optional<Error> why) {
   if (*alive) run_settled();
 }
 
+// Once a second while a job runs; an idle store has no timer.
 // A disk that hangs gives no error: the time that a job has taken is all there is to see.
 void WriteTurn::watch_commit_thread() {
   if (hung_timer_ != 0) return;
@@ -522,7 +557,10 @@ Result<void> WriteTurn::finish() {
   waiting.push_back(std::exchange(current_, std::make_unique<Batch>()));
   for (const auto& batch : waiting) {
     if (batch->empty()) continue;
+    // Guards are asked again here as well: closing is no reason to write what is void.
     answer(cut(*batch));
+    // After the first failure nothing more is written: a later batch must not be on the disk
+    // without an earlier one.
     if (outcome) {
       rocksdb::WriteOptions write;
       write.sync = options_.sync == CommitLogSync::kGroup;

@@ -25,6 +25,7 @@
 namespace tetrad::storage {
 namespace {
 
+// Keys of the store's own lie under an incarnation that no table has: `what` sorts them by kind.
 Bytes store_key(std::string_view what, TableIncarnation incarnation) {
   Bytes key;
   base::ByteWriter w(key);
@@ -80,6 +81,8 @@ class PendingValues final : public rocksdb::WriteBatch::Handler {
 Bytes retired_key(TableIncarnation incarnation) { return store_key("retired", incarnation); }
 Bytes schema_version_key(TableIncarnation incarnation) { return store_key("schema", incarnation); }
 
+// `log_end_` starts at what the database has, so sync records never claim more than was written.
+// `last_number_` has one entry for each bucket of marks.
 WriteTurn::WriteTurn(std::shared_ptr<RocksDatabase> database, base::Reactor& reactor,
                      base::IoPool& pool, uint32_t lane, const StoreOptions& options,
                      TablesKnown& tables, SyncRecords& records, Logger logger)
@@ -139,6 +142,7 @@ Result<RecordFacts> WriteTurn::look_at(const Mutation& mutation) {
 // Overload is answered here, before anything is encoded: a write that is refused costs next to nothing,
 // and what waits stays within bounds of bytes and of time.
 bool WriteTurn::takes(Store::ApplyCallback& done) {
+  // The order: a refusal says most, a full queue is the cheaper test, and the pace needs the clock.
   if (refusal_) {
     done(std::unexpected(*refusal_));
     return false;
@@ -160,6 +164,7 @@ bool WriteTurn::takes(Store::ApplyCallback& done) {
 void WriteTurn::add(const Mutation& mutation, bool may_put, WriteGuard guard,
                     Store::ApplyCallback done) {
   if (!takes(done)) return;
+  // Here only what would put keys where no row belongs; look_at() decodes the rest.
   if (mutation.incarnation == kStoreIncarnation ||
       mutation.partition_key.size() > kPartitionKeyBytesMax)
     return done(check_mutation(mutation));
@@ -219,6 +224,8 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     writes.Merge(key_of(KeyKind::kHeader, {}), mutation.header);
     ++figures_.merges;
   }
+  // Tombstones of ranges are always merged: those of one start are a set (rule 17), and a Put would
+  // take the others away.
   if (!mutation.range_tombstones.empty()) {
     for (const auto& [start, set] : tombstone_values(mutation)) {
       using Seen = TableMarks::Seen;
@@ -233,9 +240,12 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
   const bool may_revive = dead_runs_.knows(bucket);
   for (size_t i = 0; i < mutation.rows.size(); ++i) {
     const RowChange& row = mutation.rows[i];
+    // A live row inside a run that is known to be dead cuts the run (rule 19).
     if (may_revive && facts_[i].may_live) [[unlikely]]
       dead_runs_.note(BytesView(key_).substr(0, prefix_bytes), row.clustering_key, next_number_);
     const rocksdb::Slice key = key_of(KeyKind::kRow, row.clustering_key);
+    // Row by row: one mutation may have rows that can be Put beside others that cannot. Both leave
+    // the same record, so nobody can tell afterwards.
     if (may_put && row.complete && table.marks.may_put(bucket, facts_[i])) {
       writes.Put(key, row.record);
       ++figures_.puts;
@@ -244,6 +254,8 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
       ++figures_.merges;
     }
   }
+  // In the same batch as the rows (rule 23): a row without its claim would never be found, a claim
+  // without its row is only swept.
   if (table.indexes != nullptr) [[unlikely]]
     put_claims(mutation, *table.indexes, merged);
   if (table.has_views) [[unlikely]]
@@ -252,6 +264,9 @@ void WriteTurn::add_rows(const Mutation& mutation, TableKnowledge& table, bool m
     note_vectors_(mutation);
   if (watched) [[unlikely]]
     watches_.note(bucket, facts.oldest_us);
+  // The number is how a read tells whether its bucket saw a write since (rule 19). It is given
+  // after the records are in the batch and before the batch is written, so a read that has missed
+  // the mutation always sees a higher number.
   current_->last_number = last_number_[bucket] = next_number_++;
   // After the rows: a row of this mutation is compared with what was there before it.
   if (!merged || !TETRAD_MUTANT(ingest_keeps_marks))
@@ -266,6 +281,8 @@ void WriteTurn::put_claims(const Mutation& mutation, TableIndexes& table, bool m
     current_->writes.Delete(key);
   if (table.maker == nullptr || (merged && TETRAD_MUTANT(claims_not_of_merged))) return;
   claims_.clear();
+  // Claims are made of what came, not of the row as it will be: nothing is read on the way of a
+  // write.
   add_claims(*table.maker, mutation, claims_);
   for (const auto& [key, value] : claims_) current_->writes.Put(key, value);
   figures_.claims += claims_.size();
@@ -281,6 +298,7 @@ void WriteTurn::put_view_tasks(const Mutation& mutation, bool merged) {
 
 void WriteTurn::change_view_records(const ViewRecords& puts, const std::vector<Bytes>& erased,
                                     Store::ApplyCallback done) {
+  // No guard: these are the store's own records, which no epoch makes void.
   if (!takes(done)) return;
   const uint32_t begin = current_->writes.Count();
   for (const auto& [key, value] : puts) current_->writes.Put(key, value);
@@ -308,6 +326,7 @@ void WriteTurn::drop_claims(const std::vector<Bytes>& keys, Store::ApplyCallback
   begin_turn();
 }
 
+// No span: nobody waits, the keys only have to come before what is written after them.
 void WriteTurn::put_own(const ViewRecords& entries) {
   if (refusal_ || entries.empty()) return;
   for (const auto& [key, value] : entries) current_->writes.Put(key, value);
@@ -325,11 +344,15 @@ void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard, bas
   if (!takes(done)) return;
   if (auto checked = check_registers_write(write); !checked) return done(std::move(checked));
   Bytes key = registers_key(write.partition);
+  // One write of a partition's registers at a time: the next must be made from what this one leaves
+  // (rule 27).
   if (registers_->bars(key))
     return done(fail(ErrorCode::kOverloaded,
                      "another write of the partition's Paxos registers is under way"));
   Bytes value;
   encode_registers(write.registers, value);
+  // What a proposer is promised must survive a power cut (rule 21): `done` waits for a sync, while
+  // `written` lets the next message of the partition read the registers earlier.
   const bool synced = write.synced && !TETRAD_MUTANT(registers_unsynced);
   const bool lets_pass = synced && written != nullptr;
   if (synced) done = when_synced(std::move(done), std::move(written));
@@ -342,6 +365,7 @@ void WriteTurn::add_registers(const RegistersWrite& write, WriteGuard guard, bas
         if (*alive) add(rows, true, {}, [](const Result<void>&) {});
       });
     } else {
+      // Rows and registers in one span: a cut takes both or neither.
       const uint32_t begin = current_->writes.Count();
       add_rows(*write.rows, table, true, *facts);
       put_registers({std::move(key), value, synced, lets_pass}, begin, std::move(guard),
@@ -399,6 +423,7 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
   for (const auto& [key, value] : values) {
     const auto place = decode_storage_key(key);
     // Registers have no number by which to tell whether they are the newest.
+    // Else the next commit would be made of registers that this Put has set back.
     if (!place || place->kind == KeyKind::kRegisters) continue;
     // What came since is behind this value in the log or will be: the Put would hide it.
     const bool written_since = last_number_[bucket_of(place->incarnation, place->position)] > seen;
@@ -411,6 +436,8 @@ void WriteTurn::write_back(const std::vector<MergedValue>& values, uint64_t seen
 }
 
 void WriteTurn::replace(const std::vector<SweptKey>& keys, Store::ApplyCallback done) {
+  // The sweep has compared its page with the values in RocksDB and in current_; nothing may be in
+  // between.
   // Else a write could be ahead of the page in the queue which the page has not seen.
   TETRAD_ASSERT(!refusal_ && parked_.empty() && in_flight_ == nullptr);
   const uint32_t begin = current_->writes.Count();
@@ -422,6 +449,7 @@ void WriteTurn::replace(const std::vector<SweptKey>& keys, Store::ApplyCallback 
     } else {
       current_->writes.Delete(slice_of(swept.key));
     }
+    // Another sweep's page over the same keys has to see that they have changed.
     if (watches_.any()) watches_.note_key(swept.key);
     current_->last_number = last_number_[bucket_of(place->incarnation, place->position)] =
         next_number_++;
@@ -434,6 +462,8 @@ bool WriteTurn::full() const {
   return queued_bytes_ + current_->bytes() > options_.write_queue_max_bytes;
 }
 
+// Numbers follow the order of add(), and batches are written in that order: when the last is
+// through, all are.
 void WriteTurn::when_written(base::Callback then) {
   if (written_through_ + 1 == next_number_) return then();
   after_writes(std::move(then));
@@ -453,6 +483,7 @@ void WriteTurn::run_settled() {
   }
 }
 
+// By playing the records of the batch in their order, as RocksDB will.
 void WriteTurn::add_pending(ValuesNow& values) const {
   TETRAD_ASSERT(parked_.empty() && in_flight_ == nullptr);
   PendingValues pending(values);
@@ -473,6 +504,7 @@ void WriteTurn::add_retired(TableIncarnation incarnation) {
   begin_turn();
 }
 
+// Behind all that is in current_ now: a span without records is answered with its batch.
 void WriteTurn::after_writes(base::Callback then) {
   if (refusal_) return reactor_.post(std::move(then));
   current_->add_span([then = std::move(then)](const Result<void>&) mutable { then(); }, {},
@@ -491,6 +523,8 @@ void WriteTurn::begin_turn() {
 void WriteTurn::end_turn() {
   turn_begun_ = false;
   // What was begun in the turn may have been given to a batch before, or refused.
+  // A record of what is synced goes with a batch that leaves anyway; it never makes one of its own
+  // here.
   if (current_->empty()) return;
   if (TETRAD_MUTANT(sync_record_early)) records_.end(records_.begin(log_end_), 0);
   if (records_.is_due() && reactor_.now_us() >= record_not_before_us_) add_record();

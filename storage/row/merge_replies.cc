@@ -11,6 +11,10 @@
 //   4. What each reply lacks of the merge, up to where the merge went, becomes its repair: parts of
 //      records, pieces of range tombstones. Nothing beyond that place is repaired.
 //   5. A merge that stopped at the cut before its row limit is a short read: the caller asks for more.
+//
+// Pure. Replies, their arenas and the command outlive the merge; the merged rows are copied into an
+// arena of their own. Works on a reply of one replica, too: then it only leaves out what a client
+// does not see.
 #include <algorithm>
 
 #include "base/assert.h"
@@ -43,11 +47,14 @@ class Merger {
     merged_.repairs.resize(replies.size());
   }
 
+  // The smallest place of those that are not complete to the end (step 1).
   Result<MergedRead> run() {
     for (const ReplicaReply& reply : replies_)
       if (!reply.result.exhausted && !uncut(reply.result) &&
           (!cut_ || compare_places(reply.result.complete_up_to, *cut_) < 0))
         cut_ = reply.result.complete_up_to;
+    // Partitions come in the read's order from each reply, so the smallest first key of all is the
+    // next one.
     while (!stopped_) {
       const PartitionData* smallest = smallest_partition();
       if (smallest == nullptr) break;
@@ -74,6 +81,7 @@ class Merger {
   int compare_places(const ReadPosition& a, const ReadPosition& b) const {
     const int order = compare_partitions(a.position, a.partition_key, b.position, b.partition_key);
     if (order != 0) return order;
+    // A place without a clustering key lies behind all rows of its partition.
     if (!a.clustering_key || !b.clustering_key)
       return static_cast<int>(!a.clustering_key) - static_cast<int>(!b.clustering_key);
     const int rows = a.clustering_key->compare(*b.clustering_key);
@@ -93,6 +101,7 @@ class Merger {
     return smallest;
   }
 
+  // A reply that lacks the partition gets an empty piece: it may lack all of it, and is repaired.
   /// Takes the partition's pieces out of the replies.
   Result<std::vector<Piece>> take_pieces(const PartitionData& partition) {
     std::vector<Piece> pieces(replies_.size());
@@ -140,6 +149,8 @@ class Merger {
       cut = *cut_->clustering_key;
     const uint32_t limit = partition_limit(partition);
     if (limit == ReadCommand::kNoLimit) return cut;
+    // Only live rows count against the limit, so a reply with many dead rows goes as far as it
+    // went.
     for (const Piece& piece : pieces) {
       if (piece.data == nullptr || piece.data->rows.empty()) continue;
       uint32_t live = 0;
@@ -150,6 +161,7 @@ class Merger {
       const BytesView last = piece.data->rows.back().clustering_key;
       const bool is_sooner =
           !cut || (TETRAD_MUTANT(reversed_cut_forward) ? last < *cut : before(last, *cut));
+      // It stopped here because it was full: what lies behind it is unknown.
       if (live >= limit && is_sooner) cut = last;
     }
     return cut;
@@ -167,6 +179,8 @@ class Merger {
     }
     if (!key) return std::nullopt;
     MergedRow row{*key, {}, std::vector<RowRecord>(pieces.size())};
+    // Compared as bytes first: replies of equal replicas cost one decoding each, and one join in
+    // all.
     BytesView known;  // most replies agree: equal bytes are decoded and joined once
     for (size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
@@ -187,6 +201,7 @@ class Merger {
   Result<void> merge_partition(const PartitionData& partition) {
     TETRAD_TRY(std::vector<Piece> pieces, take_pieces(partition));
     RowRecord header;
+    //   1. Join headers and tombstones of all pieces.
     std::vector<RangeTombstoneView> tombstones;
     for (const Piece& piece : pieces) {
       if (piece.data == nullptr) continue;
@@ -194,6 +209,8 @@ class Merger {
       tombstones.insert(tombstones.end(), piece.data->range_tombstones.begin(),
                         piece.data->range_tombstones.end());
     }
+    //   2. One step function of all range tombstones, without those that the partition's deletion
+    //      hides.
     const TombstoneSteps steps = make_steps(std::move(tombstones), header.deletion);
     TETRAD_TRY(const std::optional<BytesView> cut, partition_cut(partition, pieces));
     const uint32_t limit = partition_limit(partition);
@@ -203,9 +220,12 @@ class Merger {
     std::vector<MergedRow> rows;
     std::optional<BytesView> end;  // how far into the partition the merge goes; unset: its end
     bool limit_reached = limit == 0;
+    //   3. Row by row, up to the cut, a limit or the end. `rows` keeps dead rows as well: a member
+    //      that lacks a tombstone is repaired.
     while (!limit_reached && !stopped_) {
       TETRAD_TRY(std::optional<MergedRow> row, next_row(pieces));
       if (!row || (cut && before(*cut, row->clustering_key))) break;
+      // After the join: a deletion that one member has hides what another member has (rule 7).
       if (!TETRAD_MUTANT(deletion_of_one))
         hide(row->record, later_of(header.deletion, deletion_at(steps, row->clustering_key)));
       if (is_live(row->record, command_.now_s)) {
@@ -215,6 +235,7 @@ class Merger {
           out.rows.pop_back();
         if ((TETRAD_MUTANT(limit_counts_dead) ? rows.size() + 1 : out.rows.size()) == limit) {
           limit_reached = true;
+          // LIMIT counts after the merge (rule 5).
           end = row->clustering_key;
         } else if (result.live_row_count == command_.row_limit) {
           end = row->clustering_key;
@@ -225,11 +246,13 @@ class Merger {
       }
       rows.push_back(std::move(*row));
     }
+    //   4. Ended at the cut: the caller learns where.
     if (!limit_reached && !stopped_ && cut) {
       end = cut;
       stop_at({partition.position, Bytes(partition.partition_key), Bytes(*cut)});
     }
     TETRAD_ASSERT(out.rows.size() <= limit);
+    // As a store counts it: a static row alone is a result row, once.
     const bool static_live = command_.wants_static && is_live(header, command_.now_s);
     const bool static_only =
         static_live && !stopped_ && out.rows.empty() && limit != 0 && rows_done(partition) == 0;
@@ -242,12 +265,15 @@ class Merger {
     // A partition that is done ends a read of one partition; a read of a range may stop after it.
     if (!stopped_ && command_.is_range && result.live_row_count >= command_.row_limit)
       stop_at({partition.position, Bytes(partition.partition_key), std::nullopt});
+    // The limit of the partition, not the cut, ended it: the cut inside of it is of no interest any
+    // more, and a range goes on with the next partition.
     if (limit_reached && !command_.is_range) cut_.reset();
     if (limit_reached && cut_ &&
         compare_partitions(cut_->position, cut_->partition_key, partition.position,
                            partition.partition_key) == 0)
       cut_->clustering_key.reset();
 
+    //   5. Repairs of every piece, up to where the merge of this partition went.
     for (size_t i = 0; i < pieces.size(); ++i)
       add_repair(i, partition, pieces[i], header, steps, rows, end);
     return {};
@@ -261,6 +287,7 @@ class Merger {
     if (const RowRecord missing = missing_part(header, piece.header); !missing.empty())
       encode_row_record(missing, repair.header);
 
+    // Beyond `end` a reply may be complete or not: nothing there is repaired.
     const ClusteringRange all;
     Bytes from = all.start, to = all.end;
     if (end && command_.reversed) from = Bytes(*end);
@@ -274,6 +301,7 @@ class Merger {
     for (const MergedRow& row : rows) {
       const RowRecord missing = missing_part(row.record, row.held[i]);
       if (missing.empty()) continue;
+      // `complete` is false: parts of rows are merged by the store, never Put (rules 14 and 15).
       RowChange change{Bytes(row.clustering_key), {}, false};
       encode_row_record(missing, change.record);
       repair.rows.push_back(std::move(change));

@@ -21,6 +21,7 @@ bool later(const Deletion& a, const Deletion& b) {
   return a.deletion_time_s > b.deletion_time_s;
 }
 
+// Steps are ascending and never overlap; equal neighbours become one.
 void append_step(TombstoneSteps& steps, BytesView start, BytesView end, const Deletion& deletion) {
   if (start >= end) return;
   TETRAD_ASSERT(steps.empty() || steps.back().end <= start);  // in order, and apart
@@ -37,12 +38,15 @@ bool is_of_one_prefix(BytesView start, BytesView end) {
   return end.size() == start.size() + 1 && end.back() == '\xFF' && end.starts_with(start);
 }
 
+// A tombstone of all keys with one prefix begins where a read of that prefix looks first. Any other
+// is filed by how much its ends have in common: a read of a key looks at each such length once.
 void append_tombstone_place(BytesView start, BytesView end, Bytes& out) {
   TETRAD_ASSERT(start < end);
   TETRAD_ASSERT(!start.starts_with(kStraddlingPlace));
   if (!is_of_one_prefix(start, end)) {
     const auto common = std::ranges::mismatch(start, end).in1 - start.begin();
     out.push_back(kStraddlingPlace);
+    // More than 255 equal bytes are filed as 255: a read looks there as well.
     out.push_back(static_cast<char>(std::min<ptrdiff_t>(common, 255)));
   }
   out.append(start);
@@ -57,6 +61,7 @@ Result<BytesView> start_at_place(BytesView place) {
 void reduce_tombstone_set(std::vector<TombstoneEnd>& set) {
   if (TETRAD_MUTANT(tombstone_start_unique) && set.size() > 1)
     set.erase(set.begin(), set.end() - 1);
+  // The form is canonical: equal sets have equal bytes (rule 6).
   // Longest first, of equal length the latest first: an element stays if it is later than all
   // before it.
   std::sort(set.begin(), set.end(), [](const TombstoneEnd& a, const TombstoneEnd& b) {
@@ -65,6 +70,8 @@ void reduce_tombstone_set(std::vector<TombstoneEnd>& set) {
   });
   std::vector<TombstoneEnd> kept;
   for (const TombstoneEnd& element : set)
+    // One that reaches no further than an earlier one, and is no later, hides nothing by itself.
+    // Any other stays (rule 17).
     if (kept.empty() || later(element.deletion, kept.back().deletion)) kept.push_back(element);
   std::reverse(kept.begin(), kept.end());
   TETRAD_ASSERT(kept.empty() == set.empty());
@@ -90,6 +97,7 @@ Result<void> decode_tombstone_set(BytesView encoded, std::vector<TombstoneEnd>& 
     return fail(ErrorCode::kCorruption, "range tombstones of format {}, this program reads {}",
                 version, kVersion);
   TETRAD_TRY(const uint64_t count, r.read_varint());
+  // Tested before memory is reserved: a damaged count must not take any.
   if (count > r.remaining() / kElementBytesMin)
     return fail(ErrorCode::kCorruption, "set of {} range tombstones in {} bytes", count,
                 r.remaining());
@@ -134,6 +142,7 @@ TombstoneSteps make_steps(std::vector<RangeTombstoneView> tombstones, const Dele
   std::priority_queue<size_t, std::vector<size_t>, decltype(older)> open(older);  // latest on top
   size_t next = 0;
   for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    // Every tombstone is pushed and popped once: n log n.
     while (next < tombstones.size() && tombstones[next].start <= bounds[i]) open.push(next++);
     while (!open.empty() && tombstones[open.top()].end <= bounds[i]) open.pop();
     if (!open.empty())

@@ -7,6 +7,9 @@
 //   3. In the same walk cells are dropped that the row's deletion hides, or that of their column,
 //      which comes before its elements. So the result is canonical, and joining again in another
 //      order gives the same.
+//
+// No clock is read and no input is an error (rule 16): compaction, reads, repairs and hints at any
+// time give the same record.
 #include "storage/row/reconcile.h"
 
 #include <algorithm>
@@ -18,6 +21,8 @@
 namespace tetrad::storage {
 namespace {
 
+// As Cassandra: a tombstone wins over a value, a value with a TTL over one without, then the later
+// end, then the larger bytes.
 /// Of two values or tombstones with one timestamp at one place. A total order, so that joining is
 /// associative.
 bool wins_tie(const Cell& a, const Cell& b) {
@@ -37,6 +42,7 @@ const Cell& winner(const Cell& a, const Cell& b) {
   return wins_tie(a, b) ? a : b;
 }
 
+// Works since a column's deletion sorts before the column's elements.
 /// Walks cells in order and tells which of them row and column deletions hide.
 class HiddenTest {
  public:
@@ -59,11 +65,13 @@ class HiddenTest {
 
 }  // namespace
 
+// Of equal timestamps the later deletion time wins (rule 16), so that the purge waits for both.
 Deletion later_of(const Deletion& a, const Deletion& b) {
   if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
   return TETRAD_MUTANT(deletion_time_ignored) || a.deletion_time_s >= b.deletion_time_s ? a : b;
 }
 
+// The rules of cells, for a row's marker: it has no tombstone of its own.
 Liveness reconcile_liveness(const Liveness& a, const Liveness& b) {
   if (a.timestamp_us != b.timestamp_us) return a.timestamp_us > b.timestamp_us ? a : b;
   const bool a_ttl = a.ttl_s > 0, b_ttl = b.ttl_s > 0;
@@ -80,6 +88,7 @@ RowRecord reconcile(const RowRecord& a, const RowRecord& b) {
   TETRAD_ASSERT(merged.deletion.timestamp_us >= a.deletion.timestamp_us &&
                 merged.deletion.timestamp_us >= b.deletion.timestamp_us);
   merged.cells.reserve(a.cells.size() + b.cells.size());
+  // Only the merged row deletion: it hides at least what either one hides.
   HiddenTest hidden(merged.deletion);
   const auto keep = [&](const Cell& cell) {
     if (!hidden(cell)) merged.cells.push_back(cell);
@@ -101,6 +110,7 @@ RowRecord reconcile(const RowRecord& a, const RowRecord& b) {
   return merged;
 }
 
+// Idempotent; what reads decode may come of a store that wrote it before some deletion was joined.
 void drop_hidden(RowRecord& record) {
   if (record.deletion.hides(record.liveness.timestamp_us)) record.liveness = {};
   HiddenTest hidden(record.deletion);
@@ -110,12 +120,14 @@ void drop_hidden(RowRecord& record) {
 void hide(RowRecord& record, const Deletion& cover) {
   if (!cover.present()) return;
   if (cover.hides(record.liveness.timestamp_us)) record.liveness = {};
+  // An older row deletion is hidden by a later cover, too.
   if (cover.hides(record.deletion.timestamp_us)) record.deletion = {};
   std::erase_if(record.cells, [&](const Cell& cell) { return cover.hides(cell.timestamp_us); });
 }
 
 bool is_live(const RowRecord& record, int64_t now_s) {
   if (record.liveness.live_at(now_s)) return true;
+  // Cells of the key column are there to carry a key's bytes and are no reason for a row to live.
   return std::any_of(record.cells.begin(), record.cells.end(), [&](const Cell& cell) {
     return cell.column_id != kKeyCellColumnId && cell.live_at(now_s);
   });
@@ -132,6 +144,8 @@ void drop_expired_values(RowRecord& record, int64_t now_s) {
     if (cell.kind == CellKind::kValue && !cell.live_at(now_s)) cell.value = {};
 }
 
+// Both are canonical. A cell that `held` has and `wanted` has not was hidden or lost by the merge:
+// what hides it is part of `missing` or already there.
 RowRecord missing_part(const RowRecord& wanted, const RowRecord& held) {
   RowRecord missing;
   if (wanted.liveness != held.liveness) missing.liveness = wanted.liveness;
