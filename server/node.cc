@@ -764,6 +764,16 @@ void NodeImpl::register_store_metrics() {
     counter("tetrad_storage_values_written_back_total",
             "Values stored as one after reads that had to join too many versions.",
             &storage::StoreStatistics::values_written_back);
+    gauge("tetrad_storage_vector_graphs", "Graphs of vectors that serve searches.",
+          &storage::StoreStatistics::vector_graphs);
+    gauge("tetrad_storage_vector_graph_bytes", "Bytes of them, and of those that are being made.",
+          &storage::StoreStatistics::vector_graph_bytes);
+    counter("tetrad_storage_vector_graph_searches_total",
+            "Searches for near vectors of a tablet that a graph answered.",
+            &storage::StoreStatistics::vector_graph_searches);
+    counter("tetrad_storage_vector_scans_total",
+            "Searches for near vectors of a tablet that measured all of its rows.",
+            &storage::StoreStatistics::vector_scans);
     gauge("tetrad_storage_block_cache_bytes", "Bytes of blocks in the cache, which stores share.",
           &storage::StoreStatistics::cache_bytes);
   }

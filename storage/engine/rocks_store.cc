@@ -159,6 +159,10 @@ StoreStatistics RocksStore::statistics() {
   statistics.row_cache_bytes = row_cache_.figures().bytes;
   statistics.row_cache_hits = row_cache_.figures().hits;
   statistics.row_cache_misses = row_cache_.figures().misses;
+  statistics.vector_graphs = graphs_.count();
+  statistics.vector_graph_bytes = graphs_.bytes();
+  statistics.vector_graph_searches = graph_searches_;
+  statistics.vector_scans = vector_scans_;
   statistics.values_written_back = turn_.figures().written_back;
   return statistics;
 }

@@ -303,6 +303,7 @@ class RocksStore final : public Store {
   StoreViews views_;
   StoreGraphs graphs_;
   bool adds_noted_ = false;  // a job adds noted vectors
+  uint64_t graph_searches_ = 0, vector_scans_ = 0;
   base::Reactor::TimerId graph_timer_ = 0;
   RowCache row_cache_;
   uint64_t corruptions_ = 0;

@@ -45,10 +45,12 @@ void RocksStore::read_nearest(ReadCommand command, base::Deadline deadline, Read
   auto graph = graphs_.find(command, reactor_.now_us());
   if (!graph || kLargestPart * search.rows_max >= graph->vectors->size() ||
       !fits_graph(search.similarity, search.vector)) {
+    ++vector_scans_;
     const auto scan = std::make_shared<NearestScan>(std::move(command));
     return scan_for_nearest(scan, std::make_shared<HeldSnapshot>(state_.database), deadline,
                             std::move(done));
   }
+  ++graph_searches_;
   const auto shared = std::make_shared<ReadCommand>(std::move(command));
   in_readers<GraphAnswer>(
       deadline,

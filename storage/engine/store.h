@@ -123,6 +123,9 @@ struct StoreStatistics {
   uint64_t writes_paced_us = 0;  // time during which writes had to wait for the disk
   uint64_t background_errors = 0, corruptions = 0;
   uint64_t row_cache_bytes = 0, row_cache_hits = 0, row_cache_misses = 0;
+  uint64_t vector_graphs = 0, vector_graph_bytes = 0;  // that serve; of all, also those being made
+  /// Searches for near vectors by how they were answered: by a graph, or by reading all rows.
+  uint64_t vector_graph_searches = 0, vector_scans = 0;
   uint64_t scrubbed_files = 0, scrubbed_bytes = 0, damaged_files = 0;  // of this life
   uint64_t values_written_back = 0;  // after reads that had to join too many versions (rule 19)
 };

@@ -230,6 +230,7 @@ TEST_CASE("a store with many vectors makes a graph, which shows rows as they are
   base::Random random(11);
   for (int key = 0; key < 600; ++key) rig.put(key, random_vector(random, 4));
   CHECK(rig.check({0, 0, 0, 0}, 10, 20) == 10);  // all rows are read; it begins a graph
+  CHECK(rig.store->statistics().vector_scans == 1);
   const auto hits_of = [&](int queries) {
     size_t hits = 0;
     for (int i = 0; i < queries; ++i) hits += rig.check(random_vector(random, 4), 10, 20);
@@ -237,6 +238,9 @@ TEST_CASE("a store with many vectors makes a graph, which shows rows as they are
   };
   rig.reactor.advance_us(1'000'000);
   CHECK(hits_of(30) >= 285);
+  CHECK(rig.store->statistics().vector_graphs == 1);
+  CHECK(rig.store->statistics().vector_graph_bytes > 0);
+  CHECK(rig.store->statistics().vector_graph_searches == 30);
   // New ones, moved ones, deleted ones: at once.
   for (int key = 600; key < 800; ++key) rig.put(key, random_vector(random, 4));
   for (int key = 0; key < 600; key += 4) rig.put(key, random_vector(random, 4));
