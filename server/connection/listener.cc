@@ -42,8 +42,9 @@ Result<void> Listener::listen(const std::string& address, uint16_t port) {
   if (!error) acceptor_.listen(4096, error);
   if (error) {
     acceptor_.close(ignored);
-    return fail(ErrorCode::kConfig, "cannot listen for clients on {}:{}: {}", address, port,
-                error.message());
+    return fail(ErrorCode::kConfig,
+                "cannot listen for clients on {}:{}: {} (options rpc_address, native_port)",
+                address, port, error.message());
   }
   accept(++round_);
   return {};
