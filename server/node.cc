@@ -66,6 +66,16 @@ Result<void> check_disk_size(const Options& options, const DataDisk& disk) {
               asked_bytes, options.data_directory, capacity_bytes);
 }
 
+/// Drivers and keyspaces name what these are called, so they are called something.
+Result<void> check_names(const Options& options) {
+  for (const auto& [option, value] :
+       {std::pair("cluster_name", &options.cluster_name),
+        std::pair("datacenter", &options.datacenter), std::pair("rack", &options.rack)}) {
+    if (value->empty()) return fail(ErrorCode::kConfig, "{}: a name is missing", option);
+  }
+  return {};
+}
+
 ThreadIoPoolOptions pool_options(const Options& options) {
   constexpr uint64_t kReadersOfACore = 4, kReadersMost = 64, kReadsWaitingOfAReader = 256;
   const uint64_t readers = options.io_threads != 0
@@ -504,8 +514,9 @@ Result<void> NodeImpl::open_transports() {
     auto transport = replication::TcpTransport::open(shard->reactor.context(), shard->reactor,
                                                      std::move(options), logger_.named("rpc"));
     if (!transport) {
-      return fail(ErrorCode::kConfig, "cannot listen for nodes on {}:{}: {}", addresses_.listen,
-                  options_.internode_port, transport.error().message);
+      return fail(ErrorCode::kConfig,
+                  "cannot listen for nodes on {}:{}: {} (options listen_address, internode_port)",
+                  addresses_.listen, options_.internode_port, transport.error().message);
     }
     shard->transport = std::move(*transport);
   }
@@ -630,7 +641,9 @@ Result<void> NodeImpl::open_admin() {
 
 Result<void> NodeImpl::open_disk_keys() {
   if (options_.disk_encryption_key_file.empty()) return {};
-  TETRAD_TRY(disk_keys_, storage::DiskKeys::read(options_.disk_encryption_key_file, os_random));
+  auto keys = storage::DiskKeys::read(options_.disk_encryption_key_file, os_random);
+  if (!keys) return fail(keys.error().code, "disk_encryption_key_file: {}", keys.error().message);
+  disk_keys_ = std::move(*keys);
   TETRAD_TRY_VOID(storage::check_encrypted_files(options_.data_directory, *disk_keys_));
   files_ = storage::make_encrypted_files(nullptr, disk_keys_);
   logger_.info("new files are encrypted key={} keys={}", disk_keys_->of_new_files().id,
@@ -652,6 +665,8 @@ void NodeImpl::count_encrypted(std::function<void(std::string, Result<storage::F
 
 Result<void> NodeImpl::open() {
   TETRAD_TRY(addresses_, addresses_of(options_));
+  TETRAD_TRY_VOID(check_names(options_));
+  TETRAD_TRY_VOID(check_guardrails(options_));
   if (!options_.init_superuser.empty()) {
     base::Random random(os_random);
     TETRAD_TRY(first_superuser_, first_superuser(options_.init_superuser,
@@ -902,13 +917,21 @@ void NodeImpl::serve() {
                                                         first.random, *first.processor,
                                                         node_->meta(), logger_.named("auth")));
     first_superuser_.reset();
+  } else if (has_authentication(options_)) {
+    constexpr int64_t kRolesKnownUs = 3'000'000;  // a new node learns them from the others
+    reactors_[0]->call_at(reactors_[0]->now_us() + kRolesKnownUs, [this] {
+      const cql::SchemaPtr schema = shards_[0]->processor->schema();
+      if (schema == nullptr || schema->roles()->has_usable_superuser()) return;
+      logger_.warn(
+          "no superuser can log in: stop the node and start it with --init-superuser NAME");
+    });
   }
   logger_.info(
       "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
       addresses_.rpc, options_.native_port, options_.admin_port, shards_.size(),
       node_->self().to_string(), options_.data_directory);
   if (options_.shards == 0 && shards_.size() == 1 && usable_cores() > 1)
-    logger_.info("one of {} cores serves; --shards N lets N, said when a node is first started",
+    logger_.info("one of {} cores serves; a new data directory started with --shards N uses N",
                  usable_cores());
   logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
 }
@@ -1058,7 +1081,8 @@ Result<NodeEnd> NodeImpl::run() {
   else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)
     logger_.warn("that nothing is running is not noted error={}", unmarked.error().message);
   if (fatal_error_) return std::unexpected(*fatal_error_);
-  logger_.info("stopped after_ms={}", (reactor.now_us() - stop_began_us_) / 1000);
+  // The loop has ended, and its clock with it.
+  logger_.info("stopped after_ms={}", (monotonic_now_us() - stop_began_us_) / 1000);
   if (is_out_) return end_out_of_cluster();
   for (const uint32_t store : to_erase_) {
     TETRAD_TRY_VOID(erase_store(options_.data_directory, store));

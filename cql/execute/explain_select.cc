@@ -10,6 +10,7 @@
 #include <set>
 
 #include "cql/execute/select_run.h"
+#include "cql/index/index_options.h"
 #include "cql/prepare/prepared_explain.h"
 #include "cql/types/value.h"
 
@@ -139,8 +140,17 @@ class ExplainRun final : private SelectRun {
     return std::string(access_name(statement_.where_.access()));
   }
 
+  /// Null: none.
+  const IndexSchema* used_index() const {
+    if (!asks_for_names_at_first()) return statement_.where_.used_index();
+    const ColumnSchema& column = *statement_.nearest_->column;
+    for (const IndexSchema& index : statement_.table_->indexes)
+      if (index.column == column.name && is_vector_index(index, *column.type)) return &index;
+    return nullptr;
+  }
+
   void append_row(Bytes& out) const {
-    const IndexSchema* const index = statement_.where_.used_index();
+    const IndexSchema* const index = used_index();
     append_cell(out, access());
     if (index == nullptr)
       append_null_cell(out);

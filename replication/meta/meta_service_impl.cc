@@ -30,6 +30,9 @@ namespace {
 
 constexpr int64_t kAttemptUs = 1'000'000;  // for one attempt to bring a proposal to the leader
 constexpr int64_t kRetryPauseUs = 20'000;
+/// After so long without a majority of live voters a proposal is given up before its deadline:
+/// drivers give up after ten seconds, and then their users do not learn the reason.
+constexpr int64_t kWithoutMajorityUs = 5'000'000;
 constexpr int64_t kSyncAppliedUs = 2'000'000;
 constexpr int64_t kAskAgainUs = 100'000;
 constexpr int64_t kVoterPeriodUs = 100'000;
@@ -48,6 +51,20 @@ bool may_retry(ErrorCode code) {
          code == ErrorCode::kUnavailable || code == ErrorCode::kOverloaded ||
          code == ErrorCode::kNotFound || code == ErrorCode::kBootstrapping ||
          code == ErrorCode::kConfig;
+}
+
+std::string_view name_of(RaftMembershipChange::Kind kind) {
+  switch (kind) {
+    case RaftMembershipChange::Kind::kAddLearner:
+      return "learner";
+    case RaftMembershipChange::Kind::kPromote:
+      return "voter";
+    case RaftMembershipChange::Kind::kDemote:
+      return "demoted";
+    case RaftMembershipChange::Kind::kRemove:
+      return "removed";
+  }
+  return "unknown";
 }
 
 Bytes encode_answer(MetaIndex index, const Result<void>& outcome) {
@@ -351,8 +368,9 @@ void MetaServiceImpl::manage_voters() {
   if (!change) return;
   // Refused while another change is under way or a learner is behind: the next look repeats it.
   if (driver_->change_configuration(*change)) {
-    logger_.info("metadata group changes host={} change={}", change->server.to_string(),
-                 static_cast<int>(change->kind));
+    const NodeInfo* node = state_->node(change->server);
+    logger_.info("metadata group changes host={} address={} change={}", change->server.to_string(),
+                 node == nullptr ? "unknown" : node->address, name_of(change->kind));
   }
 }
 
@@ -444,7 +462,9 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
     co_return fail(ErrorCode::kLimit, "a metadata command of {} bytes, at most {}", encoded.size(),
                    kMetaCommandBytesMax);
   Error last(ErrorCode::kTimedOut, "the metadata group did not answer in time");
-  while (reactor_.now_us() < deadline.at_us) {
+  base::MonotonicUs majority_us = reactor_.now_us();  // when there last was one
+  while (reactor_.now_us() < deadline.at_us &&
+         reactor_.now_us() < majority_us + kWithoutMajorityUs) {
     // Attempts are short, since the leader may change while one waits.
     const base::Deadline attempt{std::min(deadline.at_us, reactor_.now_us() + kAttemptUs)};
     Result<Answer> answer = co_await propose_once(encoded, id, attempt);
@@ -462,16 +482,30 @@ Task<Result<MetaIndex>> MetaServiceImpl::propose_as(Uuid id, MetaCommandBody bod
     last = answer.error();
     if (!may_retry(last.code)) co_return std::unexpected<Error>(last);
     co_await base::sleep_for(reactor_, kRetryPauseUs);
+    const LiveVoters voters = live_voters();
+    if (voters.all == 0 || 2 * voters.live > voters.all) majority_us = reactor_.now_us();
   }
   // The message names how many voters are live, since a group without a majority is the usual
   // cause.
-  const auto& voters = driver_->core().configuration().voters;
-  const auto live =
-      std::count_if(voters.begin(), voters.end(), [this](HostId host) { return is_live(host); });
+  const LiveVoters voters = live_voters();
   const bool has_reason = last.code != ErrorCode::kTimedOut;
   co_return fail(ErrorCode::kTimedOut,
-                 "the metadata group did not answer in time: {} of its {} voters are live{}{}",
-                 live, voters.size(), has_reason ? "; " : "", has_reason ? last.message : "");
+                 "the metadata group did not answer in time: {} of its {} voters are live{}{}{}",
+                 voters.live, voters.all, voters.away.empty() ? "" : "; away:" + voters.away,
+                 has_reason ? "; " : "", has_reason ? last.message : "");
+}
+
+MetaServiceImpl::LiveVoters MetaServiceImpl::live_voters() const {
+  LiveVoters out;
+  for (const HostId host : driver_->core().configuration().voters) {
+    ++out.all;
+    if (is_live(host)) {
+      ++out.live;
+    } else if (const NodeInfo* node = state_->node(host)) {
+      out.away += " " + node->address;
+    }
+  }
+  return out;
 }
 
 // The known leader; otherwise live peers in turn, one each attempt; without any, all that the state

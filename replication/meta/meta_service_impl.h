@@ -107,6 +107,12 @@ class MetaServiceImpl final : public MetaService {
   Result<void> check_start(BytesView command) const;
   Task<void> serve_proposal(Bytes body, base::Deadline deadline, RpcNode::Reply reply);
   std::optional<HostId> whom_to_ask();
+  /// Voters of the metadata group, as this node sees them.
+  struct LiveVoters {
+    size_t all = 0, live = 0;
+    std::string away;  // addresses of the others, each with a blank before it
+  };
+  LiveVoters live_voters() const;
   Result<void> on_apply(RaftIndex index, BytesView command);
   void on_applied(RaftIndex index);
   Result<void> on_install(BytesView image, RaftIndex index);

@@ -117,7 +117,7 @@ void Outgoing::connect() {
                               const error_code& failure, const tcp::resolver::results_type& found) {
                             if (!self->is_connecting(mine)) return;
                             if (failure || found.empty())
-                              self->failed(failure.message());
+                              self->failed_to_look_up(failure.message());
                             else
                               self->connect_to(found.begin()->endpoint(), mine);
                           });
@@ -315,6 +315,12 @@ void Outgoing::failed(const std::string& why, bool refused) {
   queued.clear();
   not_before_us = reactor.now_us() + backoff_us;
   backoff_us = std::min(backoff_us * 2, kBackoffLastUs);
+}
+
+/// Nobody has refused, but whoever waits for this peer is to hear why it waits.
+void Outgoing::failed_to_look_up(const std::string& why) {
+  failed(why);
+  refusal = "the name is not found: " + why;
 }
 
 bool Outgoing::gives_in() {

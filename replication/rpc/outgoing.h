@@ -72,6 +72,7 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void try_now();
   void connect();
   bool is_connecting(uint64_t mine) const;
+  void failed_to_look_up(const std::string& why);
   void connect_to(const boost::asio::ip::tcp::endpoint& target, uint64_t mine);
   void connected();
   void begin_tls(uint64_t mine);

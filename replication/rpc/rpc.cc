@@ -325,12 +325,15 @@ struct RpcNode::Core : std::enable_shared_from_this<RpcNode::Core> {
     const auto keep = shared_from_this();
     for (const uint64_t id : due) {
       TETRAD_ASSERT((id & kSlotMask) < pending.size());
-      const Verb verb = pending[id & kSlotMask].verb;
+      const Pending& waiting = pending[id & kSlotMask];
+      const int verb = static_cast<int>(waiting.verb);
+      const std::string peer = waiting.peer == nullptr || waiting.peer->endpoint.empty()
+                                   ? std::string()
+                                   : " from " + waiting.peer->endpoint;
       auto done = take_pending(id);
       if (!done) continue;
       metrics.timed_out.add();
-      tell(*done,
-           fail(ErrorCode::kTimedOut, "no answer in time (verb {})", static_cast<int>(verb)));
+      tell(*done, fail(ErrorCode::kTimedOut, "no answer in time{} (verb {})", peer, verb));
     }
   }
 

@@ -468,6 +468,15 @@ Task<void> ViewRunner::expand_one(uint32_t store, ViewTaskEntry range) {
   expand_some();
 }
 
+/// "keyspace.table", or the number of one that is gone.
+std::string ViewRunner::name_for_log(TableIncarnation table) const {
+  const MetaSnapshot state = meta_.snapshot();
+  const auto found = state->by_incarnation.find(table);
+  if (found == state->by_incarnation.end()) return std::to_string(table.value);
+  const TableInfo& info = *found->second;
+  return info.keyspace + "." + info.name;
+}
+
 /// A page of each view that is not built.
 Task<void> ViewRunner::build_some() {
   // What clients write is not to wait behind it.
@@ -492,7 +501,7 @@ Task<void> ViewRunner::build_some() {
     known->second.rows += page->rows;
     if (page->built)
       logger_.info("all rows of a store have tasks of the view base={} view={} store={}",
-                   status.base.value, status.view.value, status.store);
+                   name_for_log(status.base), name_for_log(status.view), status.store);
     co_await base::sleep_for(reactor_, options_.build_pause_us);
   }
 }

@@ -142,6 +142,7 @@ class ViewRunner {
   void expand_some();
   Task<void> expand_one(uint32_t store, storage::ViewTaskEntry range);
   Task<void> build_some();
+  std::string name_for_log(TableIncarnation table) const;
 
   base::Reactor& reactor_;
   RpcNode& rpc_;

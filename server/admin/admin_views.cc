@@ -90,7 +90,9 @@ std::string AdminService::page() const {
   for (const std::string& line : this->warnings())
     warnings += fmt::format("<p><b>{}</b></p>\n", html_text(line));
   for (const Route& route : routes()) {
-    if (route.method == "GET" && route.path != "/")
+    // The others say what is missing, which is no use behind a link.
+    const bool needs_more = route.path == "/endpoints" || route.path == "/cidr-groups-of";
+    if (route.method == "GET" && route.path != "/" && !needs_more)
       links += fmt::format("<a href=\"{0}\">{0}</a> ", route.path);
   }
   return fmt::format(

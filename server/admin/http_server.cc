@@ -356,8 +356,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::open(asio::io_context& io,
   if (!error) server->acceptor.bind(endpoint, error);
   if (!error) server->acceptor.listen(128, error);
   if (error)
-    return fail(ErrorCode::kConfig, "cannot listen for admin requests on {}:{}: {}", address, port,
-                error.message());
+    return fail(ErrorCode::kConfig,
+                "cannot listen for admin requests on {}:{}: {} (options admin_address, admin_port)",
+                address, port, error.message());
   server->accept();
   return std::make_unique<HttpServerImpl>(std::move(server));
 }

@@ -9,7 +9,9 @@ namespace tetrad::server {
 
 std::vector<std::string> Readiness::obstacles() const {
   std::vector<std::string> out;
-  if (!has_quorum()) {
+  if (voters == 0) {
+    out.push_back("this node is in no cluster yet: its log says what it waits for");
+  } else if (!has_quorum()) {
     out.push_back(fmt::format(
         "no quorum: {} of {} voters of the metadata group are live; schema changes, joins and "
         "repairs wait",
@@ -33,6 +35,12 @@ std::vector<std::string> Readiness::warnings() const {
     line += fmt::format("; {} of {} physical partitions lack a member", partial, partitions);
     out.push_back(std::move(line));
   }
+  for (const HostId host : replaced) {
+    out.push_back(fmt::format(
+        "another node has the address of {0}, which is away: `tetractl remove-node {0}` gives its "
+        "replicas to others",
+        host.to_string()));
+  }
   return out;
 }
 
@@ -51,6 +59,11 @@ Readiness measure_readiness(const replication::MetaState& state, HostId self,
     if (is_live(host)) continue;
     dead.push_back(host);
     out.away.push_back(node.address);
+    const bool is_replaced = std::ranges::any_of(state.nodes, [&](const auto& other) {
+      return other.first != host && other.second.address == node.address &&
+             other.second.state != replication::NodeState::kRemoved && is_live(other.first);
+    });
+    if (is_replaced) out.replaced.push_back(host);
   }
   for (const auto& [id, table] : state.tables) {
     const auto& tablets = table->tablets.tablets();

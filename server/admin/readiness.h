@@ -14,6 +14,8 @@ namespace tetrad::server {
 struct Readiness {
   size_t nodes = 0;               // members of the cluster
   std::vector<std::string> away;  // addresses of those that are not live
+  /// Of these the ones whose address a live node has now, as after the loss of a disk.
+  std::vector<HostId> replaced;
   size_t voters = 0, voters_live = 0;
   bool leader_known = false;
   size_t partitions = 0;   // physical ones

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/auth/first_superuser.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "base/sleep.h"
@@ -29,6 +31,9 @@ Result<FirstSuperuser> first_superuser(const std::string& name, const std::strin
                                        base::Random& random) {
   if (!password_file.empty()) {
     std::ifstream file(password_file);
+    if (!file)
+      return fail(ErrorCode::kConfig, "init_superuser_password_file: cannot read {}: {}",
+                  password_file, std::strerror(errno));
     std::string password;
     if (!std::getline(file, password) || password.empty())
       return fail(ErrorCode::kConfig,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/consistency_level.h"
 #include "server/config/name_list.h"
 
 namespace tetrad::server {
@@ -229,6 +230,29 @@ void append_guardrail_options(std::vector<OptionEntry>& table) {
   for (const SwitchRail& rail : kSwitchRails)
     table.push_back(
         {rail.name, rail.source, 0, 0, {}, fmt::format("Guardrail: {}.", rail.sentence)});
+}
+
+Result<void> check_guardrails(const Options& options) {
+  for (const NumberRail& rail : kNumberRails) {
+    const uint64_t warn = options.*rail.warn, refuse = options.*rail.fail;
+    const bool is_least = std::string_view(rail.beyond) == "below";
+    if (warn == 0 || refuse == 0 || (is_least ? warn >= refuse : warn <= refuse)) continue;
+    return fail(ErrorCode::kConfig,
+                "{0}_warn_threshold: {1} warns of what {0}_fail_threshold, {2}, refuses", rail.name,
+                warn, refuse);
+  }
+  std::vector<std::string> levels;
+  for (uint16_t i = 0; i <= static_cast<uint16_t>(ConsistencyLevel::kLocalOne); ++i)
+    levels.emplace_back(name_of(static_cast<ConsistencyLevel>(i)));
+  for (const NamesRail& rail : kNamesRails) {
+    if (!rail.in_upper_case) continue;
+    for (const std::string& name : names_in(options.*rail.source, Letters::kUpper)) {
+      if (std::ranges::find(levels, name) != levels.end()) continue;
+      return fail(ErrorCode::kConfig, "{}: '{}' is none of {}", rail.name, name,
+                  fmt::join(levels, ", "));
+    }
+  }
+  return {};
 }
 
 cql::Guardrails guardrails_of(const Options& options) {

@@ -13,6 +13,10 @@ namespace tetrad::server {
 
 void append_guardrail_options(std::vector<OptionEntry>& table);
 
+/// Errors: kConfig: a consistency level that there is not, or a number that is refused before it is
+/// warned of.
+Result<void> check_guardrails(const Options& options);
+
 cql::Guardrails guardrails_of(const Options& options);
 replication::DiskUsageLimits disk_usage_limits_of(const Options& options);
 replication::PartitionThresholds partition_thresholds_of(const Options& options);

@@ -3,7 +3,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include <CLI/CLI.hpp>
 #include <yaml-cpp/yaml.h>
@@ -25,6 +27,22 @@ uint64_t unit_factor(OptionUnit unit, std::string_view text) {
                           : Names{};
   const auto found = names.find(text);
   return found == names.end() ? 0 : found->second;
+}
+
+/// What a number counts, and what may stand in its place: "; milliseconds, without a unit".
+std::string number_form(const OptionEntry& entry) {
+  if (entry.unit == OptionUnit::kBytes) return "; bytes, or with one of B, KiB, MiB, GiB behind it";
+  if (entry.unit == OptionUnit::kSeconds) return "; seconds, or with one of s, m, h, d behind it";
+  const std::string_view name = entry.name;
+  const char* const counted = name.ends_with("_ms")                                ? "milliseconds"
+                              : name.ends_with("_s")                               ? "seconds"
+                              : name.ends_with("_hours")                           ? "hours"
+                              : name.ends_with("_kb")                              ? "KiB"
+                              : name.ends_with("_mb") || name.ends_with("_mb_max") ? "MiB"
+                                                                                   : "";
+  std::string out = *counted == '\0' ? "" : fmt::format("; {}, without a unit", counted);
+  if (may_be_automatic(entry)) out += "; or auto";
+  return out;
 }
 
 Result<void> set_option(Options& options, const OptionEntry& entry, const std::string& value) {
@@ -56,33 +74,86 @@ Result<void> set_option(Options& options, const OptionEntry& entry, const std::s
   const uint64_t factor = unit_factor(entry.unit, std::string_view(end, last));
   if (error != std::errc() || factor == 0 || number > entry.most / factor ||
       number * factor < entry.least) {
-    return fail(ErrorCode::kConfig, "{}: '{}' is no whole number from {} to {}", entry.name, value,
-                entry.least, entry.most);
+    return fail(ErrorCode::kConfig, "{}: '{}' is no whole number from {} to {}{}", entry.name,
+                value, entry.least, entry.most, number_form(entry));
   }
   options.*std::get<uint64_t Options::*>(entry.target) = number * factor;
   return {};
 }
 
-/// "; did you mean ...?" or nothing.
+/// What options of cassandra.yaml, under the names of 4.0 and since 4.1, are here.
+std::string_view counterpart(std::string_view cassandra_name) {
+  static const std::map<std::string_view, std::string_view> names = {
+      {"auto_bootstrap", "none: a node joins by itself"},
+      {"batch_size_fail_threshold", "batch_fail_kb"},
+      {"batch_size_fail_threshold_in_kb", "batch_fail_kb"},
+      {"batch_size_warn_threshold", "batch_warn_kb"},
+      {"batch_size_warn_threshold_in_kb", "batch_warn_kb"},
+      {"cas_contention_timeout", "cas_contention_timeout_ms"},
+      {"client_encryption_options", "client_encryption_enabled and those beside it"},
+      {"commitlog_directory", "none: all is in data_directory"},
+      {"commitlog_sync", "commit_log_sync"},
+      {"commitlog_sync_period", "commit_log_sync_period_ms"},
+      {"commitlog_sync_period_in_ms", "commit_log_sync_period_ms"},
+      {"concurrent_compactors", "background_threads"},
+      {"concurrent_reads", "io_threads"},
+      {"concurrent_writes", "shards"},
+      {"counter_write_request_timeout", "counter_write_timeout_ms"},
+      {"counter_write_request_timeout_in_ms", "counter_write_timeout_ms"},
+      {"data_file_directories", "data_directory, of which a node has one"},
+      {"endpoint_snitch", "none: datacenter and rack say where the node is"},
+      {"hints_directory", "none: all is in data_directory"},
+      {"max_mutation_size", "mutation_mb_max"},
+      {"native_transport_max_frame_size", "native_frame_mb_max"},
+      {"native_transport_port", "native_port"},
+      {"num_tokens", "none: data moves by physical partition"},
+      {"range_request_timeout", "range_timeout_ms"},
+      {"range_request_timeout_in_ms", "range_timeout_ms"},
+      {"read_request_timeout", "read_timeout_ms"},
+      {"read_request_timeout_in_ms", "read_timeout_ms"},
+      {"request_timeout", "read_timeout_ms, write_timeout_ms and those beside them"},
+      {"row_cache_size", "row_cache_mb"},
+      {"saved_caches_directory", "none: all is in data_directory"},
+      {"seed_provider", "seeds"},
+      {"server_encryption_options", "internode_encryption and those beside it"},
+      {"storage_port", "internode_port"},
+      {"truncate_request_timeout", "truncate_timeout_ms"},
+      {"truncate_request_timeout_in_ms", "truncate_timeout_ms"},
+      {"write_request_timeout", "write_timeout_ms"},
+      {"write_request_timeout_in_ms", "write_timeout_ms"},
+  };
+  const auto found = names.find(cassandra_name);
+  return found == names.end() ? std::string_view() : found->second;
+}
+
+/// "; did you mean ...?", or what Cassandra's option is here, or nothing.
 std::string suggestion(const std::string& word, bool on_command_line) {
   std::vector<std::string> names;
   for (const OptionEntry& entry : option_table())
     names.push_back(on_command_line ? command_line_name(entry) : entry.name);
   if (on_command_line) names.insert(names.end(), {"--config", "--help", "--version"});
   std::string spelled = word.substr(0, word.find('='));
+  if (const auto here = counterpart(spelled); !here.empty())
+    return fmt::format("; what Cassandra calls so is here: {}", here);
   if (on_command_line) std::replace(spelled.begin(), spelled.end(), '_', '-');
   const std::string found = base::closest_name(spelled, names);
   return found.empty() ? "" : fmt::format("; did you mean {}?", found);
 }
 
 Result<void> read_file(const std::string& path, Options& options) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    return fail(ErrorCode::kConfig, "config: {} is a directory, not a file", path);
   try {
+    std::set<std::string> seen;
     const YAML::Node root = YAML::LoadFile(path);
     if (root.IsNull()) return {};
     if (!root.IsMap())
       return fail(ErrorCode::kConfig, "{}: not a list of `name: value` lines", path);
     for (const auto& pair : root) {
       const auto name = pair.first.as<std::string>();
+      if (!seen.insert(name).second)
+        return fail(ErrorCode::kConfig, "{}: {}: said twice", path, name);
       const auto& table = option_table();
       const auto entry =
           std::find_if(table.begin(), table.end(), [&](const auto& e) { return e.name == name; });
@@ -96,6 +167,8 @@ Result<void> read_file(const std::string& path, Options& options) {
           value += (value.empty() ? "" : ", ") + item.as<std::string>();
       } else if (pair.second.IsScalar()) {
         value = pair.second.as<std::string>();
+      } else if (pair.second.IsNull()) {
+        return fail(ErrorCode::kConfig, "{}: {}: there is no value behind it", path, name);
       } else {
         return fail(ErrorCode::kConfig, "{}: {}: not a single value", path, name);
       }
@@ -108,6 +181,8 @@ Result<void> read_file(const std::string& path, Options& options) {
     return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, std::strerror(errno));
   } catch (const YAML::Exception& e) {
     return fail(ErrorCode::kConfig, "{}: {}", path, e.what());
+  } catch (const std::ios_base::failure& e) {
+    return fail(ErrorCode::kConfig, "config: {} cannot be read: {}", path, e.code().message());
   }
 }
 
@@ -120,8 +195,8 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   app.allow_extras();
   std::string config_path;
   std::map<std::string_view, std::string> values;
-  app.add_flag("--help", line.show_help);
-  app.add_flag("--version", line.show_version);
+  app.add_flag("-h,--help", line.show_help);
+  app.add_flag("-v,--version", line.show_version);
   app.add_flag("--print-config", line.print_config);
   app.add_option("--config", config_path);
   for (const OptionEntry& entry : option_table()) {
@@ -132,6 +207,15 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ArgumentMismatch& e) {
+    // Its own words are "--name: 1 required TEXT missing" and "--name: At Most 1 required ...".
+    const std::string said = e.what();
+    const std::string name = said.substr(0, said.find(':'));
+    if (said.ends_with(" missing"))
+      return fail(ErrorCode::kConfig, "{}: a value is missing behind it", name);
+    if (said.find(": At Most 1 ") != std::string::npos)
+      return fail(ErrorCode::kConfig, "{}: said twice", name);
+    return fail(ErrorCode::kConfig, "{}", said);
   } catch (const CLI::ParseError& e) {
     std::string message = e.what();
     std::replace(message.begin(), message.end(), '\n', ' ');

@@ -501,7 +501,7 @@ std::string help_text() {
       "\nOf the command line only:\n\n"
       "  --config FILE\n      Reads options from a YAML file; the command line goes before it.\n"
       "  --print-config\n      Prints a file with every option and its default, and ends.\n"
-      "  --help, --version\n";
+      "  -h, --help; -v, --version\n";
   return out;
 }
 

@@ -50,8 +50,9 @@ Result<void> Listener::listen(const std::string& address, uint16_t port) {
   if (!error) acceptor_.listen(4096, error);
   if (error) {
     acceptor_.close(ignored);
-    return fail(ErrorCode::kConfig, "cannot listen for clients on {}:{}: {}", address, port,
-                error.message());
+    return fail(ErrorCode::kConfig,
+                "cannot listen for clients on {}:{}: {} (options rpc_address, native_port)",
+                address, port, error.message());
   }
   // round_ lets a pending handler of an earlier listen() find out that it is too late.
   accept(++round_);

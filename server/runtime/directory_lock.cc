@@ -3,6 +3,8 @@
 // lock after a crash.
 #include "server/runtime/directory_lock.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/file.h>
@@ -39,7 +41,8 @@ Result<DirectoryLock> DirectoryLock::take(const std::string& directory) {
   DirectoryLock lock;
   lock.file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock.file_ < 0)
-    return fail(ErrorCode::kConfig, "cannot write in the data directory {}", directory);
+    return fail(ErrorCode::kConfig, "cannot write in the data directory {}: {}", directory,
+                std::strerror(errno));
   // `lock` closes the file when it is destroyed here.
   if (::flock(lock.file_, LOCK_EX | LOCK_NB) != 0) {
     return fail(ErrorCode::kConfig, "the data directory {} is in use by another tetrad", directory);

@@ -138,7 +138,7 @@ def data_verbs():
     case("flush ks nosuch", "there is no table ks.nosuch", 1)
     case("compact ks t")
     case("compact nosuch", "there is no keyspace nosuch", 1)
-    case("repair", "repaired: [1-9]")
+    case("repair", "physical partitions repaired: [1-9]")
     case("repair -pr --full ks t u", "-pr changes nothing: .*")
     case("verify ks t", "all members hold the same")
     case("verify view ks nosuch", "there is no materialized view ks.nosuch", 1)
@@ -148,6 +148,8 @@ def data_verbs():
     case("drop-batches")
     case("statusautocompaction ks t", r"\Arunning\n")
     case("enableautocompaction", "a node always compacts")
+    case("setcompactionthroughput 64", "paces compactions, streams and hints by itself")
+    case("gcstats", "there is no garbage collector", 1)
     case("disableautocompaction ks t", "cannot be switched off", 1)
 
 
@@ -334,6 +336,8 @@ def leaving():
     """Last: one node less."""
     case("decommission", "has left the cluster", host="%s.%d" % (PREFIX, NODES))
     check("two are left", len(as_json("status", "nodes")["nodes"]) == NODES - 1)
+    described = as_json("describe-cluster", "nodes")
+    check("and counted", described["nodes"] == NODES - 1, described)
 
 
 def main():

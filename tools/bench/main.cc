@@ -573,7 +573,8 @@ int main(int argc, char** argv) {
       "  login   connections that log in, where --user is said, one after the other";
   for (const bench::Workload& workload : bench::make_workloads(s.scale))
     help += fmt::format("\n  {:<7} {}", workload.name, workload.help);
-  CLI::App app(help);
+  CLI::App app(help, "tetrad-bench");
+  app.option_defaults()->always_capture_default();
   app.add_option("workloads", s.workloads, "What to run, in order")->required()->delimiter(',');
   app.add_option("--hosts", s.hosts, "Servers")->delimiter(',')->allow_extra_args(false);
   app.add_option("--port", s.port, "Their native port");
@@ -599,7 +600,13 @@ int main(int argc, char** argv) {
   app.add_flag("--tls", s.tls, "Speak TLS; without --tls-ca the servers may be anybody");
   app.add_option("--tls-ca", s.tls_files.authority,
                  "PEM file of who signs the servers' certificates");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    die(fmt::format("{} (tetrad-bench --help lists the options)", e.what()));
+  }
   if (s.connections < 1 || s.in_flight < 1 || s.in_flight > 32'000 || s.runs < 1 ||
       s.scale.partitions < 1 || s.scale.rows < 1) {
     die("connections, in-flight (up to 32000), runs, rows and partitions are at least 1");

@@ -122,6 +122,13 @@ std::string body_of(const Target& target, Ask ask) {
   } catch (const boost::system::system_error& e) {
     std::string why =
         fmt::format("{}:{} does not answer: {}", target.host, target.port, e.code().message());
+    // An end without an answer may also be one of a node that ends.
+    const auto& of_http = http::make_error_code(http::error::bad_version).category();
+    if (e.code().category() == of_http && e.code() != http::error::end_of_stream)
+      why = fmt::format(
+          "{}:{} is no admin port: it does not speak HTTP; a node's is 9180 unless "
+          "its admin_port says otherwise",
+          target.host, target.port);
     if (target.port == kPortOfCassandra)
       why += "; 7199 is where Cassandra listens for nodetool, a node of Tetrad listens on 9180";
     throw NodeAway(why);

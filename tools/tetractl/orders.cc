@@ -141,7 +141,7 @@ int repair(AdminClient& node, const Invocation& call) {
   if (call.as_json)
     fmt::print("{}\n", json({{"repaired", repaired}}).dump(2));
   else
-    fmt::print("repaired: {}\n", repaired);
+    fmt::print("physical partitions repaired: {}\n", repaired);
   return 0;
 }
 

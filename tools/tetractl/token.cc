@@ -55,13 +55,21 @@ std::optional<uid_t> listener_of(const tcp::endpoint& node) {
   return found;
 }
 
+/// By errno.
+std::string cannot_read(const std::string& path) {
+  const int why = errno;
+  return fmt::format("cannot read the token file {}: {}{}", path, std::strerror(why),
+                     why == EACCES ? "; run tetractl as the user of the node, or say --token-file "
+                                     "with a copy that you may read"
+                                   : "");
+}
+
 }  // namespace
 
 Token read_token(const std::string& path) {
   std::ifstream file(path);
   std::string line;
-  if (!std::getline(file, line))
-    return {"", fmt::format("cannot read the token file {}: {}", path, std::strerror(errno))};
+  if (!std::getline(file, line)) return {"", cannot_read(path)};
   if (line.size() != kDigits || line.find_first_not_of("0123456789abcdef") != std::string::npos)
     return {"", fmt::format("{} is no token file", path)};
   return {line, ""};
@@ -73,8 +81,7 @@ Token read_token_named_by(const tcp::endpoint& node, const std::string& path) {
   if (std::filesystem::path(path).filename() != "admin_token")
     return {"", "it names no token file"};
   struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0)
-    return {"", fmt::format("cannot read the token file {}: {}", path, std::strerror(errno))};
+  if (::stat(path.c_str(), &facts) != 0) return {"", cannot_read(path)};
   if (listener_of(node) != std::optional<uid_t>(facts.st_uid)) {
     return {"", fmt::format("{} belongs to another user than the node; say --token-file {} if that "
                             "is meant",

@@ -258,36 +258,14 @@ std::vector<Verb> verbs_of_no_node() {
   };
 }
 
-}  // namespace
-
-const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> table = [] {
-    std::vector<Verb> all;
-    const auto add = [&](std::string_view theme, std::vector<Verb> rows) {
-      for (Verb& row : rows) {
-        row.theme = theme;
-        all.push_back(std::move(row));
-      }
-    };
-    add("The cluster", cluster_verbs());
-    add("Data", data_verbs());
-    add("The node", node_verbs());
-    add("Clients of the node", client_verbs());
-    add("Figures of the node", figure_verbs());
-    add("Snapshots", snapshot_verbs());
-    add("Without a node", verbs_of_no_node());
-    return all;
-  }();
-  return table;
-}
-
-const std::vector<OtherWord>& other_words() {
+/// Orders that a node carries out by itself, or does not know.
+std::vector<OtherWord> orders_without_a_verb() {
   constexpr std::string_view kNoSuchCache = "there is no such cache";
   constexpr std::string_view kRolesAtOnce =
       "a change of roles, rights and groups is in force on all nodes at once";
   constexpr std::string_view kRaft = "metadata goes through the metadata group, there is no gossip";
   constexpr std::string_view kNotBuilt = "this is not built";
-  static const std::vector<OtherWord> table = {
+  return {
       {"bootstrap", "a node that starts joins by itself and goes on where it was", true},
       {"cleanup", "a node drops by itself what is not its own any more", true},
       {"garbagecollect", "what may be purged is dropped all the time; tetractl compact does it now",
@@ -334,6 +312,93 @@ const std::vector<OtherWord>& other_words() {
       {"cfhistograms", "latencies and sizes of single tables are not measured", false},
       {"profileload", "tetractl toppartitions tells which partition keys get most work", false},
   };
+}
+
+/// Settings that are options here, and figures that are elsewhere.
+std::vector<OtherWord> settings_without_a_verb() {
+  constexpr std::string_view kPaced = "the node paces compactions, streams and hints by itself";
+  constexpr std::string_view kProtocols = "versions 3 to 5 of the protocol are always spoken";
+  constexpr std::string_view kAudit = "options audit_log_*, read at the start of the node";
+  return {
+      {"setcompactionthroughput", kPaced, true},
+      {"setconcurrentcompactors", kPaced, true},
+      {"setstreamthroughput", kPaced, true},
+      {"setinterdcstreamthroughput", kPaced, true},
+      {"sethintedhandoffthrottlekb", kPaced, true},
+      {"setbatchlogreplaythrottle", kPaced, true},
+      {"setsnapshotthrottle", kPaced, true},
+      {"setconcurrentviewbuilders", kPaced, true},
+      {"setcompactionthreshold", kPaced, true},
+      {"setmaxhintwindow", "hints are replayed or expire by themselves", true},
+      {"enablehintsfordc", "hints are always kept", true},
+      {"replaybatchlog", "logged batches are replayed by themselves", true},
+      {"reloadseeds", "seeds are asked by their names each time", true},
+      {"reloadtriggers", "there are no triggers", true},
+      {"forcecompact", "tetractl compact does all of the node", false},
+      {"invalidatejmxpermissionscache", "there is no JMX", true},
+      {"disablebackup", "there are no incremental backups", true},
+      {"statusbackup", "not running: there are no incremental backups", true},
+      {"disableoldprotocolversions", kProtocols, false},
+      {"enableoldprotocolversions", kProtocols, true},
+      {"disablehintsfordc", "hints are always kept", false},
+      {"getcompactionthroughput", kPaced, false},
+      {"getconcurrentcompactors", "background_threads, see conf/README.md", false},
+      {"getcompactionthreshold", kPaced, false},
+      {"getstreamthroughput", kPaced, false},
+      {"getinterdcstreamthroughput", kPaced, false},
+      {"getconcurrency", "shards and io_threads, see conf/README.md", false},
+      {"setconcurrency", "shards and io_threads, see conf/README.md", false},
+      {"getseeds", "SELECT value FROM system_views.settings WHERE name = 'seeds' tells them",
+       false},
+      {"getsstables", "files are those of a store, with rows of all its tables", false},
+      {"refresh", "files of Cassandra are not read", false},
+      {"stop", "compactions cannot be stopped", false},
+      {"gcstats", "there is no garbage collector", false},
+      {"sjk", "there is no JVM", false},
+      {"rangekeysample", "tetractl partitions tells the ranges and their sizes", false},
+      {"failuredetector", "tetractl status tells which nodes are live", false},
+      {"compactionhistory", "tetractl compactionstats and the metrics tell what compactions do",
+       false},
+      {"listpendinghints", "SELECT * FROM system_views.pending_hints tells them", false},
+      {"viewbuildstatus", "SELECT * FROM system_distributed.view_build_status tells it", false},
+      {"enableauditlog", kAudit, false},
+      {"disableauditlog", kAudit, false},
+      {"getauditlog", kAudit, false},
+      {"enablefullquerylog", kAudit, false},
+      {"disablefullquerylog", kAudit, false},
+      {"getfullquerylog", kAudit, false},
+  };
+}
+
+}  // namespace
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> table = [] {
+    std::vector<Verb> all;
+    const auto add = [&](std::string_view theme, std::vector<Verb> rows) {
+      for (Verb& row : rows) {
+        row.theme = theme;
+        all.push_back(std::move(row));
+      }
+    };
+    add("The cluster", cluster_verbs());
+    add("Data", data_verbs());
+    add("The node", node_verbs());
+    add("Clients of the node", client_verbs());
+    add("Figures of the node", figure_verbs());
+    add("Snapshots", snapshot_verbs());
+    add("Without a node", verbs_of_no_node());
+    return all;
+  }();
+  return table;
+}
+
+const std::vector<OtherWord>& other_words() {
+  static const std::vector<OtherWord> table = [] {
+    std::vector<OtherWord> all = orders_without_a_verb();
+    for (const OtherWord& word : settings_without_a_verb()) all.push_back(word);
+    return all;
+  }();
   return table;
 }
 

@@ -249,6 +249,21 @@ TEST_CASE("a minority cannot change the schema, and catches up when the way is m
   CHECK_FALSE(cluster[*leader].state()->schema_objects.contains("table/ks/a"));
 }
 
+TEST_CASE("without a quorum a schema change is answered before drivers give up") {
+  SimCluster cluster(9, 4);
+  REQUIRE(cluster.form());
+  cluster.world().run_for(5'000'000);
+  const auto leader = cluster.leader();
+  REQUIRE(leader);
+  cluster.isolate(*leader);
+  cluster.world().run_for(5'000'000);  // it has seen that the others are away
+  Outcomes outcomes;
+  cluster[*leader].spawn(add_table(&cluster[*leader].node(), &cluster[*leader].reactor(),
+                                   "table/ks/a", 1, 20'000'000, &outcomes));
+  CHECK(cluster.world().run_until([&] { return outcomes.done == 1; }, 7'000'000));
+  CHECK(outcomes.succeeded == 0);
+}
+
 TEST_CASE("another shard's front sees what shard 0 sees, and may change the schema") {
   SimCluster cluster(6, 2);
   REQUIRE(cluster.form());

@@ -40,6 +40,14 @@ TEST_CASE_METHOD(Fixture, "EXPLAIN names the access path of a SELECT") {
   CHECK(show("SELECT * FROM system.local").starts_with("'computed' | null | false | 0 | 1 | "));
 }
 
+TEST_CASE_METHOD(Fixture, "EXPLAIN names the index of a vector search") {
+  CHECK(cql("CREATE TABLE ks.v (k int PRIMARY KEY, e vector<float, 2>)") == "ok");
+  CHECK(cql("CREATE CUSTOM INDEX by_e ON ks.v (e) USING 'StorageAttachedIndex'") == "ok");
+  CHECK(cql("INSERT INTO ks.v (k, e) VALUES (1, [1, 2])") == "ok");
+  CHECK(rows("EXPLAIN SELECT * FROM ks.v ORDER BY e ANN OF [1, 2] LIMIT 1")
+            .starts_with("'nearest' | 'by_e' | false | 1 | 1 | "));
+}
+
 TEST_CASE_METHOD(Fixture, "what a sample did not reach is estimated") {
   const std::string shown = rows("EXPLAIN SELECT * FROM ks.t");
   CHECK(shown.starts_with("'range' | null | false | 1 | "));

@@ -33,6 +33,17 @@ TEST_CASE("messages arrive whole and in order over TCP") {
   CHECK(a->queued_bytes(at(*b)) == 0);
 }
 
+TEST_CASE("a name that is not found is said") {
+  Loop loop;
+  auto a = loop.open();
+  const Endpoint name = make_endpoint("nobody-has-this-name.invalid", 7000);
+  int turn = 0;
+  CHECK(loop.run_until([&] {
+    if (++turn % 20 == 1) a->send(name, "lost", Lane::kControl);
+    return a->refusal(name).starts_with("the name is not found: ");
+  }));
+}
+
 TEST_CASE("a peer may be named, and may come up later") {
   Loop loop;
   auto a = loop.open();

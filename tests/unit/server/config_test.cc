@@ -89,8 +89,8 @@ TEST_CASE("numbers: both bounds are taken, what is past them or no number is ref
     for (const auto& value : bad) {
       CAPTURE(value);
       const std::string said = refusal(read({flag(entry) + "=" + value}));
-      CHECK(said == fmt::format("{}: '{}' is no whole number from {} to {}", entry.name, value,
-                                entry.least, entry.most));
+      CHECK(said.starts_with(fmt::format("{}: '{}' is no whole number from {} to {}", entry.name,
+                                         value, entry.least, entry.most)));
     }
   }
 }
@@ -115,6 +115,37 @@ TEST_CASE("numbers with a unit") {
   CHECK(line->options.maximum_timestamp_warn_threshold == 2 * 86'400);
   CHECK(has(refusal(read({"--page-size-warn-threshold=2KiB"})), "is no whole number"));
   CHECK(has(help_text(), "B, KiB, MiB, GiB"));
+  // What is refused says what is counted, and how it is written.
+  CHECK(refusal(read({"--read-timeout-ms=5s"})) ==
+        "read_timeout_ms: '5s' is no whole number from 1 to 60000; milliseconds, without a unit");
+  CHECK(has(refusal(read({"--block-cache-mb=1GB"})), "; MiB, without a unit; or auto"));
+  CHECK(has(refusal(read({"--maximum-timestamp-warn-threshold=5x"})),
+            "; seconds, or with one of s, m, h, d behind it"));
+  CHECK(has(refusal(read({"--collection-size-warn-threshold=5QB"})),
+            "; bytes, or with one of B, KiB, MiB, GiB behind it"));
+}
+
+TEST_CASE("guardrails that cannot hold are refused") {
+  const auto said = [](std::vector<std::string> arguments) {
+    const auto line = read(std::move(arguments));
+    REQUIRE(line);
+    const auto checked = check_guardrails(line->options);
+    if (checked) return std::string("ok");
+    CHECK(checked.error().code == ErrorCode::kConfig);
+    return checked.error().message;
+  };
+  CHECK(said({}) == "ok");
+  CHECK(said({"--write-consistency-levels-warned", "one, LOCAL_QUORUM"}) == "ok");
+  CHECK(said({"--write-consistency-levels-warned", "QUOROM"}) ==
+        "write_consistency_levels_warned: 'QUOROM' is none of ANY, ONE, TWO, THREE, QUORUM, ALL, "
+        "LOCAL_QUORUM, EACH_QUORUM, SERIAL, LOCAL_SERIAL, LOCAL_ONE");
+  CHECK(said({"--tables-warn-threshold", "5", "--tables-fail-threshold", "5"}) == "ok");
+  CHECK(said({"--tables-warn-threshold", "6", "--tables-fail-threshold", "5"}) ==
+        "tables_warn_threshold: 6 warns of what tables_fail_threshold, 5, refuses");
+  CHECK(said({"--minimum-replication-factor-warn-threshold", "3",
+              "--minimum-replication-factor-fail-threshold", "2"}) == "ok");
+  CHECK(said({"--minimum-replication-factor-warn-threshold", "2",
+              "--minimum-replication-factor-fail-threshold", "3"}) != "ok");
 }
 
 TEST_CASE("guardrails: what the file says is what statements are measured by") {
@@ -212,8 +243,11 @@ TEST_CASE("what no option is called is refused by name") {
   CHECK(has(refusal(read({"--no-such-option", "1"})), "--no-such-option"));
   CHECK(has(refusal(read({"--native_port", "1"})), "--native_port"));
   CHECK(has(refusal(read({"stray"})), "stray"));
-  CHECK_FALSE(read({"--native-port"}));
-  CHECK_FALSE(read({"--config"}));
+  CHECK(refusal(read({"--native-port"})) == "--native-port: a value is missing behind it");
+  CHECK(refusal(read({"--native-port=1", "--native-port=2"})) == "--native-port: said twice");
+  CHECK(refusal(read({"--config"})) == "--config: a value is missing behind it");
+  for (const char* const help : {"-h", "--help"}) CHECK(read({help})->show_help);
+  for (const char* const version : {"-v", "--version"}) CHECK(read({version})->show_version);
 }
 
 TEST_CASE("the command line goes before the file, and the file before the defaults") {
@@ -243,7 +277,11 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   CHECK(has(said("native_prot: 1\n"), "'native_prot'; did you mean native_port?"));
   CHECK(has(said("native_port: 99999\n"), "native_port: '99999' is no whole number"));
   CHECK(has(said("native_port: [1, 2]\n"), "native_port: not a single value"));
-  CHECK(has(said("native_port:\n"), "native_port"));
+  CHECK(has(said("native_port:\n"), "native_port: there is no value behind it"));
+  CHECK(has(said("native_port: 1\nrack: a\nnative_port: 2\n"), "native_port: said twice"));
+  CHECK(has(said("data_file_directories: [/a]\n"),
+            "'data_file_directories'; what Cassandra calls so is here: data_directory"));
+  CHECK(has(said("write_request_timeout: 2s\n"), "is here: write_timeout_ms"));
   CHECK(has(said("- native_port\n"), "not a list of"));
   CHECK(has(said("just words\n"), "not a list of"));
   CHECK(has(said("insecure_listen: perhaps\n"), "neither true nor false"));
@@ -251,6 +289,9 @@ TEST_CASE("files that are wrong are refused with their path and the option") {
   said("? [a, b]\n: 1\n");
   said("rack: !!binary \"%%%\"\n\t- x: y\n");
   CHECK(has(refusal(read({"--config", "/no/such/file.yaml"})), "/no/such/file.yaml"));
+  const std::string folder = std::filesystem::temp_directory_path().string();
+  CHECK(refusal(read({"--config", folder})) ==
+        fmt::format("config: {} is a directory, not a file", folder));
   const File empty("");
   CHECK(read({"--config", empty.path()}));
   const File comments("# nothing\n\n");

@@ -76,6 +76,18 @@ TEST_CASE("readiness: members that are away are counted by what they are needed 
   CHECK(live_but({hosts[0]}).away == std::vector<std::string>{"10.0.0.1"});
   CHECK_FALSE(live_but({hosts[0], hosts[1]}).has_quorum());
   CHECK(live_but({hosts[0], hosts[1]}).obstacles().size() == 1);
+  // A node whose disk was lost comes back with another id.
+  state.nodes[hosts[1]].address = "10.0.0.1";
+  CHECK(live_but({hosts[0]}).replaced == std::vector<HostId>{hosts[0]});
+  CHECK(live_but({hosts[0]}).warnings().back() ==
+        fmt::format("another node has the address of {0}, which is away: `tetractl remove-node "
+                    "{0}` gives its replicas to others",
+                    hosts[0].to_string()));
+  CHECK(live_but({hosts[0], hosts[1]}).replaced.empty());
+  state.nodes[hosts[1]].address = "10.0.0.2";
+  CHECK(live_but({hosts[0]}).replaced.empty());
+  CHECK(measure_readiness({}, hosts.front(), {}, false, [](HostId) { return true; }).obstacles() ==
+        std::vector<std::string>{"this node is in no cluster yet: its log says what it waits for"});
   state.nodes[hosts[0]].state = replication::NodeState::kRemoved;
   CHECK(live_but({hosts[0]}).nodes == 2);
   CHECK(live_but({hosts[0]}).away.empty());
