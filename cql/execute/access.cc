@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cql/execute/access.h"
 
+#include <algorithm>
+
 namespace tetrad::cql {
 
 bool is_readable_by_all(std::string_view keyspace, std::string_view table) {
-  if (keyspace == "system") return table == "local" || table == "peers" || table == "peers_v2";
+  constexpr std::string_view kFree[] = {"local", "peers", "peers_v2", "size_estimates",
+                                        "table_estimates"};
+  if (keyspace == "system") return std::ranges::find(kFree, table) != std::end(kFree);
   return keyspace == "system_schema" || keyspace == "system_virtual_schema" ||
          keyspace == kTracesKeyspace;
 }

@@ -61,10 +61,11 @@ bool ModifyStatement::is_current(const SchemaSnapshot& schema) const {
   return is_same_table(schema, *table_) && used_functions_.are_current(schema);
 }
 
-/// A condition tells what is there: it is a read as well.
+/// A condition tells what is there: it is a read as well. As in Cassandra what a table's views show
+/// of a row is made of what is there, too.
 void ModifyStatement::required_access(RequiredAccess& out) const {
   out.add(Permission::kModify, table_resource(table_->keyspace, table_->name));
-  if (has_conditions())
+  if (has_conditions() || !table_->views.empty())
     out.add(Permission::kSelect, table_resource(table_->keyspace, table_->name));
   used_functions_.add_required(out);
   if (!restricted_masks_.empty())

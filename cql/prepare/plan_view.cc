@@ -415,6 +415,7 @@ Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input)
     return fail(ErrorCode::kInvalid, "not supported yet: cdc of a materialized view");
   if (auto warning = no_effect_warning(properties, view.options, default_table_options()))
     input.warnings.push_back(std::move(*warning));
+  out.answer = table_changed(Kind::kUpdated, keyspace_name, name);  // its rights are asked anyway
   if (view.options == old->options) {
     out.nothing_to_do = true;
     return out;
@@ -424,7 +425,6 @@ Result<SchemaPlan> plan(const ast::AlterView& statement, const PlanInput& input)
   if (view.options.max_partition_mb != old->options.max_partition_mb ||
       view.options.throughput.ru_per_s() != old->options.throughput.ru_per_s())
     out.change.altered_tables.push_back(altered_table(view, *keyspace));
-  out.answer = table_changed(Kind::kUpdated, keyspace_name, name);
   return out;
 }
 

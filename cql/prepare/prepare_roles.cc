@@ -128,8 +128,6 @@ Result<void> RolePlanner::plan(const ast::CreateRole& statement) {
   TETRAD_TRY_VOID(check_right(Permission::kCreate, kAllRoles));
   if (statement.options.superuser.value_or(false) && !is_superuser())
     return unauthorized("Only superusers can create a role with superuser status");
-  if (statement.options.datacenters && !statement.options.datacenters->empty() && !is_superuser())
-    return unauthorized("Only superusers are allowed to alter access to datacenters.");
   TETRAD_TRY_VOID(check_options(statement.options));
   if (name.empty()) return fail(ErrorCode::kInvalid, "Role name can't be an empty string");
   if (name.size() > kRoleNameBytesMax)

@@ -22,7 +22,8 @@ StatementPtr make_list_permissions(const ast::ListPermissions& statement,
 /// What a statement that changes the schema needs. `keyspace`: in effect.
 void add_schema_access(const ast::Statement& statement, const std::string& keyspace,
                        RequiredAccess& out);
-/// What it needs that only its plan tells: rights on functions, which have overloads.
+/// What it needs that only its plan tells: rights on functions, which have overloads, and on the
+/// tables of indexes and views.
 /// Errors: kUnauthorized.
 Result<void> check_change_access(const ast::Statement& statement, const SchemaChange& answer,
                                  const SchemaSnapshot& schema, std::string_view role);

@@ -45,11 +45,11 @@ struct Rights {
   void operator()(const ast::AlterType& s) const { tables(Permission::kAlter, s.name); }
   void operator()(const ast::DropType& s) const { tables(Permission::kDrop, s.name); }
   void operator()(const ast::CreateIndex& s) const { table(Permission::kAlter, s.table); }
-  // Which table it is of is not written: check_change_access().
+  // Which table they are of is not written: check_change_access().
   void operator()(const ast::DropIndex&) const {}
+  void operator()(const ast::AlterView&) const {}
+  void operator()(const ast::DropView&) const {}
   void operator()(const ast::CreateView& s) const { table(Permission::kAlter, s.from); }
-  void operator()(const ast::AlterView& s) const { tables(Permission::kAlter, s.name); }
-  void operator()(const ast::DropView& s) const { tables(Permission::kAlter, s.name); }
   // The others are in check_change_access().
   void operator()(const ast::CreateFunction& s) const {
     if (!s.or_replace) functions(s.name);
@@ -135,6 +135,15 @@ Result<void> check_change_access(const ast::Statement& statement, const SchemaCh
   if (std::holds_alternative<ast::DropIndex>(statement)) {
     return check_permission(*schema.roles(), role,
                             {Permission::kAlter, table_resource(answer.keyspace, answer.name)});
+  }
+  if (std::holds_alternative<ast::AlterView>(statement) ||
+      std::holds_alternative<ast::DropView>(statement)) {
+    const TablePtr view = schema.table(answer.keyspace, answer.name);
+    return check_permission(
+        *schema.roles(), role,
+        {Permission::kAlter,
+         table_resource(answer.keyspace,
+                        view && view->view ? view->view->base_table : answer.name)});
   }
   if (!is_function(answer.target)) return {};
   const bool is_new = answer.kind == Kind::kCreated;

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # No statement is reached without its right: each kind is tried without any, with a wrong one and with the right one, as
 # text, prepared before the right came, and prepared before it went; and what a client may send before it has logged in.
+# That each kind is, the grammar's own list of them tells.
 # matrix.py HOST: a server of one node, whose superuser is cassandra with the password cassandra. Last line N passed, N failed.
 import os
+import re
 import socket
 import struct
 import sys
+from pathlib import Path
 
 from cassandra import Unauthorized
 from cassandra.auth import PlainTextAuthProvider
@@ -39,7 +42,8 @@ def is_refused(session, statement):
     return False
 
 
-# A statement, the permission that it needs, and one that is not enough. {n} is another number each time.
+# A statement, the permission that it needs, one that is not enough, and what is there whenever it is tried. {n} is another
+# number each time.
 RIGHTS = [
     ("SELECT * FROM m.t", "SELECT ON m.t", "MODIFY ON m.t"),
     ("SELECT JSON * FROM m.t", "SELECT ON KEYSPACE m", "SELECT ON m.u"),
@@ -51,6 +55,17 @@ RIGHTS = [
     ("DELETE FROM m.t WHERE a = 9", "MODIFY ON m.t", "DROP ON m.t"),
     ("BEGIN UNLOGGED BATCH INSERT INTO m.t (a) VALUES (1); APPLY BATCH", "MODIFY ON m.t", "MODIFY ON m.u"),
     ("TRUNCATE m.t", "MODIFY ON m.t", "SELECT ON KEYSPACE m"),
+    ("EXPLAIN SELECT * FROM m.t", "SELECT ON m.t", "MODIFY ON m.t"),
+    ("UPDATE m.n SET n = n + 1 WHERE a = 1", "MODIFY ON m.n", "SELECT ON m.n"),
+    ("CREATE INDEX IF NOT EXISTS mi ON m.t (b)", "ALTER ON m.t", "CREATE ON KEYSPACE m"),
+    ("DROP INDEX m.di", "ALTER ON m.u", "DROP ON KEYSPACE m", "CREATE INDEX IF NOT EXISTS di ON m.u (b)"),
+    ("CREATE MATERIALIZED VIEW m.v{n} AS SELECT * FROM m.w WHERE a IS NOT NULL AND b IS NOT NULL PRIMARY KEY (b, a)",
+     "ALTER ON m.w", "CREATE ON KEYSPACE m"),
+    ("SELECT * FROM m.v", "SELECT ON m.w", "SELECT ON m.t"),
+    ("ALTER MATERIALIZED VIEW m.v WITH comment = 'x'", "ALTER ON KEYSPACE m", "ALTER ON m.t"),
+    ("DROP MATERIALIZED VIEW m.dv", "ALTER ON KEYSPACE m", "DROP ON KEYSPACE m",
+     "CREATE MATERIALIZED VIEW IF NOT EXISTS m.dv AS SELECT * FROM m.w WHERE a IS NOT NULL AND b IS NOT NULL "
+     "PRIMARY KEY (b, a)"),
     ("ALTER TABLE m.t ADD c{n} int", "ALTER ON m.t", "MODIFY ON m.t"),
     ("ALTER TABLE m.k ALTER b MASKED WITH DEFAULT", "ALTER ON m.k", "UNMASK ON m.k"),
     ("CREATE TABLE m.n{n} (a int PRIMARY KEY)", "CREATE ON ALL TABLES IN KEYSPACE m", "ALTER ON KEYSPACE m"),
@@ -66,9 +81,15 @@ RIGHTS = [
      "CREATE ON ALL FUNCTIONS IN KEYSPACE m", "CREATE ON KEYSPACE m"),
     ("CREATE OR REPLACE FUNCTION m.f (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
      "ALTER ON FUNCTION m.f(int)", "CREATE ON ALL FUNCTIONS IN KEYSPACE m"),
+    ("DROP FUNCTION m.df(int)", "DROP ON ALL FUNCTIONS IN KEYSPACE m", "DROP ON KEYSPACE m",
+     "CREATE OR REPLACE FUNCTION m.df (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'"),
+    ("DROP AGGREGATE m.da(int)", "DROP ON ALL FUNCTIONS", "DROP ON KEYSPACE m",
+     "CREATE OR REPLACE AGGREGATE m.da (int) SFUNC sf STYPE int"),
     ("CREATE ROLE made{n}", "CREATE ON ALL ROLES", "ALTER ON ALL ROLES"),
     ("ALTER ROLE other WITH LOGIN = true", "ALTER ON ROLE other", "DROP ON ROLE other"),
     ("DROP ROLE IF EXISTS none", "DROP ON ALL ROLES", "ALTER ON ALL ROLES"),
+    ("GRANT third TO other", "AUTHORIZE ON ROLE third", "ALTER ON ROLE third"),
+    ("REVOKE third FROM other", "AUTHORIZE ON ALL ROLES", "AUTHORIZE ON ALL KEYSPACES"),
     ("LIST ALL", "DESCRIBE ON ALL ROLES", "ALTER ON ALL ROLES"),
     ("LIST ROLES OF other", "DESCRIBE ON ALL ROLES", "ALTER ON ROLE other"),
     ("SELECT role FROM system_auth.roles", "SELECT ON system_auth.roles", "SELECT ON ALL KEYSPACES"),
@@ -82,36 +103,83 @@ PAIRS = [
     ("SELECT a FROM m.k WHERE b = 1 ALLOW FILTERING", "SELECT ON KEYSPACE m", "UNMASK ON ALL KEYSPACES"),
     ("SELECT m.f(a) FROM m.t", "SELECT ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
     ("INSERT INTO m.t (a) VALUES (m.f(1))", "MODIFY ON m.t", "EXECUTE ON FUNCTION m.f(int)"),
+    ("UPDATE m.t SET b = 1 WHERE a = 77 IF b = 2", "MODIFY ON m.t", "SELECT ON m.t"),
+    ("DELETE FROM m.t WHERE a = 77 IF EXISTS", "MODIFY ON m.t", "SELECT ON m.t"),
+    ("CREATE OR REPLACE AGGREGATE m.ag (int) SFUNC sf STYPE int", "CREATE ON ALL FUNCTIONS IN KEYSPACE m",
+     "EXECUTE ON FUNCTION m.sf(int, int)"),
     ("GRANT SELECT ON m.t TO other", "AUTHORIZE ON m.t", "SELECT ON m.t"),
+    ("REVOKE SELECT ON m.t FROM other", "AUTHORIZE ON m.t", "SELECT ON m.t"),
     ("BEGIN UNLOGGED BATCH INSERT INTO m.t (a) VALUES (1); INSERT INTO m.u (a) VALUES (1); APPLY BATCH",
      "MODIFY ON m.t", "MODIFY ON m.u"),
 ]
+# What needs no right: it reads nothing but the schema, which drivers need. And what is not there, for superusers either.
+FREE = {"Use": "USE m", "Describe": "DESCRIBE TABLE m.t"}
+UNSUPPORTED = {"CreateTrigger": "CREATE TRIGGER x ON m.t USING 'x'", "AddIdentity": "ADD IDENTITY 'x' TO ROLE other",
+               "DropIdentity": "DROP IDENTITY 'x'"}
 SUPERUSERS = [
     "SELECT salted_hash FROM system_auth.roles", "SELECT * FROM system_auth.roles",
     "SELECT role FROM system_auth.roles WHERE salted_hash = 'x' ALLOW FILTERING",
     "CREATE ROLE boss WITH SUPERUSER = true", "ALTER ROLE other WITH SUPERUSER = true",
     "ALTER ROLE cassandra WITH PASSWORD = 'x'", "DROP ROLE cassandra", "GRANT cassandra TO who",
     "INSERT INTO system.local (key) VALUES ('x')", "TRUNCATE system_auth.roles", "DROP TABLE system_auth.roles",
-    "GRANT MODIFY ON KEYSPACE system_auth TO who",
+    "GRANT MODIFY ON KEYSPACE system_auth TO who", "DROP TRIGGER IF EXISTS x ON m.t",
 ]
+
+
+def kind_of(statement):
+    """What the grammar calls it."""
+    words = statement.replace("OR REPLACE ", "").replace("MATERIALIZED ", "").split()
+    if words[0] in ("GRANT", "REVOKE"):
+        return words[0].title() + ("Permissions" if "ON" in words else "Role")
+    if words[0] == "LIST":
+        return "ListRoles" if words[1] == "ROLES" else "ListPermissions"
+    if words[0] == "BEGIN":
+        return "Batch"
+    if words[:2] == ["INSERT", "INTO"] and words[3] == "JSON":
+        return "InsertJson"
+    return "".join(word.title() for word in words[: 2 if words[0] in ("CREATE", "ALTER", "DROP") else 1])
+
+
+def every_kind(root, who):
+    """The grammar knows no kind of statement that is not tried here."""
+    grammar = (Path(__file__).resolve().parents[3] / "cql/grammar/ast.h").read_text()
+    listed = re.sub(r"//.*", "", re.search(r"using Statement = std::variant<(.*?)>;", grammar, re.S)[1])
+    kinds = set(listed.replace(",", " ").split())
+    tried = {kind_of(text) for text in [row[0] for row in RIGHTS + PAIRS] + SUPERUSERS} | set(FREE) | set(UNSUPPORTED)
+    check(len(kinds) > 30 and tried == kinds, "kinds of statements: not tried %s, not there %s" % (kinds - tried, tried - kinds))
+    for statement in FREE.values():
+        check(not is_refused(who, statement), "without a right: %s" % statement)
+    for statement in UNSUPPORTED.values():
+        try:
+            root.execute(statement)
+            check(False, "supported, and not in the matrix: %s" % statement)
+        except Exception as error:
+            check("not supported" in str(error), "%s: %s" % (statement, error))
 
 
 def matrix(root, who):
     number = 0
-    for statement, right, wrong in RIGHTS:
-        number += 10
-        check(is_refused(who, statement.format(n=number)), "without a right: %s" % statement)
+    for statement, right, wrong, *before in RIGHTS:
+
+        def refused():
+            nonlocal number
+            number += 1
+            for needed in before:
+                root.execute(needed)
+            return is_refused(who, statement.format(n=number))
+
+        check(refused(), "without a right: %s" % statement)
         root.execute("GRANT %s TO who" % wrong)
-        check(is_refused(who, statement.format(n=number + 1)), "with a wrong right: %s" % statement)
+        check(refused(), "with a wrong right: %s" % statement)
         root.execute("REVOKE %s FROM who" % wrong)
         root.execute("GRANT %s TO who" % right)
-        check(not is_refused(who, statement.format(n=number + 2)), "with its right: %s" % statement)
+        check(not refused(), "with its right: %s" % statement)
         root.execute("REVOKE %s FROM who" % right)
         root.execute("GRANT helper TO who")
         root.execute("GRANT %s TO helper" % right)
-        check(not is_refused(who, statement.format(n=number + 3)), "with its role's right: %s" % statement)
+        check(not refused(), "with its role's right: %s" % statement)
         root.execute("REVOKE %s FROM helper" % right)
-        check(is_refused(who, statement.format(n=number + 4)), "after its role's right went: %s" % statement)
+        check(refused(), "after its role's right went: %s" % statement)
         root.execute("REVOKE helper FROM who")
     for statement, first, second in PAIRS:
         for only in (first, second):
@@ -127,7 +195,7 @@ def matrix(root, who):
 
 def computed_tables(root, who):
     """All that there are: anybody may read what drivers need, and nothing else."""
-    free = {("system", name) for name in ("local", "peers", "peers_v2")}
+    free = {("system", name) for name in ("local", "peers", "peers_v2", "size_estimates", "table_estimates")}
     names = set()
     for schema in ("system_schema", "system_virtual_schema"):
         for keyspace, table in root.execute("SELECT keyspace_name, table_name FROM %s.tables" % schema):
@@ -314,12 +382,16 @@ def main():
             "CREATE KEYSPACE m WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             "CREATE KEYSPACE m2 WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
             "CREATE TABLE m.t (a int PRIMARY KEY, b int)", "CREATE TABLE m.u (a int PRIMARY KEY, b int)",
+            "CREATE TABLE m.n (a int PRIMARY KEY, n counter)", "CREATE TABLE m.w (a int PRIMARY KEY, b int)",
+            "CREATE MATERIALIZED VIEW m.v AS SELECT * FROM m.w WHERE a IS NOT NULL AND b IS NOT NULL PRIMARY KEY (b, a)",
+            "CREATE FUNCTION m.sf (s int, x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
             "CREATE TYPE m.y (a int)", "CREATE TABLE m.k (a int PRIMARY KEY, b int MASKED WITH DEFAULT)",
             "CREATE FUNCTION m.f (x int) CALLED ON NULL INPUT RETURNS int LANGUAGE lua AS 'return x'",
-            "CREATE ROLE other", "CREATE ROLE helper",
+            "CREATE ROLE other", "CREATE ROLE helper", "CREATE ROLE third",
             "CREATE ROLE who WITH PASSWORD = 'who' AND LOGIN = true"):
         root.execute(statement)
     who = connect("who")
+    every_kind(root, who)
     matrix(root, who)
     computed_tables(root, who)
     everything_but_superuser(root, who)
