@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is opened, each from its own options: credentials for clients (`client_encryption_*`), for
+// the admin port (the clients' certificate and key, no certificate is asked of the peer), for nodes
+// (`internode_encryption_*`, an authority is required because nodes prove who they are to each
+// other), and the shared secret of a cluster without certificates. An option that would have no
+// effect is an error: an operator who sets it believes that something is protected.
+//
+// CertificateWatch reads files again while the node runs. A pair of files that does not read leaves
+// the old pair in use; connections that are open keep what they began with.
 #include "server/node_tls.h"
 
 #include "base/guarded.h"
@@ -16,6 +24,7 @@ constexpr uint32_t kFilesLane = 0x43455254;
 Result<base::TlsFiles> files_of(const char* prefix, const std::string& certificate,
                                 const std::string& key, const std::string& authority,
                                 bool needs_authority) {
+  // The error names the option, e.g. client_encryption_key_file.
   const auto missing = [&](const char* name) {
     return fail(ErrorCode::kConfig, "{}_{}: a file is needed to encrypt", prefix, name);
   };
@@ -37,6 +46,8 @@ Result<CertificateIdentity> identity_of(const Options& options) {
   const auto missing = [](const char* what) {
     return fail(ErrorCode::kConfig, "client_certificate_identity: without effect without {}", what);
   };
+  // Without an authority no certificate of a client is checked, and anybody could write any name
+  // into one.
   if (options.client_encryption_ca_file.empty()) return missing("client_encryption_ca_file");
   if (options.authenticator != "PasswordAuthenticator")
     return missing("authenticator PasswordAuthenticator");
@@ -58,6 +69,8 @@ Result<std::shared_ptr<const ClientTlsRules>> open_client_tls(const Options& opt
                   options.client_encryption_optional ? "optional" : "require_client_auth");
     return nullptr;
   }
+  // With an authority but without the demand, a client may give a certificate, which then must be
+  // valid.
   const bool demands = options.client_encryption_require_client_auth;
   TETRAD_TRY(auto files, files_of(kPrefix, options.client_encryption_certificate_file,
                                   options.client_encryption_key_file,
@@ -88,6 +101,7 @@ Result<std::shared_ptr<const replication::ClusterSecret>> open_secret(const Opti
   const auto read = base::read_secret_file(path, kBytesMax, "secret", out->secret);
   if (!read) return fail(ErrorCode::kConfig, "cluster_secret_file: {}", read.error().message);
   Bytes& text = out->secret.text;
+  // Editors end a file with a line feed; nodes whose files differ in that only must agree.
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   if (text.size() < kBytesMin)
@@ -136,6 +150,7 @@ void CertificateWatch::start() {
 
 void CertificateWatch::look_later() {
   reactor_.call_at(reactor_.now_us() + kLookAgainUs, [this, alive = std::weak_ptr<char>(alive_)] {
+    // The timer is not cancelled when the object ends; it must not touch it.
     if (alive.expired()) return;
     look([](bool, const std::vector<std::string>&) {});
     look_later();
@@ -148,6 +163,8 @@ void CertificateWatch::look(Done done) {
   auto results = std::make_shared<std::vector<Result<bool>>>();
   std::vector<std::shared_ptr<base::TlsCredentials>> all;
   for (const Watched& watched : watched_) all.push_back(watched.credentials);
+  // Files are read off the loop. Looks of the timer and of an operator follow each other on one
+  // lane.
   pool_.run(
       reactor_, base::IoDuty::kParse, kFilesLane,
       [all = std::move(all), results] {
@@ -170,6 +187,7 @@ void CertificateWatch::looked(const std::vector<Result<bool>>& results, const Do
       is_well = false;
       lines.push_back(fmt::format("{}: {}; the certificate from before goes on to hold",
                                   watched.whose, result.error().message));
+      // Every ten seconds the same error: logged once, but told to each operator who asks.
       if (watched.last_error != result.error().message)
         logger_.error("certificates do not read, those from before hold of={} error={}",
                       watched.whose, result.error().message);
@@ -193,6 +211,7 @@ void CertificateWatch::look_at_dates(const Watched& watched) const {
   const int64_t now_s = reactor_.wall_time_us() / 1'000'000;
   const int64_t left_s = current->not_after_s() - now_s;
   const std::string& path = watched.credentials->files().certificate;
+  // The node goes on in all three cases: peers decide whether they accept the certificate.
   if (current->not_before_s() > now_s)
     logger_.error("the certificate is not valid yet of={} file={}", watched.whose, path);
   else if (left_s <= 0)

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether a client may run a statement. The order decides which error a client gets:
+//
+// 1. The connection has logged in, and its role is still there and may log in.
+// 2. The role may use the data centre of this node.
+// 3. A superuser may do everything else.
+// 4. Each permission that the statement needs, on its resource or a parent of it, by the role or a
+//    role it is a member of.
+// 5. Statements for superusers only.
+// 6. Masked columns in conditions need UNMASK or SELECT_MASKED.
+//
+// Roles are part of the schema snapshot, so a check takes no lock and no message. A GRANT or REVOKE
+// holds on a node as soon as its shard has the new schema.
 #include "cql/execute/access.h"
 
 #include <algorithm>
@@ -6,6 +18,7 @@
 namespace tetrad::cql {
 
 bool is_readable_by_all(std::string_view keyspace, std::string_view table) {
+  // What a driver reads when it connects: it must be able to with any role.
   constexpr std::string_view kFree[] = {"local", "peers", "peers_v2", "size_estimates",
                                         "table_estimates"};
   if (keyspace == "system") return std::ranges::find(kFree, table) != std::end(kFree);
@@ -46,6 +59,7 @@ Result<void> check_access(const Statement& statement, const ClientState& client,
     return fail(ErrorCode::kUnauthorized, "You do not have access to this datacenter ({})",
                 data_center);
   if (roles.is_superuser(client.user)) return {};
+  // Collected only now: superusers do not pay for it.
   RequiredAccess required;
   statement.required_access(required);
   for (const RequiredPermission& permission : required.permissions)
@@ -59,6 +73,7 @@ Result<void> check_access(const Statement& statement, const ClientState& client,
 
 bool sees_unmasked(const ClientState& client, const SchemaSnapshot& schema,
                    const TableSchema& table) {
+  // Without authentication nobody has permissions, and all see everything.
   if (!client.must_log_in) return true;
   const PermissionSet held =
       schema.roles()->permissions(client.user, table_resource(table.keyspace, table.name));

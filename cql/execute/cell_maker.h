@@ -32,15 +32,20 @@ class CellMaker {
   static void tidy(std::vector<storage::Cell>& cells);
 
  private:
+  /// Into the order of a record: column id, column deletion, then paths.
   static void sort_paths(std::vector<storage::Cell>::iterator from,
                          std::vector<storage::Cell>::iterator to);
 
+  /// With the statement's timestamp and TTL; `value` must outlive the encoding of the record.
   storage::Cell value_cell(uint32_t column_id, BytesView value) const;
   storage::Cell tombstone(uint32_t column_id) const;
+  /// Hides all cells of the column up to the timestamp.
   storage::Cell column_deletion(uint32_t column_id, int64_t timestamp_us) const;
   storage::Cell at_path(storage::Cell cell, BytesView path) const;
 
+  /// The path of a set's element or a map's entry, in the arena.
   Result<BytesView> key_path(const DataType& type, BytesView key);
+  /// The path of a field of a user type: its number, u16.
   BytesView field_path(size_t index);
 
   Result<void> add_element(const DataType& type, uint32_t id, BytesView element,
@@ -53,6 +58,7 @@ class CellMaker {
                             std::vector<storage::Cell>& cells);
   static std::unexpected<Error> null_inside();
 
+  /// add() without checks and order.
   Result<bool> add_unsorted(const ColumnOperation& operation, const Place& place,
                             std::vector<storage::Cell>& cells);
   /// map[key] = value; null takes the entry out.
@@ -87,6 +93,7 @@ class CellMaker {
   Result<bool> add_to_value(const ColumnSchema& column, const BoundValue& added, const Place& place,
                             std::vector<storage::Cell>& cells);
 
+  /// Errors: kInvalid, the key or index is null or unset.
   static Result<void> check_key(const ColumnSchema& column, const BoundValue& key);
 
   EvalContext& context_;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// A batch may change one partition many times. Joined, each partition is one mutation, which is
+// applied at once: readers see all of it or nothing. Rows are reconciled as replicas would
+// (storage/row/reconcile.h), so the result is the same as applying the parts one after another.
 #include "cql/execute/join_mutations.h"
 
 #include <algorithm>
@@ -36,6 +39,7 @@ Result<Bytes> merged_records(std::span<Bytes> records) {
 /// Joins the changes of one partition; rows and headers are merged by join_rows().
 void join(Mutation& into, Mutation&& from, std::vector<Bytes>& headers) {
   if (!from.header.empty()) headers.push_back(std::move(from.header));
+  // Tombstones may overlap; readers take the newest.
   std::ranges::move(from.range_tombstones, std::back_inserter(into.range_tombstones));
   std::ranges::move(from.rows, std::back_inserter(into.rows));
 }
@@ -47,6 +51,7 @@ Result<void> join_rows(Mutation& mutation, std::vector<Bytes> headers) {
     TETRAD_TRY(mutation.header, merged_records(headers));
   }
   auto& rows = mutation.rows;
+  // Stable: parts of one row stay in the order of the statements.
   std::ranges::stable_sort(rows, {}, &storage::RowChange::clustering_key);
   size_t kept = 0;
   std::vector<Bytes> records;

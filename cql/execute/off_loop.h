@@ -51,7 +51,9 @@ class OffLoop {
   StatementPtr freed_off_loop(uint32_t lane, StatementPtr statement);
 
  private:
+  /// The shard's turn is over: what it may work is whole again.
   void turn_ended();
+  /// Lets waiting evaluations go on, one at least.
   void go_on();
 
   base::Reactor& reactor_;

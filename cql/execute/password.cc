@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two kinds of hashes, told apart by how the text begins:
+//
+// - `$2a$…`, bcrypt as Cassandra writes it, 60 characters: 7 of prefix and cost, 22 of salt, 31 of
+//   hash. Hashes that come from a Cassandra cluster keep their value.
+// - `$argon2id$v=19$m=KIB,t=PASSES,p=LANES$SALT$HASH`, what this program makes once all nodes know
+//   it.
+//
+// hash_password() and is_password_of() take long by design: call them off the loop. Costs in a hash
+// have upper bounds, as HASHED PASSWORD comes from a client: otherwise a hash could ask for any
+// memory and time with each login.
 #include "cql/execute/password.h"
 
 #include <algorithm>
@@ -22,6 +32,7 @@ std::string crypted(std::string_view password, const std::string& setting) {
   const std::string ended(password);
   const char* const out = crypt_rn(ended.c_str(), setting.c_str(), work.get(), sizeof(crypt_data));
   std::string result = out == nullptr ? "" : out;
+  // It holds what was computed of the password.
   explicit_bzero(work.get(), sizeof(crypt_data));
   return result;
 }
@@ -128,6 +139,7 @@ std::string new_salt(base::Random& random, PasswordHash kind) {
 Result<std::string> hash_password(std::string_view password, const std::string& salt) {
   if (password.find('\0') != std::string_view::npos)
     return fail(ErrorCode::kInvalid, "A password has no NUL character");
+  // A salt for Argon2id is the prefix and 16 raw bytes; one for bcrypt is crypt's setting.
   if (salt.starts_with(kArgonPrefix))
     return hash_by_argon2id(password, std::string_view(salt).substr(kArgonPrefix.size()));
   std::string hash = crypted(password, salt);
@@ -137,8 +149,10 @@ Result<std::string> hash_password(std::string_view password, const std::string& 
 }
 
 bool is_password_of(std::string_view password, const std::string& hash) {
+  // crypt takes a C string: what follows NUL would not be checked.
   if (password.find('\0') != std::string_view::npos) return false;
   if (hash.starts_with(kArgonPrefix))
+    // Costs again: the hash may be of a program without these bounds.
     return check_argon2id(hash).has_value() &&
            argon2id_verify(hash.c_str(), password.data(), password.size()) == ARGON2_OK;
   if (hash.size() != kHashSize) return false;

@@ -152,6 +152,8 @@ class QueryProcessor {
     RequestAudit* audit = nullptr;
   };
 
+  /// The answer_ functions make the answer of one kind of request; process() appends it. All
+  /// references outlive the task.
   Task<Result<Answer>> answer(const Envelope& envelope, const Request& request, ClientState& client,
                               Notes& notes);
   Task<Result<Answer>> answer_query(const QueryRequest& request, const Envelope& envelope,
@@ -168,19 +170,24 @@ class QueryProcessor {
     BytesView text_or_id;
     BytesView keyspace;  // in effect for a text; "" for an id
   };
+  /// Checks the paging state and the rights, then executes the statement with its values. The task
+  /// keeps the statement, which may be forgotten meanwhile.
   Task<Result<Answer>> run(StatementPtr statement, const QueryParameters& parameters, int version,
                            PagedStatement paged, ClientState& client, Notes& notes, bool executed);
 
+  /// Exactly one envelope, an ERROR for an error, with tracing id, warnings and charge.
   void append_answer(const Envelope& envelope, const Request& request, const Result<Answer>& result,
                      const Uuid& tracing_id, Notes& notes, Bytes& out);
   /// What a statement of this request may touch, with all that the request says but its page.
   ExecuteContext context_for(const QueryParameters& parameters, int version, ClientState& client,
                              const Notes& notes);
   /// For a trace.
+  /// What stands in system_traces.sessions of the request.
   TraceSession describe(const Request& request) const;
   bool tells_charge(const Request& request) const;
   /// Of this node; the view is of `meta`.
   std::string_view data_center_of(const replication::MetaState& meta) const;
+  /// Parses and prepares against `schema`. Any thread: it changes nothing of the processor.
   Result<StatementPtr> prepare_text(BytesView text, const std::string& keyspace,
                                     const SchemaPtr& schema) const;
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
@@ -196,8 +203,12 @@ class QueryProcessor {
   Task<Result<Prepared*>> find_again(BytesView id);
   /// Whether a PREPARE on this node has announced the columns that the statement's rows have now.
   bool is_announced(Prepared& prepared);
+  /// Keeps it as the one that was used last, and forgets the ones that were used longest ago while
+  /// there are too many or too large ones.
   Prepared& remember(Bytes id, std::string keyspace, BytesView text, StatementPtr statement);
+  /// Runs that are under way keep the statement itself.
   void forget(Prepared& prepared);
+  /// Builds the next schema snapshot, if it has changed, and tells the listener.
   void take_schema(const replication::MetaSnapshot& snapshot);
   void log_unreadable(const SchemaSnapshot* before);
 

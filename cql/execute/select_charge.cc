@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a page of a SELECT has cost. Rows count that were looked at for the page, not those that a
 // read brought along: how much that is depends on what was read before.
+//
+// 1. admit(), before a page: takes the least a page can cost from each partition it will read. The
+//    true cost is not known yet.
+// 2. charge(), after the page: computes the true cost and puts it into the request's charge.
+// 3. settle(): takes the difference, or gives it back, evenly from the partitions that were read.
+//
+// A table without a limit of throughput skips 1 and 3.
 #include <algorithm>
 #include <set>
 
@@ -14,6 +21,7 @@ namespace tetrad::cql {
 std::span<const partitioner::Tablet> SelectRun::tablets_to(const replication::TableInfo& table,
                                                            RingPosition end) const {
   // Tablets lie in the order of their ranges, without gaps.
+  // A page may end where it began: then it has read one tablet.
   const partitioner::Tablet& first = replication::tablet_after(table, range_start_);
   if (end <= range_start_) return {&first, 1};
   return {&first, &table.tablets.find(end) + 1};
@@ -38,6 +46,7 @@ ReadWork SelectRun::work_done() const {
   work.weight = weight_read_;
   if (nothing_) return work;
   if (!partitions_.is_range) {
+    // The partition at which the page stopped counts, too: some of its rows were read.
     const size_t begun = next_partition_ - first_partition_ +
                          (next_partition_ < partitions_.partitions.size() && !exhausted_ ? 1 : 0);
     work.partitions = std::max<uint64_t>(begun, 1);
@@ -47,6 +56,7 @@ ReadWork SelectRun::work_done() const {
 }
 
 Task<Result<void>> SelectRun::admit() {
+  // A page of a long IN list rarely gets to all of it; the rest is settled after the page.
   constexpr size_t kKnownPartitionsMax = 32;
   RequestCharge least;
   least.add_read({}, context_.options.consistency);
@@ -79,6 +89,7 @@ void SelectRun::settle(uint64_t weight, uint64_t partitions) const {
   if (admitted_weight_ == 0 || !is_limited(context_, table)) return;
   const auto places = places_read(partitions, range_end_read());
   if (places.empty()) return;
+  // May be negative: then the partitions get something back.
   const int64_t difference = static_cast<int64_t>(weight) - static_cast<int64_t>(admitted_weight_);
   const int64_t each = difference / static_cast<int64_t>(places.size());
   for (const RingPosition place : places) context_.throughput->settle(table, place, each);

@@ -28,6 +28,7 @@ class FunctionTable {
       add(std::move(named));
     }
   }
+  /// All overloads; empty: there is none. Views live as long as the table.
   std::span<const ScalarFunctionPtr> find(std::string_view name) const {
     const auto found = functions_.find(name);
     if (found == functions_.end()) return {};
@@ -38,6 +39,7 @@ class FunctionTable {
   std::map<std::string, std::vector<ScalarFunctionPtr>, std::less<>> functions_;
 };
 
+/// Without its name, which add() gives it.
 inline ScalarFunction pure_function(std::vector<TypePtr> arguments, TypePtr result,
                                     FunctionBody body) {
   ScalarFunction function;
@@ -60,6 +62,7 @@ bool is_integer(const DataType& type);  // tinyint to bigint, counter
 std::optional<int64_t> integer_of(const DataType& type, BytesView value);
 /// The low bits of `value` as a value of such a type.
 Bytes make_integer(const DataType& type, int64_t value);
+/// Of any type of is_number(), rounded; the value is not empty.
 double double_of(const DataType& type, BytesView value);
 Bytes varint_of(const DataType& type, BytesView value);
 Result<Bytes> decimal_of(const DataType& type, BytesView value);

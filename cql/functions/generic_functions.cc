@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions over any type, made for the types they are called with: JSON, collections, masks,
 // vectors.
+//
+// How a call comes to be: at preparation find_generic() takes the function by name, and its Maker
+// checks the types and returns a function for exactly these types; errors are those of preparation.
+// The body in it runs once for each row and looks at values only. To add one, write a Maker and put
+// it into kGenerics.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -64,6 +69,7 @@ Made make_from_json(std::string_view, Types, const TypePtr& receiver) {
     return fail(ErrorCode::kInvalid,
                 "from_json() cannot be used in the selection clause of a SELECT statement");
   }
+  // The type of where the value goes: a column, an argument.
   const TypePtr type = receiver;
   return share("from_json",
                pure_function({text_type()}, type,
@@ -89,6 +95,7 @@ Made make_map_keys(std::string_view name, Types arguments, const TypePtr&) {
   const TypePtr type = arguments[0];
   if (type->kind() != TypeKind::kMap) return wrong_argument(name, type, "map");
   const bool keys = name == "map_keys";
+  // Keys of a map are ordered and unique already: they are a set as they stand.
   TypePtr result = keys ? make_set(type->key(), true) : make_list(type->value(), true);
   return share(name, pure_function({type}, std::move(result),
                                    [keys](const FunctionEnvironment&,
@@ -120,6 +127,8 @@ Made make_collection_aggregate(std::string_view name, Types arguments, const Typ
       (numeric && !is_number(*type->element()))) {
     return wrong_argument(name, type, numeric ? "numeric set/list" : "set or list");
   }
+  // collection_sum is the aggregate sum over the elements, and so on: types and overflow are the
+  // same.
   const AggregateFunctionPtr aggregate =
       find_aggregate(name.substr(std::string_view("collection_").size()), type->element());
   if (!aggregate) return wrong_argument(name, type, "set or list");
@@ -245,6 +254,7 @@ Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
       std::move(types), blob_type(),
       [](const FunctionEnvironment&, FunctionArguments values) -> Result<OptionalBytes> {
         const BytesView algorithm = values.size() == 2 && values[1] ? *values[1] : "SHA-256";
+        // Before the test for null: an unknown algorithm is an error for every row.
         auto digest = base::digest_named(algorithm, values[0].value_or(BytesView()));
         if (!digest) {
           return fail(ErrorCode::kInvalid, "Hash algorithm not found: {}", algorithm);
@@ -259,6 +269,7 @@ Made make_mask_hash(std::string_view name, Types arguments, const TypePtr&) {
 
 /// A sum of floats in the order of Cassandra's: eight at a time, those beyond the last eight first
 /// or last.
+// Sums of floats depend on the order; another one would give other last digits than Cassandra.
 template <typename Term>
 float sum_in_eights(size_t n, bool rest_first, Term term) {
   const size_t rest = n % 8;
@@ -310,6 +321,8 @@ Made make_similarity(std::string_view name, Types arguments, const TypePtr&) {
                   sum_in_eights(n, true, [&](size_t i) { return at(a, i) * at(b, i); });
               return make_float((1 + dot) / 2);
             }
+            // The result is of the sums in floats, as in Cassandra. The sums in doubles tell a zero
+            // vector, and a result that floats cannot hold.
             float dot = 0, aa = 0, bb = 0;
             double exact_dot = 0, exact_aa = 0, exact_bb = 0;
             for (size_t i = 0; i < n; ++i) {
@@ -415,6 +428,7 @@ void add_mask_functions(FunctionTable& table) {
               const auto characters = characters_of(*values[0]);
               const BytesView padding =
                   values.size() == 4 && values[3] ? *values[3] : BytesView("*");
+              // Also where nothing would be masked.
               if (characters_of(padding).size() != 1) {
                 return fail(ErrorCode::kInvalid,
                             "The padding argument for function system.mask_{} should be "

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic, conversions between numbers, and math functions. Integers wrap around as in Java.
+//
+// Results must equal Cassandra's bit by bit, so each conversion follows Java: what wraps, what
+// stays at the end of a range, and what goes through a double. An operator first brings both
+// operands to the type of the result (common_type, operand), then calculates in that type. An empty
+// value, which Cassandra allows for numbers, gives null.
 #include <array>
 #include <cmath>
 #include <limits>
@@ -33,6 +38,7 @@ int32_t saturated_int(double value) {
   return static_cast<int32_t>(value);
 }
 
+// Bytes of the type; 100 for varint and decimal, which have no bound.
 int size_rank(const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kTinyint:
@@ -56,6 +62,8 @@ bool is_floating(const DataType& type) {
 }
 
 /// The type of the result of an operation on two numbers.
+// The larger size of the two, floating if one of them is: int + float is float, bigint + float is
+// double, varint + float is decimal.
 const TypePtr& common_type(const DataType& left, const DataType& right) {
   const int size = std::max(size_rank(left), size_rank(right));
   if (is_floating(left) || is_floating(right)) {
@@ -90,6 +98,8 @@ ArithmeticOp arithmetic_op(char op) {
   }
 }
 
+// Unsigned, because a signed overflow is undefined in C++; the bits are those of Java. Smaller
+// types calculate in 64 bits, too, and make_integer() cuts the result.
 Result<int64_t> integer_calculation(char op, int64_t left, int64_t right) {
   const auto l = static_cast<uint64_t>(left), r = static_cast<uint64_t>(right);
   switch (op) {
@@ -101,6 +111,7 @@ Result<int64_t> integer_calculation(char op, int64_t left, int64_t right) {
       return static_cast<int64_t>(l * r);
     default:
       if (right == 0) return failure("/ by zero");
+      // The least bigint divided by -1 would trap the processor; in Java it is itself.
       if (right == -1) return op == '/' ? static_cast<int64_t>(0 - l) : 0;
       return op == '/' ? left / right : left % right;
   }
@@ -194,6 +205,7 @@ Result<Bytes> decimal_of(const DataType& type, BytesView value) {
     case TypeKind::kVarint:
       return decimal_from_varint(value);
     case TypeKind::kFloat:
+      // By its text: 0.1 is 0.1, not the binary number next to it.
       return decimal_from_text(float_to_text(read_float(value).value_or(0)));
     case TypeKind::kDouble:
       return decimal_from_double(read_double(value).value_or(0));
@@ -236,6 +248,8 @@ Result<Bytes> convert_number(const DataType& from, BytesView value, const DataTy
         TETRAD_TRY(const Bytes integral, decimal_to_varint(value));
         number = varint_low_bits(integral);
       } else {
+        // To types below int Java narrows to int first, where large numbers stay at the end, and
+        // then cuts.
         const double d = double_of(from, value);
         number = to.kind() == TypeKind::kBigint || to.kind() == TypeKind::kCounter
                      ? saturated(d)
@@ -248,6 +262,7 @@ Result<Bytes> convert_number(const DataType& from, BytesView value, const DataTy
 
 Result<OptionalBytes> calculate(char op, const DataType& type, BytesView left, BytesView right) {
   if (left.empty() || right.empty()) return std::nullopt;
+  // Errors of numbers become kFunctionFailure, which drivers know as FunctionFailure.
   const auto as_failure = [](Result<Bytes> result) -> Result<OptionalBytes> {
     if (!result) return failure(result.error().message);
     return std::move(*result);
@@ -289,6 +304,7 @@ Result<Bytes> operand(const DataType& from, BytesView value, const DataType& typ
 /// Half up, away from zero, to no decimal places.
 Result<OptionalBytes> rounded_decimal(BytesView value) {
   const bool negative = compare_decimal(value, decimal_from_int64(0)) < 0;
+  // decimal_to_varint() cuts towards zero: with a half of the same sign it rounds.
   TETRAD_TRY(const Bytes half, decimal_from_text(negative ? "-0.5" : "0.5"));
   TETRAD_TRY(const Bytes shifted, decimal_arithmetic(ArithmeticOp::kAdd, value, half));
   TETRAD_TRY(const Bytes integral, decimal_to_varint(shifted));
@@ -333,6 +349,7 @@ ScalarFunctionPtr find_operator(char op, const TypePtr& left, const TypePtr& rig
   }
   if ((op == '+' || op == '-') && right->kind() == TypeKind::kDuration &&
       (left->kind() == TypeKind::kTimestamp || left->kind() == TypeKind::kDate)) {
+    // They are in the table of native functions (time_functions.cc), as they have fixed types.
     const auto& candidates = find_native_functions(
         left->kind() == TypeKind::kTimestamp ? (op == '+' ? "_timestamp_add" : "_timestamp_sub")
                                              : (op == '+' ? "_date_add" : "_date_sub"));
@@ -368,6 +385,7 @@ ScalarFunctionPtr find_negation(const TypePtr& argument) {
 /// As Java's Math.round: half up, an integer of 32 or 64 bits, whose ends take what is beyond.
 static double java_round(double number, bool is_float) {
   if (std::isnan(number)) return 0;
+  // + 0.0 makes 0 of -0, as an integer has no sign for it.
   const double end = is_float ? 2147483648.0 : 9223372036854775808.0;
   return std::clamp(std::floor(number + 0.5), -end, end) + 0.0;
 }

@@ -71,6 +71,7 @@ std::span<const ScalarFunctionPtr> find_native_functions(std::string_view name) 
 ScalarFunctionPtr find_cast(const TypePtr& from, const TypePtr& to) {
   FunctionBody body;
   const TypeKind source = from->kind(), target = to->kind();
+  // Nothing is cast to a counter, as in Cassandra.
   if (is_number(*from) && is_number(*to) && target != TypeKind::kCounter) {
     body = [from, to](const FunctionEnvironment&,
                       FunctionArguments arguments) -> Result<OptionalBytes> {
@@ -95,6 +96,7 @@ ScalarFunctionPtr find_cast(const TypePtr& from, const TypePtr& to) {
                (source == TypeKind::kTimeuuid || source == TypeKind::kTimestamp)) {
       name = "todate";
     }
+    // An empty name finds nothing, so there is no such cast.
     for (const auto& function : find_native_functions(name)) {
       if (function->argument_types[0]->kind() == source) body = function->body;
     }
@@ -128,12 +130,14 @@ void add_blob_functions(FunctionTable& table) {
     if (type->kind() == TypeKind::kBlob) continue;
     std::vector<std::string> names = {type->cql_text()};
     if (type->kind() == TypeKind::kText) names.emplace_back("varchar");
+    // A value as it is stored is its blob: nothing is converted.
     const ScalarFunction to_blob = pure_function(
         {type}, blob_type(),
         [](const FunctionEnvironment&, FunctionArguments arguments) -> Result<OptionalBytes> {
           return Bytes(*arguments[0]);
         });
     for (const std::string& name : names) {
+      // Cassandra's old names and those since version 5.
       for (const std::string_view from_name : {"blobas", "blob_as_"}) {
         const std::string full = std::string(from_name) + name;
         table.add({full}, pure_function(

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of times, dates and UUIDs.
+// Units: timestamps are milliseconds since 1970, dates are days with 1970 at 2^31, times are
+// nanoseconds of a day, timeuuids have ticks of 100 ns since 1582. Times before 1970 are negative,
+// so divisions round down (floor_div), not towards zero.
 #include <algorithm>
 #include <cmath>
 
@@ -26,6 +29,7 @@ std::optional<int64_t> ms_of_timeuuid(BytesView value) {
   const auto uuid = read_uuid(value);
   if (!uuid) return std::nullopt;
   const auto ticks = static_cast<int64_t>(base::uuid_ticks(*uuid));
+  // 10'000 ticks of 100 ns are a millisecond.
   return floor_div(ticks - static_cast<int64_t>(base::uuid_ticks_of_unix_us(0)), 10'000);
 }
 std::optional<int64_t> ms_of_date(BytesView value) {
@@ -59,6 +63,7 @@ WideMs add_calendar(int64_t ms, int64_t months, int64_t days) {
     const int64_t month = date.year * 12 + (date.month - 1) + months;
     date.year = floor_div(month, 12);
     date.month = static_cast<int>(month - date.year * 12) + 1;
+    // 31 January plus a month is the last day of February, as in Java.
     date.day = std::min(date.day, days_in_month(date.year, date.month));
     out = WideMs{days_from_civil(date)} * kMsPerDay + of_day;
   }
@@ -82,6 +87,7 @@ Result<int64_t> shifted(int64_t ms, BytesView by, int sign) {
 
 /// How far `ms` is behind the last multiple of `step` after `start`, which is not after it.
 int64_t rest_of_step(int64_t ms, int64_t start, int64_t step) {
+  // Unsigned: the distance of two timestamps may be more than an int64_t holds.
   const uint64_t distance = static_cast<uint64_t>(ms) - static_cast<uint64_t>(start);
   return static_cast<int64_t>(distance % static_cast<uint64_t>(step));
 }
@@ -110,6 +116,7 @@ Result<int64_t> floor_ms(int64_t ms, const Duration& d, int64_t start) {
     return ms - rest_of_step(ms, start, step);
   }
   // By the calendar: near by division, then exactly.
+  // 30.436875 days are a mean month: 365.2425 / 12.
   const double length = d.months * 30.436875 * kMsPerDay + static_cast<double>(d.days) * kMsPerDay +
                         static_cast<double>(d.nanos / kNanosPerMs);
   const double distance = static_cast<double>(ms) - static_cast<double>(start);
@@ -132,12 +139,15 @@ FunctionBody of_ms(std::optional<int64_t> (*read)(BytesView), Bytes (*make)(int6
   };
 }
 
+// A function without arguments that answers something else each time.
 ScalarFunction impure(TypePtr result, FunctionBody body) {
   ScalarFunction function = pure_function({}, std::move(result), std::move(body));
   function.pure = false;
   return function;
 }
 
+// Keeps the order of its first argument: rows with equal results lie together, which GROUP BY
+// needs.
 ScalarFunction monotonic_function(std::vector<TypePtr> arguments, TypePtr result,
                                   FunctionBody body) {
   ScalarFunction function = pure_function(std::move(arguments), std::move(result), std::move(body));
@@ -202,6 +212,8 @@ void add_floor(FunctionTable& table) {
 }  // namespace
 
 Uuid next_time_uuid(const FunctionEnvironment& environment) {
+  // Clock sequence and node are random for each id. The bit 0x0100'0000'0000 marks a node that is
+  // no hardware address (RFC 4122, section 4.5).
   const uint64_t noise = environment.random->next();
   return base::make_time_uuid(base::uuid_ticks_of_unix_us(environment.next_timestamp_us()),
                               static_cast<uint16_t>(noise >> 48) & 0x3fff,
@@ -249,6 +261,7 @@ void add_bounds(FunctionTable& table) {
           const auto ms = read_bigint(*arguments[0]);
           if (!ms) return std::nullopt;
           TETRAD_TRY(const uint64_t ticks, ticks_of_ms(*ms));
+          // The first tick of the millisecond, or the last one.
           Uuid uuid = base::make_time_uuid(ticks + (max ? 9'999 : 0), 0, 0);
           for (size_t i = 8; i < 16; ++i) uuid.octets[i] = max ? 0x7f : 0x80;
           return make_uuid(uuid);

@@ -28,10 +28,13 @@ class UserAggregator final : public Aggregator {
     arguments_.push_back(state_ ? OptionalView(*state_) : std::nullopt);
     arguments_.insert(arguments_.end(), values.begin(), values.end());
     TETRAD_TRY(std::optional<OptionalBytes> next, call(*state_function_));
+    // The state function may return null; that is a state, too. Only where it was not called the
+    // old state stays.
     if (next) state_ = std::move(*next);
     return {};
   }
 
+  // Starts again from the initial state: the next group uses the same object.
   Result<OptionalBytes> finish() override {
     OptionalBytes state = std::exchange(state_, initial_);
     if (!final_function_) return state;
@@ -88,6 +91,7 @@ ScalarFunctionPtr make_user_function(const FunctionSchema& function) {
                    const FunctionEnvironment& environment,
                    FunctionArguments arguments) -> Result<OptionalBytes> {
     TETRAD_ASSERT(environment.scripts != nullptr);
+    // Steps of a script count as work of the statement, also of a call that fails.
     const uint64_t steps_before = environment.scripts->steps_used();
     auto result = environment.scripts->call(*script, arguments);
     if (environment.work != nullptr) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Trees as text, for names of result columns, error texts and DESCRIBE. Clients compare these
+// texts, so spaces, quotes and even misspellings are Cassandra's.
 #include "cql/grammar/ast_print.h"
 
 #include <algorithm>
@@ -35,6 +37,8 @@ std::vector<const std::pair<Identifier, Term>*> fields_in_order(const UdtTerm& t
   fields.reserve(term.fields.size());
   for (const auto& field : term.fields) {
     const std::string& name = field.first.text;
+    // The hash of a ByteBuffer in Java: from the last byte to the first, bytes with a sign. A
+    // HashMap mixes in the upper half and grows at three quarters.
     uint32_t hash = 1;
     for (auto byte = name.rbegin(); byte != name.rend(); ++byte)
       hash = 31 * hash + static_cast<uint32_t>(static_cast<int8_t>(*byte));

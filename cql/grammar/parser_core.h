@@ -4,6 +4,10 @@
 // Errors are sticky: the first one is kept, from then on the current token is the end of the text
 // and nothing is accepted any more, so every rule runs out by itself. Loops therefore go on only
 // after something was accepted.
+//
+// In the comments below | separates alternatives, [x] is optional, x* any number of x. Names of the
+// tree's types are in ast_*.h. Each rule begins at the current token, leaves the first token behind
+// it, and returns a value that means nothing after a failure.
 #pragma once
 
 #include <algorithm>
@@ -30,13 +34,18 @@ class Parser {
 
   /// One statement, `;` and the end.
   ast::Statement whole_statement();
+  /// One type, and the end.
   ast::CqlType whole_type();
+  /// One term, and the end.
   ast::Term whole_term();
+  /// What stands behind WHERE in the text of a view, and the end.
   std::vector<ast::Relation> whole_where();
 
   bool failed() const { return failed_; }
+  /// Cassandra's text with line and column; only after a failure.
   std::string take_error() { return std::move(error_); }
   size_t token_count() const { return tokens_.size(); }
+  /// One for each marker in the order of the text; unset for `?`.
   std::vector<std::optional<std::string>> take_marker_names() { return std::move(marker_names_); }
 
  private:
@@ -55,20 +64,26 @@ class Parser {
   };
 
   // -- tokens (parser_core.cc)
+  /// Reads all tokens but hidden ones, up to the end, the first error or the limit.
   void tokenize();
+  /// The token `ahead` places on, the last one beyond the end. Notes it as looked at, which error
+  /// texts show: use tokens_ directly where Cassandra does not look.
   const Token& peek(size_t ahead = 0) {
     const size_t index = std::min(index_ + ahead, tokens_.size() - 1);
     if (index > seen_) seen_ = index;
     return tokens_[index];
   }
+  /// Look only; nothing is consumed.
   bool is(TokenKind kind, size_t ahead = 0) { return peek(ahead).kind == kind; }
   bool is(Keyword keyword, size_t ahead = 0) { return peek(ahead).keyword == keyword; }
   bool is_any(std::initializer_list<Keyword> keywords, size_t ahead = 0);
   bool is_any(std::initializer_list<TokenKind> kinds, size_t ahead = 0);
+  /// Consumes the current token; stays at the last one.
   void advance() {
     if (index_ + 1 < tokens_.size()) ++index_;
     if (index_ > seen_) seen_ = index_;
   }
+  /// Consumes the token if it is `what`. False after a failure, so loops over accept() end.
   template <class What>
   bool accept(What what) {
     if (!is(what)) return false;
@@ -76,8 +91,10 @@ class Parser {
     return !failed_;
   }
   bool accept(Keyword first, Keyword second);  // both or none
+  /// accept(), or an error that names what was expected.
   bool expect(TokenKind kind);
   bool expect(Keyword keyword);
+  /// The token as it was written; value(): what it means.
   std::string_view raw(const Token& token) const {
     return text_.substr(token.offset, token.length);
   }
@@ -86,17 +103,23 @@ class Parser {
   ast::Position here() { return position_of(peek()); }
 
   // -- errors (parser_core.cc)
+  /// Keeps the first error, with a whole text; later ones change nothing.
   void fail(std::string message);
   /// "line L:C no viable alternative at input …": the token at `at` fits nothing that began at
   /// `from`.
   void fail_no_viable(size_t at, size_t from);
   void fail_no_viable() { fail_no_viable(index_, index_); }
+  /// "line L:C mismatched input ... expecting ...": one token could stand there, and another does.
   void fail_mismatch(size_t at, std::string_view expected);
+  /// "line L:C what", unless the lexer met an unreadable character before.
   void fail_at(size_t at, std::string_view what);
   void fail_too_deep();
   std::string token_display(const Token& token) const;
+  /// " (...words[word]words...)" around the token at `from`, as Cassandra adds it.
   std::string snippet(size_t from) const;
+  /// "line L:C"; "line 0:-1" for the end of the text.
   std::string place(size_t at) const;
+  /// Fails when a list has more elements than ParseLimits allow.
   void check_count(size_t count);
   /// Height of the term or selector just made.
   void set_height(int32_t height);
@@ -106,14 +129,21 @@ class Parser {
   static bool names_function(const Token& token);  // without a keyspace
   static bool names_type(const Token& token);
   ast::Identifier take_identifier();  // the current token, whatever it is
+  /// name := identifier | "quoted" | unreserved keyword. Unquoted ones are in lower case.
   ast::Identifier name();
   ast::Identifier keyspace_name();
+  /// [name .] name; `what` stands in the error.
   ast::QualifiedName qualified_name(std::string_view what);
   ast::QualifiedName table_name() { return qualified_name("table"); }
+  /// [name .] name, where keywords of native types may be names, too.
   ast::FunctionName function_name();
+  /// Whether a function's name and '(' follow.
   bool starts_function_call(size_t ahead = 0);
+  /// 'text' or $$text$$, without its quotes.
   std::string string_literal();
+  /// ( name, name ... ), at least one.
   std::vector<ast::Identifier> names_in_parentheses();
+  /// [IF EXISTS]; whether it was written.
   bool if_exists();
   bool if_not_exists();
 
@@ -124,50 +154,68 @@ class Parser {
   Node set_or_map(Node first, ast::Position position, Read read);
 
   // -- types (parse_types.cc)
+  /// type := frozen< type > | native | collection | [keyspace .] user type | 'class'
   ast::CqlType type();
   ast::CqlType unmarked_type();
   ast::CqlType collection_type(ast::CqlType result);
   int32_t vector_dimension();
   ast::CqlType native_type();
+  /// [keyspace .] name, which must not be one of Cassandra's reserved names.
   ast::CqlType user_type();
+  /// ( [type, type ...] )
   std::vector<ast::CqlType> types_in_parentheses();
   size_t skip_type(size_t index, int32_t depth = 0) const;  // behind the type at `index`, or 0
 
   // -- terms (parse_terms.cc)
+  /// term := product (('+' | '-') product)*. before_column: stops before `+ name`.
   ast::Term term(bool before_column = false);
+  /// product := factor (('*' | '/' | '%') factor)*
   ast::Term product();
+  /// factor := ['-'] simple_term
   ast::Term factor();
+  /// simple_term := literal | marker | [ ... ] | { ... } | ( ... ) | function call | CAST
   ast::Term simple_term();
   ast::Term brace_term();
   ast::Term parenthesis_term();
   ast::Term function_term();
   ast::Term cast_term();
   ast::Term bind_marker();
+  /// integer | marker
   ast::Term integer_or_marker();
   /// Whether it is this word, in lower case here: one that means something although Cassandra has
   /// no such keyword. Not noted as looked at: that shows in errors.
   bool is_word(std::string_view word, size_t ahead = 0) const;
   bool is_timeout(size_t ahead = 0) const { return is_word("timeout", ahead); }
+  /// TIMEOUT (duration | marker); is_timeout() holds.
   ast::Term timeout();
+  /// The token as a literal; unset if it is none. Consumes nothing.
   std::optional<ast::Literal> literal_of(const Token& token) const;
+  /// Fails for a float that Java could not read.
   void check_range(std::string_view number);
   std::optional<ast::Literal> accept_literal();
+  /// Whether a term can begin with the token at `index`; notes nothing as looked at.
   bool starts_term(size_t index) const;
   bool is_bind_marker(size_t ahead = 0) {
     return is(TokenKind::kQuestionMark, ahead) || is(TokenKind::kColon, ahead);
   }
+  /// Fails for a token that follows no term in any rule of Cassandra's.
   void check_term_end();
+  /// [term, term ...] close
   std::vector<ast::Term> terms_until(TokenKind close);
 
   // -- selectors (parse_selectors.cc)
   std::vector<ast::SelectItem> select_items();  // none: *
+  /// selector := selector_product (('+' | '-') selector_product)*, as terms.
   ast::Selector selector();
   ast::Selector selector_product();
+  /// '-'* selector_with_modifiers
   ast::Selector selector_factor();
+  /// simple_selector (. field | [key] | [a..b])*
   ast::Selector selector_with_modifiers();
   ast::Selector simple_selector();
   ast::Selector selector_modifiers(ast::Selector source);
   ast::Selector bracket_modifier(ast::Selector source);
+  /// (WRITETIME | MAXWRITETIME | TTL) ( column with modifiers )
   ast::Selector write_time_selector();
   ast::Selector cast_selector();
   ast::Selector function_selector();
@@ -178,16 +226,22 @@ class Parser {
   bool is_alias(size_t index) const;
 
   // -- WHERE and IF (parse_relations.cc)
+  /// relation (AND relation)*
   std::vector<ast::Relation> where_clause();
+  /// A column, an element, a tuple, token(), expr() or the change feed, compared; or in
+  /// parentheses.
   ast::Relation relation();
   void tuple_relation(ast::Relation& relation);
   void compared_term(ast::Relation& relation);
   void token_relation(ast::Relation& relation);
   void change_feed_relation(ast::Relation& relation);
+  /// name (comparison term | IS NOT NULL | LIKE term | [NOT] IN values | [NOT] CONTAINS [KEY] term
+  /// | BETWEEN term AND term) | name [term] comparison term
   void column_relation(ast::Relation& relation);
   std::optional<ast::RelationOperator> accept_comparison();
   bool accept_between(ast::Relation& relation);
   void in_values(bool& in_marker, std::vector<ast::Term>& values);
+  /// EXISTS | condition (AND condition)*
   void condition_clause(bool& if_exists, std::vector<ast::Condition>& conditions);
   ast::Condition condition();
 
@@ -201,9 +255,11 @@ class Parser {
   ast::Modification insert();  // parse_modify.cc
   ast::Update update();
   ast::Delete delete_statement();
+  /// column (= value | += value | -= value | [key] = value | .field = value)
   ast::Assignment assignment();
   void assignment_value(ast::Assignment& assignment);
   void check_assignments(const std::vector<ast::Assignment>& assignments);
+  /// [USING (TIMESTAMP t | TTL t | TIMEOUT d) (AND ...)*]
   ast::Attributes attributes();
   ast::Batch batch();
   ast::Truncate truncate();
@@ -212,7 +268,9 @@ class Parser {
   ast::CreateKeyspace create_keyspace();  // parse_schema.cc; each from behind its introducing words
   ast::AlterKeyspace alter_keyspace();
   ast::CreateTable create_table();
+  /// A column, or PRIMARY KEY (...).
   void table_column(ast::CreateTable& table);
+  /// name type [STATIC] [MASKED WITH ...]
   ast::ColumnDefinition column_definition();
   ast::ColumnMask column_mask();
   ast::PrimaryKey primary_key();
@@ -224,6 +282,7 @@ class Parser {
   ast::TableOptions table_options();
   void table_option(ast::TableOptions& options);
   ast::Properties properties();
+  /// name = (constant | keyword | map); fails when the name was there.
   void property(ast::Properties& properties);
   ast::PropertyValue::Map property_map();
   ast::CreateType create_type();

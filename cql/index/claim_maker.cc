@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which claims (storage/index/claim.h) a row or a partition has in the indexes of its table: the
+// values that are live in the record, through IndexTerms. Indexes are grouped by the kind of their
+// column, as each kind is found in another place: the partition's key, the clustering key, the
+// partition's header, the row's record. A value that is not live has no claim.
 #include "cql/index/claim_maker.h"
 
 #include <algorithm>
@@ -11,6 +15,7 @@
 namespace tetrad::cql {
 namespace {
 
+// The cell under kKeyCellColumnId stands for the row's key and is no value.
 bool is_live_value(const storage::Cell& cell, int64_t now_s) {
   return cell.column_id != storage::kKeyCellColumnId && cell.live_at(now_s);
 }
@@ -109,6 +114,7 @@ class TableClaims final : public storage::ClaimMaker {
 
 storage::ClaimMakerPtr claim_maker_of(const replication::MetaState& state,
                                       const replication::TableInfo& table) {
+  // Null: the table never had an index, so no claim of it can be there.
   const auto text = state.schema_objects.find(table_key(table.keyspace, table.name));
   // Most tables never had an index: their texts, which do not say this, are not read.
   if (text == state.schema_objects.end() || text->second.find("next_index_id") == std::string::npos)

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Options of SAI and SASI indexes: checked when the index is made, read again wherever it is used.
+// Names, values and error texts are Cassandra's. Options are kept as they were written; what reads
+// them must not fail for what a check has accepted.
+//
+// An index on a vector with SAI is the index for ORDER BY … ANN OF. SAI can analyze texts; SASI
+// knows prefix, contains and sparse, but no words.
 #include "cql/index/index_options.h"
 
 #include <algorithm>
@@ -67,6 +73,7 @@ bool is_text(const DataType& type) {
 }
 
 /// The native types that SAI knows.
+// No blob, counter or duration, as in Cassandra; frozen types are told apart by the caller.
 bool is_sai_type(const DataType& type) {
   switch (type.kind()) {
     case TypeKind::kAscii:
@@ -120,11 +127,13 @@ Result<void> check_analysis(const ColumnSchema& column, IndexTarget target,
   return {};
 }
 
+// "for index null" is Cassandra's: it does not know the name there yet.
 Result<void> check_vector_options(const DataType& type, const IndexOptions& options) {
   if (type.kind() != TypeKind::kVector) {
     if (!has_any(options, kVectorOptions)) return {};
     return fail(ErrorCode::kInvalid, "CQL type {} cannot have vector options", type.cql_text());
   }
+  // Cassandra takes these two only with a property of the JVM that is off by default.
   if (options.contains("maximum_node_connections")) {
     return fail(ErrorCode::kInvalid,
                 "Maximum node connections cannot be set without enabling "
@@ -162,6 +171,7 @@ Result<void> check_vector_options(const DataType& type, const IndexOptions& opti
     return fail(ErrorCode::kInvalid,
                 "Cosine similarity is not supported for single-dimension vectors");
   }
+  // Tetrad's own bound, which the index on the disk has.
   constexpr size_t kDimensionMax = storage::kNearestVectorBytesMax / sizeof(float);
   if (type.dimension() > kDimensionMax) {
     return fail(ErrorCode::kInvalid, "Vectors of {} dimensions cannot be indexed, {} at most",
@@ -194,6 +204,7 @@ TypePtr indexed_type(const DataType& column_type, IndexTarget target) {
       break;
   }
   // Types are shared: this is the column's own.
+  // It owns nothing: valid as long as the column's type.
   return std::shared_ptr<const DataType>(std::shared_ptr<void>(), &column_type);
 }
 

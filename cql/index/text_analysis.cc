@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Unicode standard's algorithms, chapters 3.11 (canonical ordering and composition) and 3.12
 // (Hangul syllables).
+//
+// analyze(), the steps of a text that is not all ASCII:
+//
+// 1. Decode UTF-8. A byte that belongs to no character is carried as it is (kRawByte) and comes out
+//    unchanged.
+// 2. Lower case, unless case_sensitive.
+// 3. NFC, with `normalize`: decompose, order the marks, compose.
+// 4. Letters to ASCII, with `ascii`.
+// 5. Encode.
+//
+// Entries of an index and values in WHERE go through the same steps. Entries on the disk were made
+// by them, so a change of any result needs indexes that are built anew.
 #include "cql/index/text_analysis.h"
 
 #include <algorithm>
@@ -22,6 +34,7 @@ constexpr char32_t kRawByte = 0x80000000;  // of what is no UTF-8: the byte itse
 char32_t take(BytesView& text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char head = byte(0);
+  // By the first byte; 0 for one that may only follow.
   const size_t size = head < 0x80 ? 1 : head < 0xC0 ? 0 : head < 0xE0 ? 2 : head < 0xF0 ? 3 : 4;
   bool is_whole = size != 0 && size <= text.size() && head < 0xF8;
   for (size_t i = 1; is_whole && i < size; ++i) is_whole = (byte(i) & 0xC0) == 0x80;
@@ -53,6 +66,7 @@ const Entry* at_or_before(std::span<const Entry> table, char32_t c, Member membe
 }
 
 char32_t lower(char32_t c) {
+  // The two small sigmas are one letter, wherever it stands.
   constexpr char32_t kSigma = 0x3C3, kFinalSigma = 0x3C2;
   if (c == kFinalSigma) return kSigma;
   const LowerRun* const run = at_or_before(lower_runs(), c, &LowerRun::first);
@@ -61,6 +75,7 @@ char32_t lower(char32_t c) {
 }
 
 Text to_lower(const Text& text) {
+  // The only letter of which lower case makes two characters.
   constexpr char32_t kDottedCapitalI = 0x130, kDotAbove = 0x307;
   Text out;
   out.reserve(text.size());
@@ -100,6 +115,7 @@ void decompose(char32_t c, Text& out) {
     out += c;
     return;
   }
+  // Only the first part may be decomposed further, by the standard's data.
   decompose(found->first, out);  // at most a few deep
   if (found->second != 0) out += found->second;
 }
@@ -125,6 +141,8 @@ Text to_composed(const Text& text) {
   Text parts;
   parts.reserve(text.size());
   for (const char32_t c : text) {
+    // Nothing below U+00C0 is decomposed, nothing below U+0300 is a mark: texts in Latin letters
+    // skip the tables.
     if (c < 0xC0)
       parts += c;
     else
@@ -148,6 +166,8 @@ Text to_composed(const Text& text) {
   std::optional<size_t> starter;  // the place of the last character that is no mark
   uint32_t last_class = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
+    // A mark combines with the starter unless a mark of the same or a higher class stands between
+    // (D115, "blocked"); a character that is no mark only if it follows directly.
     const bool is_free =
         starter && (last_class < classes[i] || (last_class == 0 && *starter + 1 == out.size()));
     const auto whole =
@@ -184,6 +204,7 @@ Text to_ascii(const Text& text) {
 
 Bytes analyze(const TextAnalysis& analysis, BytesView text) {
   if (analysis.does_nothing()) return Bytes(text);
+  // The common case: only step 2 can change ASCII.
   if (std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; })) {
     Bytes out(text);
     if (!analysis.case_sensitive) {

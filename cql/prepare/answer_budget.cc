@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Bytes of answers on one shard are in three states: promised (a read under way may become that
+// large), held (rows of an answer that is being made), unsent (answers that a client has not read
+// yet). `bytes_max_` bounds the sum, with exceptions that keep the shard from standing still:
+//
+// 1. A read asks with promise(). If there is room it goes on at once.
+// 2. Otherwise it waits, in the order of arrival, until room_is_free() lets grant() look at all
+//    that wait.
+// 3. Whoever waits beyond his deadline gets false; a timer looks every 50 ms.
+// 4. When a large one waits, large ones behind it wait, too; small ones pass.
+//
+// All of it on the shard's thread.
 #include "cql/prepare/answer_budget.h"
 
 #include <memory>
@@ -27,6 +38,11 @@ void AnswerBudget::set_unsent(ClientAnswers& client, uint64_t now_bytes) {
 /// Reads under way end by themselves, so a client that has read all its answers is held back by
 /// them only, not by answers that others leave unread, up to a second bound.
 bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes) const {
+  // The tests, in their order, for a sum that is over the bound. 1: a client that has unread
+  // answers gets no more. 2: a small answer goes on while promises are below one and a half of the
+  // bound. 3: a large one gets nothing once twice the bound is used. 4: if nothing is promised, one
+  // large answer goes on whatever its size, so that it is made at all. 5: otherwise promises stay
+  // within the bound, and the sum within twice the bound.
   if (used_bytes() + bytes <= bytes_max_) return true;
   if (room.client_.unsent_bytes != 0) return false;
   if (room.held_ + bytes <= kSmallBytes) return promised_bytes_ + bytes <= bytes_max_ / 2 * 3;
@@ -38,6 +54,7 @@ bool AnswerBudget::has_room(const AnswerRoom& room, uint64_t bytes) const {
 void AnswerBudget::room_is_free() {
   if (waiting_.empty() || grant_scheduled_) return;
   grant_scheduled_ = true;
+  // At the end of the turn: many answers that end in one turn cause one look.
   reactor_.at_turn_end([this, alive = std::weak_ptr<char>(alive_)] {
     if (!alive.expired()) grant();
   });
@@ -60,6 +77,7 @@ void AnswerBudget::grant() {
     granted.push_back(std::move(one->granted));
     waiting_.erase(one);
   }
+  // After the loop: a task that resumes may change `waiting_`.
   for (const auto& setter : granted) setter.set(true);
 }
 
@@ -96,6 +114,7 @@ void AnswerRoom::set(uint64_t held, uint64_t promised) {
 
 bool AnswerRoom::promise(uint64_t held, uint64_t more) {
   set(held, 0);
+  // The old promise is gone by now: it must not stand against the new one.
   const bool is_large = held + more > kSmallBytes;
   if ((is_large && !budget_.waiting_.empty()) || !budget_.has_room(*this, more)) return false;
   set(held, more);

@@ -4,6 +4,14 @@
 // its statement has answered before, and the replica keeps back what would not fit. Bytes that
 // clients have not taken count too; whoever leaves his unread waits for room, and keeps none from
 // others.
+//
+// 1. AnswerRoom::promise() before a read: the bytes that are held and those that may come. It holds
+//    at once where there is room.
+// 2. Otherwise wait(): in the order of arrival, until others have settled or their clients have
+//    taken their answers, or until the deadline.
+// 3. settle() after the read: what it really takes.
+// 4. The room's destructor gives all of it back. What has been appended to the connection's buffer
+//    counts as unsent, which the connection reports (set_unsent).
 #pragma once
 
 #include <algorithm>
@@ -69,9 +77,13 @@ class AnswerBudget {
 
   static constexpr uint64_t kUnknownBytesMax = 24u << 10;
 
+  /// Whether `bytes` more may be promised to this room now.
   bool has_room(const AnswerRoom& room, uint64_t bytes) const;
+  /// Something was given back: waiting ones are looked at once in this turn.
   void room_is_free();
+  /// Grants rooms in the order of arrival.
   void grant();
+  /// Answers false to those whose deadline is over.
   void give_up_late_ones();
 
   base::Reactor& reactor_;

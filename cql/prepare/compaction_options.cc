@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of Cassandra's compaction strategies.
+// They are checked as Cassandra does, in its order and with its texts, and stored for DESCRIBE.
+// check_compaction() is the entry: the class, what all strategies have, the strategy's own, then
+// unknown options. `{:.6f}` and `double_to_text` print numbers as Java does.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -114,6 +117,8 @@ Result<void> check_thresholds(const OptionMap& options) {
 }
 
 Result<void> check_counts(const OptionMap& options) {
+  // Cassandra's defaults: a statement that sets one of the two is checked against the default of
+  // the other.
   int64_t counts[] = {4, 32};
   for (const size_t i : {0, 1}) {
     const std::string name = i == 0 ? "min_threshold" : "max_threshold";
@@ -155,6 +160,7 @@ Result<void> check_size_tiered(const OptionMap& options) {
       return fail(ErrorCode::kConfig, "min_sstable_size must be non negative: {}", size);
     }
   }
+  // Cassandra's defaults of bucket_low and bucket_high.
   double buckets[] = {0.5, 1.5};
   for (const size_t i : {0, 1}) {
     const std::string name = i == 0 ? "bucket_low" : "bucket_high";
@@ -214,6 +220,7 @@ Result<void> check_time_window(const OptionMap& options) {
       return fail(ErrorCode::kConfig,
                   "unsafe_aggressive_sstable_expiration is not 'true' or 'false' ({})", *text);
     }
+    // Cassandra allows it only with a property of the JVM, which nobody can set here.
     if (lower(*text) == "true") {
       return fail(
           ErrorCode::kConfig,
@@ -221,6 +228,7 @@ Result<void> check_time_window(const OptionMap& options) {
           "with -Dcassandra.allow_unsafe_aggressive_sstable_expiration=true to allow it");
     }
   }
+  // Within a window Cassandra compacts by size.
   return check_size_tiered(options);
 }
 
@@ -264,6 +272,7 @@ Result<void> check_unified(const OptionMap& options) {
                   "Invalid configuration, base_shard_count should be positive: {}", count);
     }
   }
+  // 1 GiB, Cassandra's default, which min_sstable_size is compared with.
   double target = 1073741824;
   if (const auto text = value_of(options, "target_sstable_size")) {
     TETRAD_TRY(target, size_at_least_mib("target_sstable_size", *text));
@@ -368,6 +377,7 @@ Result<void> check_compaction(OptionMap& compaction) {
     return fail(ErrorCode::kConfig, "Missing sub-option 'class' for the 'compaction' option");
   }
   constexpr std::string_view package = "org.apache.cassandra.db.compaction.";
+  // Stored with the full name, as DESCRIBE shows it.
   found->second = full_class(package, found->second);
   const std::string name =
       found->second.starts_with(package) ? found->second.substr(package.size()) : "";

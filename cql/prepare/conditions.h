@@ -78,11 +78,15 @@ class BoundCondition {
 
  private:
   explicit BoundCondition(const ColumnCondition& condition) : condition_(&condition) {}
+  /// The index or key of c[x]. Errors: kInvalid.
   Result<void> bind_element(EvalContext& context);
   Result<void> bind_in(EvalContext& context);
   Result<void> bind_in_marker(EvalContext& context);
+  /// What is compared: the value, an element or a field of it; unset: it is not there.
   Result<OptionalView> part_of(OptionalView value) const;
+  /// A whole column of many cells, for which empty and null are the same.
   bool compares_cells() const;
+  /// One comparison by the condition's operator, with Cassandra's rules for null.
   bool compares(OptionalView current, OptionalView wanted) const;
   Result<bool> contains(OptionalView value) const;
 

@@ -22,6 +22,7 @@ namespace tetrad::cql {
 /// A value of a term: null, unset or bytes.
 using BoundValue = WireValue;
 
+/// Unset becomes null: for callers that have dealt with unset.
 inline OptionalView optional_view(const BoundValue& value) {
   return value.has_bytes() ? OptionalView(value.bytes) : std::nullopt;
 }
@@ -87,6 +88,7 @@ class Expression {
 };
 using ExpressionPtr = std::unique_ptr<const Expression>;
 
+/// `value` has been checked against `type`; no bytes: null.
 ExpressionPtr make_constant(TypePtr type, OptionalBytes value);
 /// Checks the bytes given for the marker against the type.
 ExpressionPtr make_marker(TypePtr type, int32_t index);
@@ -94,18 +96,23 @@ ExpressionPtr make_marker(TypePtr type, int32_t index);
 /// list, which may hold null.
 ExpressionPtr make_collection(TypePtr type, std::vector<ExpressionPtr> items,
                               bool takes_null = false);
+/// Entries in any order; sorted by key when it is evaluated, and the last of equal keys stays.
 ExpressionPtr make_map_collection(TypePtr type,
                                   std::vector<std::pair<ExpressionPtr, ExpressionPtr>> entries);
 /// Tuples and user types; a missing field (null pointer) is null. `name` is that of the receiver.
 ExpressionPtr make_tuple_value(TypePtr type, std::vector<ExpressionPtr> fields);
+/// As many arguments as the function takes. `failure_label` names an operator in errors.
 ExpressionPtr make_call(ScalarFunctionPtr function, std::vector<ExpressionPtr> arguments,
                         std::string failure_label = {});
+/// The value in a slot of the row; needs EvalContext::row.
 ExpressionPtr make_column(TypePtr type, int32_t slot);
+/// source.field, by its place in the user type.
 ExpressionPtr make_field(ExpressionPtr source, size_t index);
 /// `source[key]` of a map or set.
 ExpressionPtr make_element(ExpressionPtr source, ExpressionPtr key);
 /// `source[lower..upper]`; either may be null.
 ExpressionPtr make_slice(ExpressionPtr source, ExpressionPtr lower, ExpressionPtr upper);
+/// The result of an aggregate; needs EvalContext::aggregates.
 ExpressionPtr make_aggregate_reference(TypePtr type, size_t index);
 /// Gives the value of `inner` another type of the same bytes.
 ExpressionPtr make_retyped(TypePtr type, ExpressionPtr inner);

@@ -59,6 +59,8 @@ struct RawExpression {
   /// As Cassandra shows it. `keyspace`: of users' types that are named without one.
   std::string text(std::string_view keyspace = {}) const;
 };
+/// The two trees have other node types for the same things; the builder sees one. Terms and
+/// selectors must outlive what is made.
 RawExpression raw_of(const ast::Term& term);
 RawExpression raw_of(const ast::Selector& selector);
 
@@ -98,10 +100,12 @@ class ExpressionBuilder {
       : context_(context), table_(table), markers_(markers) {}
 
   const TableSchema& table() const { return table_; }
+  /// Those of the preparation.
   const QuerySettings& settings() const;
 
   /// A term for something of a known type.
   Result<ExpressionPtr> term(const ast::Term& term, const Receiver& receiver);
+  /// How well `raw` fits `type`, without making it. No errors: what cannot be is kNotAssignable.
   Assignability test(const RawExpression& raw, const TypePtr& type);
 
   /// An item of a select list. Columns get slots, aggregates places in aggregates().
@@ -110,6 +114,7 @@ class ExpressionBuilder {
   const std::vector<const ColumnSchema*>& slots() const { return slots_; }
   /// The slot of a column; makes one.
   int32_t slot_of(const ColumnSchema& column);
+  /// The take_ functions end the collecting: once, after the last selector or term.
   std::vector<AggregateCall> take_aggregates() { return std::move(aggregates_); }
   std::vector<SelectedKey> take_selected_keys() { return std::move(selected_keys_); }
   UsedFunctions take_used_functions() { return std::move(used_functions_); }
@@ -125,10 +130,13 @@ class ExpressionBuilder {
 
   /// The column of that name, or "Undefined column name x in table ks.t".
   Result<const ColumnSchema*> column(const ast::Identifier& name) const;
+  /// A written type, user types from the table's keyspace. Errors: kInvalid, kSyntax.
   Result<TypePtr> resolve_type(const ast::CqlType& type) const;
   /// What GROUP BY names that is no column.
   Result<GroupFunction> group_function(const ast::Selector& selector);
+  /// An expression of the receiver's type. Errors: kInvalid with the receiver's name in the text.
   Result<ExpressionPtr> build(const RawExpression& raw, const Receiver& receiver);
+  /// "keyspace.name" of a function as result columns are named after it.
   std::string function_full_name(const ast::FunctionName& name) const;
   /// Whether there is any function or aggregate of the name that is called.
   bool is_known(const RawExpression& call) const;
@@ -147,6 +155,7 @@ class ExpressionBuilder {
   Result<ExpressionPtr> build_map(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_udt(const RawExpression& raw, const Receiver& receiver);
   Result<ExpressionPtr> build_tuple(const RawExpression& raw, const Receiver& receiver);
+  /// Calls and operators may stand without a receiver, in select lists: then null.
   Result<ExpressionPtr> build_call(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_arithmetic(const RawExpression& raw, const Receiver* receiver);
   Result<ExpressionPtr> build_negation(const RawExpression& raw, const Receiver* receiver);
@@ -154,6 +163,7 @@ class ExpressionBuilder {
   Result<bool> fits(const RawExpression& raw, const TypePtr& type);
   /// Resolves every function inside. Errors: kInvalid.
   Result<void> resolve_inside(const RawExpression& raw);
+  /// Errors: kInvalid, an operand is a marker, whose type nothing tells.
   Result<void> check_operands(const RawExpression& arithmetic) const;
   /// group_function() without its value.
   Result<GroupFunction> check_group_function(const RawExpression& raw);
@@ -165,9 +175,12 @@ class ExpressionBuilder {
   Result<bool> is_constant(const RawExpression& raw);
   /// Errors: kInvalid, it does not rise with its column.
   Result<void> check_monotonic(const RawExpression& raw);
+  /// Of similarity functions. Errors: kInvalid, an argument is no float vector, or dimensions
+  /// differ.
   Result<void> check_vectors(const RawExpression& call, const std::vector<TypePtr>& types);
   /// Names of columns are looked up before anything else of a select list's item.
   Result<void> check_columns(const RawExpression& raw) const;
+  /// An expression of the type that it has by itself.
   Result<ExpressionPtr> build_selector(const RawExpression& raw);
   Result<ExpressionPtr> build_cast(const RawExpression& raw);
   Result<ExpressionPtr> build_aggregate(const RawExpression& raw);
@@ -176,10 +189,14 @@ class ExpressionBuilder {
   Result<ExpressionPtr> inside_aggregate(const RawExpression& raw, const TypePtr& type);
   /// The user-defined functions and aggregates that a call may mean by its name.
   std::vector<ScalarFunctionPtr> user_candidates(const RawExpression& call) const;
+  /// The weakest fit of the arguments.
   Assignability test_arguments(const RawExpression& call, const ScalarFunction& function);
   /// Of those, the one whose arguments fit exactly: it hides a native one.
   ScalarFunctionPtr exact_user_function(const RawExpression& call);
+  /// Remembers a user-defined function or aggregate for rights and currency. Errors: kInvalid, they
+  /// are switched off.
   Result<void> note_use(const RawExpression& call, const ScalarFunction& function);
+  /// writetime, maxwritetime and ttl of a column or a part of it.
   Result<ExpressionPtr> build_times(const RawExpression& raw);
   /// The key of an element, or a bound of a slice, in a select list.
   Result<ExpressionPtr> build_selected_key(const RawExpression& raw, const Receiver& key);
@@ -201,6 +218,7 @@ class ExpressionBuilder {
   /// A native function that is made for the types of its arguments.
   Result<ScalarFunctionPtr> resolve_generic(const RawExpression& call, const std::string& name,
                                             const TypePtr& receiver);
+  /// The arguments' own types, null where unknown.
   Result<std::vector<TypePtr>> generic_argument_types(const RawExpression& call,
                                                       bool wants_vectors);
   Result<ScalarFunctionPtr> check_only_candidate(const RawExpression& call,
@@ -233,6 +251,7 @@ class ExpressionBuilder {
     failed_late_ = true;
     return fail(ErrorCode::kInvalid, text, std::forward<Arguments>(arguments)...);
   }
+  /// Whether a literal in braces can be a value of a user type: its keys are names.
   bool is_field_udt(const RawExpression& raw) const;
 
   const PrepareContext& context_;

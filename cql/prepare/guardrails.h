@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Limits that whoever runs the server puts on what clients may do: Cassandra 5.0's guardrails, with
 // its names, warnings and errors. All are off unless the configuration says otherwise.
+//
+// A guardrail below its failure limit only adds a warning to the answer. Texts are Cassandra's,
+// exactly. The values come from the options (server/config/guardrails.cc).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +48,7 @@ struct Guardrails {
   bool zero_ttl_on_twcs = true, zero_ttl_on_twcs_warned = false;
   bool secondary_indexes = true, sasi_indexes = false;
 
+  /// Whether values must be looked at when they are written.
   bool on_values() const {
     return collection_size_bytes.is_on() || items_per_collection.is_on() ||
            column_value_size_bytes.is_on();
@@ -70,6 +74,7 @@ Result<std::vector<std::string>> check_names(const NameLimits& limits,
                                              std::span<const std::string> names,
                                              std::string_view guardrail, std::string_view what,
                                              Warnings& warnings);
+/// Of the level that the client asked for. Errors: kInvalid.
 Result<void> check_consistency(const NameLimits& limits, ConsistencyLevel level, bool is_write,
                                Warnings& warnings);
 /// Vectors in a column, at any depth.
@@ -84,7 +89,9 @@ struct ValueGuard {
   const Guardrails& guardrails;
   Warnings& warnings;
 
+  /// Of one value or element. Errors: kInvalid.
   Result<void> check_size(std::string_view column, uint64_t bytes) const;
+  /// Of a collection that one statement writes. Errors: kInvalid.
   Result<void> check_collection(std::string_view column, uint64_t bytes, uint64_t items) const;
 };
 

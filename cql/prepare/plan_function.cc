@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // User-defined functions and aggregates: CREATE and DROP.
+// Checks and their texts are Cassandra's, in its order, as tests of drivers compare them. Functions
+// have overloads: a function is known by its name and the types of its arguments, without frozen<>.
+// The key in the metadata has both, so CREATE OR REPLACE of one overload leaves the others alone.
+//
+// CREATE FUNCTION: options, arguments' names, types, a compiling body, then what is there already.
+// A function that is replaced keeps how it takes null and must return a type of compatible order,
+// because aggregates and prepared statements go on to use it. CREATE AGGREGATE: types, the state
+// function (state, arguments…) -> state, the final function (state) -> result, the initial state,
+// then what is there already. DROP is refused while an aggregate or a column mask uses the
+// function.
 #include <algorithm>
 #include <set>
 
@@ -32,6 +42,7 @@ Result<std::string> keyspace_of_function(const ast::FunctionName& name, const Pl
 
 /// frozen<> is not written on the types of functions; what they take is frozen anyway.
 Result<void> check_not_frozen(const ast::CqlType& type, std::string_view what) {
+  // frozen<tuple<…>> may be written, as in Cassandra: tuples are always frozen.
   if (!type.frozen || type.kind == ast::CqlType::Kind::kTuple) return {};
   const std::string text = ast::to_string(type);
   return fail(ErrorCode::kInvalid, "{} '{}' cannot be frozen; remove frozen<> modifier from '{}'",
@@ -74,6 +85,7 @@ std::string event_text(const DataType& type, bool is_inside) {
                      : type.kind() == TypeKind::kMap   ? "map"
                      : type.kind() == TypeKind::kTuple ? "tuple"
                                                        : "vector";
+  // A vector is never shown as frozen.
   if (type.kind() == TypeKind::kVector) text += ", " + std::to_string(type.dimension());
   text = fmt::format("{}<{}>", name, text);
   return is_inside && type.kind() != TypeKind::kVector ? "frozen<" + text + ">" : text;
@@ -115,6 +127,7 @@ Result<std::shared_ptr<const Schema>> find_dropped(
   for (const auto& one : all) {
     if (one->name != name) continue;
     if (statement.parameters) {
+      // With types, exactly that overload; without, only if there is one of the name.
       if (equal_types(one->argument_types, types)) found = one;
     } else if (found) {
       return fail(ErrorCode::kInvalid,
@@ -276,8 +289,10 @@ Result<SchemaPlan> plan(const ast::CreateFunction& statement, const PlanInput& i
   }
   TETRAD_TRY(function.argument_types, resolve_types(written, *keyspace));
   TETRAD_TRY(function.return_type, resolve_type(statement.returns, *keyspace));
+  // Compiled, not run: an error of syntax shows here, one of the run with the first call.
   TETRAD_TRY_VOID(ScriptEngine::check(Script{function.name, function.argument_names, function.body,
                                              function.argument_types, function.return_type}));
+  // A call could not tell them apart.
   if (keyspace->find_aggregate(name, function.argument_types)) {
     return fail(ErrorCode::kInvalid, "Function '{}' cannot replace an aggregate", name);
   }
@@ -395,11 +410,14 @@ Result<SchemaPlan> plan(const ast::CreateAggregate& statement, const PlanInput& 
     }
     aggregate.return_type = last->return_type;
   }
+  // Kept in the schema as a value: nothing can be bound to it later.
   if (statement.initial_condition && has_marker(raw_of(*statement.initial_condition))) {
     return fail(ErrorCode::kInvalid, "INITCOND must be a constant");
   }
   TETRAD_TRY(aggregate.initial_condition,
              initial_condition(statement.initial_condition, aggregate.state_type, input));
+  // The first call would get null, the function would not run, and the state would stay null for
+  // ever.
   if (!aggregate.initial_condition && !state->called_on_null_input) {
     return fail(ErrorCode::kInvalid,
                 "Cannot create aggregate '{}' without INITCOND because state function {} does not "

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // CREATE INDEX, DROP INDEX: a change of the table that has it. Checks and texts are Cassandra's, in
 // its order.
+//
+// CREATE INDEX, in this order: the class and its options, the table, a name that is taken, the
+// targets by themselves, each target against its column, an equal index, what the class demands.
+// Only then the limits that are Tetrad's own, so that Cassandra's errors come first.
+//
+// An index has a number in its table that is never used again: entries of a dropped index may still
+// lie on the disk under its number.
 #include <algorithm>
 #include <set>
 
@@ -37,6 +44,7 @@ Result<IndexOptions> options_of(const ast::CreateIndex& statement) {
     return fail(ErrorCode::kSyntax, "Invalid value for property 'options'. It should be a map.");
   }
   for (const auto& [name, value] : *map) {
+    // Stored among the options by the server itself.
     for (const char* const own : {"target", "class_name"}) {
       if (name.text == own) {
         return fail(ErrorCode::kInvalid, "Cannot specify {} as a CUSTOM option", own);
@@ -197,6 +205,7 @@ Result<void> check_class(const TableSchema& table, const IndexSchema& index,
   if (!is_word(index.name) || index.name.size() > kNameMax) {
     return fail(ErrorCode::kConfig, "Illegal index name {}", index.name);
   }
+  // The native index has no rules beyond check_target().
   if (index.index_class == IndexClass::kLegacy) return {};
   const bool is_sai = index.index_class == IndexClass::kSai;
   if (columns.empty()) {
@@ -275,6 +284,8 @@ Result<std::optional<IndexSchema>> index_of(const ast::CreateIndex& statement,
   index.options = request.options;
   index.options["target"] = targets;
   if (request.is_custom) index.options["class_name"] = request.name;
+  // Options hold the target and the class: two indexes with equal options are the same but for the
+  // name.
   const auto same = std::ranges::find(table.indexes, index.options, &IndexSchema::options);
   if (same != table.indexes.end()) {
     if (statement.if_not_exists) return std::nullopt;
@@ -331,6 +342,7 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
     out.nothing_to_do = true;
     return out;
   }
+  // A node that does not know indexes cannot maintain them.
   if (input.meta.format < replication::kFormatIndexes) {
     return fail(ErrorCode::kInvalid, "indexes wait until all nodes run a program that knows them");
   }
@@ -346,6 +358,7 @@ Result<SchemaPlan> plan(const ast::CreateIndex& statement, const PlanInput& inpu
   }
   TableSchema table = *old;
   index->id = table.next_index_id++;
+  // Ordered by name.
   const auto place = std::ranges::upper_bound(table.indexes, index->name, {}, &IndexSchema::name);
   table.indexes.insert(place, *std::move(index));
   table.version.value += 1;

@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // CREATE, ALTER, DROP, GRANT and REVOKE of roles and permissions: planned against the newest roles,
 // proposed as a change of the schema, planned again when somebody else was faster.
+//
+// The steps of RoleStatement::execute():
+//
+// 1. Plan with an empty hash. This checks all rights, so a client who may not do it cannot make the
+//    node hash passwords.
+// 2. Hash the password of the statement, off the loop. Argon2id once all nodes know it, bcrypt
+//    before.
+// 3. Plan again against the newest roles, with the hash.
+// 4. Check that the change leaves a superuser who can log in, and a schema that reads.
+// 5. Propose it for this version of the schema. On a conflict go to 3, until the deadline.
+//
+// A plan changes copies of roles in `changed`; what ends equal to what is there is left out. A
+// change without objects is not proposed. The order of the checks decides which error a client
+// gets; it is Cassandra's.
 #include "cql/prepare/prepare_roles.h"
 
 #include <algorithm>
@@ -40,6 +54,8 @@ struct RolePlanner {
 
   const RoleSet& roles() const { return *schema.roles(); }
   bool is_superuser() const { return roles().is_superuser(client); }
+  // A copy of the role to be changed; the role must be there or be planned already. Several calls
+  // for one role return the same copy.
   Role& change(const std::string& name) {
     return *changed.try_emplace(name, *roles().find(name)).first->second;
   }
@@ -60,6 +76,7 @@ struct RolePlanner {
     if (roles().find(role) == nullptr) return fail(ErrorCode::kInvalid, "{} doesn't exist", role);
     return {};
   }
+  // What WITH says, apart from rights. Errors: kInvalid.
   Result<void> check_options(const ast::RoleOptions& options) const;
   Result<void> check_address_groups(const ast::RoleOptions& options) const;
   void apply(const ast::RoleOptions& options, Role& role) const;
@@ -69,6 +86,7 @@ struct RolePlanner {
   Result<void> plan(const ast::DropRole& statement);
   Result<void> plan(const ast::GrantRole& statement);
   Result<void> plan(const ast::RevokeRole& statement);
+  // What GRANT and REVOKE of permissions share. Errors: kUnauthorized, kInvalid.
   Result<void> check_grant(const std::string& role) const;
   Result<void> plan(const ast::GrantPermissions& statement);
   Result<void> plan(const ast::RevokePermissions& statement);
@@ -117,6 +135,7 @@ void RolePlanner::apply(const ast::RoleOptions& options, Role& role) const {
   if (options.login) role.can_login = *options.login;
   if (options.superuser) role.is_superuser = *options.superuser;
   if (options.hashed_password) role.salted_hash = *options.hashed_password;
+  // Empty in the first plan, which is thrown away.
   if (options.password) role.salted_hash = hash;
   if (options.datacenters)
     role.datacenters = {options.datacenters->begin(), options.datacenters->end()};
@@ -137,6 +156,7 @@ Result<void> RolePlanner::plan(const ast::CreateRole& statement) {
     if (statement.if_not_exists) return {};
     return fail(ErrorCode::kInvalid, "{} already exists", name);
   }
+  // A role that this program cannot read is no free name: its text would be overwritten.
   TETRAD_TRY_VOID(schema.check_readable(role_key(name)));
   Role role;
   role.name = name;
@@ -150,12 +170,15 @@ Result<void> RolePlanner::plan(const ast::CreateRole& statement) {
 Result<void> RolePlanner::plan(const ast::AlterRole& statement) {
   const std::string& name = statement.name.text;
   const ast::RoleOptions& options = statement.options;
+  // As in Cassandra, superusers may not, either: nobody changes the status that gives him the right
+  // to.
   if (options.superuser && roles().has_role(client, name))
     return unauthorized(
         "You aren't allowed to alter your own superuser status or that of a role granted to you");
   if (options.superuser && !is_superuser())
     return unauthorized("Only superusers are allowed to alter superuser status");
   if (!is_superuser()) {
+    // A role may change its own password, and nothing else.
     if (client == name) {
       if (options.login) return unauthorized("You aren't allowed to alter LOGIN");
       if (options.custom) return unauthorized("You aren't allowed to alter OPTIONS");
@@ -194,6 +217,8 @@ Result<void> RolePlanner::plan(const ast::DropRole& statement) {
   if (name == client)
     return fail(ErrorCode::kInvalid, "Cannot DROP primary role for current login");
   changed[name] = std::nullopt;
+  // No membership of a role and no permission on it may outlive the role: a later role of that name
+  // would inherit them.
   const std::string gone = role_resource(name);
   for (const auto& [other, role] : roles().all()) {
     if (other == name) continue;
@@ -213,6 +238,7 @@ Result<void> RolePlanner::plan(const ast::GrantRole& statement) {
   };
   if (roles().has_role(statement.grantee.text, statement.role.text))
     return refuse(statement.grantee.text, statement.role.text);
+  // Memberships must have no cycle.
   if (roles().has_role(statement.role.text, statement.grantee.text))
     return refuse(statement.role.text, statement.grantee.text);
   change(statement.grantee.text).member_of.insert(statement.role.text);
@@ -224,6 +250,7 @@ Result<void> RolePlanner::plan(const ast::RevokeRole& statement) {
   TETRAD_TRY_VOID(check_exists(statement.role.text));
   TETRAD_TRY_VOID(check_exists(statement.revokee.text));
   TETRAD_TRY_VOID(check_superuser(statement.role.text, "revoke"));
+  // Only a direct membership can be revoked.
   if (!roles().find(statement.revokee.text)->member_of.contains(statement.role.text))
     return fail(ErrorCode::kInvalid, "{} is not a member of {}", statement.revokee.text,
                 statement.role.text);
@@ -232,6 +259,7 @@ Result<void> RolePlanner::plan(const ast::RevokeRole& statement) {
 }
 
 Result<void> RolePlanner::check_grant(const std::string& role) const {
+  // As in Cassandra: who grants must hold AUTHORIZE on the resource and each permission granted.
   TETRAD_TRY_VOID(check_permission(roles(), client, {Permission::kAuthorize, resource}));
   for (size_t i = 0; i < kPermissions; ++i)
     if ((permissions >> i & 1) != 0)
@@ -245,6 +273,7 @@ Result<void> RolePlanner::check_grant(const std::string& role) const {
 
 Result<void> RolePlanner::plan(const ast::GrantPermissions& statement) {
   TETRAD_TRY_VOID(check_grant(statement.grantee.text));
+  // System keyspaces can be made readable, not writable.
   constexpr PermissionSet kOfSystem =
       set_of(Permission::kSelect, Permission::kUnmask, Permission::kSelectMasked);
   for (const auto& [name, keyspace] : schema.keyspaces()) {
@@ -278,6 +307,7 @@ concept ChangesRoles = requires(RolePlanner& planner, const T& statement) {
 /// Errors: kInvalid, nobody could log in and repair anything any more.
 Result<void> check_superuser_stays(const RoleSet& before, const RolePlanner& planner) {
   if (!before.has_usable_superuser()) return {};
+  // The roles as they would be after the change.
   RoleSet::Roles after = before.all();
   for (const auto& [name, role] : planner.changed) {
     after.erase(name);
@@ -319,6 +349,7 @@ class RoleStatement final : public Statement {
         schema = SchemaSnapshot::build(*meta, schema.get(), context.virtual_tables.keyspaces());
       TETRAD_CO_TRY(replication::SchemaChange change, plan_now(*schema, *meta, client, hash));
       if (change.objects.empty()) co_return StatementResult();
+      // The group refuses the change if the schema has another version by then.
       change.expected = meta->schema_version;
       TETRAD_CO_TRY_VOID(check_change(change, meta, *schema));
       auto changed =
@@ -327,6 +358,8 @@ class RoleStatement final : public Statement {
       if (changed.error().code != ErrorCode::kConflict ||
           context.reactor.now_us() >= deadline.at_us)
         co_return std::unexpected(std::move(changed.error()));
+      // A conflict, but this node has not heard of the change that caused it: wait 1 to 5 ms. At
+      // random, lest statements on several nodes conflict again and again.
       if (context.meta.snapshot()->schema_version == meta->schema_version)
         co_await base::sleep_for(context.reactor,
                                  1'000 + static_cast<int64_t>(context.random.below(4'000)));
@@ -334,6 +367,7 @@ class RoleStatement final : public Statement {
   }
 
  private:
+  // Null: the statement has no such option at all.
   const std::optional<std::string>* password() const {
     if (const auto* create = std::get_if<ast::CreateRole>(&statement_))
       return &create->options.password;
@@ -362,6 +396,7 @@ class RoleStatement final : public Statement {
                                              const replication::MetaState& meta,
                                              const std::string& client,
                                              const std::string& hash) const {
+    // Nodes of an older program do not know the objects of roles.
     if (meta.format < replication::kFormatRoles)
       return fail(ErrorCode::kInvalid,
                   "Roles can be changed once all nodes of the cluster run a program that knows "
@@ -400,6 +435,8 @@ std::string_view class_of(std::string_view resource) {
 template <class T>
 Result<StatementPtr> prepare_permissions(const T& statement, const PrepareContext& context) {
   TETRAD_TRY(std::string resource, resource_path(statement.resource, context));
+  // ALL is all that the resource can have. What is written and does not apply is dropped; an error
+  // only if nothing is left.
   PermissionSet permissions = applicable_to(resource);
   if (!statement.all) {
     PermissionSet written = 0;
@@ -494,9 +531,11 @@ Result<std::string> resource_path(const ast::Resource& resource, const PrepareCo
 }
 
 bool is_there(std::string_view resource, const SchemaSnapshot& schema) {
+  // A resource is "root", "root/keyspace", or "root/keyspace/name"; of roles, "roles/name".
   const size_t slash = resource.find('/');
   if (slash == std::string_view::npos) return true;  // a root
   const std::string_view root = resource.substr(0, slash), path = resource.substr(slash + 1);
+  // This server has none; a grant on them is kept, as scripts for Cassandra write it.
   if (root == kAllMbeans) return true;
   if (root == kAllRoles) return schema.roles()->find(path) != nullptr;
   const size_t second = path.find('/');

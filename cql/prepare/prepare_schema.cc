@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a statement changes the schema (ChangeStatement::execute):
+//
+// 1. Take the newest metadata of this node, and build the schema of it if the shard's is older.
+// 2. Plan: check the statement against that schema, and list objects to put or remove
+//    (schema_plan.h).
+// 3. Check rights that only the plan knows, and let permissions follow in the same change: what is
+//    created and who may use it come together.
+// 4. check_change(): apply the change to a copy of the metadata, and refuse it if some object would
+//    not read afterwards. Metadata that is accepted is there for good, on every node.
+// 5. Propose it for exactly this version of the schema. When another change was faster (kConflict),
+//    go to 1, until the deadline.
+//
+// A statement is never out of date: it is planned anew whenever it runs.
 #include "cql/prepare/prepare_schema.h"
 
 #include <algorithm>
@@ -40,11 +53,14 @@ Result<void> check_change(const replication::SchemaChange& change,
   for (const auto& [key, object] : next->unreadable()) {
     const bool is_own = std::ranges::any_of(
         change.objects, [&](const auto& put) { return put.first == key && put.second; });
+    // What did not read before does not count, unless this change writes it: other statements must
+    // go on to work beside a damaged object.
     if (schema.unreadable(key) == nullptr || is_own) lost.push_back(&object);
   }
   if (lost.empty()) return {};
   // Types first: what needs them is lost because of them.
   std::ranges::stable_partition(lost, [](const auto* object) { return object->kind == "type"; });
+  // Objects named in the error; the first says enough, and a type may be used by many.
   constexpr size_t kNamed = 3;
   std::string reasons;
   for (const UnreadableObject* object : std::span(lost).first(std::min(kNamed, lost.size())))
@@ -93,6 +109,7 @@ class ChangeStatement final : public Statement {
   Task<Result<StatementResult>> execute(ExecuteContext& context,
                                         std::span<const BoundValue>) const override {
     context.charge.add_schema_change();
+    // TRUNCATE has a timeout of its own, as in Cassandra.
     const bool truncates = std::holds_alternative<ast::Truncate>(statement_);
     const base::Deadline deadline{
         context.reactor.now_us() +
@@ -102,6 +119,7 @@ class ChangeStatement final : public Statement {
       const replication::MetaSnapshot meta = context.meta.snapshot();
       if (schema->version() != meta->schema_version)
         schema = SchemaSnapshot::build(*meta, schema.get(), context.virtual_tables.keyspaces());
+      // Of this try: warnings of a plan that was not accepted are thrown away.
       std::vector<std::string> warnings;
       auto planned = plan_now(*schema, *meta, context, warnings);
       const auto warn = [&] {
@@ -131,6 +149,8 @@ class ChangeStatement final : public Statement {
           context.reactor.now_us() >= deadline.at_us) {
         co_return std::unexpected(std::move(changed.error()));
       }
+      // A conflict, but the newer metadata is not here yet: wait 1 to 5 ms, at random, lest two
+      // nodes run into each other again.
       if (context.meta.snapshot()->schema_version == meta->schema_version) {
         co_await base::sleep_for(context.reactor,
                                  1'000 + static_cast<int64_t>(context.random.below(4'000)));

@@ -64,6 +64,7 @@ void UsedFunctions::add_required(RequiredAccess& out) const {
   for (const FunctionPtr& function : functions_) add(function);
 }
 
+// Compared by value: a function that was replaced by an equal one is the same.
 bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {
   for (const FunctionPtr& function : functions_) {
     const KeyspaceSchema* keyspace = schema.keyspace(function->keyspace);
@@ -82,10 +83,13 @@ bool UsedFunctions::are_current(const SchemaSnapshot& schema) const {
   return true;
 }
 
+// The short name of system_tetrad, unless a keyspace of users has it.
 std::string keyspace_named(const SchemaSnapshot& schema, const std::string& name) {
   return name == "tetrad" && schema.keyspace(name) == nullptr ? "system_tetrad" : name;
 }
 
+// Errors: kInvalid, Cassandra's texts. What is there but does not read gets its own error: a client
+// must not take it for dropped.
 Result<TablePtr> find_table(const ast::QualifiedName& name, const PrepareContext& context) {
   const std::string keyspace =
       keyspace_named(*context.schema, name.keyspace ? name.keyspace->text : context.keyspace);

@@ -121,6 +121,8 @@ struct ListContents {
     std::vector<Element> elements;
   };
   std::vector<Entry> entries;
+  /// What was read of a column of that row; null if it was not read. Linear: statements read few
+  /// lists.
   const std::vector<Element>* find(BytesView partition_key, BytesView clustering_key,
                                    const ColumnSchema& column) const;
 };
@@ -144,16 +146,21 @@ class ModifyStatement final : public Statement {
                                         std::span<const BoundValue> values) const override;
 
   const TableSchema& table() const { return *table_; }
+  /// The table of the snapshot that the statement was prepared with.
   const TablePtr& shared_table() const { return table_; }
   Kind kind() const { return kind_; }
+  /// USING TIMESTAMP is written; its value may still be unset.
   bool has_timestamp() const { return attributes_.timestamp != nullptr; }
   bool has_timeout() const { return attributes_.timeout != nullptr; }
+  /// Some operation depends on what is stored: read_lists() or collect_lists() before
+  /// add_mutations().
   bool needs_read() const { return needs_read_; }
   const Conditions& conditions() const { return conditions_; }
   bool has_conditions() const { return conditions_.any(); }
   /// Of a conditional statement that stands alone.
   const ConditionalShapePtr& shape() const { return shape_; }
   const PreparedAttributes& attributes() const { return attributes_; }
+  /// Whether any static column is assigned or deleted.
   bool writes_static() const { return !static_operations_.empty(); }
   /// Whether it names rows, whatever it does to them.
   bool names_rows() const;
@@ -163,6 +170,8 @@ class ModifyStatement final : public Statement {
   bool has_partition_in() const { return where_.has_partition_key_in(); }
   /// Errors: kInvalid, as bind_target() has them for a partition key.
   Result<void> check_partitions(EvalContext& context, uint32_t product_max) const;
+  /// Of one row's clustering values. Errors: kInvalid, together they are too long, or empty where a
+  /// compact table takes no empty one.
   Result<void> check_row_keys(std::span<const Bytes> values) const;
   bool has_clustering_in() const;
   /// It deletes a range of rows, or a partition.
@@ -202,16 +211,20 @@ class ModifyStatement final : public Statement {
   friend class ModifyPreparer;
   struct RowWrite;
 
+  /// Seconds, 0 for none: USING TTL, otherwise the table's. Errors: kInvalid.
   Result<int32_t> ttl(EvalContext& context) const;
   /// As Cassandra: errors in the keys come before errors in USING.
   Result<void> check_keys(EvalContext& context, uint32_t product_max) const;
   /// The value of a compact table that has none to give. Errors: kInvalid where one is declared.
   Result<void> add_empty_value(const WriteMoment& moment, int32_t ttl_s,
                                std::vector<storage::Cell>& cells) const;
+  /// What the operations add to counters, decrements negative; unset ones are left out. Errors:
+  /// kInvalid.
   Result<void> add_deltas(const std::vector<ColumnOperation>& operations, EvalContext& context,
                           std::vector<replication::CounterDelta>& out) const;
   /// What the cell that keeps the bytes of a lossy clustering key says; unset: no cell is needed.
   std::optional<Bytes> key_cell_value(std::span<const BytesView> values) const;
+  /// add_mutations() of an INSERT whose values are bound, JSON's as well.
   Result<void> add_insert(EvalContext& context, const WriteMoment& moment, int32_t ttl_s,
                           ListCellIds& ids, std::vector<storage::Mutation>& out,
                           const BoundTarget* target) const;
@@ -219,6 +232,7 @@ class ModifyStatement final : public Statement {
   Result<void> insert_partition_key(EvalContext& context, Bytes& key) const;
   Result<void> insert_clustering_key(EvalContext& context, Bytes& key,
                                      std::vector<BytesView>* originals) const;
+  /// bind_target() of an INSERT: one partition, one row or none.
   Result<BoundTarget> bind_insert_target(EvalContext& context) const;
   /// INSERT JSON: the values of the columns become bound values.
   Result<std::vector<BoundValue>> decode_json(const BoundValue& text, base::Arena& arena,
@@ -257,6 +271,7 @@ class ModifyStatement final : public Statement {
 /// What is refused of a batch whatever its values are.
 class BatchCheck {
  public:
+  /// For each statement of the batch, before check().
   void add(const ModifyStatement& statement);
   /// `has_timestamp`: the batch itself. Errors: kInvalid.
   Result<void> check(BatchType type, bool has_timestamp) const;

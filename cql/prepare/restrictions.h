@@ -18,6 +18,7 @@
 
 namespace tetrad::cql {
 
+/// Whose WHERE it is: each statement allows other relations.
 enum class WhereOf : uint8_t { kSelect, kUpdate, kDelete };
 
 /// A value for each of some columns: one expression each, or one of a tuple type.
@@ -32,7 +33,9 @@ inline constexpr std::string_view kChangeFeedMarker = "cosmos_changefeed_start_t
 
 /// Everything that is said of one column, or of some clustering columns together.
 struct Restriction {
+  /// What is asked; which of the members below are set follows from it.
   enum class Kind : uint8_t { kEqual, kIn, kSlice, kContains, kNotIn, kNotContains, kLike };
+  /// One end of a slice.
   struct Bound {
     TupleTerm value;
     bool inclusive = false;
@@ -50,6 +53,7 @@ struct Restriction {
 
   const ColumnSchema& first() const { return *columns.front(); }
 };
+/// Owned by Restrictions; filters and the chosen index point to it.
 using RestrictionPtr = std::unique_ptr<Restriction>;
 
 /// A logical partition that a statement names.
@@ -67,6 +71,7 @@ struct BoundPartitions {
   /// Errors: kInvalid, a key without a byte.
   Result<void> check_keys() const;
 };
+/// Which part of each partition: exact rows, or ranges of encoded clustering keys.
 struct BoundClustering {
   /// Nothing can match.
   bool nothing = false;
@@ -122,6 +127,8 @@ class BoundFilter {
   Result<void> read_pattern(BytesView pattern, const TableSchema& table);
 };
 
+/// WHERE of one statement, checked as a whole. Immutable after build(); belongs to the statement,
+/// whose table its columns are of. bind_ functions may run on any thread.
 class Restrictions {
  public:
   /// Checks the relations one by one and together. `only_static`: a SELECT of static columns and
@@ -133,7 +140,10 @@ class Restrictions {
 
   /// Values that a token() or partition key restriction gives; sorted as IN lists answer.
   Result<BoundPartitions> bind_partitions(EvalContext& context, uint32_t product_max) const;
+  /// `product_max` bounds the combinations of several INs. Errors: kInvalid.
   Result<BoundClustering> bind_clustering(EvalContext& context, uint32_t product_max) const;
+  /// The tests of rows, in the order in which errors are reported. They refer to this object, the
+  /// bound values and the context's arena. Errors: kInvalid.
   Result<std::vector<BoundFilter>> bind_filters(EvalContext& context) const;
   /// The part of an index to look at, from the values of `filters`; unset: no index is used.
   Result<std::optional<storage::IndexBounds>> bind_index(

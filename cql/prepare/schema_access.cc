@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Permissions around statements that change the schema.
+//
+// Three moments: Rights says what the text of a statement alone demands, before it runs.
+// check_change_access() checks what only the plan knows, such as which overload of a function is
+// meant. follow_in_roles() changes roles in the same change of the schema: the creator gets all
+// permissions on what he made, and permissions on what is dropped go. If they stayed, a later
+// object of that name would have them.
 #include "cql/execute/access.h"
 #include "cql/prepare/prepare_roles.h"
 #include "cql/prepare/schema_plan.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Options of tables that describe files of Cassandra: caching, compression, speculative retry. Each
+// check has the order and the texts of Cassandra, fills in its defaults, and leaves what DESCRIBE
+// shows.
 #include "cql/prepare/storage_options.h"
 
 #include <algorithm>
@@ -18,6 +21,7 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+// A name with a dot is taken as it stands.
 std::string full_class(std::string_view package, const std::string& name) {
   return name.find('.') == std::string::npos ? std::string(package) + name : name;
 }
@@ -51,6 +55,7 @@ Result<void> check_caching(OptionMap& caching) {
                     value);
       }
     }
+    // No rows are none.
     value = word == "0" ? "NONE" : word;
   }
   caching.try_emplace("keys", "NONE");
@@ -65,6 +70,7 @@ Result<void> check_compression(OptionMap& compression) {
   }
   if (const auto enabled = value_of(compression, "enabled")) {
     compression.erase("enabled");
+    // As Java reads a boolean: all but true is false.
     if (lower(*enabled) != "true") {
       if (!compression.empty()) {
         return fail(ErrorCode::kConfig,
@@ -95,6 +101,7 @@ Result<void> check_compression(OptionMap& compression) {
       found->second.starts_with(package) ? found->second.substr(package.size()) : "";
   const auto compressor = known.find(name);
   const auto chunk = value_of(compression, "chunk_length_in_kb");
+  // Cassandra's default; a power of 2.
   int32_t chunk_kb = 16;
   if (chunk) {
     const auto parsed = whole<int32_t>(*chunk);
@@ -227,10 +234,14 @@ std::optional<std::array<std::string, 2>> two_arguments(const std::string& text)
 
 }  // namespace
 
+// policy := ALWAYS | NEVER | NONE | <x>p | <x>percentile | <n>ms | MIN(a,b) | MAX(a,b)
+//
+// a and b are one percentile and one fixed time, in any order; the percentile is shown first.
 Result<std::string> speculative_policy(std::string_view option, const std::string& text) {
   const auto invalid = [&] {
     return fail(ErrorCode::kConfig, "Invalid value {} for option '{}'", text, option);
   };
+  // No policy is as long; the text stands in errors and in the schema.
   constexpr size_t kTextMax = 200;
   if (text.size() > kTextMax) return invalid();
   const auto found = two_arguments(text);

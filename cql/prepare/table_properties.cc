@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What WITH says of tables and keyspaces. Values and error texts are Cassandra's; properties that
+// begin with tetrad_ are this server's own. An unknown name is kSyntax, a value that may not be is
+// kConfig. The parser has refused a name that is written twice.
 #include "cql/prepare/table_properties.h"
 
 #include <charconv>
@@ -71,6 +74,7 @@ Result<int32_t> integer_at_least(const ast::Property& property, int32_t least) {
 
 }  // namespace
 
+// What DESCRIBE shows for a table without WITH: Cassandra's defaults.
 TableOptions default_table_options() {
   TableOptions options;
   options.caching = {{"keys", "ALL"}, {"rows_per_partition", "NONE"}};
@@ -91,6 +95,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
       TETRAD_TRY(options.comment, simple_value(property));
     } else if (name == "default_time_to_live") {
       TETRAD_TRY(options.default_time_to_live_s, integer_at_least(property, 0));
+      // 20 years of 365 days, Cassandra's longest TTL.
       constexpr int32_t kTtlMax = 630'720'000;
       if (options.default_time_to_live_s > kTtlMax) {
         return fail(ErrorCode::kConfig,
@@ -113,6 +118,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     } else if (name == "bloom_filter_fp_chance") {
       TETRAD_TRY(const std::string text, simple_value(property));
       TETRAD_TRY(options.bloom_filter_fp_chance, real(name, text));
+      // The smallest chance that Cassandra's filters can have. Written so that NaN fails.
       if (!(options.bloom_filter_fp_chance > 6.71e-5 && options.bloom_filter_fp_chance <= 1.0)) {
         return fail(ErrorCode::kConfig,
                     "bloom_filter_fp_chance must be larger than 6.71E-5 and less than or equal to "
@@ -189,6 +195,7 @@ Result<void> apply_table_properties(const ast::Properties& properties, TableOpti
     }
   }
   TETRAD_TRY_VOID(apply_throughput(properties, options.throughput));
+  // Last: the statement may set both, in any order.
   if (options.max_index_interval < options.min_index_interval) {
     return fail(
         ErrorCode::kConfig,
@@ -218,6 +225,15 @@ std::unexpected<Error> names_no_data_center() {
   return fail(ErrorCode::kConfig, "Configuration for at least one datacenter must be present");
 }
 
+// The replication map as it is stored: the full name of the class, and
+//
+// 1. SimpleStrategy: replication_factor; without one that of `old`, or 1.
+// 2. NetworkTopologyStrategy: a factor for each data centre. `replication_factor` stands for all
+//    that there are now, and is not stored; a data centre that is named has its own. At least one
+//    factor must not be 0.
+// 3. LocalStrategy and unknown ones are refused.
+//
+// `old` is the map before ALTER, null for CREATE. Errors: kConfig.
 Result<Map> check_replication(const std::string& keyspace, Map given,
                               const std::set<std::string>& data_centers, const Map* old) {
   const auto found = given.find("class");

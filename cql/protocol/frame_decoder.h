@@ -98,17 +98,26 @@ class FrameDecoder {
   /// What is wrong with a header whose version is served; none if nothing is.
   std::optional<Error> check_header(const EnvelopeHeader& header) const;
 
+  /// One envelope of v3, v4, or of v5 before start().
   Incoming next_bare();
+  /// One envelope of v5: from the segment that is being read, or the next one.
   Incoming next_segment();
+  /// The next envelope of payload_, which is not empty.
   Incoming next_in_payload();
+  /// One segment of a large message; the message when it is complete.
   Incoming take_large_part(BytesView payload);
   void append_to_large(BytesView part);
+  /// A compressed body of v3 or v4 in memory of its own.
   Incoming decompressed(Envelope envelope);
+  /// kNeedMore; writable() makes room for a unit of `bytes` from begin_ on.
   Incoming need(size_t bytes);
+  /// kRefused: the stream goes on.
   Incoming refuse(const EnvelopeHeader& header, Error error);
+  /// refuse(), or fatal() for the second one in a row.
   Incoming refuse_bad(const EnvelopeHeader& header, Error error);
   Incoming refuse_oversize(const EnvelopeHeader& header, uint64_t length);
   Incoming refuse_version(BytesView bytes);
+  /// kFatal: gives back all buffers and drops what comes.
   Incoming fatal(const EnvelopeHeader& header, Error error);
 
   const Role role_;

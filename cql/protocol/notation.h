@@ -41,8 +41,11 @@ class WireReader {
     next_ += size;
     return view;
   }
+  /// [string]: u16 length, UTF-8. A wrong encoding is a failure.
   BytesView string(const char* what) { return utf8(raw(u16(what), what), what); }
+  /// [long string]: i32 length, UTF-8; a negative length is a failure.
   BytesView long_string(const char* what);
+  /// [short bytes]: u16 length.
   BytesView short_bytes(const char* what) { return raw(u16(what), what); }
   /// None for null, that is any negative length.
   std::optional<BytesView> bytes(const char* what) {
@@ -50,6 +53,7 @@ class WireReader {
     if (size < 0 || !ok()) return std::nullopt;
     return raw(static_cast<size_t>(size), what);
   }
+  /// [inet]: u8 length (4 or 16), address, i32 port.
   Inet inet(const char* what);
   /// Fails unless `count` things of at least `bytes_min` each can follow: ask before making room.
   bool can_hold(size_t count, size_t bytes_min, const char* what) {
@@ -84,6 +88,7 @@ class WireReader {
   bool bad_utf8_ = false;
 };
 
+/// Big-endian, in the size of `Int`.
 template <class Int>
 void append_int(Bytes& out, Int value) {
   value = base::to_big_endian(value);
@@ -97,6 +102,7 @@ void append_short_bytes(Bytes& out, BytesView bytes);
 void append_bytes(Bytes& out, std::optional<BytesView> bytes);
 void append_inet(Bytes& out, const Inet& inet);
 
+/// [string list]: u16 count, then [string]s. At most 65,535 of them.
 template <class Strings>
 void append_string_list(Bytes& out, const Strings& strings) {
   append_int(out, static_cast<uint16_t>(strings.size()));

@@ -33,6 +33,7 @@ struct WireValue {
   friend bool operator==(const WireValue&, const WireValue&) = default;
 };
 
+/// Up to so many values cost no allocation.
 using WireValues = InlineList<WireValue, 8>;
 using WireNames = InlineList<BytesView, 4>;
 /// Key and bytes; no bytes for a null.

@@ -29,13 +29,16 @@ struct ReplyHead {
   std::span<const std::pair<std::string, Bytes>> custom_payload = {};  // not sent before v4
 };
 
+/// READY: no login is needed.
 void append_ready(Bytes& out, const ReplyHead& head);
 /// `authenticator`: a Java class name that drivers switch on.
 void append_authenticate(Bytes& out, const ReplyHead& head, std::string_view authenticator);
+/// AUTH_CHALLENGE: one more step of SASL, which PLAIN does not have.
 void append_auth_challenge(Bytes& out, const ReplyHead& head, BytesView token);
 /// A null token when `token` is absent.
 void append_auth_success(Bytes& out, const ReplyHead& head, std::optional<BytesView> token = {});
 
+/// The name of an option and what it may be.
 using SupportedOption = std::pair<std::string, std::vector<std::string>>;
 void append_supported(Bytes& out, const ReplyHead& head, std::span<const SupportedOption> options);
 
@@ -46,8 +49,12 @@ void append_error(Bytes& out, const ReplyHead& head, const Error& error);
 /// and v2 get their own 8-byte header, others that of the highest version served.
 void append_version_refusal(Bytes& out, int version, int16_t stream);
 
+/// RESULT of kind Void: done, nothing to show.
 void append_void(Bytes& out, const ReplyHead& head);
+/// RESULT of kind Set_keyspace: drivers note the keyspace.
 void append_set_keyspace(Bytes& out, const ReplyHead& head, std::string_view keyspace);
+/// RESULT of kind Schema_change. v3 gets a change of the keyspace for functions, which it does not
+/// know.
 void append_schema_change(Bytes& out, const ReplyHead& head, const SchemaChange& change);
 
 /// What the answer to PREPARE says. The views are needed during the call only.
@@ -57,6 +64,7 @@ struct PreparedReply {
   std::span<const uint16_t> partition_key_markers;  // marker of each key part, or empty
   const EncodedMetadata* result = nullptr;          // null: not a SELECT, or conditional
 };
+/// RESULT of kind Prepared. v5 has the id of the result's metadata, too.
 void append_prepared(Bytes& out, const ReplyHead& head, const PreparedReply& prepared);
 
 /// How the metadata of a Rows result is sent.
@@ -76,6 +84,7 @@ inline void append_cell(Bytes& out, BytesView value) {
   out.append(size, 4);
   out.append(value);
 }
+/// A cell of length -1.
 inline void append_null_cell(Bytes& out) { out.append("\xff\xff\xff\xff", 4); }
 
 /// A whole Rows result of cells that append_cell() made: row_count x columns of them. A page beyond
@@ -134,6 +143,7 @@ enum class TopologyChange : uint8_t { kNewNode, kRemovedNode, kMovedNode };
 enum class StatusChange : uint8_t { kUp, kDown };
 void append_topology_event(Bytes& out, int version, TopologyChange change, const Inet& node);
 void append_status_event(Bytes& out, int version, StatusChange change, const Inet& node);
+/// The body is that of append_schema_change().
 void append_schema_event(Bytes& out, int version, const SchemaChange& change);
 
 }  // namespace tetrad::cql

@@ -21,6 +21,7 @@
 
 namespace tetrad::cql {
 
+/// A user-defined function. Immutable; equal ones of two snapshots are the same object.
 struct FunctionSchema {
   std::string keyspace, name;
   std::vector<std::string> argument_names;
@@ -33,6 +34,7 @@ struct FunctionSchema {
   std::string qualified_name() const { return keyspace + "." + name; }
 };
 
+/// A user-defined aggregate; the functions that it is made of are of the same keyspace. Immutable.
 struct AggregateSchema {
   std::string keyspace, name;
   std::vector<TypePtr> argument_types;
@@ -46,8 +48,11 @@ struct AggregateSchema {
 using FunctionPtr = std::shared_ptr<const FunctionSchema>;
 using AggregatePtr = std::shared_ptr<const AggregateSchema>;
 
+/// By value, of the same number.
 bool equal_types(std::span<const TypePtr> a, std::span<const TypePtr> b);
 
+/// A keyspace with everything in it. Immutable once it is in a snapshot; snapshots share the parts
+/// that did not change.
 struct KeyspaceSchema {
   std::string name;
   std::map<std::string, std::string>
@@ -91,6 +96,8 @@ struct UnreadableObject {
   std::string title() const;
 };
 
+/// Immutable, and shared by shards through shared_ptr<const SchemaSnapshot>. Pointers and
+/// references that it gives live as long as it does.
 class SchemaSnapshot {
  public:
   /// By the key of the object in the metadata.
@@ -111,7 +118,9 @@ class SchemaSnapshot {
       const {
     return keyspaces_;
   }
+  /// Null: there is none. Names are as the schema has them, case and all.
   const KeyspaceSchema* keyspace(std::string_view name) const;
+  /// A table or a view; null: there is none.
   TablePtr table(std::string_view keyspace, std::string_view name) const;
   /// Never null.
   const RoleSetPtr& roles() const { return roles_; }

@@ -20,8 +20,10 @@
 
 namespace tetrad::cql {
 
+/// The numbers travel in folds of aggregates (execute/aggregate_fold.h), the names in schema texts.
 enum class ColumnKind : uint8_t { kPartitionKey, kClustering, kStatic, kRegular };
 
+/// A column of a table or a view.
 struct ColumnSchema {
   std::string name;
   TypePtr type;
@@ -85,6 +87,8 @@ struct TableOptions {
   bool operator==(const TableOptions&) const = default;
 };
 
+/// A table or a materialized view. Built once, then shared as TablePtr and never changed: a change
+/// makes another one with a higher version.
 class TableSchema {
  public:
   std::string keyspace, name;
@@ -127,6 +131,7 @@ class TableSchema {
   }
   /// Null if there is none, or it is hidden.
   const ColumnSchema* find(std::string_view column_name) const;
+  /// Null: no column has the id now. Of static and regular columns only.
   const ColumnSchema* find_by_id(uint32_t column_id) const;
   std::string qualified_name() const { return keyspace + "." + name; }
 

@@ -61,10 +61,15 @@ class ScriptEngine {
   };
   struct Call;
 
+  /// Makes the Lua state and its sealed library, if there is none. Errors: kFunctionFailure.
   Result<void> open();
+  /// Forgets the state and all compiled scripts.
   void close();
+  /// In a protected call: compiles, calls, and takes the result of the Call that it is given.
   static int run(lua_State* state);
+  /// Lua's allocator: counts bytes and steps in the LuaMeter `user`. Null: over a limit.
   static void* allocate(void* user, void* block, size_t old_size, size_t new_size);
+  /// After each kInstructionsPerCount instructions. Raises a Lua error when the steps are used up.
   static void on_count(lua_State* state, lua_Debug* debug);
   int compiled(const Script& script);
 

@@ -84,6 +84,7 @@ class DataType {
   const std::string& keyspace() const { return keyspace_; }
   const std::string& name() const { return name_; }
   std::span<const std::string> field_names() const { return field_names_; }
+  /// Unset: it has no such field. Names are compared exactly.
   std::optional<size_t> field_index(std::string_view field) const;
   /// The class name of a custom type.
   const std::string& custom_class() const { return name_; }
@@ -107,7 +108,9 @@ class DataType {
   /// True when this type is, or has inside, a user type / that one user type.
   bool references_udt() const { return references_udt_; }
   bool references_udt(std::string_view keyspace, std::string_view name) const;
+  /// True when this type is, or has inside, a counter.
   bool references_counter() const;
+  /// As Cassandra: durations inside of vectors do not count.
   bool references_duration() const;
   /// 1 for a native type, one more per level of nesting.
   int depth() const { return depth_; }
@@ -170,7 +173,9 @@ TypePtr make_tuple(std::vector<TypePtr> fields);
 /// `field_names` and `field_types` have the same size.
 TypePtr make_udt(std::string keyspace, std::string name, std::vector<std::string> field_names,
                  std::vector<TypePtr> field_types, bool frozen);
+/// `dimension`: 1 or more; parse_type() checks the bounds.
 TypePtr make_vector(TypePtr element, uint32_t dimension);
+/// `class_name` in full, with its parameters.
 TypePtr make_custom(std::string class_name);
 
 /// The frozen form of a type (itself when it has no other).

@@ -32,6 +32,7 @@ const char* level_name(base::LogLevel level) {
   return "off";
 }
 
+// The HTTP status of an error: 500 is a fault of the server.
 int status_of(const Error& error) {
   return error.code == ErrorCode::kConflict   ? 409
          : error.code == ErrorCode::kNotFound ? 404
@@ -59,6 +60,7 @@ HttpResponse AdminService::info(const AllFigures& figures) const {
   uint64_t cache_bytes = 0, hits = 0, misses = 0;
   for (const StoreFigures& store : figures) {
     const storage::StoreStatistics& s = store.statistics;
+    // Stores are summed up, but for the block cache.
     disk_bytes += s.disk_bytes;
     memtable_bytes += s.memtable_bytes;
     block_cache_bytes = std::max(block_cache_bytes, s.cache_bytes);  // stores share it
@@ -163,6 +165,7 @@ void AdminService::order_binary(const HttpRequest& request, Respond respond) {
 }
 
 void AdminService::order_drain(const HttpRequest&, Respond respond) {
+  // Clients first: otherwise new writes would fill the memtables that are being flushed.
   if (const auto closed = parts_.controls->serve_clients(false); !closed)
     return respond(response_of(closed));
   flush_stores(std::move(respond));
@@ -179,6 +182,7 @@ void AdminService::order_trace_probability(const HttpRequest& request, Respond r
   double probability = -1;
   const char* const end = text.data() + text.size();
   const auto [last, error] = std::from_chars(text.data(), end, probability);
+  // Written so that NaN is refused.
   if (error != std::errc() || last != end || !(probability >= 0 && probability <= 1))
     return respond(http_error(400, "Trace probability must be between 0 and 1"));
   parts_.controls->set_trace_probability(probability);

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stores that are behind after a power cut: what is said of them, and the operator's word that what
 // they can never fetch is given up (design, rule 20).
+//
+// 1. order_recover(), on the first shard, notes which nodes live and which stores are complete
+//    (Sight), and asks every store of this node.
+// 2. lacking_of(), on the store's thread, lists the tablets that the store can not fetch any more,
+//    or says why the operator has to wait.
+// 3. accept_loss(), on the first shard once all have answered: if one store must not, nothing is
+//    given up. Otherwise each store that lacks something is told to go on without it.
+//
+// The answer names what may be lost. Nothing is given up that other members can still deliver.
 #include <algorithm>
 #include <set>
 
@@ -16,6 +25,7 @@ namespace {
 
 using json = nlohmann::json;
 
+// Named in an answer; `count` has all.
 constexpr size_t kPartitionsNamed = 1'000;
 
 /// As seen when the order came, on the first shard; others read it.
@@ -53,12 +63,14 @@ Chances chances_of(const std::vector<StoreAddress>& set, const StoreAddress& own
   });
   out.can_be_fetched = (others != 0 && needed.is_met_by(complete)) || others_here == others;
   out.here = others_here + (set.size() - others);
+  // Without a quorum of members the tablet could not go on anyway.
   out.needed = replication::write_quorum(set.size());
   return out;
 }
 
 void look_at(const replication::TableInfo& table, const partitioner::Tablet& tablet,
              const StoreAddress& own, const Sight& sight, Lacking& out) {
+  // While a tablet moves, both sets must be able to go on.
   for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
     if (set->empty()) continue;
     const Chances chances = chances_of(*set, own, sight);
@@ -66,6 +78,7 @@ void look_at(const replication::TableInfo& table, const partitioner::Tablet& tab
     const std::string name =
         fmt::format("{}.{}: physical partition {}, tokens {} to {}", table.keyspace, table.name,
                     tablet.id.value, tablet.range.start.token, tablet.range.end.token);
+    // The first reason is enough: one stops the order.
     if (chances.here < chances.needed && out.why_not.empty())
       out.why_not = fmt::format(
           "of the {} members of {} only {} are here, and {} are needed to go on without the others",
@@ -122,6 +135,7 @@ void AdminService::order_recover(const HttpRequest& request, Respond respond) {
   const auto sight = std::make_shared<Sight>();
   sight->state = parts_.node.meta().snapshot();
   const replication::BehindFacts behind = parts_.node.membership().behind_stores();
+  // A node counts itself as live, whatever others say.
   for (const auto& [host, node] : sight->state->nodes)
     if (host == parts_.node.self() || parts_.node.meta().is_live(host)) sight->live.insert(host);
   for (const auto& [id, table] : sight->state->tables)
@@ -129,6 +143,7 @@ void AdminService::order_recover(const HttpRequest& request, Respond respond) {
       for (const StoreAddress& member : replication::all_members(tablet))
         if (sight->live.contains(member.host) && !behind.contains(member))
           sight->complete.insert(member);
+  // Members are used on the first shard's thread only.
   struct Round {
     size_t left;
     std::vector<Lacking> stores;

@@ -95,19 +95,30 @@ class AdminService {
   std::optional<HttpResponse> refusal(const Route& route, const HttpRequest& request) const;
 
   // Routes.
+  /// A page for a browser, with the facts of this node.
   void answer_page(const HttpRequest& request, Respond respond);
+  /// 200 as long as restarting the node would not help; lines for an operator.
   void answer_health(const HttpRequest& request, Respond respond);
+  /// 200 when clients' requests can be done here; otherwise 503 and what is in the way.
   void answer_ready(const HttpRequest& request, Respond respond);
+  /// All metrics in Prometheus' text format.
   void answer_metrics(const HttpRequest& request, Respond respond);
+  /// tetractl status: nodes, their states and what they hold of a keyspace.
   void answer_status(const HttpRequest& request, Respond respond);
+  /// tetractl ring: positions of tablets with their members.
   void answer_ring(const HttpRequest& request, Respond respond);
+  /// tetractl partitions: physical partitions of a table, or of all.
   void answer_partitions(const HttpRequest& request, Respond respond);
+  /// What a rebalance would move now.
   void answer_rebalance(const HttpRequest& request, Respond respond);
+  /// Lets the leader of the metadata group balance once.
   void order_rebalance(const HttpRequest& request, Respond respond);
   void answer_describe_cluster(const HttpRequest& request, Respond respond);
+  /// Bytes of each table in this node's stores.
   void answer_table_stats(const HttpRequest& request, Respond respond);
   void answer_info(const HttpRequest& request, Respond respond);
   void answer_endpoints(const HttpRequest& request, Respond respond);
+  /// Connections of all shards with their drivers and counts.
   void answer_clients(const HttpRequest& request, Respond respond);
   void answer_cidr_groups(const HttpRequest& request, Respond respond);
   void answer_cidr_groups_of(const HttpRequest& request, Respond respond);
@@ -118,19 +129,29 @@ class AdminService {
   void answer_snapshots(const HttpRequest& request, Respond respond);
   void answer_verification(const HttpRequest& request, Respond respond);
   void answer_view_verification(const HttpRequest& request, Respond respond);
+  /// Writes all memtables of this node's stores to disk; answers when it is done.
   void order_flush(const HttpRequest& request, Respond respond);
+  /// Purges what may be purged, then compacts; answers when it is done.
   void order_compact(const HttpRequest& request, Respond respond);
   void order_log_level(const HttpRequest& request, Respond respond);
   void answer_disk_encryption(const HttpRequest& request, Respond respond);
+  /// Halves a physical partition of which this node holds a replica.
   void order_split(const HttpRequest& request, Respond respond);
+  /// Joins a physical partition with a neighbour; answers when they are one.
   void order_merge(const HttpRequest& request, Respond respond);
+  /// Repairs the tablets of a table, of a keyspace or of all that this node's repairs run for, now.
   void order_repair(const HttpRequest& request, Respond respond);
   void order_verify(const HttpRequest& request, Respond respond);
   void order_verify_view(const HttpRequest& request, Respond respond);
+  /// Takes a dead node out of the cluster; its replicas are made anew elsewhere.
   void order_remove_node(const HttpRequest& request, Respond respond);
+  /// This node leaves the cluster once its replicas have moved.
   void order_decommission(const HttpRequest& request, Respond respond);
+  /// Sets a setting of the whole cluster (cluster_settings.h).
   void order_setting(const HttpRequest& request, Respond respond);
+  /// Reads the certificates' files again; open connections keep theirs.
   void order_reload_certificates(const HttpRequest& request, Respond respond);
+  /// Stops serving clients, or serves them again.
   void order_binary(const HttpRequest& request, Respond respond);
   void order_drain(const HttpRequest& request, Respond respond);
   void order_timeout(const HttpRequest& request, Respond respond);
@@ -154,6 +175,7 @@ class AdminService {
   std::string page() const;
 
   // Facts, as JSON.
+  /// From one snapshot of the metadata; the names are those of the routes.
   std::string status(const std::string& keyspace) const;
   std::string ring() const;
   std::string partitions(const std::string& keyspace, const std::string& name) const;
@@ -166,6 +188,7 @@ class AdminService {
   /// Asks every shard on its thread, then answers with what `view` makes of it on this one.
   void with_figures(bool of_tables, Respond respond,
                     std::function<HttpResponse(const AllFigures&)> view);
+  /// `done` runs on this thread, once, when all shards have answered.
   void gather_figures(bool of_tables, std::function<void(const AllFigures&)> done);
   /// An empty name is any. Errors: kNotFound.
   Result<void> check_named(const std::string& keyspace, const std::string& name) const;
@@ -176,6 +199,7 @@ class AdminService {
   /// Errors: kNotFound, kInvalid.
   Result<SnapshotOrder> snapshot_order(const HttpRequest& request) const;
   int64_t wall_time_ms() const { return parts_.shards.front().reactor.wall_time_us() / 1000; }
+  /// One store's result of a verification; on this thread.
   void take_verified(const Result<storage::ScrubSummary>& summary, const std::string& keyspace,
                      const std::string& table);
   HttpResponse verify_progress(const AllFigures& figures);
@@ -183,10 +207,12 @@ class AdminService {
   void flush_stores(Respond respond);
   /// All tables without any.
   void compact_stores(std::vector<TableIncarnation> tables, Respond respond);
+  /// `dead`: the node is gone already and is only taken out. Answers 409 where it may not leave.
   void leave(HostId host, bool dead, Respond respond);
   /// Runs what answers later; an exception in it is answered with 500.
   void spawn(Task<HttpResponse> task, Respond respond);
   static Task<void> run(AdminService* self, Task<HttpResponse> task, Respond respond);
+  /// Answers when the command was applied, or with its error after ten seconds at most.
   static Task<HttpResponse> propose(AdminService* self, replication::MetaCommandBody body);
   static Task<HttpResponse> decommission(AdminService* self);
   /// `group`: unset, it goes. Answers 404 if there is none to go.

@@ -11,6 +11,7 @@ using nlohmann::json;
 
 namespace {
 
+// Cassandra's least; and a bound so that milliseconds do not overflow.
 constexpr int64_t kTtlLeast_s = 60, kTtlMost_s = int64_t{100} * 365 * 86'400;
 
 /// "90s", "5m", "1h", "7d".
@@ -39,6 +40,7 @@ HttpResponse refused(const Error& error) {
 Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) const {
   SnapshotOrder order;
   order.tag = request.parameter("tag");
+  // As nodetool does without -t.
   if (order.tag.empty()) order.tag = std::to_string(wall_time_ms());
   if (!is_snapshot_tag(order.tag)) {
     return fail(ErrorCode::kInvalid,
@@ -62,6 +64,7 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
     return fail(ErrorCode::kInvalid, "either keyspaces are named or tables");
   for (const std::string& keyspace : keyspaces) {
     if (keyspace.empty()) return fail(ErrorCode::kInvalid, "a name of keyspaces is empty");
+    // Errors: kNotFound. A name that is wrong must not give a snapshot without its tables.
     TETRAD_TRY_VOID(check_named(keyspace, ""));
   }
   for (const std::string& table : tables) {
@@ -71,6 +74,7 @@ Result<SnapshotOrder> AdminService::snapshot_order(const HttpRequest& request) c
                   table);
     TETRAD_TRY_VOID(check_named(table.substr(0, dot), table.substr(dot + 1)));
   }
+  // Neither keyspaces nor tables are named: all of them.
   const auto state = parts_.node.meta().snapshot();
   for (const auto& [id, table] : state->tables) {
     const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
@@ -116,6 +120,7 @@ void AdminService::answer_snapshots(const HttpRequest&, Respond respond) {
 
 void AdminService::order_clear_snapshot(const HttpRequest& request, Respond respond) {
   const std::string tag = request.parameter("tag"), all = request.parameter("all");
+  // All snapshots go only if the operator says so.
   if (tag.empty() == (all != "true"))
     return respond(http_error(400, tag.empty() ? "Specify snapshot name or --all"
                                                : "Specify only one of snapshot name or --all"));

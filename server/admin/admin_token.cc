@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// The file of the token: 64 hexadecimal digits, that is 256 random bits, readable by the node's
+// user only. It is made at the first start; later starts read it, so tools on the machine keep
+// their access.
 #include "server/admin/admin_token.h"
 
 #include <algorithm>
@@ -39,7 +42,9 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
 Result<std::string> read_token(const File& file, const std::string& path) {
   struct stat facts {};
   if (::fstat(*file, &facts) != 0) return cannot("read", path);
+  // By the open descriptor, not by the path: another file cannot be put in between.
   if ((facts.st_mode & 077) != 0 && ::fchmod(*file, 0600) != 0) return cannot("protect", path);
+  // One byte more than a token with its line feed: a longer file is seen as longer.
   std::array<char, kDigits + 2> text{};
   const ssize_t size = ::read(*file, text.data(), text.size());
   if (size < 0) return cannot("read", path);
@@ -56,6 +61,7 @@ Result<std::string> read_token(const File& file, const std::string& path) {
 
 Result<void> write_token(const std::string& token, const std::string& path) {
   const std::string unfinished = path + ".new";
+  // What a process that has ended left. O_EXCL then fails for a link that somebody puts there.
   ::unlink(unfinished.c_str());
   const File file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) return cannot("make", unfinished);
@@ -64,6 +70,8 @@ Result<void> write_token(const std::string& token, const std::string& path) {
       ::fsync(*file) != 0)
     return cannot("write", unfinished);
   if (::rename(unfinished.c_str(), path.c_str()) != 0) return cannot("make", path);
+  // The folder, too: otherwise the name may be gone after a loss of power, and with it the token
+  // that tools have.
   const std::string directory = std::filesystem::path(path).parent_path().string();
   const File parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!parent.is_open() || ::fsync(*parent) != 0) return cannot("sync", directory);

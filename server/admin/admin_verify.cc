@@ -2,6 +2,12 @@
 // Verifying: every block of this node's stores is read, then what the members of physical
 // partitions hold is compared. Nothing is written but what a store keeps of its own damage. A view is
 // compared with its base table by itself (replication/views/view_verifier.h).
+//
+// 1. order_verify() answers at once and marks that a verification runs; a second order gets 409.
+// 2. Each store reads all its files, on its own thread, and reports to the first shard.
+// 3. When the last one has reported, the comparison of members begins.
+// 4. GET /verification tells how far it is. Nothing tells this object that a comparison has ended:
+//    verify_progress() finds out when somebody asks.
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
 
@@ -54,6 +60,7 @@ void AdminService::take_verified(const Result<storage::ScrubSummary>& summary,
   } else {
     verifying_.failed.push_back("reading a store: " + summary.error().message);
   }
+  // The comparison begins only when every store has been read.
   if (--verifying_.stores_left != 0) return;
   verifying_.is_comparing = parts_.shards.front().data.comparison().start(keyspace, table);
 }
@@ -70,6 +77,7 @@ HttpResponse AdminService::verify_progress(const AllFigures& figures) {
   if (verifying_.stores_left == 0 && !compared.running) verifying_.is_running = false;
   json failed = verifying_.failed;
   for (const std::string& sentence : compared.failed) failed.push_back(sentence);
+  // While stores read, their counters tell; those count since the start of the process.
   const uint64_t files = verifying_.stores_left == 0
                              ? verifying_.files
                              : files_read(figures) - verifying_.files_before;

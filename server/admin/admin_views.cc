@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The facts that the admin port tells, as JSON.
+// Each function reads one snapshot of the metadata and what this node has heard of others
+// (liveness, bytes, heat), on the first shard. They are facts of different moments; only what comes
+// from the one snapshot agrees with itself.
 #include <algorithm>
 
 #include "replication/meta/state_names.h"
@@ -58,6 +61,7 @@ std::map<HostId, double> shares_of(const replication::MetaState& state,
     if (!keyspace.empty() && keyspace != table->keyspace) continue;
     ++tables;
     for (const auto& tablet : table->tablets.tablets()) {
+      // In double, as the difference of two tokens does not fit an int64_t. 2^64 is the whole ring.
       const double part = (static_cast<double>(tablet.range.end.token) -
                            static_cast<double>(tablet.range.start.token)) /
                           0x1p64;
@@ -81,6 +85,7 @@ std::string AdminService::page() const {
   for (const auto& [host, node] : state->nodes) {
     if (node.state == replication::NodeState::kRemoved) continue;
     const bool self = host == parts_.node.self();
+    // A node that answers this lives.
     const bool live = self || parts_.node.meta().is_live(host);
     rows += fmt::format("<tr><td>{}{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                         html_text(node.address), self ? " (this node)" : "",
@@ -90,6 +95,7 @@ std::string AdminService::page() const {
   for (const std::string& line : this->warnings())
     warnings += fmt::format("<p><b>{}</b></p>\n", html_text(line));
   for (const Route& route : routes()) {
+    // All that can be read without an order; the page is made of the table of routes.
     // The others say what is missing, which is no use behind a link.
     const bool needs_more = route.path == "/endpoints" || route.path == "/cidr-groups-of";
     if (route.method == "GET" && route.path != "/" && !needs_more)
@@ -210,10 +216,12 @@ std::string AdminService::describe_cluster() const {
   const auto state = parts_.node.meta().snapshot();
   json settings = json::object();
   for (const auto& [name, value] : state->settings) settings[name] = value;
+  // Settings that nobody has set show their default; emplace() leaves those that are there.
   for (const ClusterSetting& known : kClusterSettings)
     settings.emplace(std::string(known.name), std::to_string(known.otherwise));
   json voters = json::array();
   std::string leader;
+  // Null until the node has a cluster.
   if (const replication::RaftDriver* driver = parts_.node.meta_group().driver()) {
     for (const HostId host : driver->core().configuration().voters)
       voters.push_back(state->address_of(host));

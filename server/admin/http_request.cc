@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// What comes from the network before anything is known of who sent it. Each function takes any
+// bytes and has no state. Parameters reach logs and JSON, so they must be UTF-8 without control
+// characters.
 #include "server/admin/http_request.h"
 
 #include <algorithm>
@@ -38,6 +41,8 @@ Result<std::string> decoded(std::string_view text) {
 
 }  // namespace
 
+// Only a name of this machine or an address: a page in a browser that has made a name of its own
+// point here (DNS rebinding) sends that name.
 bool names_local_host(std::string_view host) {
   if (host.empty()) return true;
   const bool in_brackets = host.starts_with('[');
@@ -77,6 +82,7 @@ bool is_strict_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
     const uint8_t lead = byte(i);
+    // RFC 3629, section 4. C0, C1 and F5 to FF begin nothing.
     const size_t length = lead < 0x80                    ? 1
                           : lead >= 0xC2 && lead <= 0xDF ? 2
                           : lead >= 0xE0 && lead <= 0xEF ? 3
@@ -117,6 +123,7 @@ Result<HttpRequest> read_http_request(std::string_view method, std::string_view 
       return fail(ErrorCode::kInvalid, "parameter {} has no value", name);
     TETRAD_TRY(std::string value, decoded(pair.substr(equals + 1)));
     const auto [at, fresh] = out.query.try_emplace(std::move(name), std::move(value));
+    // Which of the two would hold is a question that an attacker likes.
     if (!fresh) return fail(ErrorCode::kInvalid, "parameter {} is there twice", at->first);
   }
   return out;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counted over all tablets of the metadata, on the first shard. A removed node counts for nothing.
+// With all nodes live the tablets are counted, not looked at.
 #include "server/admin/readiness.h"
 
 #include <algorithm>

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a record gets to the disk:
+//
+// 1. Before a statement runs, check() refuses it if too many bytes wait. So nothing runs unrecorded
+//    when the disk is full, and memory stays bounded.
+// 2. record(), on the thread of the shard, filters and appends to `waiting_` under the mutex. It
+//    never touches the disk.
+// 3. The log's own thread takes all that waits, every 200 ms or as soon as 256 KiB wait, and writes
+//    it line by line.
+// 4. When the disk fails, the thread keeps the records and tries again, from the first one that is
+//    not written. `waiting_bytes_` counts them until they are written, so step 1 goes on to refuse.
 #include "server/audit/audit_log.h"
 
 #include <chrono>
@@ -19,6 +29,8 @@ using cql::AuditCategory;
 constexpr std::chrono::milliseconds kWritePeriod{200};
 constexpr uint64_t kWriteBytes = 256u << 10;  // written as soon as this much waits
 
+// What a record takes of memory, about. The same record must always give the same number: it is
+// added once and taken off once.
 uint64_t bytes_of(const cql::AuditRecord& record) {
   return sizeof(record) + record.user.size() + record.client_address.size() +
          record.subject.keyspace.size() + record.subject.name.size() + record.text.size() +
@@ -29,6 +41,7 @@ uint64_t bytes_of(const cql::AuditRecord& record) {
 bool keeps_name(const std::set<std::string>& included, const std::set<std::string>& excluded,
                 const std::string& name) {
   if (name.empty()) return true;
+  // Excluded wins over included, as in Cassandra.
   return !excluded.contains(name) && (included.empty() || included.contains(name));
 }
 
@@ -91,6 +104,7 @@ Result<std::unique_ptr<AuditLog>> open_audit_log(const Options& options, const L
 
 std::string audit_line(const cql::AuditRecord& record, const std::string& host) {
   nlohmann::ordered_json line;
+  // The order of the fields is part of the format: ordered_json keeps it.
   line["timestamp"] = record.unix_ms;
   line["host"] = host;
   line["source"] = record.client_address;
@@ -104,6 +118,7 @@ std::string audit_line(const cql::AuditRecord& record, const std::string& host) 
   line["operation"] = record.text;
   if (!record.error.empty()) line["error"] = record.error;
   line["duration_us"] = record.duration_us;
+  // Text of clients may be no UTF-8. The default handler would throw; this one writes U+FFFD.
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -111,6 +126,7 @@ Result<std::unique_ptr<AuditLog>> AuditLog::open(AuditLogOptions options, Logger
   namespace fs = std::filesystem;
   std::error_code error;
   if (fs::create_directories(options.folder, error); !error)
+    // Statements may hold personal data and secrets.
     fs::permissions(options.folder, fs::perms::owner_all, error);
   if (error)
     return fail(ErrorCode::kIo, "audit_log_directory: {}: {}", options.folder, error.message());
@@ -137,6 +153,8 @@ AuditLog::~AuditLog() {
     const std::lock_guard lock(mutex_);
     ending_ = true;
   }
+  // The thread writes what waits before it ends. If the disk fails then, the records are lost: the
+  // end of the process does not wait for a disk.
   changed_.notify_one();
   thread_.join();
 }
@@ -144,6 +162,8 @@ AuditLog::~AuditLog() {
 Result<void> AuditLog::check() const {
   const std::lock_guard lock(mutex_);
   if (waiting_bytes_ < options_.waiting_bytes_max) return {};
+  // Which of the two errors: a disk that fails is for the operator, a slow one is for the client to
+  // retry.
   ++refused_;
   if (!failure_.empty())
     return fail(ErrorCode::kServerError, "The audit log cannot be written: {}", failure_);
@@ -158,6 +178,7 @@ void AuditLog::record(cql::AuditRecord record) {
     ++recorded_;
     waiting_bytes_ += bytes_of(record);
     waiting_.push_back(std::move(record));
+    // While the disk fails nobody is woken: each request would make the thread try once more.
     is_much = waiting_bytes_ > kWriteBytes && failure_.empty();
   }
   if (is_much) changed_.notify_one();
@@ -188,8 +209,10 @@ void AuditLog::write() {
         return ending_ || (waiting_bytes_ > kWriteBytes && failure_.empty());
       });
       ended = ending_;
+      // Not empty: the disk took only a part. These first, to keep the order.
       if (records.empty()) records.swap(waiting_);
     }
+    // Without the lock: shards append meanwhile.
     const bool all = write_out(records, written);
     if (!all) continue;
     uint64_t bytes = 0;
@@ -198,6 +221,7 @@ void AuditLog::write() {
     written = 0;
     const std::lock_guard lock(mutex_);
     waiting_bytes_ -= bytes;
+    // Records that came since the swap are written, too.
     ended = ended && waiting_.empty();
   }
 }
@@ -214,6 +238,7 @@ bool AuditLog::write_out(const std::vector<cql::AuditRecord>& records, size_t& w
     failure = thrown.what();
   }
   const std::lock_guard lock(mutex_);
+  // Logged when it changes, not on each try.
   if (failure != failure_) {
     if (failure.empty()) {
       logger_.info("the audit log is written again");

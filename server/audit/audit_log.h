@@ -78,6 +78,8 @@ class AuditLog final : public cql::AuditTrail {
  private:
   AuditLog(AuditLogOptions options, Logger logger,
            std::unique_ptr<spdlog::sinks::rotating_file_sink_st> file);
+  /// Of the writing thread: takes what waits, writes it, and tries again when the disk took
+  /// nothing.
   void write();
   /// False: they are still to be written.
   bool write_out(const std::vector<cql::AuditRecord>& records, size_t& written);

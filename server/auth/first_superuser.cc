@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// The first superuser of a cluster. A node that was given one runs this task on its first shard
+// once it serves. Several nodes may: the first change of the schema that is accepted decides. The
+// steps, repeated until one returns:
+//
+// 1. Wait until this shard's schema is that of the metadata, and the cluster's format has roles.
+// 2. If a superuser can log in with a password, end: another node was faster, or the cluster is
+//    old.
+// 3. Hash the password, once, off the loop. Then start again, as the roles may have changed.
+// 4. Propose the role, for exactly this version of the schema. A conflict means that somebody
+//    changed the schema; look again after a second.
 #include "server/auth/first_superuser.h"
 
 #include <cerrno>
@@ -18,6 +28,7 @@ constexpr uint32_t kHashLane = 0x4C4F4749;  // that of logins
 constexpr int64_t kRetryUs = 1'000'000, kChangeTimeoutUs = 20'000'000;
 
 std::string made_up(base::Random& random) {
+  // Without l, I, O, 0 and 1, which are mistaken for each other when read.
   constexpr std::string_view kLetters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
   constexpr size_t kLength = 24;  // 137 bits
   std::string out;
@@ -58,6 +69,7 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
       const cql::RoleSet& roles = *schema->roles();
       if (roles.has_usable_superuser()) co_return;
       if (hash->empty()) {
+        // A node that does not know Argon2id could not log the role in.
         const bool all_know = state->format >= replication::kFormatArgon2id;
         const std::string salt = cql::new_salt(
             random, all_know ? cql::PasswordHash::kArgon2id : cql::PasswordHash::kBcrypt);
@@ -70,6 +82,7 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
         continue;  // the roles may have changed meanwhile
       }
       cql::Role role;
+      // The role may be there without LOGIN or a password; its grants stay.
       if (const cql::Role* known = roles.find(whom.name)) role = *known;
       role.name = whom.name;
       role.salted_hash = *hash;
@@ -82,6 +95,7 @@ Task<void> make_first_superuser(FirstSuperuser whom, base::Reactor& reactor, bas
       auto changed = co_await meta.change_schema(std::move(change), deadline, nullptr);
       if (changed) {
         logger.info("made a superuser role={}", whom.name);
+        // Shown only now: a password that is shown before the change is accepted may never hold.
         if (whom.was_made_up) {
           std::printf("superuser %s has the password %s\n", whom.name.c_str(),
                       whom.password.c_str());

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// One login, as a task on the thread of the connection's shard:
+//
+// 1. Decode the SASL PLAIN token.
+// 2. Ask LoginLimits whether this address and role may try. From here on ~Attempt tells them the
+//    end.
+// 3. Take the role's hash from the schema; for an unknown role take one that no password has.
+// 4. Check the password off the loop: it takes tens of milliseconds by design.
+// 5. Look at the role again: it may have been dropped or given another password meanwhile.
+// 6. Refuse a role without LOGIN, only now: before, the answer would tell who is there.
+//
+// A wrong name and a wrong password get the same text and take the same time.
 #include "server/auth/login.h"
 
 #include "cql/execute/password.h"
@@ -47,9 +58,11 @@ Task<Result<std::string>> log_in(std::string address, std::optional<Bytes> token
     matches = cql::is_password_of(given.password, checked);
   };
   co_await processor.off_loop().run(kLoginLane, work);
+  // A role that changed meanwhile is refused, but is no failure that counts against the address.
   attempt.failed = hash.empty() || !matches;
   if (attempt.failed || hash_now() != hash) co_return refused(user);
   const cql::SchemaPtr schema = processor.schema();
+  // The role is there: hash_now() has just found its hash, and nothing ran in between.
   if (!schema->roles()->find(user)->can_login)
     co_return fail(ErrorCode::kBadCredentials, "{} is not permitted to log in", user);
   co_return user;
@@ -63,6 +76,7 @@ void record_login(cql::AuditTrail* trail, const cql::ClientState& client, const 
   record.user = user;
   record.client_address = client.client_address;
   record.client_port = client.client_port;
+  // Types and texts are those of Cassandra's audit log.
   record.subject = {error == nullptr ? "LOGIN_SUCCESS" : "LOGIN_ERROR", cql::AuditCategory::kAuth,
                     "", ""};
   record.text = error == nullptr ? "LOGIN SUCCESSFUL" : "LOGIN FAILURE";

@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+// Two leaky buckets of failed logins: one for each address, one for each role. A bucket is stored
+// as its level and the time of that level; count_of() computes the level now. Successes add
+// nothing.
+//
+// An address with a full bucket is refused. A role with a full bucket is refused only from
+// addresses that have failed lately: otherwise anybody could lock a role out by failing on purpose.
 #include "server/auth/login_limits.h"
 
 #include <algorithm>
@@ -17,6 +23,8 @@ double LoginLimits::count_of(const Remembered& in, const std::string& name, doub
 
 void LoginLimits::add(Remembered& in, const std::string& name, double forgotten_per_s,
                       base::MonotonicUs now_us) {
+  // Bounded: names and addresses come from outside. Empty buckets go first, they say nothing. If
+  // none is empty, the one with the oldest failure goes.
   if (in.size() >= kRememberedMax && !in.contains(name)) {
     std::erase_if(in, [&](const auto& entry) {
       return count_of(in, entry.first, forgotten_per_s, now_us) <= 0;
@@ -39,6 +47,7 @@ Result<void> LoginLimits::begin(const std::string& address, const std::string& r
   if (of_address > 0 && count_of(roles_, role, kForgottenOfRole_per_s, now_us) >= kOfRoleMax)
     return fail(ErrorCode::kBadCredentials,
                 "Too many logins as {} have failed; try again in some seconds", role);
+  // kOverloaded, not kBadCredentials: the client may try again at once elsewhere.
   if (waiting_ >= kWaitingMax)
     return fail(ErrorCode::kOverloaded, "Too many logins wait on this node; try again");
   ++waiting_;

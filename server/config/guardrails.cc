@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Guardrails are Cassandra's, with its names in cassandra.yaml. Each table below is the one place
+// of its kind: append_guardrail_options() makes options of it, guardrails_of() copies their values
+// to what statements look at. To add a guardrail, add a member to Options and to cql::Guardrails,
+// and a line here; the check itself is in room cql.
 #include "server/config/guardrails.h"
 
 #include <algorithm>
@@ -18,6 +22,7 @@ struct NumberRail {
   uint64_t Options::*fail;
   cql::Threshold cql::Guardrails::*target;
   OptionUnit unit = OptionUnit::kNone;
+  // The side on which the limit lies: "beyond" or "below".
   const char* beyond = "beyond";
 };
 constexpr NumberRail kNumberRails[] = {
@@ -203,6 +208,7 @@ void append_partition_options(std::vector<OptionEntry>& table) {
 
 void append_guardrail_options(std::vector<OptionEntry>& table) {
   for (const NumberRail& rail : kNumberRails) {
+    // 1 TiB, or a thousand million of what is counted: only so that sums cannot overflow.
     const uint64_t most =
         rail.unit == OptionUnit::kBytes ? uint64_t{1} << 40 : uint64_t{1'000'000'000};
     const auto add = [&](const char* end, uint64_t Options::*target, const char* effect) {

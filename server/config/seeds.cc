@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// "host", "host:port", "[IPv6]" or "[IPv6]:port", with commas between. Names are not looked up
+// here: a name may get another address while the node runs.
 #include "server/config/seeds.h"
 
 #include <algorithm>
@@ -48,6 +50,7 @@ Result<replication::Endpoint> read_seed(const std::string& text, uint16_t defaul
     if (port && !port->starts_with(':'))
       return fail(ErrorCode::kConfig, "seeds: '{}' is neither an address nor a name", text);
     if (port) port->erase(0, 1);
+    // More than one colon without brackets: an IPv6 address without a port.
   } else if (std::ranges::count(text, ':') == 1) {
     host = text.substr(0, text.find(':'));
     port = text.substr(text.find(':') + 1);

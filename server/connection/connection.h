@@ -125,21 +125,32 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void broke(const char* why);
   void read();
   // Of connections that speak TLS, or may (connection_tls.cc).
+  /// Waits until the socket can be read, without a buffer.
   void await_wire();
+  /// Reads into the shard's room what has come; to TLS, or to the decoder.
   void take_wire();
+  /// TLS or not, by the first byte. `first` is not empty.
   void decide(BytesView first);
+  /// Answers a client without TLS where it is demanded, in its protocol, and closes.
   void refuse_plain(BytesView first);
+  /// Makes the session, and room among the handshakes of the shard.
   void begin_tls();
+  /// One step of the handshake, off the loop.
   static Task<void> shake_hands(std::shared_ptr<Connection> self);
   void handshake_stepped(const Result<bool>& is_over);
+  /// Takes the connection out of the shard's list of handshakes; may be called at any time.
   void end_handshake();
+  /// What TLS has decrypted, to the decoder.
   void take_decrypted();
+  /// The turn's answers through TLS into wire_. False: the session is broken.
   bool encrypt_turn();
   /// The role that its certificate names; empty: none that may log in.
   std::string certified_role() const;
   void say_end();
   void notice(std::string_view what);
+  /// Whole envelopes of the decoder, as many as one step may take.
   void take_requests();
+  /// One request: answered here, refused, or begun as a task.
   void take(cql::Envelope envelope);
   void start_up(const cql::Envelope& envelope, const cql::StartupRequest& request);
   void become_ready();
@@ -153,8 +164,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void refuse(const cql::Envelope& envelope, const Error& error);
   static Task<void> run(std::shared_ptr<Connection> self, cql::Envelope envelope,
                         cql::Request request);
+  /// Of a task; `bytes`: of its envelope's body.
   void request_done(uint64_t bytes);
   uint64_t unsent_bytes() const;
+  /// Whether reading stops for now; notes it for go_on_if_paused().
   bool must_pause();
   void charge_answers();
   void go_on_if_paused();
@@ -163,10 +176,14 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void event_sent();
   void take_room();
   void give_room();
+  /// Must follow everything that appends to encoder_.
   void schedule_flush();
+  /// Sends the answers of the turn; at the end of a turn only.
   void flush();
+  /// Sends the rest of wire_ as the client takes it.
   void write_more();
   void close_after_flush();
+  /// The last answer is out: closes the sending half, and the rest when the client has closed.
   void linger();
   void drop_input();
 

@@ -53,7 +53,9 @@ class AsioReactor final : public base::Reactor {
   void stop();
 
  private:
+  /// Until no callback is left: one may add others.
   void run_turn_end();
+  /// Arms timer_ for the earliest due time, unless it is armed for one at least as early.
   void arm_timer();
   void run_due_timers();
 

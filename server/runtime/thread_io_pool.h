@@ -52,6 +52,7 @@ class ThreadIoPool final : public base::IoPool {
     base::Callback work;
     ReadDone done;
   };
+  /// Of each reader thread: late reads are answered, then the earliest deadline is run.
   void read_loop();
   static void answer(Read read, Result<void> began);
   /// Answers those whose time is over. `lock` is held before and after.

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// What lies on the disk survives a loss of power at every step:
+//
+// 1. A draft has a name that is no tag (`.new-…`). Lists do not show it, and clean() removes it at
+//    the next start.
+// 2. finish() writes and syncs the manifest, renames the draft, and syncs the folder above. A
+//    folder with the name of a tag has a whole manifest.
+// 3. remove() renames to `.gone-…` and syncs before it deletes files. A snapshot of which some
+//    files are missing never has the name of a tag.
+//
+// Manifests are read as data from outside: their size has a bound, and an entry that is missing or
+// of another type is an error of that snapshot only.
 #include "server/snapshots/snapshot_folder.h"
 
 #include <algorithm>
@@ -19,11 +30,13 @@ using nlohmann::json;
 
 namespace {
 
+// Far below 255, the longest file name, with the prefix of a draft.
 constexpr size_t kTagMax = 100;
 constexpr uint64_t kManifestBytesMax = uint64_t{256} << 20;
 constexpr std::string_view kDraft = ".new-", kGone = ".gone-";
 constexpr const char* kManifest = "manifest.json";
 
+// "cannot <what> <path>: <reason>", as kIo.
 std::unexpected<Error> cannot(const char* what, const std::string& path,
                               const std::error_code& error) {
   return fail(ErrorCode::kIo, "cannot {} {}: {}", what, path, error.message());
@@ -31,6 +44,8 @@ std::unexpected<Error> cannot(const char* what, const std::string& path,
 
 /// Only the snapshot has the file: the store has replaced it, or none of that name.
 bool is_only_copy(const std::string& kept, const std::string& in_store) {
+  // Hard links of one file have one inode number. The store deletes its link when compaction has
+  // replaced the file; from then on the snapshot alone holds the bytes.
   struct stat here {
   }, there{};
   if (::stat(kept.c_str(), &here) != 0) return false;
@@ -58,6 +73,8 @@ bool is_snapshot_tag(std::string_view tag) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-' || c == '.';
   };
+  // No '/', and no '.' in front: a tag from a request cannot leave the folder or name a draft. No
+  // '-' in front: tools would take it for an option.
   return !tag.empty() && tag.size() <= kTagMax && tag[0] != '.' && tag[0] != '-' &&
          std::ranges::all_of(tag, fits);
 }
@@ -81,6 +98,7 @@ Result<void> SnapshotFolder::begin(const std::string& tag) {
     return fail(ErrorCode::kConflict, "Snapshot {} already exists.", tag);
   fs::create_directories(directory_, error);
   if (error) return cannot("make", directory_, error);
+  // The draft itself is not synced: finish() syncs what has to stay.
   TETRAD_TRY_VOID(sync_folder(data_directory_));
   const std::string draft = path_of(std::string(kDraft) + tag);
   fs::remove_all(draft, error);
@@ -115,6 +133,7 @@ Result<std::vector<SnapshotRow>> SnapshotFolder::list(std::vector<std::string>& 
       SnapshotRow row{tag, table.at("keyspace"), table.at("name"), 0, 0, manifest.at("created_ms"),
                       {}};
       if (manifest.contains("expires_ms")) row.expires_ms = manifest.at("expires_ms");
+      // A file may hold rows of several tables; it counts for each of them.
       const uint32_t incarnation = table.at("incarnation");
       for (const json& store : manifest.at("stores")) {
         const std::string folder = fmt::format("/store-{}/", store.at("number").get<uint32_t>());
@@ -131,6 +150,7 @@ Result<std::vector<SnapshotRow>> SnapshotFolder::list(std::vector<std::string>& 
     return {};
   };
   for (const std::string& tag : tags()) {
+    // One snapshot that does not read must not hide the others.
     const Result<void> added = guarded(path_of(tag), [&] { return add(tag); });
     if (!added) unreadable.push_back(added.error().message);
   }
@@ -145,6 +165,7 @@ Result<size_t> SnapshotFolder::clear(const std::string& tag,
   for (const std::string& one : tags()) {
     if (!tag.empty() && one != tag) continue;
     bool had = true;
+    // Without keyspaces the manifest is not read, so a damaged snapshot can be cleared, too.
     if (keyspaces.empty()) {
       TETRAD_TRY_VOID(remove(one));
     } else {
@@ -162,6 +183,7 @@ Result<size_t> SnapshotFolder::expire(int64_t now_ms) {
       TETRAD_TRY(const json manifest, manifest_of(tag));
       return manifest.contains("expires_ms") && manifest.at("expires_ms").get<int64_t>() <= now_ms;
     });
+    // A manifest that does not read never expires: only an operator removes it.
     if (!is_over || !*is_over) continue;
     TETRAD_TRY_VOID(remove(tag));
     ++expired;
@@ -196,6 +218,7 @@ Result<json> SnapshotFolder::manifest_of(const std::string& tag) const {
 }
 
 Result<void> SnapshotFolder::write_manifest(const std::string& folder, const json& manifest) const {
+  // Written beside, synced, renamed: whoever reads has the old text or the new one.
   const std::string path = folder + "/" + kManifest, unfinished = path + ".new";
   const std::string text = manifest.dump(1) + "\n";
   std::FILE* const file = std::fopen(unfinished.c_str(), "we");
@@ -230,6 +253,7 @@ Result<bool> SnapshotFolder::clear_keyspaces(const std::string& tag,
   for (const json& table : manifest.at("tables")) {
     if (std::ranges::find(keyspaces, table.at("keyspace").get<std::string>()) != keyspaces.end())
       continue;
+    // `stay` has the tables that the snapshot keeps; a file goes when none of its tables stays.
     stay.insert(table.at("incarnation").get<uint32_t>());
     left.push_back(table);
   }
@@ -257,6 +281,8 @@ Result<bool> SnapshotFolder::clear_keyspaces(const std::string& tag,
     store["files"] = std::move(files);
   }
   manifest["tables"] = std::move(left);
+  // The manifest first: after a crash in between some files are left that no manifest names, which
+  // cost space only. The other way round the manifest would name files that are gone.
   TETRAD_TRY_VOID(write_manifest(path_of(tag), manifest));
   std::error_code error;
   for (const std::string& path : unneeded) fs::remove(path, error);

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a snapshot of tables of this node is taken (`take`):
+//
+// 1. take() refuses a second order while one is being taken, remembers the metadata of this moment,
+//    and lets the folder make a draft, `.new-<tag>` (keep() follows).
+// 2. keep() asks each store, on the store's own thread, to put hard links to the files of these
+//    tables into the draft.
+// 3. Once all stores have answered, finish() looks whether the tables still have the ranges and
+//    epochs that they had in step 1. The manifest says which ranges the files belong to; after a
+//    split or a move it would be wrong, so the order ends with kConflict.
+// 4. The pool writes the manifest and renames the draft to its final name. Only this makes the
+//    snapshot visible.
+// 5. end() reports. After an error the draft is removed first, so nothing of the snapshot stays.
+//
+// All members are used on the first shard's thread only. Work that blocks runs on one lane of the
+// pool, so two jobs never work on the folder at once.
 #include "server/snapshots/snapshots.h"
 
 #include <nlohmann/json.hpp>
@@ -12,10 +27,12 @@ using nlohmann::json;
 
 namespace {
 
+// "SNAP": any number that no other user of this duty has.
 constexpr uint32_t kSnapshotLane = 0x534E4150;  // of the pool
 constexpr int64_t kLookAgainUs = 5'000'000;     // for those that are over
 constexpr int kStoreFormat = 2;                 // rocks_database.cc
 
+// [token, hash], the hash as 16 hexadecimal digits.
 json position_of(RingPosition position) {
   return json::array({position.token, fmt::format("{:016x}", position.hash)});
 }
@@ -64,6 +81,7 @@ json schema_json(const replication::MetaState& state, const std::set<std::string
   json out = json::object();
   for (const auto& [key, text] : state.schema_objects) {
     const size_t kind = key.find('/');
+    // Keys are "kind/keyspace/…" or "kind/keyspace"; roles and others without a keyspace stay out.
     if (kind == std::string::npos || !cql::is_of_keyspace(key)) continue;
     const size_t end = std::min(key.find('/', kind + 1), key.size());
     if (keyspaces.contains(key.substr(kind + 1, end - kind - 1))) out[key] = text;
@@ -74,6 +92,7 @@ json schema_json(const replication::MetaState& state, const std::set<std::string
 /// Whether the node has still what it had: the same contents in the same places.
 bool is_as_before(const replication::TableInfo& before, const replication::TableInfo* now) {
   if (now == nullptr || now->incarnation != before.incarnation) return false;
+  // Replicas need no look: each stage of their change raises the tablet's epoch.
   const auto place = [](const partitioner::Tablet& tablet) {
     return std::tie(tablet.range, tablet.epoch);
   };
@@ -104,6 +123,8 @@ Snapshots::~Snapshots() {
   if (timer_ != 0) reactor().cancel(timer_);
 }
 
+// `result` is shared by both closures: the pool's thread writes it, the loop reads it after the
+// job. The job holds the folder, not `this`, because the object may end while it runs.
 template <class T>
 void Snapshots::run(std::function<Result<T>(SnapshotFolder&)> work,
                     std::function<void(Result<T>)> done) {
@@ -135,6 +156,7 @@ void Snapshots::start() {
 
 void Snapshots::watch_times() {
   const int64_t now_ms = reactor().wall_time_us() / 1000;
+  // The next look is scheduled only when this one is over, so looks never pile up on a slow disk.
   run<size_t>([now_ms](SnapshotFolder& folder) { return folder.expire(now_ms); },
               [this](const Result<size_t>& expired) {
                 if (!expired)
@@ -149,6 +171,7 @@ void Snapshots::watch_times() {
 }
 
 void Snapshots::take(SnapshotOrder order, Done done) {
+  // One at a time: each makes every store link files, and flush if the order says so.
   if (is_taking_) return done(fail(ErrorCode::kConflict, "another snapshot is being taken"));
   is_taking_ = true;
   const auto taking = std::make_shared<Taking>();
@@ -173,6 +196,8 @@ void Snapshots::keep(const std::shared_ptr<Taking>& taking) {
     storage::KeepCommand command{tables, folder_->draft_of(taking->order.tag, number),
                                  taking->order.flushes};
     const Store& of = parts_.stores[number];
+    // There and back: the store answers on its own thread, and the answer is posted to the first
+    // shard. `taking` and `*alive` are looked at only there, so they need no lock.
     of.reactor.post_from_any_thread([this, alive = alive_, taking, number, &store = of.store,
                                      &main = reactor(), command = std::move(command)]() mutable {
       store.keep_files(std::move(command), [this, alive, taking, number,
@@ -183,6 +208,8 @@ void Snapshots::keep(const std::shared_ptr<Taking>& taking) {
             taking->kept[number] = std::move(*kept);
           else
             taking->error = std::move(kept.error());
+          // Also after an error all stores are waited for: a store that still links files into the
+          // draft would undo its removal.
           if (--taking->left == 0) finish(taking);
         });
       });
@@ -203,6 +230,7 @@ json Snapshots::Taking::manifest(HostId self, const std::string& version) const 
                       {"comparator", kept[number].comparator},
                       {"files", files_json(kept[number])}});
   }
+  // A node that has not joined yet has no entry; then these fields are empty.
   const replication::NodeInfo own =
       state->node(self) == nullptr ? replication::NodeInfo() : *state->node(self);
   json out = {{"format", kSnapshotFormat},
