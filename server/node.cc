@@ -1,51 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// How a node is put together of its options: what is opened, in which order, and what each part gets.
 #include "server/node.h"
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
-#include <set>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/signal_set.hpp>
 
 #include "cql/execute/aggregate_fold.h"
 #include "cql/index/claim_maker.h"
 #include "cql/views/view_maker.h"
-#include "replication/membership/node_life.h"
-#include "replication/node.h"
-#include "replication/rpc/shard_mailboxes.h"
-#include "server/admin/admin_service.h"
 #include "server/admin/admin_token.h"
-#include "server/admin/http_server.h"
-#include "server/audit/audit_log.h"
-#include "server/auth/first_superuser.h"
-#include "server/auth/login_limits.h"
-#include "server/config/addresses.h"
 #include "server/config/guardrails.h"
-#include "server/config/memory_plan.h"
 #include "server/config/seeds.h"
-#include "server/node_tls.h"
-#include "server/node_views.h"
+#include "server/node_impl.h"
 #include "server/runtime/control_group.h"
-#include "server/runtime/data_disk.h"
 #include "server/runtime/data_folder.h"
-#include "server/runtime/descriptors.h"
-#include "server/runtime/directory_lock.h"
-#include "server/runtime/loop_watch.h"
 #include "server/runtime/os_random.h"
 #include "server/runtime/process_facts.h"
 #include "server/runtime/running_mark.h"
-#include "server/runtime/thread_io_pool.h"
-#include "server/serving.h"
-#include "server/shard.h"
-#include "storage/encryption/encrypted_files.h"
 #include "storage/engine/ballast.h"
 #include "storage/engine/local_log_front.h"
-#include "storage/engine/log_recovery.h"
-#include "storage/engine/store_status.h"
 
 namespace tetrad::server {
 namespace {
@@ -104,126 +78,32 @@ cql::AddressFilter::Options address_filter_of(const Options& options) {
   return out;
 }
 
-class NodeImpl final : public Node {
- public:
-  NodeImpl(const Options& options, Logger logger)
-      : options_(options),
-        logger_(std::move(logger)),
-        disk_(options.data_directory),
-        pool_(pool_options(options)) {
-    reactors_.push_back(std::make_unique<AsioReactor>());
-  }
+}  // namespace
 
-  ~NodeImpl() override {
-    // Users before what they use; the pool's threads last post to reactors that still exist.
-    join_shards();
-    for (const auto& server : http_) server->stop();
-    for (const auto& shard : shards_) shard->stop_serving();
-    admin_.reset();
-    snapshots_.reset();
-    for (const auto& shard : shards_) shard->data.reset();
-    for (const auto& shard : shards_) shard->replication.reset();
-  }
+NodeImpl::NodeImpl(const Options& options, Logger logger)
+    : options_(options),
+      logger_(std::move(logger)),
+      disk_(options.data_directory),
+      client_addresses_(address_filter_of(options), logger_),
+      pool_(pool_options(options)) {
+  reactors_.push_back(std::make_unique<AsioReactor>());
+}
 
-  Result<void> open();
-  Result<NodeEnd> run() override;
+NodeImpl::~NodeImpl() {
+  // Users before what they use; the pool's threads last post to reactors that still exist.
+  join_shards();
+  for (const auto& server : http_) server->stop();
+  for (const auto& shard : shards_) shard->stop_serving();
+  admin_.reset();
+  snapshots_.reset();
+  for (const auto& shard : shards_) shard->data.reset();
+  for (const auto& shard : shards_) shard->replication.reset();
+}
 
- private:
-  Result<void> begin_life();
-  void end_life();
-  storage::LogRecovery log_recovery() const {
-    return last_end_ == replication::LastEnd::kCut ? storage::LogRecovery::kAfterPowerCut
-                                                   : storage::LogRecovery::kStrict;
-  }
-  Result<uint32_t> choose_shards();
-  Result<void> share_out(uint32_t shards);
-  Result<void> open_disk_keys();
-  void count_encrypted(std::function<void(std::string, Result<storage::FileCounts>)> done);
-  Result<void> open_stores();
-  Result<void> open_transports();
-  Result<void> open_replication();
-  Result<void> open_admin();
-  ShardServing serving_options();
-  replication::NodeEnvironment environment_of(Shard& shard);
-  /// What a power cut took from the stores, by shard.
-  std::vector<std::optional<replication::PowerLoss>> losses() const;
-  /// What each store has for sure of what it told others in earlier lives.
-  std::vector<uint64_t> whole() const;
-  void store_lost(uint32_t store);
-  std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
-  /// On the first shard's thread, as all that follows.
-  void shard_is_ready();
-  void serve();
-  void leave();
-  void renew_store(uint32_t store);
-  Result<NodeEnd> end_out_of_cluster();
-  void stop(const std::string& reason);
-  void finish_stop();
-  void join_shards();
-  void fatal(const Error& error);
-  /// What a store can do has changed.
-  void take_store_status(uint32_t store, storage::StoreStatus status);
-  void take_loop_state(uint32_t shard, bool hangs);
-  void tell_store_state(uint32_t store);
-  uint64_t connections_open() const;
-  std::string health() const;
-  std::vector<std::string> complaints() const;
-  void register_metrics();
-  void register_store_metrics();
-  void register_cluster_metrics();
-  void register_process_metrics();
-  replication::NodeOptions node_options();
-  cql::QueryProcessorOptions query_options();
-  ConnectionLimits connection_limits() const;
-
-  const Options options_;
-  Logger logger_;
-  std::vector<replication::Endpoint> seeds_;
-  NodeAddresses addresses_;
-  MemoryPlan memory_;
-  DescriptorPlan descriptors_;
-  DirectoryLock lock_;
-  replication::NodeLife life_;
-  replication::LastEnd last_end_ = replication::LastEnd::kUnknown;
-  base::MetricsRegistry metrics_;
-  std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
-  DataDisk disk_;
-  LoginLimits logins_;
-  cql::AddressFilter client_addresses_{address_filter_of(options_), logger_};
-  NodeTls tls_;
-  std::shared_ptr<const storage::DiskKeys> disk_keys_;  // null: nothing is encrypted
-  std::shared_ptr<rocksdb::FileSystem> files_;          // with them; null: the system's
-  std::unique_ptr<AuditLog> audit_;                     // null: nothing is recorded
-  std::optional<FirstSuperuser> first_superuser_;
-  ThreadIoPool pool_;
-  std::unique_ptr<boost::asio::signal_set> signals_;
-  std::unique_ptr<storage::StoreFactory> store_factory_;
-  std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
-  std::unique_ptr<replication::ShardMailboxes> mailboxes_;
-  std::vector<std::unique_ptr<Shard>> shards_;
-  std::unique_ptr<replication::ReplicationNode> node_;
-  Serving serving_{options_, shards_, logger_};
-  const NodeViewSources views_{options_,
-                               memory_,
-                               shards_,
-                               serving_,
-                               [this]() -> Snapshots& { return *snapshots_; },
-                               [this]() -> replication::MetaService& { return node_->meta(); },
-                               client_addresses_};
-  std::unique_ptr<CertificateWatch> certificates_;
-  std::unique_ptr<Snapshots> snapshots_;
-  std::unique_ptr<AdminService> admin_;
-  std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
-  size_t shards_ready_ = 0;
-  bool stopping_ = false;
-  base::MonotonicUs stop_began_us_ = 0;
-  std::optional<Error> fatal_error_;
-  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
-  std::set<uint32_t> to_erase_;                       // stores, when all is closed
-  std::set<uint32_t> hung_loops_;                     // of shards
-  bool was_signalled_ = false;
-  std::vector<storage::StoreStatus> store_status_;  // by store, as last told
-};
+storage::LogRecovery NodeImpl::log_recovery() const {
+  return last_end_ == replication::LastEnd::kCut ? storage::LogRecovery::kAfterPowerCut
+                                                 : storage::LogRecovery::kStrict;
+}
 
 /// How the last life ended is found, and that there is another one is on disk before anything is
 /// written or listened to.
@@ -713,388 +593,6 @@ Result<void> NodeImpl::open() {
   register_metrics();
   return {};
 }
-
-void NodeImpl::register_metrics() {
-  register_store_metrics();
-  register_cluster_metrics();
-  register_process_metrics();
-  certificates_->register_metrics(metrics_);
-}
-
-void NodeImpl::register_store_metrics() {
-  for (const auto& shard : shards_) {
-    const std::string store = fmt::format("store=\"{}\"", shard->number);
-    const auto figure_of = [&](auto storage::StoreStatistics::*figure) {
-      return [this, number = shard->number, figure] {
-        return static_cast<double>(admin_->statistics(number).*figure);
-      };
-    };
-    const auto gauge = [&](const char* name, const char* help,
-                           auto storage::StoreStatistics::*figure) {
-      metrics_.add_gauge(name, help, store, figure_of(figure));
-    };
-    const auto counter = [&](const char* name, const char* help,
-                             uint64_t storage::StoreStatistics::*figure) {
-      metrics_.add_counter(name, help, store, figure_of(figure));
-    };
-    gauge("tetrad_storage_disk_bytes", "Bytes of table files.",
-          &storage::StoreStatistics::disk_bytes);
-    gauge("tetrad_storage_memtable_bytes", "Bytes in memtables.",
-          &storage::StoreStatistics::memtable_bytes);
-    gauge("tetrad_storage_pending_compaction_bytes", "Bytes that compactions have yet to rewrite.",
-          &storage::StoreStatistics::pending_compaction_bytes);
-    gauge("tetrad_storage_level0_files", "Table files that are not sorted into levels yet.",
-          &storage::StoreStatistics::level0_files);
-    gauge("tetrad_storage_delayed_write_bytes_per_second",
-          "Bytes of writes let through while compactions are behind; 0: all.",
-          &storage::StoreStatistics::delayed_write_bytes_per_s);
-    counter("tetrad_storage_writes_paced_microseconds_total",
-            "Time during which writes had to wait for the disk.",
-            &storage::StoreStatistics::writes_paced_us);
-    gauge("tetrad_storage_compactions_running", "Compactions that run.",
-          &storage::StoreStatistics::compactions_running);
-    gauge("tetrad_storage_flushes_running", "Flushes of memtables that run.",
-          &storage::StoreStatistics::flushes_running);
-    counter("tetrad_storage_background_errors_total", "Flushes and compactions that failed.",
-            &storage::StoreStatistics::background_errors);
-    counter("tetrad_storage_corruptions_total", "Reads that found damaged data.",
-            &storage::StoreStatistics::corruptions);
-    counter("tetrad_storage_scrubbed_files_total", "Table files read to find damage.",
-            &storage::StoreStatistics::scrubbed_files);
-    counter("tetrad_storage_scrubbed_bytes_total", "Bytes of them.",
-            &storage::StoreStatistics::scrubbed_bytes);
-    counter("tetrad_storage_damaged_files_total", "Of them, how many did not read.",
-            &storage::StoreStatistics::damaged_files);
-    metrics_.add_gauge("tetrad_storage_writes_stopped", "1 while the store takes no writes.", store,
-                       [this, number = shard->number] {
-                         return admin_->statistics(number).writes_stopped ? 1.0 : 0.0;
-                       });
-    gauge("tetrad_storage_row_cache_bytes", "Bytes of rows kept in the row cache.",
-          &storage::StoreStatistics::row_cache_bytes);
-    counter("tetrad_storage_row_cache_hits_total", "Slices of partitions found in the row cache.",
-            &storage::StoreStatistics::row_cache_hits);
-    counter("tetrad_storage_row_cache_misses_total",
-            "Slices of partitions not found in the row cache.",
-            &storage::StoreStatistics::row_cache_misses);
-    counter("tetrad_storage_values_written_back_total",
-            "Values stored as one after reads that had to join too many versions.",
-            &storage::StoreStatistics::values_written_back);
-    gauge("tetrad_storage_vector_graphs", "Graphs of vectors that serve searches.",
-          &storage::StoreStatistics::vector_graphs);
-    gauge("tetrad_storage_vector_graph_bytes", "Bytes of them, and of those that are being made.",
-          &storage::StoreStatistics::vector_graph_bytes);
-    counter("tetrad_storage_vector_graph_searches_total",
-            "Searches for near vectors of a tablet that a graph answered.",
-            &storage::StoreStatistics::vector_graph_searches);
-    counter("tetrad_storage_vector_scans_total",
-            "Searches for near vectors of a tablet that measured all of its rows.",
-            &storage::StoreStatistics::vector_scans);
-    gauge("tetrad_storage_block_cache_bytes", "Bytes of blocks in the cache, which stores share.",
-          &storage::StoreStatistics::cache_bytes);
-  }
-}
-
-void NodeImpl::register_cluster_metrics() {
-  const auto gauge = [&](const char* name, const char* help, auto read) {
-    metrics_.add_gauge(name, help, "", [read] { return static_cast<double>(read()); });
-  };
-  gauge("tetrad_replication_metadata_index", "Index of the last metadata command applied.",
-        [this] { return node_->meta().snapshot()->applied.value; });
-  gauge("tetrad_io_reads_waiting", "Reads that wait for a thread.",
-        [this] { return pool_.read_figures().waiting; });
-  metrics_.add_counter("tetrad_io_reads_refused_total",
-                       "Reads refused because too many waited for a thread.", "",
-                       [this] { return static_cast<double>(pool_.read_figures().refused); });
-  metrics_.add_counter("tetrad_io_reads_late_total",
-                       "Reads whose time was over before a thread was free for them.", "",
-                       [this] { return static_cast<double>(pool_.read_figures().late); });
-  const auto raft_gauge = [&](const char* name, const char* help, auto figure) {
-    gauge(name, help, [this, figure]() -> double {
-      const replication::RaftDriver* driver = node_->meta_group().driver();
-      return driver == nullptr ? 0 : static_cast<double>(figure(driver->core()));
-    });
-  };
-  raft_gauge("tetrad_replication_raft_term", "Term of the metadata group.",
-             [](const auto& core) { return core.term(); });
-  raft_gauge("tetrad_replication_raft_leads", "1 when this node leads the metadata group.",
-             [this](const auto& core) { return core.leader() == node_->self() ? 1 : 0; });
-  raft_gauge("tetrad_replication_raft_votes", "1 when this node votes in the metadata group.",
-             [this](const auto& core) { return core.configuration().is_voter(node_->self()); });
-  gauge("tetrad_replication_replicas", "Replicas of physical partitions on this node.", [this] {
-    size_t count = 0;
-    const auto state = node_->meta().snapshot();
-    for (const auto& [id, table] : state->tables)
-      for (const auto& tablet : table->tablets.tablets())
-        for (const auto& replica : tablet.replicas) count += replica.host == node_->self();
-    return count;
-  });
-  gauge("tetrad_replication_nodes_live", "Nodes of the cluster that are live, this one among them.",
-        [this] { return admin_->readiness().nodes - admin_->readiness().away.size(); });
-  gauge("tetrad_replication_nodes_away", "Nodes of the cluster that are not live.",
-        [this] { return admin_->readiness().away.size(); });
-  gauge("tetrad_replication_partitions_under_replicated",
-        "Physical partitions of the cluster with a member that is away.",
-        [this] { return admin_->readiness().partial; });
-  gauge("tetrad_replication_partitions_unavailable",
-        "Physical partitions of the cluster with too few live members for QUORUM.",
-        [this] { return admin_->readiness().unavailable; });
-  gauge("tetrad_server_data_disk_free_bytes", "What is left on the disk of the data directory.",
-        [this] { return disk_.usable_bytes().value_or(0); });
-  gauge("tetrad_server_data_disk_bytes", "Size of the disk of the data directory.",
-        [this] { return disk_.capacity_bytes().value_or(0); });
-}
-
-/// Under the names that Prometheus's own clients use.
-void NodeImpl::register_process_metrics() {
-  const auto gauge = [&](const char* name, const char* help, auto ProcessFacts::*fact) {
-    metrics_.add_gauge(name, help, "",
-                       [fact] { return static_cast<double>(read_process_facts().*fact); });
-  };
-  metrics_.add_gauge("tetrad_build_info", "1; the label is the version.",
-                     fmt::format("version=\"{}\"", kProgramVersion), [] { return 1.0; });
-  if (client_addresses_.is_on()) client_addresses_.export_to(metrics_);
-  if (audit_ != nullptr) {
-    metrics_.add_counter("tetrad_audit_records_total", "Records of the audit log.", "",
-                         [this] { return static_cast<double>(audit_->recorded()); });
-    metrics_.add_counter("tetrad_audit_refused_total",
-                         "Requests refused because the audit log took no record.", "",
-                         [this] { return static_cast<double>(audit_->refused()); });
-  }
-  metrics_.add_counter("process_cpu_seconds_total", "CPU time of the process.", "",
-                       [] { return read_process_facts().cpu_seconds; });
-  gauge("process_start_time_seconds", "When the process was started, since the epoch.",
-        &ProcessFacts::start_time_seconds);
-  gauge("process_resident_memory_bytes", "Memory of the process.", &ProcessFacts::resident_bytes);
-  gauge("process_virtual_memory_bytes", "Address space of the process.",
-        &ProcessFacts::virtual_bytes);
-  gauge("process_open_fds", "Open file descriptors.", &ProcessFacts::open_files);
-  gauge("process_max_fds", "How many may be open.", &ProcessFacts::open_files_max);
-}
-
-std::string NodeImpl::health() const {
-  if (stopping_) return "stopping";
-  if (!serving_.has_begun()) return "starting";
-  for (size_t i = 0; i < store_status_.size(); ++i) {
-    const auto& [state, reason] = store_status_[i];
-    if (state != storage::StoreState::kServing)
-      return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
-  }
-  return "serving";
-}
-
-/// Runs on the first shard, whose schema this is.
-std::vector<std::string> NodeImpl::complaints() const {
-  std::vector<std::string> lines;
-  if (audit_ != nullptr && !audit_->failure().empty()) {
-    lines.push_back(fmt::format("the audit log cannot be written, statements are refused: {}",
-                                audit_->failure()));
-  }
-  const cql::QueryProcessor* const processor = shards_.front()->processor.get();
-  if (processor == nullptr || processor->schema() == nullptr) return lines;
-  for (const auto& [key, object] : processor->schema()->unreadable())
-    lines.push_back(
-        fmt::format("the schema of {} does not read: {}", object.title(), object.reason));
-  return lines;
-}
-
-/// The process begins anew without it: nothing of what it knew of the store is left.
-void NodeImpl::renew_store(uint32_t store) {
-  to_erase_.insert(store);
-  stop("a damaged store is erased");
-}
-
-void NodeImpl::shard_is_ready() {
-  if (++shards_ready_ == shards_.size()) serve();
-}
-
-void NodeImpl::serve() {
-  if (serving_.has_begun() || stopping_) return;
-  if (const auto began = serving_.begin(addresses_.rpc, descriptors_.clients); !began)
-    return fatal(began.error());
-  if (first_superuser_) {
-    Shard& first = *shards_[0];
-    first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
-                                                        first.random, *first.processor,
-                                                        node_->meta(), logger_.named("auth")));
-    first_superuser_.reset();
-  } else if (has_authentication(options_)) {
-    constexpr int64_t kRolesKnownUs = 3'000'000;  // a new node learns them from the others
-    reactors_[0]->call_at(reactors_[0]->now_us() + kRolesKnownUs, [this] {
-      const cql::SchemaPtr schema = shards_[0]->processor->schema();
-      if (schema == nullptr || schema->roles()->has_usable_superuser()) return;
-      logger_.warn(
-          "no superuser can log in: stop the node and start it with --init-superuser NAME");
-    });
-  }
-  logger_.info(
-      "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
-      addresses_.rpc, options_.native_port, options_.admin_port, shards_.size(),
-      node_->self().to_string(), options_.data_directory);
-  if (options_.shards == 0 && shards_.size() == 1 && usable_cores() > 1)
-    logger_.info("one of {} cores serves; a new data directory started with --shards N uses N",
-                 usable_cores());
-  logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
-}
-
-/// Out of the cluster: by the operator's order, or while it was away.
-void NodeImpl::leave() {
-  is_out_ = true;
-  stop("out of the cluster");
-}
-
-/// Everything is closed. One that was told to leave stays away; one that was replaced while it was
-/// away comes back as a new node.
-Result<NodeEnd> NodeImpl::end_out_of_cluster() {
-  const std::string host = node_->self().to_string();
-  const int64_t now_us = reactors_[0]->wall_time_us();
-  if (was_decommissioned_) {
-    TETRAD_TRY_VOID(mark_decommissioned(options_.data_directory, node_->self(), now_us));
-    logger_.warn(
-        "this node was decommissioned and stays stopped; its data is of no more use "
-        "host_id={} data_directory={}",
-        host, options_.data_directory);
-    return NodeEnd::kStopped;
-  }
-  TETRAD_TRY(const std::string aside,
-             set_data_aside(options_.data_directory, node_->self(), now_us));
-  logger_.warn(
-      "this node was taken out of its cluster while it was away and starts again as a new "
-      "one; delete its old data when nothing is missing host_id={} set_aside={}",
-      host, aside);
-  return NodeEnd::kTakenOut;
-}
-
-void NodeImpl::fatal(const Error& error) {
-  if (fatal_error_) return;
-  fatal_error_ = error;
-  logger_.error("stopping because of error={}", error.message);
-  stop("error");
-}
-
-void NodeImpl::take_store_status(uint32_t store, storage::StoreStatus status) {
-  store_status_.resize(shards_.size());
-  store_status_[store] = std::move(status);
-  const auto& [state, reason] = store_status_[store];
-  tell_store_state(store);
-  if (state != storage::StoreState::kFailed || stopping_) return;
-  logger_.error("ending because the disk of a store has failed store={} reason=\"{}\"", store,
-                reason);
-  // The other nodes hear of it first. Nothing is synced or closed: a sync that says that all is
-  // well would be believed by the next start.
-  constexpr int64_t kLastWordsUs = 200'000;
-  reactors_[0]->call_at(reactors_[0]->now_us() + kLastWordsUs, [] { std::_Exit(1); });
-}
-
-/// A store's shard is part of it.
-void NodeImpl::tell_store_state(uint32_t store) {
-  const bool hangs = hung_loops_.contains(store);
-  node_->membership().set_store_state(
-      store, hangs ? storage::StoreState::kHung : store_status_[store].state);
-}
-
-void NodeImpl::take_loop_state(uint32_t shard, bool hangs) {
-  logger_.warn("the loop of a shard {} shard={}", hangs ? "hangs" : "comes round again", shard);
-  if (hangs)
-    hung_loops_.insert(shard);
-  else
-    hung_loops_.erase(shard);
-  store_status_.resize(shards_.size());
-  tell_store_state(shard);
-}
-
-void NodeImpl::stop(const std::string& reason) {
-  if (stopping_) return;
-  stopping_ = true;
-  stop_began_us_ = reactors_[0]->now_us();
-  logger_.info("stopping reason={}", reason);
-  serving_.stop();
-  finish_stop();
-}
-
-uint64_t NodeImpl::connections_open() const {
-  uint64_t open = 0;
-  for (const auto& shard : shards_) open += shard->connections->metrics.open_now();
-  return open;
-}
-
-/// Waits for the requests in flight, for a second at most.
-void NodeImpl::finish_stop() {
-  constexpr int64_t kDrainUs = 1'000'000;
-  AsioReactor& reactor = *reactors_[0];
-  if (connections_open() != 0 && reactor.now_us() < stop_began_us_ + kDrainUs && !fatal_error_) {
-    reactor.call_at(reactor.now_us() + 5'000, [this] { finish_stop(); });
-    return;
-  }
-  join_shards();  // before the first one's last turn, which takes what they have handed over
-  reactor.stop();
-}
-
-void NodeImpl::join_shards() {
-  for (const auto& shard : shards_)
-    if (shard->thread.joinable()) shard->reactor.stop();
-  for (const auto& shard : shards_)
-    if (shard->thread.joinable()) shard->thread.join();
-}
-
-Result<NodeEnd> NodeImpl::run() {
-  AsioReactor& reactor = *reactors_[0];
-  signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
-  signals_->async_wait([this](const boost::system::error_code& error, int signal) {
-    if (error) return;
-    was_signalled_ = true;
-    stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
-  });
-  for (size_t i = 1; i < shards_.size(); ++i) {
-    Shard& shard = *shards_[i];
-    shard.replication->start();
-    shard.thread = std::thread([&shard] {
-      pthread_setname_np(pthread_self(), fmt::format("shard-{}", shard.number).c_str());
-      shard.reactor.run();
-    });
-  }
-  std::vector<base::Reactor*> loops;
-  for (const auto& loop : reactors_) loops.push_back(loop.get());
-  LoopWatch watch(std::move(loops),
-                  [this](uint32_t shard, bool hangs) { take_loop_state(shard, hangs); });
-  watch.start();
-  certificates_->start();
-  snapshots_->start();
-  node_->start();
-  reactor.run();
-  bool all_closed = !fatal_error_;
-  for (const auto& shard : shards_) {
-    const auto closed = shard->store->close();
-    if (closed) continue;
-    all_closed = false;
-    logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
-  }
-  if (is_out_) {
-    TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
-  }
-  if (all_closed) end_life();
-  if (auto closed = hint_log_->close(); !closed)
-    logger_.error("log of hints did not close error={}", closed.error().message);
-  if (auto closed = batch_log_->close(); !closed)
-    logger_.error("log of batches did not close error={}", closed.error().message);
-  if (auto closed = log_->close(); !closed)
-    logger_.error("log did not close error={}", closed.error().message);
-  else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)
-    logger_.warn("that nothing is running is not noted error={}", unmarked.error().message);
-  if (fatal_error_) return std::unexpected(*fatal_error_);
-  // The loop has ended, and its clock with it.
-  logger_.info("stopped after_ms={}", (monotonic_now_us() - stop_began_us_) / 1000);
-  if (is_out_) return end_out_of_cluster();
-  for (const uint32_t store : to_erase_) {
-    TETRAD_TRY_VOID(erase_store(options_.data_directory, store));
-    logger_.warn(
-        "erased a damaged store; the node starts again and gets its data from others "
-        "store={}",
-        store);
-  }
-  return to_erase_.empty() || was_signalled_ ? NodeEnd::kStopped : NodeEnd::kRenewed;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Node>> Node::open(const Options& options, Logger logger) {
   auto node = std::make_unique<NodeImpl>(options, std::move(logger));

@@ -20,28 +20,14 @@
 #include "cql/execute/access.h"
 #include "cql/execute/password.h"
 #include "cql/execute/statement_environment.h"
-#include "cql/grammar/parser.h"
 #include "cql/prepare/throughput_properties.h"
 #include "cql/protocol/paging_state.h"
 
 namespace tetrad::cql {
 namespace {
 
-/// Large texts are parsed one after another: what a text is parsed to may be much larger than it.
-constexpr uint32_t kParseLane = 0x50415253;
 /// Estimates of what a batch costs before it is run.
 constexpr uint64_t kBatchEntryNs = 500, kParseNsPerByte = 100;
-
-constexpr size_t kTracedBytesMax = 10'000;  // of a text, in a trace
-
-/// Equal on all nodes: drivers refuse another id when they prepare again.
-Bytes statement_id(const std::string& keyspace, BytesView text) {
-  Bytes input = keyspace;
-  input.push_back('\0');
-  input.append(text);
-  const auto digest = base::sha256(input);
-  return Bytes(reinterpret_cast<const char*>(digest.data()), 16);
-}
 
 StatementHash as_hash(base::StreamingHash128& hash) {
   const base::Hash128 digest = hash.digest();
@@ -94,15 +80,6 @@ Result<WireValues> order_values(const QueryParameters& parameters, const Stateme
   return ordered;
 }
 
-/// The memory of a plan: expressions of its tokens, and each marker has a specification as well.
-/// 200,000 literals of IN, 400,000 tokens, were measured to take 26 MB.
-uint64_t plan_bytes(const Statement& statement) {
-  return 2048 + 80 * statement.token_count() + 384 * statement.bind_variables().size();
-}
-uint64_t estimated_bytes(const std::string& text, const Statement& statement) {
-  return text.size() + plan_bytes(statement);
-}
-
 /// What a request holds until it is answered, beside its body: its values, and what is made of
 /// them, which are copies in order, cells and rows.
 constexpr uint64_t kHeldForEachByte = 6, kHeldForEachTextByte = 8;
@@ -145,20 +122,6 @@ std::string shown(const Request& request) {
   return "batch";
 }
 
-std::unexpected<Error> fail_unprepared(BytesView id) {
-  return std::unexpected(
-      Error(ErrorCode::kUnprepared,
-            fmt::format("Prepared query with ID {} not found (either the query was not prepared on "
-                        "this host (maybe the host has been restarted?) or you have prepared too "
-                        "many queries and it has been evicted from the internal cache)",
-                        base::to_hex(id)),
-            base::UnpreparedDetail{std::string(id)}));
-}
-
-std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client) {
-  return named ? std::string(*named) : client.keyspace;
-}
-
 /// A null counts as a value without digits.
 std::optional<BytesView> payload_throughput(const Request& request) {
   for (const auto& [key, value] : request.custom_payload)
@@ -167,16 +130,6 @@ std::optional<BytesView> payload_throughput(const Request& request) {
 }
 
 }  // namespace
-
-/// What is to be said; written to the connection's buffer in one piece, after the last suspension.
-struct QueryProcessor::Answer {
-  StatementResult result;
-  bool skip_metadata = false, metadata_changed = false;
-  std::optional<Bytes> paging_state;
-  // Of PREPARE:
-  Bytes prepared_id;
-  StatementPtr prepared;
-};
 
 QueryProcessor::QueryProcessor(base::Reactor& reactor, base::Random& random,
                                replication::Coordinator& coordinator,
@@ -230,110 +183,6 @@ void QueryProcessor::log_unreadable(const SchemaSnapshot* before) {
       logger_.error("schema object does not read object={} schema_version={} reason={}",
                     object.title(), schema_->version().value, object.reason);
   }
-}
-
-Result<StatementPtr> QueryProcessor::prepare_text(BytesView text, const std::string& keyspace,
-                                                  const SchemaPtr& schema) const {
-  TETRAD_TRY(const ParsedStatement parsed, parse_with_markers(text));
-  const PrepareContext context{schema, keyspace, options_.settings, parsed.marker_names,
-                               parsed.token_count};
-  return prepare_statement(parsed.statement, context);
-}
-
-Task<Result<StatementPtr>> QueryProcessor::prepare(BytesView text, const std::string& keyspace) {
-  if (!is_large(text)) co_return prepare_text(text, keyspace, schema_);
-  Result<StatementPtr> prepared = StatementPtr();
-  const SchemaPtr schema = schema_;
-  const std::function<void()> read_text = [&] { prepared = prepare_text(text, keyspace, schema); };
-  co_await off_loop_.run(kParseLane, read_text);
-  if (prepared) prepared = off_loop_.freed_off_loop(kParseLane, std::move(*prepared));
-  co_return prepared;
-}
-
-QueryProcessor::Prepared& QueryProcessor::remember(Bytes id, std::string keyspace, BytesView text,
-                                                   StatementPtr statement) {
-  auto& slot = prepared_[id];
-  if (slot == nullptr) {
-    slot = std::make_unique<Prepared>();
-    slot->id = std::move(id);
-    slot->keyspace = std::move(keyspace);
-    slot->text = std::string(text);
-    by_use_.push_front(slot.get());
-    slot->used = by_use_.begin();
-  } else {
-    by_use_.splice(by_use_.begin(), by_use_, slot->used);
-  }
-  Prepared& entry = *slot;
-  entry.statement = std::move(statement);
-  entry.checked_at = schema_->version();
-  prepared_bytes_ -= entry.bytes;
-  entry.bytes = estimated_bytes(entry.text, *entry.statement);
-  prepared_bytes_ += entry.bytes;
-  while (by_use_.size() > 1 && (by_use_.size() > options_.prepared_statements_max ||
-                                prepared_bytes_ > options_.prepared_bytes_max)) {
-    metrics_.prepared_evicted.add();
-    forget(*by_use_.back());
-  }
-  return entry;
-}
-
-void QueryProcessor::forget(Prepared& prepared) {
-  prepared_bytes_ -= prepared.bytes;
-  by_use_.erase(prepared.used);
-  const Bytes id = prepared.id;  // the map's key dies with the entry
-  prepared_.erase(id);
-}
-
-QueryProcessor::Prepared* QueryProcessor::find_current(BytesView id) {
-  const auto found = prepared_.find(Bytes(id));
-  if (found == prepared_.end()) return nullptr;
-  Prepared& entry = *found->second;
-  if (entry.checked_at != schema_->version()) {
-    if (!entry.statement->is_current(*schema_)) return nullptr;
-    entry.checked_at = schema_->version();
-  }
-  if (entry.used != by_use_.begin()) by_use_.splice(by_use_.begin(), by_use_, entry.used);
-  return &entry;
-}
-
-Task<Result<QueryProcessor::Prepared*>> QueryProcessor::find_again(BytesView id) {
-  // What is kept may be dropped meanwhile.
-  PreparedTexts::Entry known;
-  bool is_known = false;
-  if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end()) {
-    const Prepared& entry = *found->second;
-    known = {entry.keyspace, entry.text, entry.announced_metadata};
-    is_known = true;
-  } else if (options_.prepared_texts != nullptr) {
-    if (auto of_others = options_.prepared_texts->find(id)) {
-      known = std::move(*of_others);
-      is_known = true;
-    }
-  }
-  if (is_known) {
-    auto again = co_await prepare(known.text, known.keyspace);
-    if (again) {
-      Prepared& entry = remember(Bytes(id), known.keyspace, known.text, std::move(*again));
-      entry.announced_metadata = known.announced;
-      co_return &entry;
-    }
-    // The driver prepares again and gets the reason.
-    if (const auto found = prepared_.find(Bytes(id)); found != prepared_.end())
-      forget(*found->second);
-  }
-  metrics_.unprepared.add();
-  co_return fail_unprepared(id);
-}
-
-bool QueryProcessor::is_announced(Prepared& prepared) {
-  const ResultMetadataPtr& metadata = prepared.statement->result_metadata();
-  if (metadata == nullptr || prepared.announced_metadata == metadata->encoded.id()) return true;
-  // It may have been prepared again on another shard.
-  if (options_.prepared_texts != nullptr) {
-    if (const auto of_node = options_.prepared_texts->find(prepared.id))
-      prepared.announced_metadata = of_node->announced;
-  }
-  return prepared.announced_metadata == metadata->encoded.id();
 }
 
 ExecuteContext QueryProcessor::context_for(const QueryParameters& parameters, int version,
@@ -421,9 +270,7 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
                                                                   Notes& notes) {
   const std::string keyspace = keyspace_of(request.parameters.keyspace, client);
   watch({}, request.text);
-  if (notes.trace != nullptr)
-    notes.trace->add(
-        fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
+  trace_parsing(notes, request.text);
   auto prepared = co_await prepare(request.text, keyspace);
   TETRAD_CO_TRY(const StatementPtr statement, std::move(prepared));
   notes.audit->add(*statement, request.text);
@@ -435,45 +282,6 @@ Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_query(const QueryReq
   const PagedStatement paged{request.text, keyspace};
   auto answer =
       co_await run(statement, request.parameters, envelope.version(), paged, client, notes, false);
-  co_return answer;
-}
-
-Task<Result<QueryProcessor::Answer>> QueryProcessor::answer_prepare(const PrepareRequest& request,
-                                                                    ClientState& client,
-                                                                    Notes& notes) {
-  const std::string keyspace = keyspace_of(request.keyspace, client);
-  watch({}, request.text);
-  if (notes.trace != nullptr)
-    notes.trace->add(
-        fmt::format("Parsing {}", up_to_password(request.text).substr(0, kTracedBytesMax)));
-  auto prepared = co_await prepare(request.text, keyspace);
-  TETRAD_CO_TRY(StatementPtr statement, std::move(prepared));
-  notes.audit->add(*statement, request.text);
-  if (notes.trace != nullptr) notes.trace->add("Statement prepared");
-  notes.warnings = statement->warnings();
-  Answer answer;
-  if (const uint64_t bytes = request.text.size() + plan_bytes(*statement);
-      bytes > options_.prepared_bytes_max) {
-    // As Cassandra: it would push all others out.
-    co_return fail(ErrorCode::kInvalid,
-                   "Prepared statement of size {} bytes is larger than allowed maximum of {} MB: "
-                   "{}...",
-                   bytes, options_.prepared_bytes_max >> 20, request.text.substr(0, 200));
-  }
-  const std::function<void()> make_id = [&] {
-    answer.prepared_id = statement_id(keyspace, request.text);
-  };
-  if (is_large(request.text)) {
-    co_await off_loop_.run(kParseLane, make_id);
-  } else {
-    make_id();
-  }
-  Prepared& entry = remember(answer.prepared_id, keyspace, request.text, statement);
-  if (statement->result_metadata() != nullptr)
-    entry.announced_metadata = statement->result_metadata()->encoded.id();
-  if (options_.prepared_texts != nullptr)
-    options_.prepared_texts->put(entry.id, {entry.keyspace, entry.text, entry.announced_metadata});
-  answer.prepared = std::move(statement);
   co_return answer;
 }
 

@@ -122,11 +122,19 @@ class QueryProcessor {
     std::string keyspace, text;
     StatementPtr statement;
     SchemaVersion checked_at;
-    MetadataId announced_metadata{};  // what PREPARE last told a client
+    MetadataId announced_metadata{};  // what PREPARE last sent to a client
     std::list<Prepared*>::iterator used;
     uint64_t bytes = 0;  // estimated
   };
-  struct Answer;
+  /// What is to be said; written to the connection's buffer in one piece, after the last suspension.
+  struct Answer {
+    StatementResult result;
+    bool skip_metadata = false, metadata_changed = false;
+    std::optional<Bytes> paging_state;
+    // Of PREPARE:
+    Bytes prepared_id;
+    StatementPtr prepared;
+  };
   /// The memory of a request in flight, estimated, beside its body.
   class Held {
    public:
@@ -193,6 +201,11 @@ class QueryProcessor {
   bool is_large(BytesView text) const { return text.size() > options_.parsed_on_loop_bytes_max; }
   /// prepare_text() that holds up nobody when the text is large. `text` outlives the task.
   Task<Result<StatementPtr>> prepare(BytesView text, const std::string& keyspace);
+  /// Estimated: the memory of a statement beside its text.
+  static uint64_t plan_bytes(const Statement& statement);
+  static std::unexpected<Error> fail_unprepared(BytesView id);
+  static std::string keyspace_of(const std::optional<BytesView>& named, const ClientState& client);
+  static void trace_parsing(const Notes& notes, BytesView text);
   void watch(BytesView id, BytesView text) {
     if (options_.watch != nullptr) options_.watch->begin(id, text);
   }

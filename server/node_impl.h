@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node behind node.h. How it is put together is in node.cc, how it runs and ends in node_run.cc,
+// what it counts in node_metrics.cc.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/asio/signal_set.hpp>
+
+#include "replication/membership/node_life.h"
+#include "replication/node.h"
+#include "replication/rpc/shard_mailboxes.h"
+#include "server/admin/admin_service.h"
+#include "server/admin/http_server.h"
+#include "server/audit/audit_log.h"
+#include "server/auth/first_superuser.h"
+#include "server/auth/login_limits.h"
+#include "server/config/addresses.h"
+#include "server/config/memory_plan.h"
+#include "server/node.h"
+#include "server/node_tls.h"
+#include "server/node_views.h"
+#include "server/runtime/data_disk.h"
+#include "server/runtime/descriptors.h"
+#include "server/runtime/directory_lock.h"
+#include "server/runtime/thread_io_pool.h"
+#include "server/serving.h"
+#include "server/shard.h"
+#include "storage/encryption/encrypted_files.h"
+#include "storage/engine/log_recovery.h"
+#include "storage/engine/store_status.h"
+
+namespace tetrad::server {
+
+/// One node. Its functions run on the main thread, which is the first shard's, unless they say
+/// otherwise.
+class NodeImpl final : public Node {
+ public:
+  NodeImpl(const Options& options, Logger logger);
+  ~NodeImpl() override;
+
+  Result<void> open();
+  Result<NodeEnd> run() override;
+
+ private:
+  Result<void> begin_life();
+  void end_life();
+  storage::LogRecovery log_recovery() const;
+  Result<uint32_t> choose_shards();
+  Result<void> share_out(uint32_t shards);
+  Result<void> open_disk_keys();
+  void count_encrypted(std::function<void(std::string, Result<storage::FileCounts>)> done);
+  Result<void> open_stores();
+  Result<void> open_transports();
+  Result<void> open_replication();
+  Result<void> open_admin();
+  ShardServing serving_options();
+  replication::NodeEnvironment environment_of(Shard& shard);
+  /// What a power cut took from the stores, by shard.
+  std::vector<std::optional<replication::PowerLoss>> losses() const;
+  /// What each store has for sure of what it reported to others in earlier lives.
+  std::vector<uint64_t> whole() const;
+  void store_lost(uint32_t store);
+  std::function<void(uint32_t, replication::ShardMessage)> forward_from(uint32_t shard);
+  /// On the first shard's thread, as all that follows.
+  void shard_is_ready();
+  void serve();
+  void leave();
+  void renew_store(uint32_t store);
+  Result<NodeEnd> end_out_of_cluster();
+  void stop(const std::string& reason);
+  void finish_stop();
+  void join_shards();
+  void fatal(const Error& error);
+  /// What a store can do has changed.
+  void take_store_status(uint32_t store, storage::StoreStatus status);
+  void take_loop_state(uint32_t shard, bool hangs);
+  void tell_store_state(uint32_t store);
+  uint64_t connections_open() const;
+  std::string health() const;
+  std::vector<std::string> complaints() const;
+  void register_metrics();
+  void register_store_metrics();
+  void register_cluster_metrics();
+  void register_process_metrics();
+  replication::NodeOptions node_options();
+  cql::QueryProcessorOptions query_options();
+  ConnectionLimits connection_limits() const;
+
+  const Options options_;
+  Logger logger_;
+  std::vector<replication::Endpoint> seeds_;
+  NodeAddresses addresses_;
+  MemoryPlan memory_;
+  DescriptorPlan descriptors_;
+  DirectoryLock lock_;
+  replication::NodeLife life_;
+  replication::LastEnd last_end_ = replication::LastEnd::kUnknown;
+  base::MetricsRegistry metrics_;
+  std::vector<std::unique_ptr<AsioReactor>> reactors_;  // by shard
+  DataDisk disk_;
+  LoginLimits logins_;
+  cql::AddressFilter client_addresses_;
+  NodeTls tls_;
+  std::shared_ptr<const storage::DiskKeys> disk_keys_;  // null: nothing is encrypted
+  std::shared_ptr<rocksdb::FileSystem> files_;          // with them; null: the system's
+  std::unique_ptr<AuditLog> audit_;                     // null: nothing is recorded
+  std::optional<FirstSuperuser> first_superuser_;
+  ThreadIoPool pool_;
+  std::unique_ptr<boost::asio::signal_set> signals_;
+  std::unique_ptr<storage::StoreFactory> store_factory_;
+  std::unique_ptr<storage::LocalLog> log_, hint_log_, batch_log_;
+  std::unique_ptr<replication::ShardMailboxes> mailboxes_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<replication::ReplicationNode> node_;
+  Serving serving_{options_, shards_, logger_};
+  const NodeViewSources views_{options_,
+                               memory_,
+                               shards_,
+                               serving_,
+                               [this]() -> Snapshots& { return *snapshots_; },
+                               [this]() -> replication::MetaService& { return node_->meta(); },
+                               client_addresses_};
+  std::unique_ptr<CertificateWatch> certificates_;
+  std::unique_ptr<Snapshots> snapshots_;
+  std::unique_ptr<AdminService> admin_;
+  std::vector<std::unique_ptr<HttpServer>> http_;  // of all, and of what is public
+  size_t shards_ready_ = 0;
+  bool stopping_ = false;
+  base::MonotonicUs stop_began_us_ = 0;
+  std::optional<Error> fatal_error_;
+  bool is_out_ = false, was_decommissioned_ = false;  // of its cluster
+  std::set<uint32_t> to_erase_;                       // stores, when all is closed
+  std::set<uint32_t> hung_loops_;                     // of shards
+  bool was_signalled_ = false;
+  std::vector<storage::StoreStatus> store_status_;  // by store, as last reported
+};
+
+}  // namespace tetrad::server

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node from its start to its end: when it serves, what it says of itself, why it stops, and what it
+// does when everything is closed.
+#include <csignal>
+#include <cstdlib>
+#include <pthread.h>
+
+#include "server/node_impl.h"
+#include "server/runtime/control_group.h"
+#include "server/runtime/data_folder.h"
+#include "server/runtime/loop_watch.h"
+#include "server/runtime/running_mark.h"
+
+namespace tetrad::server {
+
+std::string NodeImpl::health() const {
+  if (stopping_) return "stopping";
+  if (!serving_.has_begun()) return "starting";
+  for (size_t i = 0; i < store_status_.size(); ++i) {
+    const auto& [state, reason] = store_status_[i];
+    if (state != storage::StoreState::kServing)
+      return fmt::format("store {} is {}: {}", i, storage::name_of(state), reason);
+  }
+  return "serving";
+}
+
+/// Runs on the first shard, whose schema this is.
+std::vector<std::string> NodeImpl::complaints() const {
+  std::vector<std::string> lines;
+  if (audit_ != nullptr && !audit_->failure().empty()) {
+    lines.push_back(fmt::format("the audit log cannot be written, statements are refused: {}",
+                                audit_->failure()));
+  }
+  const cql::QueryProcessor* const processor = shards_.front()->processor.get();
+  if (processor == nullptr || processor->schema() == nullptr) return lines;
+  for (const auto& [key, object] : processor->schema()->unreadable())
+    lines.push_back(
+        fmt::format("the schema of {} does not read: {}", object.title(), object.reason));
+  return lines;
+}
+
+/// The process begins anew without it: nothing of what it knew of the store is left.
+void NodeImpl::renew_store(uint32_t store) {
+  to_erase_.insert(store);
+  stop("a damaged store is erased");
+}
+
+void NodeImpl::shard_is_ready() {
+  if (++shards_ready_ == shards_.size()) serve();
+}
+
+void NodeImpl::serve() {
+  if (serving_.has_begun() || stopping_) return;
+  if (const auto began = serving_.begin(addresses_.rpc, descriptors_.clients); !began)
+    return fatal(began.error());
+  if (first_superuser_) {
+    Shard& first = *shards_[0];
+    first.connections->tasks.spawn(make_first_superuser(std::move(*first_superuser_), first.reactor,
+                                                        first.random, *first.processor,
+                                                        node_->meta(), logger_.named("auth")));
+    first_superuser_.reset();
+  } else if (has_authentication(options_)) {
+    constexpr int64_t kRolesKnownUs = 3'000'000;  // a new node learns them from the others
+    reactors_[0]->call_at(reactors_[0]->now_us() + kRolesKnownUs, [this] {
+      const cql::SchemaPtr schema = shards_[0]->processor->schema();
+      if (schema == nullptr || schema->roles()->has_usable_superuser()) return;
+      logger_.warn(
+          "no superuser can log in: stop the node and start it with --init-superuser NAME");
+    });
+  }
+  logger_.info(
+      "serving address={} native_port={} admin_port={} shards={} host_id={} data_directory={}",
+      addresses_.rpc, options_.native_port, options_.admin_port, shards_.size(),
+      node_->self().to_string(), options_.data_directory);
+  if (options_.shards == 0 && shards_.size() == 1 && usable_cores() > 1)
+    logger_.info("one of {} cores serves; a new data directory started with --shards N uses N",
+                 usable_cores());
+  logger_.info("Startup complete");  // harnesses of tests wait for these words in Cassandra's log
+}
+
+/// Out of the cluster: by the operator's order, or while it was away.
+void NodeImpl::leave() {
+  is_out_ = true;
+  stop("out of the cluster");
+}
+
+/// Everything is closed. One that was ordered to leave stays away; one that was replaced while it was
+/// away comes back as a new node.
+Result<NodeEnd> NodeImpl::end_out_of_cluster() {
+  const std::string host = node_->self().to_string();
+  const int64_t now_us = reactors_[0]->wall_time_us();
+  if (was_decommissioned_) {
+    TETRAD_TRY_VOID(mark_decommissioned(options_.data_directory, node_->self(), now_us));
+    logger_.warn(
+        "this node was decommissioned and stays stopped; its data is of no more use "
+        "host_id={} data_directory={}",
+        host, options_.data_directory);
+    return NodeEnd::kStopped;
+  }
+  TETRAD_TRY(const std::string aside,
+             set_data_aside(options_.data_directory, node_->self(), now_us));
+  logger_.warn(
+      "this node was taken out of its cluster while it was away and starts again as a new "
+      "one; delete its old data when nothing is missing host_id={} set_aside={}",
+      host, aside);
+  return NodeEnd::kTakenOut;
+}
+
+void NodeImpl::fatal(const Error& error) {
+  if (fatal_error_) return;
+  fatal_error_ = error;
+  logger_.error("stopping because of error={}", error.message);
+  stop("error");
+}
+
+void NodeImpl::take_store_status(uint32_t store, storage::StoreStatus status) {
+  store_status_.resize(shards_.size());
+  store_status_[store] = std::move(status);
+  const auto& [state, reason] = store_status_[store];
+  tell_store_state(store);
+  if (state != storage::StoreState::kFailed || stopping_) return;
+  logger_.error("ending because the disk of a store has failed store={} reason=\"{}\"", store,
+                reason);
+  // The other nodes hear of it first. Nothing is synced or closed: a sync that says that all is
+  // well would be believed by the next start.
+  constexpr int64_t kLastWordsUs = 200'000;
+  reactors_[0]->call_at(reactors_[0]->now_us() + kLastWordsUs, [] { std::_Exit(1); });
+}
+
+/// A store's shard is part of it.
+void NodeImpl::tell_store_state(uint32_t store) {
+  const bool hangs = hung_loops_.contains(store);
+  node_->membership().set_store_state(
+      store, hangs ? storage::StoreState::kHung : store_status_[store].state);
+}
+
+void NodeImpl::take_loop_state(uint32_t shard, bool hangs) {
+  logger_.warn("the loop of a shard {} shard={}", hangs ? "hangs" : "comes round again", shard);
+  if (hangs)
+    hung_loops_.insert(shard);
+  else
+    hung_loops_.erase(shard);
+  store_status_.resize(shards_.size());
+  tell_store_state(shard);
+}
+
+void NodeImpl::stop(const std::string& reason) {
+  if (stopping_) return;
+  stopping_ = true;
+  stop_began_us_ = reactors_[0]->now_us();
+  logger_.info("stopping reason={}", reason);
+  serving_.stop();
+  finish_stop();
+}
+
+uint64_t NodeImpl::connections_open() const {
+  uint64_t open = 0;
+  for (const auto& shard : shards_) open += shard->connections->metrics.open_now();
+  return open;
+}
+
+/// Waits for the requests in flight, for a second at most.
+void NodeImpl::finish_stop() {
+  constexpr int64_t kDrainUs = 1'000'000;
+  AsioReactor& reactor = *reactors_[0];
+  if (connections_open() != 0 && reactor.now_us() < stop_began_us_ + kDrainUs && !fatal_error_) {
+    reactor.call_at(reactor.now_us() + 5'000, [this] { finish_stop(); });
+    return;
+  }
+  join_shards();  // before the first one's last turn, which takes what they have handed over
+  reactor.stop();
+}
+
+void NodeImpl::join_shards() {
+  for (const auto& shard : shards_)
+    if (shard->thread.joinable()) shard->reactor.stop();
+  for (const auto& shard : shards_)
+    if (shard->thread.joinable()) shard->thread.join();
+}
+
+Result<NodeEnd> NodeImpl::run() {
+  AsioReactor& reactor = *reactors_[0];
+  signals_ = std::make_unique<boost::asio::signal_set>(reactor.context(), SIGTERM, SIGINT);
+  signals_->async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    was_signalled_ = true;
+    stop(signal == SIGTERM ? "SIGTERM" : "SIGINT");
+  });
+  for (size_t i = 1; i < shards_.size(); ++i) {
+    Shard& shard = *shards_[i];
+    shard.replication->start();
+    shard.thread = std::thread([&shard] {
+      pthread_setname_np(pthread_self(), fmt::format("shard-{}", shard.number).c_str());
+      shard.reactor.run();
+    });
+  }
+  std::vector<base::Reactor*> loops;
+  for (const auto& loop : reactors_) loops.push_back(loop.get());
+  LoopWatch watch(std::move(loops),
+                  [this](uint32_t shard, bool hangs) { take_loop_state(shard, hangs); });
+  watch.start();
+  certificates_->start();
+  snapshots_->start();
+  node_->start();
+  reactor.run();
+  bool all_closed = !fatal_error_;
+  for (const auto& shard : shards_) {
+    const auto closed = shard->store->close();
+    if (closed) continue;
+    all_closed = false;
+    logger_.error("store did not close store={} error={}", shard->number, closed.error().message);
+  }
+  if (is_out_) {
+    TETRAD_TRY(was_decommissioned_, replication::is_decommissioned(*log_));
+  }
+  if (all_closed) end_life();
+  if (auto closed = hint_log_->close(); !closed)
+    logger_.error("log of hints did not close error={}", closed.error().message);
+  if (auto closed = batch_log_->close(); !closed)
+    logger_.error("log of batches did not close error={}", closed.error().message);
+  if (auto closed = log_->close(); !closed)
+    logger_.error("log did not close error={}", closed.error().message);
+  else if (auto unmarked = unmark_running(options_.data_directory); !unmarked)
+    logger_.warn("that nothing is running is not noted error={}", unmarked.error().message);
+  if (fatal_error_) return std::unexpected(*fatal_error_);
+  // The loop has ended, and its clock with it.
+  logger_.info("stopped after_ms={}", (monotonic_now_us() - stop_began_us_) / 1000);
+  if (is_out_) return end_out_of_cluster();
+  for (const uint32_t store : to_erase_) {
+    TETRAD_TRY_VOID(erase_store(options_.data_directory, store));
+    logger_.warn(
+        "erased a damaged store; the node starts again and gets its data from others "
+        "store={}",
+        store);
+  }
+  return to_erase_.empty() || was_signalled_ ? NodeEnd::kStopped : NodeEnd::kRenewed;
+}
+
+}  // namespace tetrad::server
