@@ -4,7 +4,9 @@
 //   1. Each bucket that this shard has met has an account here, from which requests are paid.
 //   2. What runs low is borrowed from the holder of the bucket, a slice at a time, debts first.
 //   3. Who finds it empty waits in line, if the line is short enough, and is refused otherwise.
-//   4. A holder that does not answer is done without: the account goes on at its last rate.
+//   4. A holder that does not answer is done without: the account goes on at its last rate, until that
+//      holder answers again or another one holds the bucket. So both never lend for longer than the
+//      nodes take to agree on who is down.
 #include "replication/throughput/throughput_gate.h"
 
 #include <algorithm>
@@ -22,6 +24,7 @@ constexpr int64_t kAskUs = 200'000;
 constexpr int64_t kAloneUs = 1'000'000;  // before a holder that did not answer is asked again
 constexpr int64_t kStaleUs = 1'000'000;  // who holds the bucket is not known for longer: alone
 constexpr int64_t kStaleRetryUs = 10'000;
+constexpr int64_t kStaleAloneUs = 50'000;  // the same, where the shard goes on alone meanwhile
 constexpr int64_t kLookEveryUs = 100'000;
 constexpr int64_t kUnspentUs = 200'000;  // after so long it goes back
 constexpr int64_t kCountedUs = 1'000'000;
@@ -177,7 +180,7 @@ Task<void> ThroughputGate::borrow(AccountPtr account) {
     account->balance += static_cast<int64_t>(answer.paid) + granted;
     account->lent_us = reactor_.now_us();
     account->lent_per_s = loan.per_s;
-    count_granted(*account, loan.granted);
+    if (!account->own) count_granted(*account, loan.granted + answer.paid);
     if (loan.granted == 0)
       account->nothing_before_us = reactor_.now_us() + std::max<int64_t>(loan.retry_us, 1'000);
     let_in(*account);
@@ -199,9 +202,10 @@ Task<ThroughputGate::Answer> ThroughputGate::ask_holder(AccountPtr account) {
   set_rate(*account, bucket_of(*table, tablet.id).per_s);
   const uint64_t per_s = account->per_s;
   const base::MonotonicUs now_us = reactor_.now_us();
-  if (now_us >= account->alone_until_us) {
+  const HostId holder = holder_of(*state, meta_, *table, tablet);
+  if (now_us >= account->alone_until_us || holder != account->asked_of) {
+    account->asked_of = holder;
     // After a merge the whole lends what waits here, and takes what is owed.
-    const HostId holder = holder_of(*state, meta_, *table, tablet);
     BorrowRequest request{account->table, tablet.id, debt};
     if (state->format >= kFormatThroughput) {
       request.place = account->position;
@@ -234,12 +238,15 @@ std::optional<ThroughputGate::Answer> ThroughputGate::heard(Account& account,
   if (reply) {
     const Result<Loan> loan = decode_loan(*reply);
     if (loan) {
-      account.own.reset();
-      account.stale_since_us.reset();
+      end_alone(account);
       return Answer{*loan, debt};
     }
   } else if (reply.error().code == ErrorCode::kStaleEpoch) {
     // Where a tablet was cut, merged or moved, one of the two has not heard of it yet.
+    if (account.own) {
+      account.alone_until_us = now_us + kStaleAloneUs;
+      return std::nullopt;
+    }
     if (!account.stale_since_us) account.stale_since_us = now_us;
     if (now_us - *account.stale_since_us < kStaleUs) return Answer{{0, kStaleRetryUs}, 0};
   }
@@ -247,18 +254,31 @@ std::optional<ThroughputGate::Answer> ThroughputGate::heard(Account& account,
   return std::nullopt;
 }
 
-/// Goes on at the last rate, or with an even part (rule 31).
-ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t debt,
-                                                  const MetaState& state) {
-  TETRAD_ASSERT(account.per_s > 0);
-  const base::MonotonicUs now_us = reactor_.now_us();
-  count_granted(account, 0);
+/// What it owes to itself it owes to the holder now.
+void ThroughputGate::end_alone(Account& account) {
+  account.stale_since_us.reset();
+  if (!account.own) return;
+  account.balance += std::min<int64_t>(account.own->level(reactor_.now_us()), 0);
+  account.own.reset();
+  account.granted = 0;
+  account.counted_since_us = reactor_.now_us();
+}
+
+/// The last rate, or an even part (rule 31).
+uint64_t ThroughputGate::alone_per_s(const Account& account, const MetaState& state) const {
   uint64_t shards = 0;  // each has a store
   for (const auto& [host, node] : state.nodes)
     if (meta_.is_live(host)) shards += node.store_count;
   const uint64_t even = account.per_s / std::max<uint64_t>(shards, 1);
-  const uint64_t per_s =
-      std::clamp<uint64_t>(std::max(account.granted_per_s, even), 1, account.per_s);
+  return std::clamp<uint64_t>(std::max(account.granted_per_s, even), 1, account.per_s);
+}
+
+ThroughputGate::Answer ThroughputGate::lend_alone(Account& account, uint64_t debt,
+                                                  const MetaState& state) {
+  TETRAD_ASSERT(account.per_s > 0);
+  const base::MonotonicUs now_us = reactor_.now_us();
+  if (!account.own) count_granted(account, 0);
+  const uint64_t per_s = alone_per_s(account, state);
   if (!account.own) {
     account.own.emplace(per_s, now_us);
     account.own->take(per_s - slice_of(per_s), now_us);  // what flowed in before is spent

@@ -87,10 +87,11 @@ class ThroughputGate {
     int64_t waiting_weight = 0;
     // For when the holder cannot be asked.
     base::MonotonicUs alone_until_us = 0;
+    HostId asked_of;  // the last time; another holder is asked at once
     std::optional<base::MonotonicUs> stale_since_us;  // nobody says that it holds the bucket
-    std::optional<TokenBucket> own;
+    std::optional<TokenBucket> own;                   // while alone
     base::MonotonicUs counted_since_us = 0;
-    uint64_t granted = 0, granted_per_s = 0;
+    uint64_t granted = 0, granted_per_s = 0;  // by holders, with debts that they took
 
     int64_t slice() const { return static_cast<int64_t>(slice_of(per_s)); }
   };
@@ -122,7 +123,9 @@ class ThroughputGate {
   Task<void> borrow(AccountPtr account);
   Task<Answer> ask_holder(AccountPtr account);
   std::optional<Answer> heard(Account& account, const Result<Bytes>& reply, uint64_t debt);
+  void end_alone(Account& account);
   Answer lend_alone(Account& account, uint64_t debt, const MetaState& state);
+  uint64_t alone_per_s(const Account& account, const MetaState& state) const;
   void count_granted(Account& account, uint64_t granted);
   static void let_in(Account& account);
   void refuse_late(Account& account);
