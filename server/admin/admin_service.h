@@ -202,6 +202,7 @@ class AdminService {
   /// One store's result of a verification; on this thread.
   void take_verified(const Result<storage::ScrubSummary>& summary, const std::string& keyspace,
                      const std::string& table);
+  bool is_verifying() const;
   HttpResponse verify_progress(const AllFigures& figures);
   /// One order to every store, each on its thread.
   void flush_stores(Respond respond);
@@ -225,8 +226,8 @@ class AdminService {
   Readiness readiness_;
   /// A verification that is under way, or the last one; one at a time.
   struct Verifying {
-    bool is_running = false, is_comparing = false;
-    size_t stores_left = 0;
+    bool is_comparing = false;
+    size_t stores_left = 0;  // that are still read
     uint64_t files_before = 0, files = 0, bytes = 0;
     std::vector<std::string> damaged, failed;
   } verifying_;

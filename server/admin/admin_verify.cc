@@ -3,11 +3,10 @@
 // partitions hold is compared. Nothing is written but what a store keeps of its own damage. A view is
 // compared with its base table by itself (replication/views/view_verifier.h).
 //
-// 1. order_verify() answers at once and marks that a verification runs; a second order gets 409.
+// 1. order_verify() answers at once; a second order gets 409 until the verification has ended.
 // 2. Each store reads all its files, on its own thread, and reports to the first shard.
 // 3. When the last one has reported, the comparison of members begins.
-// 4. GET /verification tells how far it is. Nothing tells this object that a comparison has ended:
-//    verify_progress() finds out when somebody asks.
+// 4. GET /verification tells how far it is.
 #include "server/admin/admin_service.h"
 #include "server/admin/json_text.h"
 
@@ -26,14 +25,18 @@ uint64_t files_read(const Figures& figures) {
 
 }  // namespace
 
+bool AdminService::is_verifying() const {
+  if (verifying_.stores_left != 0) return true;
+  return verifying_.is_comparing && parts_.shards.front().data.comparison().progress().running;
+}
+
 void AdminService::order_verify(const HttpRequest& request, Respond respond) {
   const std::string keyspace = request.parameter("keyspace"), table = request.parameter("table");
   if (const auto named = check_named(keyspace, table); !named)
     return respond(http_error(404, named.error().message));
-  if (verifying_.is_running)
+  if (is_verifying())
     return respond(http_error(409, "this node is verifying already, see GET /verification"));
   verifying_ = Verifying();
-  verifying_.is_running = true;
   verifying_.stores_left = parts_.shards.size();
   gather_figures(false, [this, keyspace, table](const AllFigures& figures) {
     verifying_.files_before = files_read(figures);
@@ -74,14 +77,13 @@ void AdminService::answer_verification(const HttpRequest&, Respond respond) {
 HttpResponse AdminService::verify_progress(const AllFigures& figures) {
   replication::Comparison::Progress compared;
   if (verifying_.is_comparing) compared = parts_.shards.front().data.comparison().progress();
-  if (verifying_.stores_left == 0 && !compared.running) verifying_.is_running = false;
   json failed = verifying_.failed;
   for (const std::string& sentence : compared.failed) failed.push_back(sentence);
   // While stores read, their counters tell; those count since the start of the process.
   const uint64_t files = verifying_.stores_left == 0
                              ? verifying_.files
                              : files_read(figures) - verifying_.files_before;
-  return json_response({{"running", verifying_.is_running},
+  return json_response({{"running", is_verifying()},
                         {"files", files},
                         {"bytes", verifying_.bytes},
                         {"damaged", verifying_.damaged},

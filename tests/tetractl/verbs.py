@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 from cassandra.cluster import Cluster
@@ -44,6 +46,26 @@ def case(line, pattern="", code=0, host=FIRST):
     output = done.stdout + done.stderr
     check("tetractl " + line, done.returncode == code and re.search(pattern, output, re.M), "code %d:\n%s" % (done.returncode, output))
     return output
+
+
+def order_status(path):
+    """The status of an order by HTTP, with the token in the file that a refusal names."""
+    headers = {}
+    while True:
+        try:
+            return urllib.request.urlopen(urllib.request.Request("http://%s:9180/%s" % (FIRST, path), method="POST", headers=headers), timeout=10).status
+        except urllib.error.HTTPError as error:
+            if error.code != 401 or headers:
+                return error.code
+            headers = {"X-Tetrad-Token": Path(json.load(error)["token_file"]).read_text().strip()}
+
+
+def check_verify_unwatched():
+    """A verification that nobody watches ends, too: the next one may begin."""
+    first, end = order_status("verify"), time.time() + 30
+    while (again := order_status("verify")) == 409 and time.time() < end:
+        time.sleep(0.1)
+    check("a verification that nobody watches ends", (first, again) == (200, 200), "%d, then %d" % (first, again))
 
 
 def as_json(line, has):
@@ -141,6 +163,7 @@ def data_verbs():
     case("repair", "physical partitions repaired: [1-9]")
     case("repair -pr --full ks t u", "-pr changes nothing: .*")
     case("verify ks t", "all members hold the same")
+    check_verify_unwatched()
     case("verify view ks nosuch", "there is no materialized view ks.nosuch", 1)
     case("verify --mend ks t", "--mend is of: verify view KEYSPACE VIEW", 1)
     case("recover", "--accept-loss", 1)
