@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Statements about roles, permissions, masks and groups of addresses, by the roles that run them, and what Apache Cassandra
-# 5.0 answers with PasswordAuthenticator, CassandraAuthorizer and CassandraNetworkAuthorizer, its caches off; last line
-# N passed, N failed.
+# 5.0 answers with PasswordAuthenticator, CassandraAuthorizer and CassandraNetworkAuthorizer, its caches off, and with
+# -Dcassandra.role_password_update_min_interval_in_ms=0; last line N passed, N failed.
 #   replay.py [--manner MANNER] HOST SCRIPT...   compares with expected/SCRIPT.txt
 #   replay.py --record HOST SCRIPT...            writes it, from a Cassandra of one node that has no role but its own
+#   replay.py --differ HOST SCRIPT...            writes differences/SCRIPT.txt: what Tetrad answers in another way, each with
+#                                                its reason, or "why?" where it is new. Such an answer has to stay as it is there.
 # Manners: v4 (each statement as a text), v5, v3, prepared (each is prepared and run by its id), paged (pages of one row).
 # A line of a script is a statement, or
 #   @role   @role:password   @role from ADDRESS   who asks from there on, from where; the password is the role's name if
@@ -162,30 +164,71 @@ def run(sessions, name, lua, known):
     return out
 
 
+def blocks_of(path):
+    return re.split(r"\n(?=\[)", path.read_text().rstrip("\n")) if path.exists() else []
+
+
+class Differences:
+    """Where a script is answered in another way than Cassandra does, in the order of the script."""
+
+    def __init__(self, name):
+        self.path = HERE / "differences" / (name + ".txt")
+        self.open, self.reasons = [], {}
+        for block in blocks_of(self.path):
+            head, _, answered = block.partition("\n")
+            title, _, reason = head.rpartition(" -- ")
+            self.reasons[title] = reason
+            self.open.append([title, answered])
+
+    def take(self, block):
+        """Whether it is the next one of its statement."""
+        found = next((one for one in self.open if one[0] == block[0]), None)
+        if found is None or found[1] != "\n".join(block[1:]):
+            return False
+        self.open.remove(found)
+        return True
+
+    def write(self, blocks):
+        heads = ["%s -- %s" % (block[0], self.reasons.get(block[0], "why?")) for block in blocks]
+        text = "\n".join("\n".join([head] + block[1:]) for head, block in zip(heads, blocks))
+        self.path.unlink(missing_ok=True)
+        if blocks:
+            self.path.write_text(text + "\n")
+
+
+def compare(name, manner, blocks, known):
+    """How many are as recorded or as their difference says, and how many are not."""
+    differences = Differences(name)
+    failed = int(len(known) != len(blocks))
+    if failed:
+        print("%s: %d statements, %d recorded" % (name, len(blocks), len(known)))
+    wrong = [(block, text) for block, text in zip(blocks, known) if "\n".join(block) != text and not differences.take(block)]
+    for block, text in wrong:
+        print("%s (%s): recorded\n  %s\nanswered\n  %s" % (name, manner, text.replace("\n", "\n  "), "\n  ".join(block)))
+    for title, _ in differences.open:
+        print("%s (%s): does not differ as its difference says: %s" % (name, manner, title))
+    return len(blocks) - len(wrong), failed + len(wrong) + len(differences.open)
+
+
 def main(arguments):
-    records = arguments[0] == "--record"
-    manner = arguments[1] if arguments[0] == "--manner" else "v4"
-    arguments = arguments[1 if records else 2 * (arguments[0] == "--manner"):]
+    order_of = arguments.pop(0) if arguments[0] in ("--record", "--differ") else None
+    manner = "v4"
+    if arguments[0] == "--manner":
+        manner, arguments = arguments[1], arguments[2:]
     host, names = arguments[0], arguments[1:]
     passed = failed = 0
-    differences = {line.split(" -- ")[0] for line in (HERE / "differences.txt").read_text().splitlines()}
     sessions = Sessions(host, manner)
     for name in names:
         expected = HERE / "expected" / (name + ".txt")
-        known = None if records else re.split(r"\n(?=\[)", expected.read_text().rstrip("\n"))
-        blocks = run(sessions, name, not records, known)
-        if records:
+        known = None if order_of == "--record" else blocks_of(expected)
+        blocks = run(sessions, name, order_of != "--record", known)
+        if order_of == "--record":
             expected.write_text("\n".join("\n".join(block) for block in blocks) + "\n")
-            continue
-        if len(known) != len(blocks):
-            print("%s: %d statements, %d recorded" % (name, len(blocks), len(known)))
-            failed += 1
-        for block, text in zip(blocks, known):
-            if block[0] in differences or "\n".join(block) == text:
-                passed += 1
-                continue
-            failed += 1
-            print("%s (%s): recorded\n  %s\nanswered\n  %s" % (name, manner, text.replace("\n", "\n  "), "\n  ".join(block)))
+        elif order_of == "--differ":
+            Differences(name).write([block for block, text in zip(blocks, known) if "\n".join(block) != text])
+        else:
+            good, bad = compare(name, manner, blocks, known)
+            passed, failed = passed + good, failed + bad
     print("%d passed, %d failed" % (passed, failed))
     return failed != 0
 
