@@ -118,6 +118,8 @@ StoreOutlook MoveRunner::outlook_of(const StoreAddress& member) const {
   seen.may_get = state == storage::StoreState::kServing && has_room;
   seen.may_give = state != storage::StoreState::kDamaged;
   seen.is_vacated = vacating_.store() == member;
+  seen.is_gone =
+      !seen.is_live && meta_.ticks_away(member.host) >= meta_.ticks_of(options_.stalled_us);
   return seen;
 }
 

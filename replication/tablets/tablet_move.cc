@@ -150,21 +150,23 @@ std::optional<std::vector<StoreAddress>> wanted_members(
     members.push_back(member);
   }
   const Set candidates = candidates_of(ring, by_ring, to_choose_by, load);
-  const auto is_missing = [&](const StoreAddress& member) {
-    const std::string_view data_center = data_center_of[member.host];
-    return !has_host(members, member.host) && has[data_center] < wanted[data_center];
-  };
   while (true) {
     // Where the fewest are in its rack, then as the ring has them.
     std::optional<StoreAddress> next;
+    bool may_come = false;
     for (const StoreAddress& member : candidates) {
-      if (!is_missing(member)) continue;
+      const std::string_view data_center = data_center_of[member.host];
+      if (has_host(members, member.host) || has[data_center] >= wanted[data_center]) continue;
+      const StoreOutlook seen = outlook(member);
+      if (!seen.is_live || !seen.may_get) {  // nothing waits for it while others can take its place
+        may_come |= !seen.is_gone;
+        continue;
+      }
       if (!next || excess_with(ring, members, member) < excess_with(ring, members, *next))
         next = member;
     }
+    if (!next && may_come && members.size() < tablet.replicas.size()) return std::nullopt;
     if (!next) break;
-    const StoreOutlook seen = outlook(*next);
-    if (!seen.is_live || !seen.may_get) return std::nullopt;
     ++has[data_center_of[next->host]];
     members.push_back(*next);
   }

@@ -45,6 +45,7 @@ struct StoreOutlook {
   bool may_get = true;      // tablets it has not got: it is sound, and has room
   bool may_give = true;     // what it has: it is not damaged
   bool is_vacated = false;  // what it has goes elsewhere
+  bool is_gone = false;     // its node has been away for so long that nobody waits for it
 };
 using Outlook = std::function<StoreOutlook(const StoreAddress&)>;
 
@@ -53,8 +54,9 @@ using Outlook = std::function<StoreOutlook(const StoreAddress&)>;
 /// centre. A new member is in the rack with the fewest; when nothing else is to do, a member in a
 /// rack that has too many is exchanged for one elsewhere, where the ring has one. Unset: it is as
 /// it should be, a change is under way, W of either set are not live, R of the old one cannot give
-/// what they have, or a store it would get may not take it. `of_table` and `load` count the tablets
-/// of each store: a new member gets its node's store with the fewest.
+/// what they have, or it would shrink although a store that it lacks may yet come back, or get
+/// room. Only live stores that may take it are added; others are healed later. `of_table` and
+/// `load` count the tablets of each store: a new member gets its node's store with the fewest.
 std::optional<std::vector<StoreAddress>> wanted_members(const partitioner::Ring& ring,
                                                         const partitioner::Tablet& tablet,
                                                         const partitioner::StoreLoad& of_table,
