@@ -151,17 +151,18 @@ std::map<StoreAddress, std::vector<size_t>> RecentFetch::next_asked(const Target
     const Target& target = targets[i];
     if (judge(target) != Verdict::kWaits) continue;
     std::set<StoreAddress> chosen;
+    const auto may_ask = [&](const StoreAddress& member) {
+      return !target.asked.contains(member) && !chosen.contains(member) &&
+             (member.host == meta_.self() || meta_.is_live(member.host));
+    };
     for (const std::vector<StoreAddress>& set : target.sets) {
       const Need needed = needed_of(set);
-      for (size_t member_index = 0; member_index < set.size(); ++member_index) {
-        const StoreAddress& member = set[member_index];
-        const Members given = members_in(set, target.complete) | members_in(set, chosen);
-        if (!needed.wants(member_index, given)) continue;
-        if (target.asked.contains(member) || chosen.contains(member) ||
-            (member.host != meta_.self() && !meta_.is_live(member.host)))
-          continue;
-        chosen.insert(member);
-      }
+      const auto given = [&] { return members_in(set, target.complete) | members_in(set, chosen); };
+      for (size_t member = 0; member < set.size(); ++member)
+        if (needed.wants(member, given()) && may_ask(set[member])) chosen.insert(set[member]);
+      // Too few of its data centre can answer: what all others have is all that there is.
+      if (needed.is_met_by(given())) continue;
+      std::ranges::copy_if(set, std::inserter(chosen, chosen.end()), may_ask);
     }
     for (const StoreAddress& member : chosen) out[member].push_back(i);
   }
