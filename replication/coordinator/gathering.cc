@@ -138,9 +138,8 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
     note_behind(replica);
   }
   if (error.code == ErrorCode::kCorruption) now.corruption = error;
-  on_reply(now);
+  if (now.complete()) return now.finish(true);
   // Another replica takes over what this one was asked for.
-  if (now.complete()) return;
   if (!now.refused() && now.next < now.candidates.size() &&
       reactor_.now_us() < now.deadline.at_us) {
     ask(gathering, digest);
@@ -151,7 +150,16 @@ void CoordinatorImpl::on_failed(const std::shared_ptr<Gathering>& gathering,
 
 void CoordinatorImpl::on_reply(Gathering& gathering) {
   TETRAD_ASSERT(gathering.replies() + gathering.failed <= gathering.asked);
-  if (gathering.complete()) gathering.finish(true);
+  if (gathering.complete()) return gathering.finish(true);
+  if (!gathering.is_begun || gathering.is_over ||
+      gathering.replies() + gathering.failed < gathering.asked)
+    return;
+  // All have answered, and not those that a quorum needs.
+  if (!gathering.refused() && gathering.next < gathering.candidates.size() &&
+      reactor_.now_us() < gathering.deadline.at_us)
+    ask(gathering.shared_from_this(), gathering.digests && !gathering.data.empty());
+  else
+    gathering.finish(false);
 }
 
 bool CoordinatorImpl::ReadQuorum::is_met_by(std::span<const StoreAddress> answered) const {
@@ -197,6 +205,7 @@ std::shared_ptr<CoordinatorImpl::Gathering> CoordinatorImpl::gather(
   for (size_t i = 0; i < need && gathering->next < gathering->candidates.size(); ++i) {
     ask(gathering, digests && i != 0);
   }
+  gathering->is_begun = true;
   gathering->finish_if_hopeless();
   if (!gathering->complete() && gathering->next < gathering->candidates.size()) {
     const std::weak_ptr<Gathering> weak = gathering;

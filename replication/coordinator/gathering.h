@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "replication/coordinator/coordinator_impl.h"
@@ -11,7 +12,7 @@
 namespace tetrad::replication {
 
 /// Answers on their way; shared by the callbacks of the replicas asked.
-struct CoordinatorImpl::Gathering {
+struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
   storage::ReadCommand command;
   SetEpoch epoch;
   std::vector<StoreAddress> candidates;  // in the order they are asked
@@ -32,6 +33,7 @@ struct CoordinatorImpl::Gathering {
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   bool behind = false, index_not_built = false;
+  bool is_begun = false, is_over = false;  // the first are asked; it has been finished
   std::optional<Error> corruption;
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;
@@ -78,9 +80,11 @@ struct CoordinatorImpl::Gathering {
   void finish_if_hopeless() {
     if (complete()) return;
     const bool no_data = data.empty() && data_asked == data_failed;
-    if (refused() || too_few() || no_data) finish(false);
+    const bool all_came = is_begun && replies() + failed == asked;  // and the deadline, perhaps
+    if (refused() || too_few() || no_data || all_came) finish(false);
   }
   void finish(bool success) {
+    is_over = true;
     if (speculation != 0) reactor->cancel(std::exchange(speculation, 0));
     done.setter().set(success);
   }

@@ -267,10 +267,12 @@ Task<void> RepairRunner::settle(Target target, RpcNode::Reply reply) {
     known->second.done = true;
   else
     settling_.erase(known);  // to be tried again when the leader asks again
-  if (read)
+  if (read) {
     reply.ok(Bytes(1, '\1'));
-  else
+  } else {
+    logger_.debug("tablet not settled tablet={} reason={}", id.value, read.error().message);
     reply.error(read.error());
+  }
 }
 
 Task<Result<void>> RepairRunner::read_pages(Target target, ConsistencyLevel level,
