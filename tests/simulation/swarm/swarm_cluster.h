@@ -3,6 +3,7 @@
 // swarm_simulation.cc says what is checked.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,9 @@ class SwarmCluster {
   std::string check_members();
   std::string check_members_of(Table& table, const replication::TableInfo& info);
   std::string check_bounds();
+  std::string check_hints(size_t node);
+  /// All that a store holds of a partition, also of a node that is down.
+  PartitionOf<int64_t> held_by(SimNode& node, uint32_t store, storage::ReadCommand command) const;
   std::string check_live();
   std::string check_settled();
   std::string check_equal();
@@ -92,6 +96,12 @@ class SwarmCluster {
   Tiny tiny_{};
   int64_t operation_us_ = kOperationUs;
   int64_t last_timestamp_ = 0;
+  /// Bytes of hints that each node has found at its start, or fewer when some have gone since.
+  struct HintBytes {
+    uint64_t life = 0;
+    std::map<std::pair<uint32_t, StoreAddress>, uint64_t> most;
+  };
+  std::vector<HintBytes> hint_bytes_;
   const Operation* finished_ = nullptr;  // by finish()
   std::string shape_;
 };

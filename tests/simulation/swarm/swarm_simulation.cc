@@ -14,11 +14,13 @@
 //
 // usage: swarm_simulation [--seeds A..B] [--without TROUBLES] [--mutant NAME] [--verbose]
 //        swarm_simulation --reduce SEED      takes out troubles as long as the seed fails
-//        swarm_simulation --mutants [SEEDS [NAME]]
+//        swarm_simulation --mutants [SEEDS [NAME...]]
 // Every hundredth seed runs twice and must take the same steps.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "tests/simulation/support/seed_program.h"
@@ -129,10 +131,12 @@ int reduce(uint64_t seed, SwarmProfile without) {
   return wrong.empty() ? 0 : 1;
 }
 
-int run_mutants(uint64_t seeds_most, const char* only) {
+/// `only`: these; none: all.
+int run_mutants(uint64_t seeds_most, std::span<char*> only) {
   int passed = 0, failed = 0;
   for (const NamedMutant& mutant : kMutants) {
-    if (only != nullptr && std::strcmp(only, mutant.name) != 0) continue;
+    const auto is_it = [&](const char* name) { return std::strcmp(name, mutant.name) == 0; };
+    if (!only.empty() && std::ranges::none_of(only, is_it)) continue;
     base::data_mutants = {};
     base::data_mutants.*mutant.flag = true;
     uint64_t seed = 1;
@@ -145,7 +149,7 @@ int run_mutants(uint64_t seeds_most, const char* only) {
     (wrong.empty() ? failed : passed)++;
   }
   std::printf("%d passed, %d failed\n", passed, failed);
-  return failed == 0 ? 0 : 1;
+  return failed == 0 && passed != 0 ? 0 : 1;
 }
 
 bool switch_on(const char* name) {
@@ -168,7 +172,8 @@ int main(int argc, char** argv) {
     const char* const next = i + 1 < argc ? argv[i + 1] : nullptr;
     if (std::strcmp(argv[i], "--mutants") == 0)
       return run_mutants(next != nullptr ? std::strtoull(next, nullptr, 10) : 1000,
-                         i + 2 < argc ? argv[i + 2] : nullptr);
+                         std::span(argv, static_cast<size_t>(argc))
+                             .subspan(static_cast<size_t>(std::min(i + 2, argc))));
     if (std::strcmp(argv[i], "--verbose") == 0) {
       options.is_verbose = true;
       continue;
@@ -197,7 +202,7 @@ int main(int argc, char** argv) {
                  "usage: swarm_simulation [--seeds A..B] [--without TROUBLES] [--mutant NAME] "
                  "[--verbose]\n"
                  "       swarm_simulation [--without TROUBLES] --reduce SEED\n"
-                 "       swarm_simulation --mutants [SEEDS [NAME]]\n");
+                 "       swarm_simulation --mutants [SEEDS [NAME...]]\n");
     return 2;
   }
   return run_all(options);

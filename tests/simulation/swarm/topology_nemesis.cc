@@ -158,7 +158,8 @@ size_t TopologyNemesis::normal_nodes(size_t center) {
   return count;
 }
 
-/// Of each set that it is in, three members at least are of its data centre, and none lacks anything.
+/// Of each set that it is in, three members at least are of its data centre, and none lacks
+/// anything. Of two nodes that stay each may be needed to elect the metadata group's leader.
 bool TopologyNemesis::may_lose(size_t victim) {
   if (!cluster_[victim].is_ready() || is_loss_open() || down_count() >= kDownMost) return false;
   const bool may_be_behind = profile_.has(Trouble::kPower) && !profile_.has(Trouble::kSyncs);
@@ -166,6 +167,7 @@ bool TopologyNemesis::may_lose(size_t victim) {
   const HostId host = cluster_[victim].node().self();
   const auto own = newest_->nodes.find(host);
   if (own == newest_->nodes.end() || own->second.state != NodeState::kNormal) return false;
+  if (normal_nodes(0) + normal_nodes(1) < 3) return false;
   for (const auto& [id, table] : newest_->tables) {
     for (const auto& tablet : table->tablets.tablets()) {
       for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
@@ -177,6 +179,93 @@ bool TopologyNemesis::may_lose(size_t victim) {
           near += machines_[*index].center == machines_[victim].center ? 1 : 0;
         }
         if (near < 3) return false;
+      }
+    }
+  }
+  return can_fetch(victim, true) && may_lose_beside_behind();
+}
+
+/// A change of members towards a disk that has just been lost may begin. Who is behind does without
+/// that one if its sets are of four already; two of them would not.
+bool TopologyNemesis::may_lose_beside_behind() {
+  std::optional<size_t> behind;
+  for (size_t i = 0; i < machines_.size(); ++i) {
+    if (!machines_[i].is_behind) continue;
+    if (behind) return false;
+    behind = i;
+  }
+  if (!behind) return true;
+  for (const auto& [id, table] : newest_->tables) {
+    for (const auto& tablet : table->tablets.tablets()) {
+      for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
+        size_t near = 0;
+        bool is_in = false;
+        for (const StoreAddress& member : *set) {
+          const auto index = machine_of(member.host);
+          is_in |= index == behind;
+          near += index && machines_[*index].center == machines_[*behind].center ? 1 : 0;
+        }
+        if (is_in && near < 4) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// It needs R others of each data centre that are not behind, or all others (rule 20).
+bool TopologyNemesis::can_fetch(size_t victim, bool loses_disk) {
+  struct Center {
+    size_t members = 0, whole = 0;
+  };
+  const HostId host = machines_[victim].host;
+  for (const auto& [id, table] : newest_->tables) {
+    for (const auto& tablet : table->tablets.tablets()) {
+      for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
+        if (std::ranges::none_of(*set, [&](const auto& m) { return m.host == host; })) continue;
+        bool any_lost = loses_disk, any_behind = !loses_disk;
+        std::map<size_t, Center> centers;
+        for (const StoreAddress& member : *set) {
+          const auto index = machine_of(member.host);
+          if (!index && !is_lost(member.host)) return false;  // nobody has seen it yet
+          Center& center = centers[index ? machines_[*index].center : center_of_lost(member.host)];
+          ++center.members;
+          const bool is_behind = index && *index != victim && machines_[*index].is_behind;
+          any_lost |= !index;
+          any_behind |= is_behind;
+          center.whole += index && *index != victim && !is_behind ? 1 : 0;
+        }
+        const bool all_have_r = std::ranges::all_of(centers, [](const auto& one) {
+          const size_t w = one.second.members / 2 + 1;
+          return one.second.whole >= one.second.members - w + 1;
+        });
+        if (any_lost && any_behind && !all_have_r) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// Where a write is acknowledged before it is synced, another of each of its sets and of its data
+/// centre must have all that it has.
+bool TopologyNemesis::may_be_cut(size_t victim) {
+  if (!newest_state()) return false;
+  if (profile_.has(Trouble::kSyncs)) {
+    const bool was_behind = std::exchange(machines_[victim].is_behind, true);
+    const bool may = can_fetch(victim, false) && (!is_loss_open() || may_lose_beside_behind());
+    machines_[victim].is_behind = was_behind;
+    return may;
+  }
+  if (!cluster_[victim].is_ready() || any_is_behind() || is_loss_open()) return false;
+  const HostId host = cluster_[victim].node().self();
+  for (const auto& [id, table] : newest_->tables) {
+    for (const auto& tablet : table->tablets.tablets()) {
+      for (const auto* set : {&tablet.replicas, &tablet.new_replicas}) {
+        if (std::ranges::none_of(*set, [&](const auto& m) { return m.host == host; })) continue;
+        const auto near = std::ranges::count_if(*set, [&](const StoreAddress& member) {
+          const auto index = machine_of(member.host);
+          return index && machines_[*index].center == machines_[victim].center;
+        });
+        if (near < 2) return false;
       }
     }
   }
@@ -222,6 +311,8 @@ void TopologyNemesis::attend() {
       machine.is_out |= cluster_[i].fatal()->message.find("was removed") != std::string::npos;
       cluster_[i].kill();
     }
+    if (machine.is_behind && cluster_[i].is_ready() && !cluster_[i].is_behind())
+      machine.is_behind = false;
     if (!machine.is_out) continue;
     machine.is_out = false;
     const bool has_left = machine.is_leaving;
@@ -274,6 +365,7 @@ void TopologyNemesis::lose_disk(size_t victim) {
   if (node.is_ready()) machines_[victim].host = node.node().self();
   lost_[machines_[victim].host] = machines_[victim].center;
   if (cut_ == victim) cut_.reset();
+  machines_[victim].is_behind = false;
   node.wipe();
 }
 
@@ -296,13 +388,10 @@ void TopologyNemesis::kill(size_t victim) {
   cluster_[victim].kill();
 }
 
-/// Where every write is synced any machine may, at any time.
 void TopologyNemesis::cut(size_t victim) {
-  if (!cluster_[victim].is_up() || down_count() >= kDownMost) return;
-  if (!profile_.has(Trouble::kSyncs)) {
-    if (any_is_behind() || is_loss_open() || !cluster_[victim].is_ready()) return;
-    cut_ = victim;
-  }
+  if (!cluster_[victim].is_up() || down_count() >= kDownMost || !may_be_cut(victim)) return;
+  if (!profile_.has(Trouble::kSyncs)) cut_ = victim;
+  machines_[victim].is_behind = true;
   ++figures_.cuts;
   cluster_[victim].power_cut();
 }
@@ -314,6 +403,7 @@ void TopologyNemesis::start(size_t victim) {
   for (size_t i = 0; i < cluster_.size() && seeds.size() < 4; ++i)
     if (i != victim && cluster_[i].is_ready()) seeds.push_back(cluster_[i].endpoint());
   if (!seeds.empty()) cluster_[victim].options().seeds = std::move(seeds);
+  ++machines_[victim].starts;
   cluster_[victim].start();
 }
 

@@ -3,7 +3,11 @@
 // decommissioned, die for good and are taken out, come back without their disk, end and begin again,
 // lose power one at a time; tablets are split and merged by order. It does nothing that an operator
 // is warned of: one disk at a time is lost for good, and only where the sets have three members or
-// more; no second machine loses power before the first one is whole again.
+// more, and the cluster three nodes that stay; no second machine loses power before the first one is
+// whole again, and none that is alone in a set. Where every write is synced any machine may lose
+// power at any time, but for the members of a set that has lost a disk: R others of each data centre
+// must be whole, else who is behind waits for the lost one as long as an operator is given to bring
+// it back.
 #pragma once
 
 #include <functional>
@@ -21,10 +25,12 @@ namespace tetrad::simulation {
 /// What has become of a machine.
 struct Machine {
   size_t center = 0;
+  uint64_t starts = 0;       // again
   HostId host;               // of its present disk, once it is known
   bool is_for_good = false;  // it has left, or is lost, and never starts again
   bool is_out = false;       // its process has heard that it was taken out
   bool is_leaving = false;   // it has been told to
+  bool is_behind = false;    // it lost power, and has not been whole since
 };
 
 class TopologyNemesis {
@@ -71,6 +77,10 @@ class TopologyNemesis {
   bool any_is_behind();
   bool is_loss_open();
   bool may_lose(size_t victim);
+  bool may_lose_beside_behind();
+  bool may_be_cut(size_t victim);
+  /// Whether who is behind gets what it lacks although the victim loses its power, or its disk.
+  bool can_fetch(size_t victim, bool loses_disk);
   void join(size_t victim);
   void leave(size_t victim);
   void lose(size_t victim);
