@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A node dies for good and is taken out, by order or by itself, or a live one is told to leave,
-// while writes and lesser faults go on. Afterwards every acknowledged write is on W members of its
-// new set, the node is out of the group, and it is refused when it comes back.
+// while writes and lesser faults go on; in some seeds while another node is dead for good. Afterwards
+// every acknowledged write is on W members of its new set, the node is out of the group, and it is
+// refused when it comes back.
 #include <map>
 
 #include "partitioner/token.h"
@@ -25,13 +26,17 @@ class Leaving {
  public:
   explicit Leaving(uint64_t seed)
       : random_(seed * 7907 + 5), cluster_(seed, 4 + seed % 3), kind_(seed % 4) {
-    for (size_t i = 0; i < cluster_.size(); ++i) {
-      // What a replica misses it gets from nobody but a rebuild.
-      cluster_[i].data_options.hints.bytes_per_replica_max = 0;
-      if (kind_ == 3) cluster_[i].options().leaving.replace_after_us = 8'000'000;
-    }
-    victim_ = random_.below(cluster_.size());
-    if (kind_ == 3 && cluster_.size() < 5) kind_ = 0;
+    set_up();
+  }
+  /// A live node leaves while another one is dead for good: of six nodes others take its replicas
+  /// at once, of five its sets shrink when the dead one has been away for long enough.
+  struct BesideDead {};
+  Leaving(uint64_t seed, BesideDead)
+      : random_(seed * 7907 + 5), cluster_(seed, 5 + seed % 2), kind_(0) {
+    set_up();
+    dead_ = (victim_ + 1 + random_.below(cluster_.size() - 1)) % cluster_.size();
+    for (size_t i = 0; i < cluster_.size() && cluster_.size() == 5; ++i)
+      cluster_[i].options().moves.stalled_us = 10'000'000;
   }
 
   std::string run() {
@@ -47,22 +52,42 @@ class Leaving {
     if (const auto wrong = refusals(); !wrong.empty()) return wrong;
 
     if (kind_ != 0) cluster_[victim_].kill();
-    if (kind_ != 3 && !order()) return "the order to leave is not taken";
-    for (int step = 0; step < 400 && !is_out(); ++step) {
+    if (dead_) {
+      dead_host_ = cluster_[*dead_].node().self();
+      cluster_[*dead_].kill();
+      cluster_.world().run_for(8'000'000);
+    }
+    if (kind_ != 3 && !order(host_, kind_ != 0)) return "the order to leave is not taken";
+    for (int step = 0; step < 400 && !is_out(host_); ++step) {
       write_some(2);
       if (step % 40 == 13) lesser_fault();
       if (step % 40 == 23) mend();
       cluster_.world().run_for(static_cast<int64_t>(random_.below(200'000)));
     }
     mend();
-    if (!cluster_.world().run_until([this] { return is_out(); }, 60'000'000))
+    if (!cluster_.world().run_until([this] { return is_out(host_); }, 60'000'000))
       return "the node is not out after a minute";
+    if (dead_) {
+      if (!order(dead_host_, true)) return "the order to take the dead node out is not taken";
+      if (!cluster_.world().run_until([this] { return is_out(dead_host_); }, 60'000'000))
+        return "the dead node is not out after a minute";
+    }
     cluster_.world().run_for(5'000'000);
     return check();
   }
   uint64_t trace() { return trace_of(cluster_); }
 
  private:
+  void set_up() {
+    for (size_t i = 0; i < cluster_.size(); ++i) {
+      // What a replica misses it gets from nobody but a rebuild.
+      cluster_[i].data_options.hints.bytes_per_replica_max = 0;
+      if (kind_ == 3) cluster_[i].options().leaving.replace_after_us = 8'000'000;
+    }
+    victim_ = random_.below(cluster_.size());
+    if (kind_ == 3 && cluster_.size() < 5) kind_ = 0;
+  }
+
   SimNode* other_ready() {
     const size_t from = random_.below(cluster_.size());
     for (size_t i = 0; i < cluster_.size(); ++i) {
@@ -98,12 +123,12 @@ class Leaving {
       return;
     }
     const size_t index = random_.below(cluster_.size());
-    if (index != victim_ && cluster_[index].is_up()) cluster_[index].kill();
+    if (index != victim_ && !dead_ && cluster_[index].is_up()) cluster_[index].kill();
   }
   void mend() {
     cluster_.network().options.slow_one_in = 0;
     for (size_t i = 0; i < cluster_.size(); ++i)
-      if (i != victim_ && !cluster_[i].is_up()) cluster_[i].start();
+      if (i != victim_ && i != dead_ && !cluster_[i].is_up()) cluster_[i].start();
   }
 
   /// What must not be begun.
@@ -122,27 +147,26 @@ class Leaving {
     return "";
   }
 
-  bool order() {
+  bool order(HostId host, bool dead) {
     for (int attempt = 0; attempt < 20; ++attempt) {
       SimNode* node = other_ready();
       if (node == nullptr) return false;
       bool ordered = false;
-      const bool dead = kind_ != 0;
-      const auto live = [&](HostId host) { return node->node().meta().is_live(host); };
-      if (replication::check_leaving(*node->state(), host_, dead, live))
-        node->spawn(order_leaving(node, host_, &ordered));
+      const auto live = [&](HostId other) { return node->node().meta().is_live(other); };
+      if (replication::check_leaving(*node->state(), host, dead, live))
+        node->spawn(order_leaving(node, host, &ordered));
       if (cluster_.world().run_until([&] { return ordered; }, 2'000'000)) return true;
     }
     return false;
   }
 
-  bool is_out() {
+  bool is_out(HostId host) {
     const auto leader = cluster_.leader();
     if (!leader) return false;
     const auto state = cluster_[*leader].state();
     for (const auto& tablet : state->table(incarnation_)->tablets.tablets())
       if (tablet.stage != TabletStage::kNormal) return false;
-    return state->node(host_)->state == NodeState::kRemoved;
+    return state->node(host)->state == NodeState::kRemoved;
   }
 
   std::string check() {
@@ -151,7 +175,7 @@ class Leaving {
     const auto& group = cluster_[*leader].node().meta_group().driver()->core().configuration();
     if (group.contains(host_)) return "the node is still in the metadata group";
     const auto state = cluster_[*leader].state();
-    const size_t members = std::min<size_t>(4, cluster_.size() - 1);
+    const size_t members = std::min<size_t>(4, cluster_.size() - (dead_ ? 2 : 1));
     for (const auto& tablet : state->table(incarnation_)->tablets.tablets())
       if (tablet.replicas.size() != members) return "a set does not have its members";
     for (const std::string& key : acknowledged_) {
@@ -205,6 +229,8 @@ class Leaving {
   uint64_t kind_;  // 0: a live node leaves; 1, 2: a dead one by order; 3: a dead one by itself
   size_t victim_ = 0;
   HostId host_;
+  std::optional<size_t> dead_;  // another one
+  HostId dead_host_;
   TableIncarnation incarnation_;
   bool has_left_ = false;
   int number_ = 0;
@@ -215,6 +241,11 @@ class Leaving {
 
 ScenarioResult run_leaving(uint64_t seed) {
   Leaving leaving(seed);
+  return {leaving.run(), leaving.trace()};
+}
+
+ScenarioResult run_leaving_beside_dead(uint64_t seed) {
+  Leaving leaving(seed, Leaving::BesideDead());
   return {leaving.run(), leaving.trace()};
 }
 

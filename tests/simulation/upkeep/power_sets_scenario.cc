@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several members lose power, or one that has just been filled: nothing that W had is lost, and
-// what one disk has kept of a write is found again (rules 9 and 20).
+// Several members lose power, or one that has just been filled, or all that a data centre has:
+// nothing that W had is lost, and what one disk has kept of a write is found again (rules 9 and 20).
 #include <algorithm>
 
 #include "tests/simulation/upkeep/power_clients.h"
@@ -10,6 +10,12 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000;
 constexpr int64_t kWriteUs = 2'200'000;
+
+Task<void> read_to_end(SimNode* node, TableIncarnation incarnation, int* ended) {
+  RowSeen row;
+  co_await read_row(node, incarnation, "k", ConsistencyLevel::kQuorum, &row);
+  ++*ended;
+}
 
 class SetsRun {
  public:
@@ -118,6 +124,32 @@ class SetsRun {
     return "";
   }
 
+  /// All `count` nodes of a second data centre are cut: R of their own there are none, so what all
+  /// others have is all that there is.
+  std::string all_of_center(size_t count) {
+    std::vector<SimNode*> cut;
+    for (size_t i = 0; i < count; ++i) {
+      cut.push_back(&cluster_.add());
+      set_up(*cut.back());
+      cut.back()->options().data_center = "small";
+    }
+    if (const auto wrong = begin(3 + count); !wrong.empty()) return wrong;
+    if (const auto wrong = steps_.must_acknowledge(node(0), "1"); !wrong.empty()) return wrong;
+    for (SimNode* const one : cut) one->power_cut();
+    for (SimNode* const one : cut) one->start();
+    const auto is_ready = [&] { return cut.front()->is_ready(); };
+    if (!cluster_.world().run_until(is_ready, kSecond)) return "a node does not come back";
+    // What cannot be answered yet is refused.
+    int begun = 0, ended = 0;
+    for (; begun < 10; ++begun) {
+      cut.front()->spawn(read_to_end(cut.front(), steps_.incarnation(), &ended));
+      cluster_.world().run_for(kSecond / 10);
+    }
+    const auto is_over = [&] { return ended == begun; };
+    if (!cluster_.world().run_until(is_over, 3 * kSecond)) return "a read does not end";
+    return steps_.wait_until_complete(cut, {}, "1");
+  }
+
  private:
   SimNode& node(size_t index) { return cluster_[who_[index]]; }
 
@@ -153,6 +185,12 @@ ScenarioResult run_power_sets(uint64_t seed) {
   }
   SetsRun run(seed, seed % 3 == 0 ? 4 : 3);
   std::string wrong = seed % 3 == 0 ? run.two_of_four() : seed % 3 == 1 ? run.all() : run.filled();
+  return {std::move(wrong), trace_of(run.cluster())};
+}
+
+ScenarioResult run_power_centers(uint64_t seed) {
+  SetsRun run(seed, 3);
+  std::string wrong = run.all_of_center(1 + seed % 2);
   return {std::move(wrong), trace_of(run.cluster())};
 }
 

@@ -21,6 +21,8 @@ ScenarioResult run_sequence(uint64_t seed);
 
 /// A node dies for good or is told to leave: its replicas are rebuilt on others.
 ScenarioResult run_leaving(uint64_t seed);
+/// One is told to leave while another one is dead for good (rule 30).
+ScenarioResult run_leaving_beside_dead(uint64_t seed);
 
 /// Nodes join and take their share; a dead one's replicas come back in their rack.
 ScenarioResult run_balance(uint64_t seed);
@@ -125,6 +127,8 @@ ScenarioResult run_power(uint64_t seed);
 ScenarioResult run_power_stages(uint64_t seed);
 /// Several lose power, or one that has just been filled.
 ScenarioResult run_power_sets(uint64_t seed);
+/// All nodes of a data centre lose power that has too few to ask each other.
+ScenarioResult run_power_centers(uint64_t seed);
 /// A disk loses what it had taken, and only what the node told others says so.
 ScenarioResult run_power_words(uint64_t seed);
 

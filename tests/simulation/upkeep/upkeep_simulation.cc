@@ -141,6 +141,7 @@ struct Scenario {
 };
 constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"leaving", run_leaving},
+                                   {"leaving_beside_dead", run_leaving_beside_dead},
                                    {"election", run_election},
                                    {"repair", run_repair},
                                    {"repair_and_cut", run_repair_and_cut},
@@ -179,6 +180,7 @@ constexpr Scenario kScenarios[] = {{"sequence", run_sequence},
                                    {"power", run_power},
                                    {"power_stages", run_power_stages},
                                    {"power_sets", run_power_sets},
+                                   {"power_centers", run_power_centers},
                                    {"power_words", run_power_words}};
 
 struct Mutant {

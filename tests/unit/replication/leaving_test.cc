@@ -112,6 +112,51 @@ TEST_CASE("a tablet's new members take the place of those that leave") {
   CHECK(wanted_members(three, tablet, {}, {}, outlook_of_all_but({host(1)}))->size() == 3);
 }
 
+TEST_CASE("no set waits for a dead node to take the place of one that leaves") {
+  const MetaState state = cluster_of(6);
+  const partitioner::Tablet tablet = state.tables.begin()->second->tablets.tablets()[0];
+  std::vector<partitioner::RingNode> nodes;
+  for (uint8_t i = 2; i <= 6; ++i)
+    nodes.push_back({host(i), "dc", "r" + std::to_string(i), {int64_t{i} * 1000}, 1});
+  const partitioner::Ring ring(nodes);
+  for (const uint8_t dead : {uint8_t{5}, uint8_t{6}}) {
+    const auto members = wanted_members(ring, tablet, {}, {}, outlook_of_all_but({host(dead)}));
+    REQUIRE(members);
+    CHECK(members->size() == 4);
+    CHECK(members->back().host == host(static_cast<uint8_t>(11 - dead)));
+  }
+  // A dead member stays one: it may come back.
+  const auto beside = wanted_members(ring, tablet, {}, {}, outlook_of_all_but({host(2), host(6)}));
+  REQUIRE(beside);
+  CHECK(*beside ==
+        std::vector<StoreAddress>{{host(2), 0}, {host(3), 0}, {host(4), 0}, {host(5), 0}});
+  // The only one that could take its place is dead: the set shrinks once nobody waits for it.
+  const partitioner::Ring four({nodes[0], nodes[1], nodes[2], nodes[3]});
+  const Outlook away = outlook_of_all_but({host(5)});
+  CHECK_FALSE(wanted_members(four, tablet, {}, {}, away));
+  const Outlook gone = [&](const StoreAddress& store) {
+    StoreOutlook seen = away(store);
+    seen.is_gone = !seen.is_live;
+    return seen;
+  };
+  const auto shrunk = wanted_members(four, tablet, {}, {}, gone);
+  REQUIRE(shrunk);
+  CHECK(shrunk->size() == 3);
+  // Or until it has room.
+  const Outlook full = [](const StoreAddress& store) {
+    StoreOutlook seen;
+    seen.may_get = store.host != host(5);
+    return seen;
+  };
+  CHECK_FALSE(wanted_members(four, tablet, {}, {}, full));
+  // A set that has lost two gets the one that lives.
+  partitioner::Tablet two = tablet;
+  two.replicas = {{host(2), 0}, {host(3), 0}};
+  const auto grown = wanted_members(four, two, {}, {}, away);
+  REQUIRE(grown);
+  CHECK(*grown == std::vector<StoreAddress>{{host(2), 0}, {host(3), 0}, {host(4), 0}});
+}
+
 TEST_CASE("a member that is lost comes back in its rack, and racks that are lost are restored") {
   const partitioner::Tablet tablet = cluster_of(8).tables.begin()->second->tablets.tablets()[0];
   // Node i on rack i % 4; of nodes 1 and 5 to 8 the ring would take another order for each start.
