@@ -8,6 +8,7 @@
 #include "base/data_mutants.h"
 #include "storage/engine/map_view.h"
 #include "storage/engine/memory_store_impl.h"
+#include "storage/engine/range_export.h"
 #include "storage/engine/table_marks.h"
 #include "storage/engine/value_merge.h"
 #include "storage/row/storage_key.h"
