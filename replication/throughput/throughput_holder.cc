@@ -195,7 +195,7 @@ Result<void> ThroughputHolder::take_back(BytesView body) {
   } else {
     held->use.give_back(returned, reactor_.wall_time_us());
   }
-  held->bucket.put_back(returned, reactor_.now_us());
+  held->bucket.put(returned, reactor_.now_us());
   held->bucket.take(request.debt, reactor_.now_us());
   return {};
 }

@@ -48,14 +48,6 @@ void TokenBucket::put(uint64_t tokens, base::MonotonicUs now_us) {
   level_ = std::min(level_, static_cast<int64_t>(kPerSecondMax));
 }
 
-void TokenBucket::put_back(uint64_t tokens, base::MonotonicUs now_us) {
-  fill(now_us);
-  const auto returned = static_cast<int64_t>(std::min(tokens, kPerSecondMax));
-  const int64_t kept = std::min(returned, std::max<int64_t>(held() - level_, 0));
-  level_ += kept;
-  spilled_ = std::min(spilled_ + returned - kept, kSpilledMax);
-}
-
 uint64_t TokenBucket::take_spilled(base::MonotonicUs now_us) {
   fill(now_us);
   TETRAD_ASSERT(spilled_ >= 0);

@@ -35,13 +35,11 @@ class TokenBucket {
   /// Of its rate; what is put in may be more.
   int64_t held() const { return per_s_ * kHeld_s; }
   void take(uint64_t tokens, base::MonotonicUs now_us);
-  /// Puts in what was taken from another bucket. All of it stays until it is taken.
+  /// Puts in what was taken from this bucket or another. All of it stays until it is taken.
   void put(uint64_t tokens, base::MonotonicUs now_us);
-  /// Puts back what was taken from it: what does not fit would have spilled if it had not been taken.
-  void put_back(uint64_t tokens, base::MonotonicUs now_us);
   /// How long until the level is `wanted`; that is at most what is held.
   int64_t us_until(int64_t wanted, base::MonotonicUs now_us);
-  /// What did not fit since the last call.
+  /// What would have flowed in since the last call and did not fit.
   uint64_t take_spilled(base::MonotonicUs now_us);
 
  private:

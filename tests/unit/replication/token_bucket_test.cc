@@ -70,22 +70,6 @@ TEST_CASE("what is put in stays, also above what flows in") {
   CHECK(bucket.level(10'000'000) == static_cast<int64_t>(TokenBucket::kPerSecondMax));
 }
 
-TEST_CASE("what is put back is there as far as it fits, and has spilled beyond") {
-  TokenBucket bucket(1000, 0);
-  bucket.take(700, 0);
-  // In the meantime 500 have flowed in: without the taking all of them would have spilled.
-  bucket.put_back(700, 500'000);
-  CHECK(bucket.level(500'000) == 1000);
-  CHECK(bucket.take_spilled(500'000) == 500);
-  bucket.take(5'000, 500'000);
-  bucket.put_back(3'500, 500'000);
-  CHECK(bucket.level(500'000) == -500);
-  CHECK(bucket.take_spilled(500'000) == 0);
-  bucket.put_back(UINT64_MAX, 500'000);
-  CHECK(bucket.level(500'000) == 1000);
-  CHECK(bucket.take_spilled(500'000) > 0);
-}
-
 TEST_CASE("what flows past a full bucket is counted once") {
   TokenBucket bucket(1000, 0, 0);
   CHECK(bucket.take_spilled(1'000'000) == 0);
