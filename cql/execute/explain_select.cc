@@ -10,7 +10,6 @@
 #include <set>
 
 #include "cql/execute/select_run.h"
-#include "cql/index/index_options.h"
 #include "cql/prepare/prepared_explain.h"
 #include "cql/types/value.h"
 
@@ -142,11 +141,7 @@ class ExplainRun final : private SelectRun {
 
   /// Null: none.
   const IndexSchema* used_index() const {
-    if (!asks_for_names_at_first()) return statement_.where_.used_index();
-    const ColumnSchema& column = *statement_.nearest_->column;
-    for (const IndexSchema& index : statement_.table_->indexes)
-      if (index.column == column.name && is_vector_index(index, *column.type)) return &index;
-    return nullptr;
+    return asks_for_names_at_first() ? statement_.nearest_->index : statement_.where_.used_index();
   }
 
   void append_row(Bytes& out) const {

@@ -407,6 +407,7 @@ class SelectPreparer {
     for (const IndexSchema& index : table_->indexes) {
       if (index.column != nearest.column->name || !is_vector_index(index, *nearest.column->type))
         continue;
+      nearest.index = &index;
       nearest.similarity = vector_similarity(index);
       nearest.favours_recall = favours_recall(index);
       return {};

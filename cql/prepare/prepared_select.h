@@ -49,6 +49,7 @@ struct NearestOrder {
   ExpressionPtr vector;
   storage::Similarity similarity = storage::Similarity::kCosine;
   bool favours_recall = false;
+  const IndexSchema* index = nullptr;  // the column's, of the statement's table
 };
 
 /// A SELECT, checked against one schema snapshot. Immutable, so that executions share it; SelectRun
