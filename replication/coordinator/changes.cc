@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A page of the change feed: pages of the logs of all stores of the table that live, merged by
 // sequence. A store's place moves over what was delivered, or was looked at and not wanted, and
+//
+//   1. Ask the logs of all live members from their places on; R members of each set must answer, of
+//      this data centre where there are some.
+//   2. Is every answer continuous with its place? If a log was swept or begun anew behind it, the
+//      reader must scan the table (must_scan), and the places go to where the logs are sure to have
+//      ended.
+//   3. Merge by sequence up to the smallest place that all have shown; a change that several logs
+//      have is delivered once.
+//   4. Each log's place goes to the last entry that was delivered or passed over.
 // over nothing else.
 #include "replication/coordinator/changes.h"
 
@@ -46,6 +55,7 @@ std::vector<Quorum> quorums_of(const TableInfo& table, const ChangesCommand& com
   else
     for (const partitioner::Tablet& tablet : table.tablets.tablets()) add(tablet);
   std::vector<Quorum> quorums;
+  // One member that has a write is enough to see it, so R and not W.
   for (const std::vector<StoreAddress>& set : sets) {
     const Members near =
         members_that(set, [&](const StoreAddress& one) { return levels.is_near(one.host); });
@@ -58,6 +68,7 @@ std::vector<Quorum> quorums_of(const TableInfo& table, const ChangesCommand& com
   return quorums;
 }
 
+// More than must answer: the more places move together, the less is delivered twice.
 /// Those that may hold something of what is asked for.
 std::set<StoreAddress> members_of(const TableInfo& table, const ChangesCommand& command) {
   std::set<StoreAddress> members;
@@ -93,6 +104,7 @@ struct CoordinatorImpl::Logs {
 
     /// Nothing that came after its place has been dropped, or was never entered.
     bool is_continuous() const { return answer && answer->reach <= place + 1; }
+    // The next page of this log begins behind it.
     ChangeSequence place_now() const {
       TETRAD_ASSERT(answer);
       TETRAD_ASSERT(taken <= answer->changes.size());
@@ -114,6 +126,7 @@ struct CoordinatorImpl::Logs {
 
   template <class Counts>
   bool has_quorums(Counts counts) const {
+    // All quorums, by what `counts` says of an answer.
     return std::all_of(quorums.begin(), quorums.end(), [&](const Quorum& quorum) {
       return quorum.need.is_met_by(members_that(quorum.set, [&](const StoreAddress& member) {
         const auto found = std::ranges::find(asked, member, &Asked::store);
@@ -135,6 +148,7 @@ struct CoordinatorImpl::Logs {
     if (timer != 0) reactor.cancel(std::exchange(timer, 0));
     done.setter().set(true);
   }
+  // The last answer, or a moment after enough have come.
   void on_answer(const std::shared_ptr<Logs>& self) {
     TETRAD_ASSERT(left != 0);
     if (--left == 0) return finish();
@@ -157,9 +171,11 @@ Result<std::shared_ptr<CoordinatorImpl::Logs>> CoordinatorImpl::ask_logs(
   logs->quorums = quorums_of(table, command, levels(*state));
   for (const Quorum& quorum : logs->quorums)
     TETRAD_TRY_VOID(check_enough(quorum.set, options.level, quorum.need));
+  // Numbers of a log are times: the start lies before the wished time by what clocks may differ.
   const int64_t skew_us = options_.horizon.clock_skew_us + 1;
   const auto start = std::min(
       kChangeSequenceMax, static_cast<ChangeSequence>(std::max(from.since_us, skew_us) - skew_us));
+  // Places of stores that hold nothing any more stay in the paging state until their node is gone.
   for (const StoreAddress& store : members_of(table, command)) {
     if (!meta_.is_replica_live(store)) continue;
     const auto place = from.places.find(store);
@@ -232,6 +248,7 @@ ChangesPage CoordinatorImpl::merge_logs(Logs& logs, uint32_t changes_max) {
     for (size_t k = 0; k < answer->changes.size(); ++k)
       all.push_back({answer->changes[k].sequence, i, k});
   }
+  // By sequence, then by log: the same page on every run.
   std::sort(all.begin(), all.end());
   ChangesPage page;
   page.exhausted = known_to == std::numeric_limits<ChangeSequence>::max();
@@ -243,12 +260,14 @@ ChangesPage CoordinatorImpl::merge_logs(Logs& logs, uint32_t changes_max) {
     Bytes key = place_key(change);
     const bool is_new = !delivered.contains(key);
     const bool is_full = is_new && (page.changes.size() >= changes_max || bytes >= kPageBytesMax);
+    // Places are one number for each log, so nothing may be taken behind something that was not.
     if (log.taken != next.index) continue;  // one before it waits for the next page
     if (is_new && (next.sequence > known_to || is_full)) {
       page.exhausted = false;
       continue;
     }
     log.taken = next.index + 1;
+    // Delivered already by another log's entry: passed over.
     if (!is_new) continue;
     bytes += key.size();
     delivered.insert(std::move(key));
@@ -301,6 +320,7 @@ Task<Result<ChangesPage>> CoordinatorImpl::changes(ChangesCommand command, ReadO
       for (const auto& one : logs->asked)
         if (one.answer) places.places[one.store] = one.place_now();
     } else {
+      // The scan finds what was written before `since`; from there on the logs are complete.
       page.must_scan = true;
       page.exhausted = false;
       for (const auto& one : logs->asked) {
@@ -311,6 +331,7 @@ Task<Result<ChangesPage>> CoordinatorImpl::changes(ChangesCommand command, ReadO
       // What was written before is found by the scan.
       places.since_us = std::max(places.since_us, now_us() - options_.horizon.longest_deadline_us);
     }
+    // A removed node's stores never answer again.
     const MetaSnapshot now = meta_.snapshot();
     std::erase_if(places.places, [&](const auto& entry) {
       const NodeInfo* node = now->node(entry.first.host);

@@ -26,6 +26,7 @@
 namespace tetrad::replication {
 namespace {
 
+// Bounds of what is in flight for one read.
 constexpr size_t kTabletsAtOnce = 32;
 constexpr size_t kNamedAtOnce = 32;  // partitions
 
@@ -60,6 +61,7 @@ int compare_ends(const storage::ReadPosition& a, const storage::ReadPosition& b,
   return reversed ? -rows : rows;
 }
 
+// Rule 5 for names: beyond the smallest end another member may name more.
 Names join_names(const std::vector<storage::ReplicaReply>& replies, bool reversed) {
   Names names;
   for (const storage::ReplicaReply& reply : replies) {
@@ -72,6 +74,7 @@ Names join_names(const std::vector<storage::ReplicaReply>& replies, bool reverse
       names.end = named.complete_up_to;
     for (const storage::PartitionData& partition : named.partitions) {
       NamedRows& rows = names.partitions[{partition.position, Bytes(partition.partition_key)}];
+      // Without rows the whole partition is named.
       rows.whole |= partition.rows.empty();
       for (const storage::RowData& row : partition.rows)
         rows.rows.insert(Bytes(row.clustering_key));
@@ -93,6 +96,7 @@ Names join_names(const std::vector<storage::ReplicaReply>& replies, bool reverse
   return names;
 }
 
+// The original read of one partition, narrowed to what was named. Conditions are tested above.
 storage::ReadCommand command_of(const storage::ReadCommand& command, const PartitionPlace& place,
                                 const NamedRows& named) {
   storage::ReadCommand one = command;
@@ -131,9 +135,11 @@ class Assembly {
   }
 
   /// What comes next in the order of the read.
+  // Cuts at the limits, and remembers where the page ends.
   void add(storage::ReadResult part) {
     TETRAD_ASSERT(!is_full());
     for (storage::PartitionData& partition : part.partitions) {
+      // A partition of a static row alone counts as one.
       const auto rows = static_cast<uint32_t>(std::max<size_t>(partition.rows.size(), 1));
       if (rows > rows_left()) {
         partition.rows.resize(rows_left());
@@ -196,6 +202,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_named(storage::ReadComma
                                    replicas.size()));
   }
   const size_t need = replicas.size();
+  // Data of all of them: names are not compared by digests.
   const auto gathering = gather(naming, epoch, std::move(replicas), need, false, options, {});
   const bool complete = co_await gathering->done;
   if (!complete) co_return std::unexpected(read_error(*gathering, options.level));
@@ -211,6 +218,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_named(storage::ReadComma
     part.row_limit = assembly.rows_left();
     part.bytes_limit = assembly.bytes_left();
     for (; next != names.partitions.end() && window.size() < kNamedAtOnce; ++next) {
+      // Everything named of it lay behind the end.
       if (!next->second.whole && next->second.rows.empty()) continue;
       window.push_back(command_of(part, next->first, next->second));
       places.push_back(next->first);
@@ -220,10 +228,12 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_named(storage::ReadComma
     for (size_t i = 0; i < read->size() && !assembly.is_full(); ++i) {
       assembly.add(std::move((*read)[i]));
       const bool is_last = i + 1 == read->size() && next == names.partitions.end();
+      // Full exactly at the end of a partition.
       if (!assembly.has_ended() && assembly.is_full() && (!is_last || names.end))
         end_behind(assembly, places[i], names);
     }
   }
+  // All that was named has been read, and the members had more behind that.
   if (!assembly.has_ended() && names.end) assembly.end_at(*names.end);
   storage::ReadResult result = assembly.take();
   storage::withhold_if_larger(result, command.bytes_max);
@@ -255,6 +265,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
     }
   };
   const RingRange whole = command.range;
+  // The first wave asks one tablet: most pages are full after it.
   const RingPosition begin = start_of(command);
   RingPosition from = begin;
   Assembly assembly(command.row_limit, command.bytes_limit);
@@ -263,6 +274,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    // Parts in ring order; each in one tablet of this snapshot (rule 8).
     std::vector<storage::ReadCommand> parts;
     for (RingPosition start = from; start < whole.end && parts.size() < at_once;) {
       storage::ReadCommand& part = parts.emplace_back(command);
@@ -273,6 +285,8 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
       part.range = {start, std::min(whole.end, tablet_after(*table, start).range.end)};
       start = part.range.end;
       part.row_limit = assembly.rows_left();
+      // The bytes of a page are divided, since all parts of a wave come whether they are used or
+      // not.
       part.bytes_limit = std::max<uint64_t>(assembly.bytes_left() / at_once, 1);
     }
     const auto wave = std::make_shared<Wave>();
@@ -289,6 +303,7 @@ Task<Result<storage::ReadResult>> CoordinatorImpl::read_range_by_index(storage::
     }
     wave->finish_one();
     co_await wave->done;
+    // In order; the first that is missing or cut ends what can be used of the wave.
     for (size_t i = 0; i < ends.size() && !assembly.is_full(); ++i) {
       Result<storage::ReadResult>& part = *wave->results[i];
       // It was split meanwhile: what is left to be read is cut anew.

@@ -3,6 +3,17 @@
 // entry is removed. Whoever dies, a holder of the entry writes all parts.
 //
 // A batch that is stamped or dated anew is stored anew first, on both: else a holder could repeat
+//
+//   1. Tests: level, format, room, disks and enough members of every part, so that what cannot
+//      succeed is never stored.
+//   2. Two holders are chosen: live nodes of this data centre, in other racks than this node's and
+//      each other's, if there are any.
+//   3. The entry is stored on both, synced (rule 26).
+//   4. The parts are written as one write of several partitions (write.cc), which stores the entry
+//      anew before any other stamp is used.
+//   5. On W: both holders are asked to forget the entry. Failed after 3: they replay it, so the
+//      client gets a timeout that says the batch will be applied (write type BATCH); failed before:
+//      BATCH_LOG.
 // the old stamp where the new one is on some partitions only.
 #include <algorithm>
 
@@ -50,6 +61,7 @@ Result<std::vector<HostId>> CoordinatorImpl::choose_holders(const MetaState& sta
     ++nodes;
     if (host != meta_.self() && meta_.is_live(host)) others.push_back(&node);
   }
+  // Shuffled: holders of all coordinators are spread evenly.
   for (size_t i = others.size(); i > 1; --i) std::swap(others[i - 1], others[random_.below(i)]);
   std::vector<const NodeInfo*> chosen;
   const auto is_apart = [&](const NodeInfo* node) {
@@ -69,12 +81,14 @@ Result<std::vector<HostId>> CoordinatorImpl::choose_holders(const MetaState& sta
   const auto is_near = [own](const NodeInfo* node) {
     return node->data_center == own->data_center;
   };
+  // The best first: near and apart, near, any, this node itself.
   take([&](const NodeInfo* node) { return is_near(node) && is_apart(node); });
   take(is_near);
   take([](const NodeInfo*) { return true; });
   // A node that leaves takes no entry, not even its own.
   const bool leaves = own->state == NodeState::kLeaving || own->state == NodeState::kRemoved;
   if (chosen.size() < kHolders && !leaves) chosen.push_back(own);
+  // A cluster of one node has one holder.
   const size_t needed = std::clamp<size_t>(nodes, 1, kHolders);
   if (chosen.size() < needed) {
     const ConsistencyLevel level = needed == 1 ? ConsistencyLevel::kOne : ConsistencyLevel::kTwo;
@@ -90,6 +104,7 @@ Result<std::vector<HostId>> CoordinatorImpl::choose_holders(const MetaState& sta
   return holders;
 }
 
+// Everything that write() would refuse for all parts.
 Result<void> CoordinatorImpl::check_parts(const std::vector<storage::Mutation>& mutations,
                                           const WriteOptions& options,
                                           const MetaState& state) const {
@@ -109,6 +124,7 @@ Result<void> CoordinatorImpl::check_parts(const std::vector<storage::Mutation>& 
   return {};
 }
 
+// For a holder that does not answer.
 /// A live node that no entry was sent to yet; unset: there is none.
 std::optional<HostId> CoordinatorImpl::another_holder(const LoggedRun& run) {
   std::vector<HostId> others;
@@ -135,6 +151,7 @@ void CoordinatorImpl::send_entry(LoggedRun& run, size_t rank,
   head.created_us = run.created_us;
   head.applied = meta_.snapshot()->applied;
   head.rank = static_cast<uint8_t>(rank);
+  // Each knows the other, so that a replay can ask it.
   head.other = run.holders.size() > 1 ? run.holders[1 - rank] : HostId();
   if (std::ranges::find(run.asked, run.holders[rank]) == run.asked.end())
     run.asked.push_back(run.holders[rank]);
@@ -161,6 +178,7 @@ Task<Result<void>> CoordinatorImpl::store_logged(LoggedRun& run,
                                                  const std::vector<storage::Mutation>& mutations,
                                                  const WriteOptions& options) {
   if (TETRAD_MUTANT(batch_parts_first)) co_return Result<void>();
+  // A later version replaces the one before at each holder.
   ++run.version;
   if (run.version > 1) metrics_.logged_restored.add();
   std::vector<bool> acks(run.holders.size());
@@ -173,6 +191,7 @@ Task<Result<void>> CoordinatorImpl::store_logged(LoggedRun& run,
     stored->left = static_cast<size_t>(std::count(acks.begin(), acks.end(), false));
     sent += stored->left;
     base::Deadline deadline = options.deadline;
+    // Half of the time, where there is another node to ask.
     if (another_holder(run)) deadline.at_us -= (deadline.at_us - reactor_.now_us()) / 2;
     for (size_t rank = 0; rank < run.holders.size(); ++rank)
       if (!acks[rank]) send_entry(run, rank, mutations, options, deadline, stored);
@@ -184,6 +203,7 @@ Task<Result<void>> CoordinatorImpl::store_logged(LoggedRun& run,
       run.is_stored = true;
       co_return Result<void>();
     }
+    // Holders that refused or are late are replaced one by one; those that have it stay.
     bool changed = false;
     for (size_t rank = 0; rank < run.holders.size(); ++rank) {
       if (acks[rank]) continue;
@@ -195,6 +215,7 @@ Task<Result<void>> CoordinatorImpl::store_logged(LoggedRun& run,
     }
     if (!changed || reactor_.now_us() >= options.deadline.at_us) break;
   }
+  // Only where all have refused, and said so: nothing was stored.
   if (run.version == 1 && refusals == sent && refusal) {
     run.version = 0;  // none holds it
     co_return std::unexpected(std::move(*refusal));
@@ -212,11 +233,13 @@ Task<Result<void>> CoordinatorImpl::store_logged(LoggedRun& run,
 Error CoordinatorImpl::logged_error(const LoggedRun& run, Error error,
                                     const WriteOptions& options) const {
   // Nobody holds it; or it is not known whether anybody does.
+  // Not stored on both: the client gets the plain error.
   if (run.version == 0 || !run.is_stored) return error;
   if (error.code == ErrorCode::kWriteFailure) return error;
   base::TimeoutDetail detail{options.level, 0, 1};
   if (error.code == ErrorCode::kWriteTimeout && error.detail != nullptr) {
     const auto* known = std::get_if<base::TimeoutDetail>(&*error.detail);
+    // An earlier version is on both holders, so the batch will be applied all the same.
     // A later version that is not on both: that before will be replayed.
     if (known != nullptr && known->write_type != base::WriteType::kBatchLog) detail = *known;
   }
@@ -229,6 +252,7 @@ Error CoordinatorImpl::logged_error(const LoggedRun& run, Error error,
 Task<Result<void>> CoordinatorImpl::write_logged(std::vector<storage::Mutation> mutations,
                                                  WriteOptions options) {
   options.write_type = base::WriteType::kBatch;
+  // One partition is atomic by itself (rule 26).
   if (mutations.size() == 1) {
     auto result = co_await write(std::move(mutations), options);
     co_return result;
@@ -251,6 +275,7 @@ Task<Result<void>> CoordinatorImpl::write_logged(std::vector<storage::Mutation> 
   if (!written) {
     co_return std::unexpected(logged_error(run, std::move(written).error(), options));
   }
+  // Unsynced and one way: an entry that stays is replayed, which does no harm.
   const Bytes id = encode_batch_id(run.id);
   for (const HostId holder : run.asked) rpc_.one_way(holder, 0, Verb::kBatchLogRemove, id);
   co_return Result<void>();

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One replay for each replica that lives and has hints: a page is read, sent, and finished; what the replica
+//
+// A hint is sent as a repair's rows are (kMutateMerged): merged, in the epoch of now, and refused
+// behind a horizon that has passed (rule 18). It is dropped when the table is gone, the replica is
+// no member any more, or the hint is older than hint_window.
 // did not take waits again. A replica that does not answer in time gets smaller pages, and a pause.
 #include "replication/hints/hint_dispatcher.h"
 
@@ -40,10 +44,12 @@ bool HintDispatcher::may_send(const StoreAddress& replica) const {
   return disk == meta_.filling_disks().end() || disk->second != DiskUsage::kNoRoom;
 }
 
+// At each look: begin where something may be sent, and save places.
 void HintDispatcher::look() {
   const MetaSnapshot state = meta_.snapshot();
   for (const StoreAddress& replica : store_.replicas()) {
     const NodeInfo* node = state->node(replica.host);
+    // A removed node never comes back.
     if (node != nullptr && node->state == NodeState::kRemoved) {
       store_.drop_all(replica);
       continue;
@@ -77,6 +83,7 @@ const partitioner::Tablet* tablet_of(const MetaState& state, const HintStore::Hi
 
 Task<void> HintDispatcher::replay(StoreAddress replica) {
   uint64_t sent = 0;
+  // Again before each page: the replica may have gone away.
   while (may_send(replica)) {
     base::OneShot<Result<HintStore::Page>> read;
     const auto setter = read.setter();
@@ -93,6 +100,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     }
     if (page->hints.empty()) break;
     const auto sending = send_page(replica, *page);
+    // A page is sent at once; its outcome is complete at the deadline.
     co_await sending->done;
     std::vector<const HintStore::Hint*> kept;
     for (size_t i = 0; i < page->hints.size(); ++i)
@@ -101,6 +109,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     sent += sending->replayed;
     store_.metrics().replayed.add(sending->replayed);
     store_.metrics().dropped.add(page->hints.size() - kept.size() - sending->replayed);
+    // A replica that takes nothing is not tried in a tight loop.
     const bool none_taken = kept.size() == page->hints.size();
     store_.finish_page(replica, *page, std::move(kept));
     if (sending->timed_out || none_taken) {
@@ -109,6 +118,7 @@ Task<void> HintDispatcher::replay(StoreAddress replica) {
     }
     Pace& pace = pace_of(replica);
     pace.back_off_us = 0;
+    // Back to whole pages in some steps.
     pace.page_hints = std::min(pace.page_hints * 2, options_.page_hints);
     co_await base::sleep_for(reactor_, options_.pause_between_pages_us);
   }
@@ -149,6 +159,7 @@ std::shared_ptr<HintDispatcher::Sending> HintDispatcher::send_page(const StoreAd
               deadline, [sending, finished, i](const Result<Bytes>& answer) {
                 if (answer) return finished(i, Outcome::kReplayed);
                 const ErrorCode code = answer.error().code;
+                // Of a table that is gone; everything else may pass another time.
                 sending->timed_out |= code == ErrorCode::kTimedOut;
                 finished(i, code == ErrorCode::kStaleSchema ? Outcome::kDropped : Outcome::kKept);
               });

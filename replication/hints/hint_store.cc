@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queues of hints in a log; hint_store.h has keys and rules. Positions are given in memory and never twice:
 // after a restart a queue goes on behind the last key that is there (find_head).
+//
+// A queue for each replica and shard: positions [low, head) in the log. `cursor` is where the next
+// page begins, `on_disk` up to where writes have ended, `saved_*` what is written of the places.
+// Hints are not synced: one that is lost is healed by repair. A page:
+//   1. read_page() takes hints from the cursor on, one page of a queue at a time.
+//   2. The dispatcher sends them, and says which are to be kept.
+//   3. finish_page() appends those to the end again, then moves cursor and low; save_places()
+//      erases what lies before low.
 #include "replication/hints/hint_store.h"
 
 #include <algorithm>
@@ -17,8 +25,11 @@ constexpr BytesView kPlacePrefix = "hinm/";
 constexpr size_t kPrefixBytes = 5;
 constexpr uint8_t kVersion = 1;
 constexpr size_t kQueueKeyBytes = kPrefixBytes + 16 + 4;  // without shard and position
+// Keys: "hint/", 16 bytes host, u32 store, u64 position; "hinm/", host, store, u16 shard for the
+// places.
 constexpr size_t kHintKeyBytes = kQueueKeyBytes + 8;
 constexpr size_t kHintHeadBytes = 1 + 8;
+// A shard's positions begin at shard << 48, so shards share a log without asking each other.
 constexpr int kShardShift = 48;
 constexpr uint64_t kPageBytesMax = 1u << 20;
 
@@ -74,6 +85,7 @@ Result<void> HintStore::open() {
   return open_others();
 }
 
+// The saved head may be old: find_head() looks for what came behind it.
 /// Queues whose places were saved, and what has been appended since.
 Result<void> HintStore::open_saved() {
   Bytes from(kPlacePrefix), end(kPlacePrefix);
@@ -98,6 +110,7 @@ Result<void> HintStore::open_saved() {
       if (queue.low >> kShardShift != shard || queue.head >> kShardShift != shard)
         return fail(ErrorCode::kCorruption, "hints of shard {} at {} to {}", shard, queue.low,
                     queue.head);
+      // Without hints no bytes: what a lost write of places had left is forgotten.
       if (queue.low == queue.head) queue.bytes = 0;
       queue.saved_low = queue.low;
       queue.saved_head = queue.head;
@@ -108,6 +121,7 @@ Result<void> HintStore::open_saved() {
   }
 }
 
+// One look-up for each queue: its first key of this shard.
 /// Queues of which nothing was saved yet.
 Result<void> HintStore::open_others() {
   Bytes from(kPrefix), end(kPrefix);
@@ -120,6 +134,7 @@ Result<void> HintStore::open_others() {
       return fail(ErrorCode::kCorruption, "a hint's key of {} bytes", key.size());
     const StoreAddress replica = replica_of(key);
     const uint64_t position = position_of_key(key);
+    // Keys of one replica lie in order of shards.
     const uint64_t own = uint64_t{options_.shard} << kShardShift;
     if (position < own) {  // another shard's, before this one's
       from = hint_key(replica, own);
@@ -149,6 +164,7 @@ Result<void> HintStore::find_head(const StoreAddress& replica, Queue& queue) {
   }
   queue.cursor = queue.low;
   queue.on_disk = queue.head;
+  // All that is there was written.
   return {};
 }
 
@@ -162,6 +178,7 @@ HintStore::Queue& HintStore::queue_of(const StoreAddress& replica) {
   return queue;
 }
 
+// Read by other threads for metrics, written by this one.
 void HintStore::add_pending(int64_t count, int64_t bytes) {
   pending_bytes_ += static_cast<uint64_t>(bytes);
   pending_count_.store(pending_count() + static_cast<uint64_t>(count), std::memory_order_relaxed);
@@ -172,6 +189,7 @@ void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutati
   Bytes encoded;
   storage::encode_mutation(mutation, encoded);
   const uint64_t bytes = kHintKeyBytes + kHintHeadBytes + encoded.size();
+  // Refused silently, but counted: the write itself does not depend on it.
   if (queue_of(replica).bytes + bytes > options_.bytes_per_replica_max ||
       pending_bytes_ + bytes > options_.bytes_max) {
     metrics_.refused.add();
@@ -183,6 +201,7 @@ void HintStore::add(const StoreAddress& replica, const storage::Mutation& mutati
 
 void HintStore::append(const StoreAddress& replica, BytesView mutation, int64_t created_us) {
   Queue& queue = queue_of(replica);
+  // Given in memory: the order of calls is the order of the log.
   const uint64_t position = queue.head++;
   // The next shard's hints begin there.
   TETRAD_ASSERT(position >> kShardShift == options_.shard);
@@ -209,6 +228,7 @@ void HintStore::read_page(const StoreAddress& replica, size_t hints_max, PageCal
   TETRAD_ASSERT(queue.on_disk <= queue.head);
   TETRAD_ASSERT(queue.cursor <= queue.head);
   queue.is_reading = true;
+  // A known mistake begins at the saved place again.
   const uint64_t from = TETRAD_MUTANT(hint_count_per_remove) ? queue.saved_low : queue.cursor;
   log_.scan_later(hint_key(replica, from), hint_key(replica, queue.head), hints_max, kPageBytesMax,
                   [this, alive = alive_, replica, on_disk = queue.on_disk,
@@ -221,6 +241,7 @@ void HintStore::take_page(const StoreAddress& replica, uint64_t on_disk,
                           Result<storage::LocalLog::Pairs> pairs, PageCallback& done) {
   Queue& queue = queue_of(replica);
   TETRAD_ASSERT(queue.is_reading);
+  // An empty page ends the reading; one with hints is ended by finish_page().
   const auto answer = [&](Result<Page> page) {
     if (!page || page->hints.empty()) queue.is_reading = false;
     done(std::move(page));
@@ -232,6 +253,7 @@ void HintStore::take_page(const StoreAddress& replica, uint64_t on_disk,
     page.next = position_of_key(key) + 1;
     auto hint = decode_hint(value);
     if (!hint) {
+      // A hint that cannot be decoded is passed over.
       metrics_.dropped.add();  // repair heals it
       page.bytes += key.size() + value.size();
       continue;
@@ -240,6 +262,7 @@ void HintStore::take_page(const StoreAddress& replica, uint64_t on_disk,
     page.hints.push_back(std::move(*hint));
   }
   if (!page.hints.empty()) return answer(std::move(page));
+  // Only gaps were left: the cursor must not wait for what will never come.
   // What was on disk before the read, and is not there, is nowhere.
   page.next = std::max(page.next, on_disk);
   if (page.next > queue.cursor) {
@@ -266,6 +289,7 @@ void HintStore::finish_page(const StoreAddress& replica, const Page& page,
 void HintStore::move_low(Queue& queue, uint64_t low, uint64_t bytes) {
   TETRAD_ASSERT(low >= queue.low);
   TETRAD_ASSERT(low <= queue.head);
+  // Bytes of hints that were lost cannot be told one by one: with the last hint all are gone.
   if (low == queue.head || bytes > queue.bytes) bytes = queue.bytes;
   add_pending(-static_cast<int64_t>(low - queue.low), -static_cast<int64_t>(bytes));
   queue.low = low;
@@ -274,6 +298,7 @@ void HintStore::move_low(Queue& queue, uint64_t low, uint64_t bytes) {
 
 void HintStore::drop_all(const StoreAddress& replica) {
   Queue& queue = queue_of(replica);
+  // A page is out: its end moves the queue, the next look drops it.
   if (queue.is_reading) return;
   metrics_.dropped.add(queue.head - queue.low);
   queue.cursor = queue.head;
@@ -284,6 +309,7 @@ void HintStore::save_places() {
   for (auto& [replica, queue] : queues_) {
     if (queue.low == queue.saved_low && queue.head == queue.saved_head) continue;
     TETRAD_ASSERT(queue.saved_low <= queue.low);
+    // Before the places are written; a power cut between the two only finds less.
     if (queue.low != queue.saved_low)
       log_.erase_range(hint_key(replica, queue.saved_low), hint_key(replica, queue.low),
                        [](Result<void>) {});

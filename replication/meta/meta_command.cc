@@ -1,4 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// The grammar is in meta_command.h. Each command has a write_body() and a read function side by
+// side, and one number that is never used again. A body that has grown was given a format
+// (cluster_format.h): it is written in the format that all nodes of the cluster read. Lengths and
+// counts are compared with what is left before memory is taken: a command comes from another node
+// or the disk.
 // Bytes of metadata commands.
 #include "replication/meta/meta_command.h"
 
@@ -14,8 +20,10 @@ using base::ByteReader;
 using base::ByteWriter;
 
 constexpr uint64_t kTokensMax = 4096;
+// Names a command of a format: see meta_command.h.
 constexpr std::string_view kFormatMark = "+format.";
 
+// On disk and between nodes: never renumber.
 enum class CommandType : uint8_t {
   kBootstrapCluster = 1,
   kPutNode = 2,

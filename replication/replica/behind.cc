@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What stores lack after power cuts. That a store is behind is on the disk of the local log before it takes
 // writes; what has been fetched is noted there tablet by tablet, and the note erased when nothing is lacking.
+//
+// For each store that is behind: since when, which ranges have been fetched (`done`), floors of
+// marks by tablet, and whether the note is on disk (`kept`). What a store may have acknowledged and
+// lost it must not deny:
+//   - marks: a floor stands for what was seen (mark_floor_us), so that stamps stay above it (rule
+//     28);
+//   - numbers of change logs go on above a floor, which is kept when the store is not behind any
+//     more;
+//   - until the note is on disk writes wait, since after a second cut nobody would know of the
+//     first.
 // Each loss has a generation: what was begun before a later loss notes nothing.
 #include "replication/replica/behind.h"
 
@@ -18,6 +28,7 @@ namespace {
 
 constexpr uint8_t kVersion = 1;
 constexpr int64_t kHearUs = 1'000'000;  // so long writes wait for other members' clocks
+// A bound on what a damaged note may take.
 constexpr size_t kRangesMax = 1u << 20;
 
 Bytes key_of(BytesView what, uint32_t store) {
@@ -54,9 +65,11 @@ bool hears_quorum(const std::vector<StoreAddress>& set, const MetaService& meta)
 
 }  // namespace
 
+// Half-open ranges (start, end], disjoint and not adjoining: neighbours are joined.
 void RangeSet::add(TableIncarnation incarnation, const RingRange& range) {
   if (range.empty()) return;
   std::vector<RingRange>& known = ranges_[incarnation];
+  // The first that touches the new range, and the first that begins behind it.
   const auto first = std::ranges::lower_bound(known, range.start, {}, &RingRange::end);
   const auto last = std::ranges::upper_bound(first, known.end(), range.end, {}, &RingRange::start);
   if (first == last) {
@@ -137,6 +150,7 @@ BehindStores::BehindStores(base::Reactor& reactor, storage::LocalLog& log, MetaS
 
 BehindStores::~BehindStores() = default;
 
+// A note of an earlier life, then what this start has found out.
 void BehindStores::load(uint32_t store, const std::optional<PowerLoss>& loss) {
   load_sequence_floor(store);
   const auto kept = log_.get(behind_key(store));
@@ -175,9 +189,11 @@ uint64_t BehindStores::sequence_floor_now() const {
   return static_cast<uint64_t>(clock_.now_us(reactor_) + clock_.skew_max_us());
 }
 
+// At a start, or in the midst of a life; what was fetched since the loss before counts for nothing.
 void BehindStores::lost(uint32_t store, const PowerLoss& loss) {
   const bool is_new = !stores_.contains(store);
   Behind& behind = stores_[store];
+  // Unknown beats known; of two times the earlier.
   if (is_new || !loss.since_us)
     behind.since.time_us = loss.since_us;
   else if (behind.since.time_us)
@@ -187,6 +203,7 @@ void BehindStores::lost(uint32_t store, const PowerLoss& loss) {
   behind.mark_floors_us.clear();
   behind.kept = false;
   behind.generation = next_generation_++;
+  // Above every number that readers can have been shown.
   sequence_floors_[store] = std::max(sequence_floors_[store], sequence_floor_now());
   keep(store);
   if (changed_) changed_(store, true);
@@ -212,6 +229,7 @@ void BehindStores::keep(uint32_t store) {
 void BehindStores::write(std::vector<storage::LocalLog::Operation> batch, uint32_t store,
                          uint64_t generation, Done done) {
   TETRAD_ASSERT(generation < next_generation_);
+  // Synced: the answer depends on it after the next cut.
   log_.write(std::move(batch), true,
              [this, alive = std::weak_ptr<char>(alive_), store, generation,
               done = std::move(done)](Result<void> written) mutable {
@@ -244,6 +262,8 @@ bool BehindStores::writes_wait(uint32_t store, const partitioner::Tablet& tablet
   if (known == stores_.end()) return false;
   Behind& behind = known->second;
   if (!behind.kept) return true;
+  // The floor must be at least what a lost mark could be: the hybrid time once R others are heard,
+  // whose clocks it follows; or, after a second without them, the bound of clocks.
   if (behind.mark_floors_us.contains(tablet.id)) return false;
   const bool hears = hears_enough(tablet);
   if (!hears && reactor_.now_us() < behind.since.heard_us + kHearUs) return true;
@@ -285,6 +305,7 @@ void BehindStores::done(uint32_t store,
                         const std::vector<std::pair<TableIncarnation, RingRange>>& ranges,
                         Done done) {
   const Behind& behind = stores_.at(store);
+  // What is known now, with the new ranges; in memory only when it is on disk.
   RangeSet all = behind.done;
   for (const auto& [incarnation, range] : ranges) all.add(incarnation, range);
   std::vector<storage::LocalLog::Operation> batch;
@@ -296,6 +317,7 @@ void BehindStores::done(uint32_t store,
         });
 }
 
+// The last note goes; the floor of sequences stays.
 void BehindStores::finish(uint32_t store, Done done) {
   std::vector<storage::LocalLog::Operation> batch;
   batch.push_back({behind_key(store), std::nullopt});

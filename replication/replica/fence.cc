@@ -39,6 +39,8 @@ bool is_over(const TableInfo& now, const RingRange& range, SetEpoch epoch) {
 
 }  // namespace
 
+// One gate: owned by the fence while it is current or former, by its passes after that
+// (WriteGate::let_go). `serial` orders gates of one epoch.
 class Fence::Gate final : public storage::WriteGate {
  public:
   Gate(Fence& its_fence, uint64_t number, TableIncarnation its_incarnation, const Tablet& of)
@@ -56,6 +58,7 @@ class Fence::Gate final : public storage::WriteGate {
   const RingRange range;
   const SetEpoch epoch;
   Fence* const fence;
+  // Replaced, and passes of it are still out.
   bool is_former = false;
 };
 
@@ -84,6 +87,8 @@ Fence::~Fence() {
   }
 }
 
+// Called with a snapshot that may be newer than the subscription has brought: whoever comes first
+// closes.
 /// Whoever asks first of those who have the new map, it is closed what it closes.
 void Fence::catch_up(const MetaSnapshot& now) {
   if (state_ == now) return;
@@ -99,6 +104,7 @@ void Fence::catch_up(const MetaSnapshot& now) {
 
 void Fence::retire(Gates& gates, Gate* gate) {
   TETRAD_ASSERT(!gate->is_former);
+  // Nothing is under way: it goes.
   if (gate->out() == 0) return gate->let_go();
   gate->is_former = true;
   gates.former.push_back(gate);
@@ -108,6 +114,7 @@ void Fence::change_table(const TableInfo& before, const TableInfo* now) {
   const auto found = gates_.find(before.incarnation.value);
   if (found == gates_.end()) return;
   Gates& gates = found->second;
+  // The table is gone: nothing of it may be written any more.
   if (now == nullptr || now->incarnation != before.incarnation) {
     for (Gate* gate : gates.former) gate->close();
     for (Gate* gate : std::exchange(gates.of_tablets, {})) {
@@ -124,10 +131,13 @@ void Fence::change_table(const TableInfo& before, const TableInfo* now) {
   for (Gate* gate : std::exchange(gates.of_tablets, {})) {
     if (gate == nullptr) continue;
     const Tablet& tablet = now->tablets.find(gate->range.end);
+    // The tablet is what it was: its gate goes on.
     if (tablet.id == gate->tablet && tablet.range == gate->range && tablet.epoch == gate->epoch) {
       kept[index_of(*now, tablet)] = gate;
       continue;
     }
+    // Split or merged at the same epoch: the old gate stays open for those inside, but gets no new
+    // ones.
     if (is_over(*now, gate->range, gate->epoch)) gate->close();
     retire(gates, gate);
   }
@@ -139,6 +149,7 @@ storage::WritePass Fence::enter(const MetaSnapshot& now, const TableInfo& table,
   if (now != state_) catch_up(now);
   TETRAD_ASSERT(state_ == now);
   Gates& gates = gates_[table.incarnation.value];
+  // Made when the first write of the table comes.
   const size_t count = table.tablets.tablets().size();
   if (gates.of_tablets.size() != count) {
     TETRAD_ASSERT(gates.of_tablets.empty());
@@ -158,6 +169,7 @@ void Fence::on_empty(Gate& gate) {
   TETRAD_ASSERT(erased == 1);
   if (found->second.former.empty() && found->second.of_tablets.empty()) gates_.erase(found);
   gate.let_go();
+  // In a step of its own: this runs where a write ends.
   if (waiters_.empty() || look_posted_) return;
   look_posted_ = true;
   reactor_.post([this, alive = std::weak_ptr<char>(alive_)] {
@@ -170,6 +182,7 @@ void Fence::on_empty(Gate& gate) {
 bool Fence::is_drained(const Waiter& waiter) const {
   const auto found = gates_.find(waiter.incarnation.value);
   if (found == gates_.end() || TETRAD_MUTANT(drain_skipped)) return true;
+  // Passes of current gates are of the present epoch, and are not waited for.
   return std::ranges::none_of(found->second.former, [&](const Gate* gate) {
     return overlap(gate->range, waiter.range) &&
            (gate->epoch < waiter.epoch || gate->serial < waiter.serial);
@@ -187,6 +200,7 @@ void Fence::look_at_waiters() {
   for (const auto& waiter : ready) waiter->then(true);
 }
 
+// The deadline answers false.
 void Fence::wait(std::shared_ptr<Waiter> waiter, base::Deadline deadline) {
   if (is_drained(*waiter)) return waiter->then(true);
   waiters_.push_back(waiter);
@@ -205,6 +219,8 @@ void Fence::drained(TableIncarnation incarnation, const RingRange& range, SetEpo
 void Fence::drained_now(TableIncarnation incarnation, const RingRange& range,
                         base::Deadline deadline, Then then) {
   catch_up(meta_.snapshot());
+  // Gates with passes out become former ones, so that they can be waited for; `next_serial_` is
+  // behind all of them.
   const auto found = gates_.find(incarnation.value);
   if (found != gates_.end()) {
     // Writes from now on get another gate of the same epoch.

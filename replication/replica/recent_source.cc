@@ -14,6 +14,7 @@ namespace tetrad::replication {
 
 namespace {
 
+// A bound on one page, whatever was asked for.
 constexpr uint64_t kPageBytesMax = 16 << 20;
 
 /// Where a reading of everything goes on: the tablet, and the place in it.
@@ -95,6 +96,8 @@ RecentSource::RecentSource(base::Reactor& reactor, RpcNode& rpc, MetaService& me
 
 RecentSource::~RecentSource() { rpc_.handle(Verb::kRecent, nullptr); }
 
+// Which of the tablets may be answered: those whose epoch and range are the same here (rule 8). A
+// tablet of which this store is behind itself is given all the same, and named as such.
 std::vector<size_t> RecentSource::judge(uint32_t store, const RecentRequest& request,
                                         RecentAnswer& out) const {
   const MetaSnapshot state = meta_.snapshot();
@@ -200,6 +203,7 @@ void RecentSource::answer_recent(uint32_t store, const RecentRequest& request,
                          });
 }
 
+// Tablet after tablet, whole.
 void RecentSource::answer_everything(uint32_t store, const RecentRequest& request,
                                      const std::vector<size_t>& readable, RecentAnswer out,
                                      Answer done) {

@@ -29,6 +29,9 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+// Pauses after a failure double from less to half a second; a word from the peer may connect again
+// 200 ms after an attempt began. A peer that acknowledges nothing for ten seconds is given up by
+// TCP.
 constexpr int64_t kBackoffLastUs = 500'000;
 constexpr int64_t kConnectAgainUs = 200'000;
 constexpr int kUserTimeoutMs = 10'000;
@@ -65,6 +68,8 @@ void set_socket_options(tcp::socket& socket) {
 void Outgoing::flush() {
   if (closed || queued.empty()) return;
   if (state == State::kIdle) {
+    // Inside of a pause messages are dropped: their callers wait for deadlines shorter than what a
+    // queue would keep.
     if (reactor.now_us() < not_before_us) {
       queued.clear();
       return;
@@ -76,6 +81,7 @@ void Outgoing::flush() {
 }
 
 void Outgoing::try_now() {
+  // Never twice in turn, so that a peer that speaks but does not listen is not tried all the time.
   if (!failing || early || last_was_early) return;
   const base::MonotonicUs now_us = reactor.now_us();
   if (state == State::kIdle && now_us < not_before_us) {
@@ -97,6 +103,7 @@ void Outgoing::connect() {
   TETRAD_ASSERT(state != State::kConnected && connect_timer == 0);
   state = State::kConnecting;
   connecting_since_us = reactor.now_us();
+  // Handlers of an earlier socket see that they are late.
   const uint64_t mine = ++connection;
   connect_timer = reactor.call_at(reactor.now_us() + options.connect_timeout_us,
                                   [self = shared_from_this(), mine] {

@@ -1,5 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transport over TCP. Every handler holds its connection by a shared pointer and asks whether it
+//
+// One connection for each lane and direction: what this node sends goes over Outgoing, what others
+// send comes over Incoming, which is only read. A new connection is given to a shard by its first
+// message's verb: control messages to shard 0, the rest in turn.
+//   1. accept(); with TLS or a cluster secret the peer first proves that it is of the cluster
+//      (Arrival).
+//   2. The first bytes are looked at, and left in the socket or handed over with it.
+//   3. give(): taken here, or handed to another shard as a descriptor.
+//   4. Incoming reads, decrypts, cuts frames, and hands each message to the handler.
 // was closed first, so the transport can be destroyed at any moment.
 #include "replication/rpc/tcp_transport.h"
 
@@ -33,6 +42,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+// Bytes of one read; how often, at most, a connection's first bytes are waited for: 500 times 10
+// ms.
 constexpr size_t kReadBytes = 128 * 1024;
 /// Where the first message of a stream has its verb (frame.h, envelope.h).
 constexpr size_t kFirstVerbAt = kStreamPreface.size() + kFrameHeaderBytes + 2;
@@ -62,6 +73,7 @@ struct Incoming : std::enable_shared_from_this<Incoming> {
 };
 
 /// What handlers may still need after the transport is gone.
+// Owned by the transport and by every handler that is out.
 struct Shared {
   Transport::ReceiveHandler handler;
   std::unordered_set<std::shared_ptr<Incoming>> incoming;
@@ -71,6 +83,7 @@ struct Shared {
 
 void Incoming::read() {
   buffer.resize(kReadBytes);
+  // One read at a time; the buffer is this connection's own.
   socket.async_read_some(asio::buffer(buffer),
                          [self = shared_from_this()](const error_code& error, size_t size) {
                            if (self->owner->closed) return;
@@ -87,6 +100,7 @@ bool Incoming::take(BytesView wire) {
   session->feed(wire);
   // What was read has been fed: its room serves again.
   while (true) {
+    // Ciphertext may hold several pieces of plain text, or none yet.
     const auto size = session->read(buffer.data(), buffer.size());
     if (!size || (*size == 0 && session->has_ended())) {
       end(size ? "" : size.error().message);
@@ -106,6 +120,7 @@ bool Incoming::deliver(BytesView bytes) {
       return false;
     }
     if (!*message) return true;
+    // A copy: the handler may be replaced by what it does.
     if (owner->handler) {
       const auto handler = owner->handler;
       handler(std::move(**message));
@@ -114,6 +129,7 @@ bool Incoming::deliver(BytesView bytes) {
   }
 }
 
+// A node whose internode settings differ gets a sign, so that its log says why.
 std::string Incoming::refusal(BytesView bytes, const Error& error) {
   if (bytes.front() == base::kTlsHandshakeByte)
     return "it speaks TLS, which this node does not (internode_encryption)";
@@ -149,6 +165,7 @@ class TcpTransportImpl final : public TcpTransport {
     shared_->logger = logger_;
   }
 
+  // Handlers see `closed` and do nothing any more.
   ~TcpTransportImpl() override {
     shared_->closed = true;
     error_code ignored;
@@ -197,6 +214,7 @@ class TcpTransportImpl final : public TcpTransport {
 
   bool send(const Endpoint& to, Bytes message, Lane lane) override {
     if (message.size() > kMessageBytesMax) return false;
+    // Made when first used; never erased, since peers are few.
     auto& outgoing = peers_[to][static_cast<size_t>(lane)];
     if (!outgoing)
       outgoing =
@@ -206,9 +224,11 @@ class TcpTransportImpl final : public TcpTransport {
         outgoing->queued.size() + message.size() > options_.queue_bytes_max)
       return false;
     if (outgoing->queued.empty()) dirty_.push_back(outgoing.get());
+    // Framed at once: one buffer for the turn, written as one piece.
     append_frame(message, outgoing->queued);
     if (flush_asked_) return true;
     flush_asked_ = true;
+    // All messages of a turn leave together.
     reactor_.at_turn_end([this, shared = std::weak_ptr<Shared>(shared_)] {
       const auto alive = shared.lock();
       if (!alive || alive->closed) return;
@@ -222,6 +242,7 @@ class TcpTransportImpl final : public TcpTransport {
   }
 
   void heard_from(const Endpoint& peer) override {
+    // Cheap while nobody fails.
     if (*failing_peers_ == 0) return;
     const auto found = peers_.find(peer);
     if (found == peers_.end()) return;
@@ -262,6 +283,7 @@ class TcpTransportImpl final : public TcpTransport {
         });
         return;
       }
+      // Nobody may talk to a handler before that.
       if (options_.credentials != nullptr || options_.secret != nullptr)
         await_proof(std::move(socket));
       else if (options_.shard_count == 1)
@@ -285,6 +307,7 @@ class TcpTransportImpl final : public TcpTransport {
         tcp::socket::wait_read, [this, arriving, shared = shared_](const error_code& error) {
           if (shared->closed) return;
           arriving_.erase(arriving);
+          // A look without reading: the shard that gets the socket reads from the start.
           char first[kFirstVerbAt + 1];
           const ssize_t size = error ? 0
                                      : ::recv(arriving->socket.native_handle(), first,
@@ -298,6 +321,7 @@ class TcpTransportImpl final : public TcpTransport {
             });
             return;
           }
+          // The verb's place in the first message is fixed by the format.
           give(Arrived{std::move(arriving->socket), nullptr, {}},
                static_cast<Verb>(first[kFirstVerbAt]));
         });
@@ -306,6 +330,7 @@ class TcpTransportImpl final : public TcpTransport {
   /// To the shard that its first message is for.
   void give(Arrived arrived, Verb first) {
     uint32_t shard = 0;
+    // Control messages are shard 0's; data goes round.
     if (lane_of(first, false) != Lane::kControl) shard = next_shard_++ % options_.shard_count;
     if (shard == 0)
       return take(std::move(arrived.socket), std::move(arrived.session), std::move(arrived.first));
@@ -316,6 +341,7 @@ class TcpTransportImpl final : public TcpTransport {
 
   /// Until it has proved that it is of the cluster, and has sent the beginning of a message.
   void await_proof(tcp::socket socket) {
+    // The oldest that does not prove itself makes room: strangers cannot shut members out.
     if (arrivals_.size() >= kArrivalsMax) {
       const auto oldest = std::find_if(arrivals_.begin(), arrivals_.end(),
                                        [](const auto& one) { return !one.second->is_stepping(); });
@@ -362,6 +388,7 @@ class TcpTransportImpl final : public TcpTransport {
 
   void take(tcp::socket socket, std::unique_ptr<base::TlsSession> session = nullptr,
             const Bytes& first = {}) {
+    // Beyond the bound a connection is dropped: it closes as the socket goes.
     if (shared_->incoming.size() >= options_.accepted_connections_max) return;
     set_socket_options(socket);
     auto incoming = std::make_shared<Incoming>(std::move(socket), shared_, std::move(session));

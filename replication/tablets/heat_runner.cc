@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // With each slot of the meters: those of all tablets are settled, of warm ones it is sampled where the work
 // goes, and the hottest tablet that has been hot for long enough is cut where its halves do the same work.
+//
+// A slot is a quarter of a second. A tablet is cut when all of this holds (is_hot):
+//   1. It was hot in kSlotsHot of the last kSlotsLooked slots: heat_split_ru_per_s or
+//      heat_split_mb_per_s.
+//   2. It is not a child that was cut out less than three seconds ago.
+//   3. The thread of its store is busy, and the tablet does a tenth of its store's work or more; or
+//      it uses up its part of its table's throughput.
+//   4. Its members do not change, the table has room for two more tablets, and there is another
+//      store to go to.
+//   5. This store is the acting member; another member only after kSlotsLater more slots, should
+//      that one see less.
+//
+// Each other member measures by itself; the map decides: a proposal names the range, and the second
+// one is refused.
 // One cut at a time in a shard: what it brings shows in the next seconds.
 #include "replication/tablets/heat_runner.h"
 
@@ -22,12 +36,15 @@ namespace {
 
 using partitioner::HeatMeter;
 
+// Slots of a quarter of a second.
 constexpr size_t kSlotsLooked = 10, kSlotsHot = 8;
 constexpr size_t kSlotsLater = 4;     // that a member waits for which does not act
 constexpr double kWarmShare = 0.25;   // of what is hot
 constexpr double kStoreShare = 0.1;   // of its store's work: less of it is moved as a whole
 constexpr double kBucketShare = 0.8;  // of what its table's throughput lets in
 constexpr size_t kSamplesMax = 256;   // of a shard: 56 KiB each at most
+// After a cut; after one that was refused; of a proposal; until a cut is known here; ticks over
+// which the thread's work is measured; ticks between reports, of changes and of all.
 constexpr int64_t kAfterCutUs = 3'000'000;
 constexpr int64_t kTryAgainUs = 10'000'000;
 constexpr int64_t kProposeUs = 5'000'000;
@@ -35,6 +52,7 @@ constexpr int64_t kKnownWithinUs = 1'000'000;
 constexpr size_t kBusyTicks = 4;
 constexpr uint64_t kReportTicks = 4, kFullReportTicks = 120;
 
+// Meters count parts of a unit.
 double weight_of(uint64_t ru) {
   return static_cast<double>(ru) * static_cast<double>(storage::kWeightOfUnit);
 }
@@ -43,6 +61,7 @@ partitioner::HeatLimit limit_of(const HeatOptions& options, double share) {
   return {share * weight_of(options.ru_per_s), share * static_cast<double>(options.bytes_per_s)};
 }
 
+// Reads cost two units at a quorum, and are metered once.
 /// Whether what clients are charged for it comes near to its part of the table's throughput.
 bool uses_up_bucket(const TableInfo& table, const MeteredTablet& tablet) {
   if (!table.throughput.is_limited() || table.throughput.of_keyspace) return false;
@@ -59,6 +78,7 @@ double largest_allowed(const TableInfo& table) {
   return count / (count + 2);  // of as many as two more
 }
 
+// By a quarter upwards, or a fifth downwards.
 bool has_changed(uint64_t before, uint64_t now) {
   return before != now && (4 * now >= 5 * before || 5 * now <= 4 * before);
 }
@@ -112,6 +132,7 @@ void HeatRunner::arm() {
   });
 }
 
+// Mean of the last second.
 void HeatRunner::measure_busy() {
   if (!busy_us_) return;
   const base::MonotonicUs now_us = reactor_.now_us();
@@ -134,6 +155,7 @@ void HeatRunner::tick() {
   for (uint32_t store = 0; store < fences_.size(); ++store) {
     if (fences_[store] == nullptr) continue;
     HeatMeters& meters = fences_[store]->heat();
+    // Meters of tablets that moved away or were cut are replaced.
     meters.follow(*state, now_us);
     const auto tablets = meters.tablets(*state);
     double store_work = 0;
@@ -146,6 +168,7 @@ void HeatRunner::tick() {
       if (!hottest || work > hottest->work) hottest = Candidate{table, tablet, work};
     }
   }
+  // The hottest only: what the cut brings is seen before another one.
   if (hottest) split(*hottest);
   if (ticks_ % kReportTicks == 0) report(state);
 }
@@ -156,6 +179,7 @@ void HeatRunner::keep_sample(MeteredTablet& tablet, size_t& samples) {
   const auto warm = limit_of(options_, kWarmShare);
   TETRAD_ASSERT((tablet.sample == nullptr) == (tablet.keys == nullptr));
   if (tablet.sample == nullptr) {
+    // Samples cost memory: only warm tablets have one, up to kSamplesMax of a shard.
     if (tablet.meter.hot_slots(1, warm) == 0 || samples >= kSamplesMax) return;
     tablet.sample = std::make_unique<partitioner::PositionSample>(random_, now_us);
     tablet.keys = std::make_unique<partitioner::HeavyKeys>(now_us);
@@ -171,6 +195,7 @@ void HeatRunner::keep_sample(MeteredTablet& tablet, size_t& samples) {
 
 bool HeatRunner::is_hot(const MetaSnapshot& state, const TableInfo& table,
                         const MeteredTablet& tablet, uint32_t store, double store_work) const {
+  // A cut by few samples would be a guess.
   if (!options_.split || is_splitting_ || not_before_us_.contains(tablet.id) ||
       tablet.sample == nullptr || tablet.sample->size() < partitioner::kHeatSamplesLeast)
     return false;
@@ -205,9 +230,11 @@ void HeatRunner::split(const Candidate& candidate) {
   TETRAD_ASSERT(candidate.tablet->sample != nullptr);
   const auto samples = candidate.tablet->sample->positions();
   auto cuts = partitioner::choose_heat_cuts(*tablet, samples, largest_allowed(table));
+  // Whatever comes of it.
   not_before_us_[tablet->id] = reactor_.now_us() + kTryAgainUs;
   if (!cuts) {
     metrics_.not_cut.add();
+    // Said once for each reason.
     if (said_.size() >= kSamplesMax) said_.clear();
     std::string& said = said_[tablet->id];
     if (said == cuts.error().message) return;
@@ -264,6 +291,7 @@ void HeatRunner::report(const MetaSnapshot& state) {
   HeatReport out;
   for (uint32_t store = 0; store < fences_.size(); ++store) {
     if (fences_[store] == nullptr) continue;
+    // Each tablet's heat as this store sees it; the board adds up (heat_board.h).
     for (const auto& [table, tablet] : fences_[store]->heat().tablets(*state)) {
       const size_t members = table->tablets.find(tablet->range.end).replicas.size();
       const int quorum = write_quorum(static_cast<int>(std::max<size_t>(members, 1)));

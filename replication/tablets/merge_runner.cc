@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs are chosen, or ordered, and worked on until they are one; merge_plan.h has the steps of a pair.
 // A pair that does not get on, or whose tablets are no neighbours any more, is given up; nothing has to be
+//
+// Each look, on the leader of the metadata group:
+//   1. Pairs under way take their next step: exchange a member, ask for a repair of both, or
+//      propose the merge.
+//   2. When everything is at rest, tables that have more tablets than they need are weighed, and
+//      neighbours chosen that have been small and cold for long (partitioner/merge_policy.h).
+//   3. Tablets of pairs are held back from balance.
 // taken back, since each step by itself leaves two sound tablets.
 #include "replication/tablets/merge_runner.h"
 
@@ -22,16 +29,23 @@ using partitioner::TabletStage;
 
 namespace {
 
+// Pairs under way at most, and of those the ones whose halves have different members, since they
+// move rows.
 constexpr size_t kPairsAtOnce = 8, kApartAtOnce = 2;
 constexpr int64_t kSoonUs = 5'000;  // one look for several changes
 constexpr int64_t kProposeUs = 5'000'000;
+// Of messages and proposals.
 constexpr int64_t kAskUs = 2'000'000, kAskAgainUs = 1'000'000;
 constexpr int64_t kGivenUpUs = 600'000'000;  // a large half is read for minutes
+// A pair that was given up is not chosen again for a minute.
 constexpr int64_t kRestUs = 60'000'000;
 /// A leader has heard of the heat of all tablets by then; and waits for as long as what it merges has been
 /// cold, for a slow cluster looks cold, too.
 constexpr int64_t kLeadsLeastUs = 35'000'000, kLeadsMostUs = 2 * kHeatHeardWithinUs;
+// An hour of peace forgets bounces.
 constexpr int64_t kPeaceUs = int64_t{3600} * 1'000'000;
+// A quarter of what splits by size, half of what splits by heat: far enough apart that a merge is
+// not undone at once.
 constexpr uint64_t kPartOfSize = 4, kPartOfHeat = 2;
 /// Of a table's throughput, at most, when half as many tablets divide it: a read at QUORUM costs two
 /// units there and one here.
@@ -58,6 +72,7 @@ MergeRunner::~MergeRunner() {
     if (timer != 0) reactor_.cancel(timer);
 }
 
+// A step of a pair shows in the metadata: go on without waiting for the next look.
 void MergeRunner::look_soon() {
   if (pairs_.empty() || soon_ != 0) return;
   soon_ = reactor_.call_at(reactor_.now_us() + kSoonUs, [this] {
@@ -79,6 +94,7 @@ void MergeRunner::tick() {
     leads_since_us_.reset();
     seen_.clear();
     for (const PairPtr& pair : std::list<PairPtr>(pairs_))
+      // Ordered ones go on: the operator asked this node.
       if (!pair->is_ordered) end(pair, fail(ErrorCode::kConflict, "this node does not lead"));
   } else if (!leads_since_us_) {
     leads_since_us_ = reactor_.now_us();
@@ -98,6 +114,7 @@ bool MergeRunner::is_taken(TabletId tablet) const {
   });
 }
 
+// Nothing is taken back: both halves are sound tablets (rule 12).
 void MergeRunner::end(const PairPtr& pair, Result<void> outcome) {
   TETRAD_ASSERT(!pair->is_over);
   pair->is_over = true;
@@ -112,6 +129,7 @@ void MergeRunner::end(const PairPtr& pair, Result<void> outcome) {
 }
 
 void MergeRunner::carry_on(const MetaSnapshot& state) {
+  // A copy: work_on() may end pairs.
   for (const PairPtr& pair : std::list<PairPtr>(pairs_)) {
     if (pair->is_proposing) continue;
     if (reactor_.now_us() - pair->begun_us > kGivenUpUs)
@@ -152,6 +170,7 @@ void MergeRunner::work_on(const MetaSnapshot& state, const PairPtr& pair) {
   switch (next->step) {
     case MergeStep::kWait:
       return;
+    // The exchange is a move like any other; its end shows in the metadata.
     case MergeStep::kExchange:
       (void)moves_.begin(*found->table, *next->moving, std::move(next->members));
       return;
@@ -159,6 +178,7 @@ void MergeRunner::work_on(const MetaSnapshot& state, const PairPtr& pair) {
       return ask_for_repair(*found, *pair);
     case MergeStep::kMerge:
       pair->is_proposing = true;
+      // The command names both epochs, so it is refused if anything has changed.
       tasks_.spawn(propose(pair, merge_command(*found, pair->tablets_min, pair->bounces_most)));
       return;
   }
@@ -167,6 +187,7 @@ void MergeRunner::work_on(const MetaSnapshot& state, const PairPtr& pair) {
 /// The answer is in the metadata: equal horizons.
 void MergeRunner::ask_for_repair(const FoundHalves& found, Pair& pair) {
   if (pair.asked_us != 0 && reactor_.now_us() - pair.asked_us < kAskAgainUs) return;
+  // Asked again once a second until the horizons are equal; who is asked already does nothing.
   pair.asked_us = reactor_.now_us();
   const StoreAddress member = acting_member(*found.left, meta_);
   const TabletEpoch what{found.table->incarnation, found.left->id, found.left->epoch};
@@ -194,11 +215,13 @@ Task<void> MergeRunner::propose(PairPtr pair, MergeTablets command) {
   } else if (proposed.error().code != ErrorCode::kConflict) {
     end(pair, std::unexpected(proposed.error()));
   } else {
+    // kConflict: a horizon or epoch has changed; another look says what is missing.
     logger_.debug("tablets not merged yet table={} left={} reason={}", pair->table,
                   pair->halves.left.value, proposed.error().message);
   }
 }
 
+// By tetractl, also where choosing is off.
 void MergeRunner::order(TabletId left, Done done) {
   const MetaSnapshot state = meta_.snapshot();
   if (state->format < kFormatMerges)
@@ -226,6 +249,7 @@ void MergeRunner::order(TabletId left, Done done) {
   if (is_taken(pair->halves.left) || is_taken(pair->halves.right))
     return done(fail(ErrorCode::kConflict, "partition {} is being merged already", left.value));
   pair->table = table->keyspace + "." + table->name;
+  // The half with fewer bytes moves.
   pair->left_moves = meta_.tablet_bytes(left) < meta_.tablet_bytes(pair->halves.right);
   pair->begun_us = reactor_.now_us();
   pair->is_ordered = true;
@@ -239,10 +263,12 @@ void MergeRunner::order(TabletId left, Done done) {
 
 bool MergeRunner::may_choose(const MetaState& state) const {
   TETRAD_ASSERT(leads_since_us_);
+  // A leader that is new would take tablets for cold of which it has not heard yet.
   const int64_t leads_for_us = std::clamp(2 * options_.age_us, kLeadsLeastUs, kLeadsMostUs);
   if (reactor_.now_us() - *leads_since_us_ < leads_for_us && !TETRAD_MUTANT(merge_at_once))
     return false;
   if (pairs_.size() >= kPairsAtOnce || !moves_.is_at_rest()) return false;
+  // A node that is away may hold the hottest tablet, or need the stores.
   return std::ranges::all_of(state.nodes, [this](const auto& entry) {
     const auto& [host, node] = entry;
     return node.state == NodeState::kRemoved ||
@@ -259,6 +285,8 @@ void MergeRunner::look_at_nodes(const MetaState& state) {
   usual_.clear();
 }
 
+// What a new table of the keyspace would begin with, what its throughput needs, what the table
+// asked for.
 size_t MergeRunner::tablets_min_of(const MetaState& state, const TableInfo& table) {
   const auto data_centers = placed_in(state, table.keyspace);
   auto known = usual_.find(data_centers);
@@ -281,6 +309,7 @@ void MergeRunner::choose(const MetaState& state) {
     if (count <= 1) continue;
     const size_t least = tablets_min_of(state, *table);
     if (count <= least) continue;
+    // How long a tablet has been what it is, as this leader saw it.
     for (const Tablet& tablet : table->tablets.tablets()) {
       Seen& seen = seen_[tablet.id];
       if (seen.look == 0 || seen.range != tablet.range) seen = {tablet.range, now_us, looks_};
@@ -300,6 +329,7 @@ std::vector<MergeTablet> MergeRunner::weigh(const TableInfo& table) {
   for (const Tablet& tablet : table.tablets.tablets()) {
     MergeTablet out;
     out.tablet = &tablet;
+    // No size: its acting member has not reported yet.
     const auto bytes = meta_.all_tablet_bytes().find(tablet.id);
     const bool is_known = bytes != meta_.all_tablet_bytes().end();
     out.may_merge = is_known && tablet.stage == TabletStage::kNormal && !tablet.full &&
@@ -307,6 +337,7 @@ std::vector<MergeTablet> MergeRunner::weigh(const TableInfo& table) {
                     std::ranges::all_of(tablet.replicas, is_sound);
     out.bytes = is_known ? bytes->second : 0;
     const TabletHeat heat = meta_.tablet_heat(tablet.id);
+    // The busiest second of the last minute, not the mean.
     out.ru_per_s = std::max(heat.ru_per_s_most, heat.ru_per_s());
     out.bytes_per_s = std::max(heat.bytes_per_s_most, heat.bytes_per_s);
     TETRAD_ASSERT(seen_.contains(tablet.id));
@@ -324,6 +355,8 @@ MergeLimits MergeRunner::limits_of(const MetaState& state, const TableInfo& tabl
   limits.bytes_per_s = heat_.bytes_per_s / kPartOfHeat;
   limits.age_us = TETRAD_MUTANT(merge_at_once) ? 0 : options_.age_us;
   limits.tablets_min = tablets_min;
+  // Divided by half as many tablets, each would have more of the throughput to serve: see
+  // kPartOfThroughput.
   if (!table.throughput.is_limited() || table.throughput.of_keyspace) return limits;
   const size_t half = std::max(tablets_min, (table.tablets.tablets().size() + 1) / 2);
   const double each = static_cast<double>(table.throughput.ru_per_s) / static_cast<double>(half);
@@ -339,6 +372,7 @@ void MergeRunner::choose_of(const MetaState& state, const TableInfo& table, size
   for (const MergePair& chosen :
        partitioner::choose_merges(weighed, limits_of(state, table, tablets_min))) {
     if (pairs_.size() >= kPairsAtOnce) return;
+    // Pairs whose members are equal move nothing and are not counted.
     if (chosen.bytes_to_move != 0 && ++apart > kApartAtOnce) continue;
     TETRAD_ASSERT(chosen.left + 1 < weighed.size());
     const MergeTablet& left = weighed[chosen.left];

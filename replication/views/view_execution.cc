@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+//   1. Choose a stamp above all that this store has seen of the row's bucket.
+//   2. Ask all live members of the sets in use for the row, its names and its tasks, with that
+//      stamp. One that has seen a later stamp refuses: begin again above it.
+//   3. Among the answers find W of each set with equal values, this store among them. Without such
+//      a group read the row at a quorum, which repairs it, and begin again.
+//   4. Make the images of the row in all views at the stamp, and deletions at the same stamp under
+//      all other names that any answer knows (view_image_plan.h).
+//   5. Write them at QUORUM.
+//   6. Settle with those whose values were used: they erase the tasks that they have named.
+//
+// Every step may fail and be done again: images carry the stamp, so the later execution wins
+// whatever the order of arrival (rule 24).
 // One task of a view: what view_runner.h says of an execution.
 #include <algorithm>
 
@@ -23,6 +36,7 @@ constexpr int64_t kLateAnswersUs = 20'000;  // waited for behind W of them
 constexpr int kStampsMax = 8, kReadsToEqual = 3;
 constexpr uint64_t kWriteBytes = 8 << 20;  // of images at once
 
+// The row alone: views take no static columns.
 storage::ReadCommand command_of(const storage::ViewRow& row) {
   storage::ReadCommand command;
   command.incarnation = row.base;
@@ -58,6 +72,7 @@ struct ViewRunner::Attempt {
   std::optional<ViewRowAnswer> own_answer;  // of the own store, if it is no member
   storage::ViewNamesByView current;
 
+  // W of each set among these answers.
   bool has_quorums(const std::vector<size_t>& of) const {
     for (size_t at = 0; at < sets.size(); ++at) {
       const Members answered = members_that(sets[at], [&](const StoreAddress& member) {
@@ -82,6 +97,7 @@ struct ViewRunner::Attempt {
     return found == answers.end() ? nullptr : &*found;
   }
   /// False: no group of equal answers, with that of `own` if it is a member, is large enough.
+  // Any group will do: they differ in what they lack, and each has W.
   bool choose_group(const StoreAddress& own) {
     for (const Answer& leader : answers) {
       group.clear();
@@ -106,11 +122,13 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(key.row.base);
     attempt->makers = store.views().makers(key.row.base);
+    // The table or its views are gone: the tasks have no use any more.
     if (table == nullptr || attempt->makers == nullptr) co_return known_of(key);
     const partitioner::Tablet& tablet = table->tablets.find(key.row.position);
     attempt->row = key.row;
     attempt->epoch = tablet.epoch;
     attempt->schema_version = state->schema_version;
+    // As a QUORUM read does, in each stage of a move.
     attempt->sets = {read_set(tablet)};
     if (reads_both_sets(tablet)) attempt->sets.push_back(tablet.replicas);
     const Levels levels(*state, meta_.self());
@@ -120,6 +138,7 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
                                    : levels.reading(ConsistencyLevel::kQuorum, set));
     attempt->stamp = storage::stamp_above(above, clock_.now_us(reactor_));
     co_await ask_members(attempt);
+    // A store that has left the set has tasks that nobody else may know.
     if (!attempt->is_member(own)) {
       TETRAD_CO_TRY_VOID(co_await ask_own(store, attempt.get()));
     }
@@ -127,6 +146,7 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
       above = std::max(above, *attempt->seen);
       continue;
     }
+    // Its own answer is needed, for its tasks are to be settled.
     if (!attempt->has_quorums(attempt->all()) ||
         (attempt->is_member(own) && attempt->answer_of(own) == nullptr))
       co_return fail(ErrorCode::kUnavailable, "{} of {} members have answered",
@@ -137,6 +157,8 @@ Task<Result<std::vector<uint64_t>>> ViewRunner::execute(Key key) {
       TETRAD_CO_TRY_VOID(co_await make_equal(*attempt));
       continue;
     }
+    // Names of all answers, of those too that are not in the group: a name too many only deletes
+    // what is not there.
     storage::ViewNamesByView names;
     for (const Attempt::Answer& answer : attempt->answers)
       for (const auto& [view, of_view] : answer.answer.names)
@@ -169,6 +191,7 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
   std::set<StoreAddress> members;
   for (const auto& set : attempt->sets)
     for (const StoreAddress& member : set)
+      // Who is down executes nothing and holds nobody up; its tasks wait there.
       if (member.host == meta_.self() || meta_.is_live(member.host)) members.insert(member);
   attempt->asked = members.size();
   if (members.empty()) co_return;
@@ -183,6 +206,7 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
                 if (setter.is_set()) return;
                 auto answer = reply ? decode_view_answer(*reply)
                                     : Result<ViewRowAnswer>(std::unexpected(reply.error()));
+                // Values as they show now; equal bytes are equal values.
                 auto values = answer ? shown_values(answer->record, now_s)
                                      : Result<Bytes>(std::unexpected(answer.error()));
                 if (!values) {
@@ -204,6 +228,7 @@ Task<void> ViewRunner::ask_members(std::shared_ptr<Attempt> attempt) {
     while (!setter.is_set() && reactor.now_us() < until.at_us) {
       const bool has_enough = of->has_quorums(of->all());
       co_await base::sleep_for(reactor, kLateAnswersUs);
+      // W have answered: the others get a moment.
       if (has_enough) break;
     }
     setter.set(true);
@@ -233,6 +258,7 @@ Task<Result<void>> ViewRunner::ask_own(Store& store, Attempt* attempt) {
 Task<Result<void>> ViewRunner::write_images(std::vector<storage::Mutation> images) {
   WriteOptions options;
   options.level = ConsistencyLevel::kQuorum;
+  // Pieces of a large image were made small enough.
   options.is_cut = true;
   for (auto next = images.begin(); next != images.end();) {
     std::vector<storage::Mutation> some;
@@ -254,6 +280,7 @@ Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
   if (const TableInfo* table = state->table(attempt.row.base); table != nullptr)
     command.schema_version = state->schema_version;
   ReadOptions options;
+  // ALL where all have answered, so that the next attempt finds them equal.
   options.level = attempt.answers.size() == attempt.asked && attempt.failed == 0
                       ? ConsistencyLevel::kAll
                       : ConsistencyLevel::kQuorum;
@@ -264,6 +291,7 @@ Task<Result<void>> ViewRunner::make_equal(const Attempt& attempt) {
   co_return Result<void>();
 }
 
+// One way in effect: a settle that is lost leaves tasks, and they are executed once more.
 void ViewRunner::settle(const Attempt& attempt) {
   const base::Deadline deadline{reactor_.now_us() + kAskUs};
   for (size_t i = 0; i < attempt.answers.size(); ++i) {

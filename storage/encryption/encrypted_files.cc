@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// A file system below RocksDB. Offsets and sizes that RocksDB sees are of the content; what is on
+// disk begins with a header of kFileHeaderBytes (file_header.h), so each call moves its offset by
+// that much.
+//
+//   what a file begins with   with keys                      without keys
+//   a header of ours          decrypted, or an error that    an error that names the key
+//                             names the key
+//   a header and no content   empty                          empty
+//   zeros                     empty: its header was never    as it is
+//                             synced
+//   anything else             as it is                       as it is
+//
+// New files are encrypted where there are keys, so a folder turns over from one to the other as
+// files are written anew. Called by RocksDB from any thread; the objects keep no state but the
+// file's own.
 #include "storage/encryption/encrypted_files.h"
 
 #include <algorithm>
@@ -20,6 +35,7 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using CipherPtr = std::shared_ptr<const FileCipher>;
 
+// RocksDB asks others for a block only if it hears of corruption as such.
 IOStatus status_of(const Error& error) {
   return error.code == ErrorCode::kCorruption ? IOStatus::Corruption(error.message)
                                               : IOStatus::IOError(error.message);
@@ -35,6 +51,8 @@ class EncryptedWriter final : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     const Slice encrypted = encrypt(size_, data);
     IOStatus done = FSWritableFileOwnerWrapper::Append(encrypted, options, debug);
+    // The position counts only what was written: a failed append is repeated at the same place of
+    // the key stream.
     if (done.ok()) size_ += data.size();
     return done;
   }
@@ -92,6 +110,7 @@ class EncryptedWriter final : public rocksdb::FSWritableFileOwnerWrapper {
   std::string buffer_;
 };
 
+// Reads at any offset, from several threads: nothing in it changes.
 class EncryptedReader final : public rocksdb::FSRandomAccessFile {
  public:
   EncryptedReader(std::unique_ptr<rocksdb::FSRandomAccessFile> file, CipherPtr cipher)
@@ -123,6 +142,7 @@ class EncryptedReader final : public rocksdb::FSRandomAccessFile {
   const CipherPtr cipher_;
 };
 
+// Reads from the beginning, as the log and the manifest are read.
 /// `file` stands behind the header.
 class EncryptedSequence final : public rocksdb::FSSequentialFile {
  public:
@@ -149,6 +169,7 @@ class EncryptedSequence final : public rocksdb::FSSequentialFile {
   }
   IOStatus Skip(uint64_t size) override {
     at_ += size;
+    // `at_` moves with the file, so the key stream stays in step.
     return file_->Skip(size);
   }
   bool use_direct_io() const override { return file_->use_direct_io(); }
@@ -163,6 +184,7 @@ class EncryptedSequence final : public rocksdb::FSSequentialFile {
   uint64_t at_ = 0;
 };
 
+// What a file of zeros reads as.
 class EmptySequence final : public rocksdb::FSSequentialFile {
  public:
   IOStatus Read(size_t, const IOOptions&, Slice* result, char* scratch, IODebugContext*) override {
@@ -194,6 +216,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
     IOStatus done = look_at(name, options.io_options, debug, look);
     if (done.ok() && look.kind == FileKind::kPlain)
       return FileSystemWrapper::NewSequentialFile(name, options, file, debug);
+    // Zeros, or a header alone: see the table.
     if (done.ok() && look.kind != FileKind::kEncrypted) {
       *file = std::make_unique<EmptySequence>();
       return done;
@@ -242,6 +265,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
     const bool exists =
         FileSystemWrapper::GetFileSize(name, options.io_options, &bytes, debug).ok() && bytes != 0;
     Look look;
+    // A file that is empty begins anew, with a header.
     if (exists) {
       IOStatus done = look_at(name, options.io_options, debug, look);
       if (!done.ok()) return done;
@@ -267,6 +291,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
     return done.ok() ? NewWritableFile(name, options, file, debug) : done;
   }
 
+  // RocksDB needs neither of the two for its databases.
   IOStatus NewRandomRWFile(const std::string& name, const FileOptions&,
                            std::unique_ptr<rocksdb::FSRandomRWFile>*, IODebugContext*) override {
     return IOStatus::NotSupported(name + " cannot be written in place: it may be encrypted");
@@ -280,6 +305,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
                        IODebugContext* debug) override {
     IOStatus done = FileSystemWrapper::GetFileSize(name, options, size, debug);
     if (!done.ok() || *size == 0) return done;
+    // Sizes decide where logs are read to and which files are whole: they must be of the content.
     FileKind kind = FileKind::kPlain;
     done = kind_of(name, options, debug, *size, kind, nullptr);
     if (done.ok() && kind != FileKind::kPlain)
@@ -317,6 +343,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
     CipherPtr cipher;  // of an encrypted file
   };
 
+  // The header is appended first, and becomes durable with the file's first sync.
   IOStatus begin(std::unique_ptr<rocksdb::FSWritableFile> inner, const IOOptions& options,
                  std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) {
     if (keys_ == nullptr) {
@@ -335,6 +362,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
   /// `header` gets the first bytes.
   IOStatus kind_of(const std::string& name, const IOOptions& options, IODebugContext* debug,
                    uint64_t bytes, FileKind& kind, Bytes* header) {
+    // A read of its own: the caller's file is not moved.
     std::unique_ptr<rocksdb::FSSequentialFile> file;
     FileOptions plain;
     plain.io_options = options;
@@ -368,6 +396,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
     done = kind_of(name, options, debug, bytes, look.kind, &header);
     if (!done.ok()) return done;
     if (look.kind != FileKind::kEncrypted) return done;
+    // Encrypted, and no keys are configured: the error names the key that is missing.
     if (keys_ == nullptr) {
       const auto master = master_key_of(header, name);
       if (!master) return status_of(master.error());
@@ -382,6 +411,7 @@ class EncryptedFiles final : public rocksdb::FileSystemWrapper {
   const std::shared_ptr<const DiskKeys> keys_;
 };
 
+// Left out when files are counted and checked.
 /// Files of RocksDB, or of ours, that hold no rows and no names of tables.
 bool has_no_rows(const std::filesystem::path& path) {
   const std::string name = path.filename();
@@ -418,6 +448,7 @@ std::shared_ptr<rocksdb::FileSystem> make_encrypted_files(
   return std::make_shared<EncryptedFiles>(std::move(files), std::move(keys));
 }
 
+// By the id of the master key; "" are files without encryption.
 Result<FileCounts> count_encrypted_files(const std::string& directory) {
   FileCounts out;
   TETRAD_TRY_VOID(
@@ -433,6 +464,8 @@ Result<FileCounts> count_encrypted_files(const std::string& directory) {
   return out;
 }
 
+// At the start, before any store is opened: a missing key is better found here than by the first
+// read.
 Result<void> check_encrypted_files(const std::string& directory, const DiskKeys& keys) {
   return for_each_file(
       directory, [&](const std::string& file, BytesView first, uint64_t bytes) -> Result<void> {

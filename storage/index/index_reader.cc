@@ -13,6 +13,7 @@
 namespace tetrad::storage {
 namespace {
 
+// A bound on what one read keeps of names; beyond it the page ends there.
 constexpr size_t kPlaceBytesMax = 4u << 20;  // of places that are kept
 
 /// What a claim names.
@@ -36,6 +37,8 @@ struct ReadOrder {
 using NamedPlaces = std::set<NamedPlace, ReadOrder>;
 
 /// The first places of a read that claims name.
+// Claims lie by value, reads go by place. So all claims between the bounds are looked at, and the
+// first places kept in a set of bounded size: what falls out ends the page (is_cut).
 class PlaceCollector {
  public:
   PlaceCollector(KeyView& claims, const ReadCommand& command, const IndexReadLimits& limits)
@@ -47,12 +50,14 @@ class PlaceCollector {
         prefix_(claims_of_index(command.incarnation, bounds_.index_id)) {
     start_ = command.is_range ? command.range.start : command.position;
     end_ = command.is_range ? command.range.end : command.position;
+    // The page before has answered all before that.
     if (command.is_range && command.resume_after && start_ < command.resume_after->position)
       start_ = command.resume_after->position;
   }
 
   /// False: too many claims have been looked at.
   Result<bool> run() {
+    // With one value claims of a partition lie together and the rest is skipped by seeks.
     const bool one_value = bounds_.upper && *bounds_.upper == bounds_.lower;
     const Bytes end = bounds_.upper ? past_prefix(prefix_ + *bounds_.upper) : past_prefix(prefix_);
     if (prefix_ + bounds_.lower >= end) return true;
@@ -64,12 +69,15 @@ class PlaceCollector {
       const auto claim = decode_claim(it->key(), it->value());
       if (!claim)
         return fail(ErrorCode::kCorruption, "a key of {} bytes is no claim", it->key().size());
+      // The caller reads all rows instead.
       if (++looked_at > limits_.claims_max) return false;
       if (bounds_.upper && claim->value > *bounds_.upper) break;
+      // Behind this value's claims of other places.
       if (claim->position < start_) {
         it->seek(place_key(claim->value, start_));
         continue;
       }
+      // No more of this value can be kept: go to the next one.
       if (end_ < claim->position || is_past_kept(*claim)) {
         if (one_value) break;
         it->seek(past_prefix(prefix_ + Bytes(claim->value)));
@@ -107,6 +115,7 @@ class PlaceCollector {
     return last.of_partition || claim.clustering_key > last.clustering_key;
   }
 
+  // What the command itself leaves out, so that names cost no reads in vain.
   bool is_wanted(const ClaimView& claim) const {
     if (command_.is_range ? !command_.range.contains(claim.position)
                           : claim.partition_key != command_.partition_key)
@@ -135,6 +144,7 @@ class PlaceCollector {
                         Bytes(claim.of_partition ? BytesView() : claim.clustering_key)});
     if (!is_new) return;
     bytes_ += bytes_of(*place);
+    // At least one place stays, so that the page comes forward.
     while (places_.size() > 1 && (places_.size() > limits_.places_max || bytes_ > kPlaceBytesMax)) {
       const auto last = std::prev(places_.end());
       bytes_ -= bytes_of(*last);
@@ -157,6 +167,7 @@ class PlaceCollector {
   bool is_cut_ = false;
 };
 
+// Given what the maker says of a row's values.
 /// Whether a row or partition has a value in the bounds.
 class MatchSink final : public ClaimSink {
  public:
@@ -183,6 +194,7 @@ class IndexReader {
     if (!narrowed) return read_all();
     const NamedPlaces& places = collector.places();
     for (auto place = places.begin(); place != places.end() && !stopped_;) {
+      // All places of one partition together.
       const auto end = std::find_if(place, places.end(), [&](const NamedPlace& other) {
         return compare_partitions(other.position, other.partition_key, place->position,
                                   place->partition_key) != 0;
@@ -192,6 +204,7 @@ class IndexReader {
       } else {
         TETRAD_TRY_VOID(read_partition(place, end));
       }
+      // Between partitions; inside of one read_partition() looks.
       const bool is_full = result_.live_row_count >= command_.row_limit ||
                            result_.arena.allocated_bytes() >= command_.bytes_limit;
       if (!stopped_ && is_full && (end != places.end() || collector.is_cut()))
@@ -205,6 +218,7 @@ class IndexReader {
  private:
   using Place = NamedPlaces::const_iterator;
 
+  // Slower, and the same answer.
   /// Without the index.
   Result<ReadResult> read_all() {
     ReadCommand command = command_;
@@ -214,6 +228,7 @@ class IndexReader {
     if (!bounds_.names_only) return all;
     all.live_row_count = 0;
     for (PartitionData& partition : all.partitions) {
+      // A partition without rows in a list of names stands for all of it.
       partition.header = {};
       partition.range_tombstones.clear();
       partition.rows.clear();  // all of it is named
@@ -237,6 +252,7 @@ class IndexReader {
     result_.partitions.push_back(std::move(named));
   }
 
+  // As a read of named rows, or of the whole partition.
   ReadCommand command_of(Place place, Place end) const {
     ReadCommand command = command_;
     command.by_index.reset();
@@ -263,6 +279,7 @@ class IndexReader {
     ReadCommand command = command_of(place, end);
     const bool of_partition = place->of_partition;
     const TableContents contents = source_.contents_of(command);
+    // A partition may take several pages of keys_max.
     while (true) {
       if (command_.row_limit != ReadCommand::kNoLimit)
         command.row_limit = command_.row_limit - result_.live_row_count;
@@ -273,6 +290,8 @@ class IndexReader {
                  read_partitions(source_.view, command, contents, limits_.keys_max));
       std::vector<Bytes> lacking;
       TETRAD_TRY(const bool keeps, look_for_value(page, of_partition, lacking));
+      // This replica's row has another value: it is no match here, by its own record. What hides it
+      // is read again without it.
       if (!lacking.empty() && !command_.live_only) {
         // What hides them must not be in the answer either: it is compared with those of others.
         const std::set<Bytes> without(lacking.begin(), lacking.end());
@@ -297,6 +316,7 @@ class IndexReader {
     }
   }
 
+  // keeps_disproved: the quorum's size demands that what is disproved is named, too (rule 23).
   /// Takes rows out that have no such value here, as far as that is decided here. False: nothing of
   /// the page is to be answered. `lacking`: those that were taken out.
   Result<bool> look_for_value(ReadResult& page, bool of_partition, std::vector<Bytes>& lacking) {

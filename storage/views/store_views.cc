@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tasks of materialized views in a store (rule 24; view_task.h has their keys).
+//
+//   1. A mutation of a base table leaves a task for each row and each range that it deletes, in its
+//      own batch (make_tasks).
+//   2. A task of a range is turned into tasks of rows, some hundred at a time, with a cursor
+//      (expand).
+//   3. An execution reads a row with a stamp (read): the bucket's stamp rises first, and from then
+//      on a lower one is refused. What the row may be called in the views by this store's record is
+//      noted before the answer.
+//   4. When all is written, settle() erases the tasks that the execution has seen, and leaves the
+//      row's present names as a note.
+//   5. A new view is built: each row gets a task, a page at a time.
+//
+// On the store's thread; reads may run on the readers' threads over a snapshot. The listener hears
+// of each task as it is put.
 #include "storage/views/store_views.h"
 
 #include <algorithm>
@@ -13,8 +28,11 @@
 namespace tetrad::storage {
 namespace {
 
+// Names of the keys below; of a sequence the bits from kLifeShift on are the life of the store, so
+// sequences rise over restarts.
 constexpr BytesView kBuildName = "viewbuild", kBoundName = "viewstamp";
 constexpr unsigned kLifeShift = 40;  // of a sequence; below are tasks of one life
+// Rows of one step of expand().
 constexpr size_t kExpandedRowsMax = 256;
 
 /// key   := the store's own, "viewbuild", u32 incarnation of the base, u32 incarnation of the view
@@ -63,6 +81,7 @@ bool StoreViews::Base::knows(TableIncarnation view) const {
          });
 }
 
+// Called for keys of the store's own incarnation when the store is opened.
 bool StoreViews::is_own_key(BytesView key) {
   const Bytes build = build_key({0}, {0});
   return key == bound_key() || (key.size() == build.size() &&
@@ -82,6 +101,7 @@ void StoreViews::load(BytesView key, BytesView value) {
                                                                 Bytes(value.substr(1))};
 }
 
+// No stamp that an earlier life has seen is above its bound (rule 24).
 void StoreViews::begin_life(uint64_t life) {
   life_ = life;
   stamps_.emplace(TETRAD_MUTANT(view_bound_forgotten) ? ViewStamp{} : bound_);
@@ -93,6 +113,8 @@ StoreViews::Changed StoreViews::set(TableIncarnation base, ViewMakersPtr makers,
   if (makers == nullptr && !bases_.contains(base.value)) return changed;
   Base& known = bases_[base.value];
   known.makers = std::move(makers);
+  // A view that is gone for good. One with a number that is not given yet is of a newer schema than
+  // this.
   std::erase_if(known.builds, [&](const auto& build) {
     if (known.knows(build.first) || build.first.value >= next.value) return false;
     changed.erased.push_back(build_key(base, build.first));
@@ -118,6 +140,7 @@ std::vector<TableIncarnation> StoreViews::bases() const {
   return all;
 }
 
+// A life makes fewer than 2^40 tasks.
 uint64_t StoreViews::next_sequence() {
   const uint64_t sequence = (life_ << kLifeShift) + ++tasks_made_;
   TETRAD_ASSERT(sequence < kViewNotes);
@@ -132,6 +155,8 @@ void StoreViews::put_task(const ViewTaskEntry& entry, const ViewTask& task, View
 void StoreViews::make_tasks(const Mutation& mutation, ViewRecords& puts) {
   Base* const base = find(mutation.incarnation);
   if (base == nullptr) return;
+  // A view that is not known here yet: rows that are written meanwhile have no task of it, so its
+  // build begins anew.
   for (auto& [view, build] : base->builds) {
     if (base->knows(view) || (!build.built && build.after.empty())) continue;
     build = {};
@@ -153,6 +178,7 @@ void StoreViews::make_tasks(const Mutation& mutation, ViewRecords& puts) {
     put_task(entry, {task.time_us, std::move(*names), {}, {}}, puts);
   }
   entry.of_range = true;
+  // A range deletes rows that are not named, so it gets a task of its own.
   const auto add_range = [&](const ClusteringRange& range) {
     entry.row.clustering_key = range.start;
     entry.sequence = next_sequence();
@@ -170,6 +196,7 @@ ViewStamp StoreViews::highest_of(TableIncarnation base, RingPosition position) c
   return stamps_->highest_of(bucket_of(base, position));
 }
 
+// The bound is synced ahead of the stamps, so that most reads wait for no disk.
 void StoreViews::ask_bound(ViewStamp bound) {
   Bytes value;
   base::ByteWriter(value).u64(static_cast<uint64_t>(bound.us));
@@ -186,6 +213,7 @@ void StoreViews::read(ViewRow row, ViewStamp stamp, base::Deadline deadline,
   const Base* const base = find(row.base);
   if (base == nullptr || base->makers == nullptr) return done(no_views());
   TETRAD_ASSERT(stamps_);
+  // A stamp above the bound waits until the bound is on the disk.
   if (const auto bound = stamps_->must_sync(stamp)) ask_bound(*bound);
   if (stamps_->may_raise(stamp))
     return read_raised(std::move(row), stamp, deadline, std::move(done));
@@ -204,12 +232,14 @@ void StoreViews::read_raised(ViewRow row, ViewStamp stamp, base::Deadline deadli
   const uint16_t bucket = bucket_of(row.base, row.position);
   if (!TETRAD_MUTANT(view_stamp_unheeded)) {
     const ViewStamp seen = stamps_->highest_of(bucket);
+    // Another execution has read with this stamp or a later one.
     if (seen >= stamp || !stamps_->raise(bucket, stamp)) {
       ViewRowAnswer answer;
       answer.seen = seen;
       return done(std::move(answer));
     }
   }
+  // Before the read: what is written later has a higher number.
   const uint64_t seen_number = backend_.seen_number();
   const auto shared =
       std::make_shared<std::pair<ViewRow, ViewRowAnswer>>(std::move(row), ViewRowAnswer());
@@ -237,6 +267,7 @@ void StoreViews::note_own_names(const ViewRow& row, const Base& base, ViewStamp 
   auto unnamed = unnamed_of(*base.makers, answer);
   if (!unnamed) return done(std::unexpected(std::move(unnamed.error())));
   if (unnamed->empty() || TETRAD_MUTANT(view_names_left_out)) return done(std::move(answer));
+  // Else the note could miss a name that the row has by now.
   const bool written_since = backend_.last_number(bucket_of(row.base, row.position)) > seen;
   const ViewTaskPlace note{row.base,           row.position,
                            row.partition_key,  false,
@@ -262,12 +293,14 @@ void StoreViews::settle(const ViewSettlement& settlement,
   if (!has_views(row.base)) return done({});
   ViewTaskPlace place{row.base, row.position, row.partition_key, false, row.clustering_key, 0};
   std::vector<Bytes> erased;
+  // Only what the execution has seen; tasks that came since stay.
   for (const uint64_t sequence : settlement.sequences) {
     place.sequence = sequence;
     erased.push_back(view_task_key(place));
   }
   ViewRecords puts;
   if (!settlement.names.empty()) {
+    // For whoever executes next: under these names the row is in the views now.
     ViewTask note;
     note.names = settlement.names;
     place.sequence = kViewNotes + static_cast<uint64_t>(settlement.stamp.us);
@@ -290,6 +323,7 @@ void StoreViews::add_task(const ViewRow& row, ViewNamesByView names,
 void StoreViews::expand(const ViewTaskEntry& range,
                         std::move_only_function<void(Result<bool>)> done) {
   // One that is not there then is over.
+  // A range that was put in this turn is not in RocksDB before.
   backend_.when_written([this, alive = alive_, range, done = std::move(done)]() mutable {
     if (!*alive) return done(fail(ErrorCode::kCancelled, "the store is closed"));
     expand_written(range, std::move(done));
@@ -318,6 +352,7 @@ void StoreViews::expand_written(const ViewTaskEntry& range,
         }
         std::vector<Bytes> erased;
         if (expanded->cursor) {
+          // More rows are left: the range stays, with a cursor.
           expanded->task.cursor = *expanded->cursor;
           puts.emplace_back(key_of(range), view_task_value(expanded->task, true));
         } else {
@@ -366,6 +401,7 @@ void StoreViews::build(TableIncarnation base, TableIncarnation view, uint64_t by
     page.built = true;
     return done(page);
   }
+  // Rows that are on their way to RocksDB when the view becomes known would be missed.
   // What was applied before the view was known has no task.
   if (TETRAD_MUTANT(view_built_without_barrier))
     return read_build(base, view, bytes_max, std::move(done));
@@ -403,6 +439,7 @@ void StoreViews::write_build(TableIncarnation base, TableIncarnation view, const
   Base* const known = find(base);
   if (known == nullptr || !known->knows(view)) return done(no_views());
   ViewBuild& begun = known->builds[view];
+  // Begun anew meanwhile (make_tasks): this page is of the old build.
   if (begun.after != after) return done(fail(ErrorCode::kConflict, "the build has begun anew"));
   ViewRecords puts;
   const int64_t now_us = backend_.wall_time_us();
