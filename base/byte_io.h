@@ -21,6 +21,7 @@
 
 namespace tetrad::base {
 
+/// Its own inverse.
 template <class Int>
 constexpr Int to_big_endian(Int value) {
   if constexpr (std::endian::native == std::endian::little && sizeof(Int) > 1) {
@@ -42,6 +43,7 @@ Int load_big_endian(const char* from) {
   return to_big_endian(value);
 }
 
+/// Writes sizeof(Int) bytes.
 template <class Int>
 void store_big_endian(char* to, Int value) {
   value = to_big_endian(value);
@@ -53,13 +55,16 @@ class ByteWriter {
  public:
   explicit ByteWriter(Bytes& out) : out_(out) {}
 
+  /// Integers as in the grammar above: fixed, big-endian.
   void u8(uint8_t v) { out_.push_back(static_cast<char>(v)); }
   void u16(uint16_t v) { fixed(v); }
   void u32(uint32_t v) { fixed(v); }
   void i32(int32_t v) { fixed(v); }
   void u64(uint64_t v) { fixed(v); }
   void i64(int64_t v) { fixed(v); }
+  /// The bytes alone, without a length.
   void raw(BytesView v) { out_.append(v); }
+  /// 1 to 10 bytes.
   void varint(uint64_t v) {
     char buffer[10];
     size_t n = 0;
@@ -78,6 +83,7 @@ class ByteWriter {
     varint(v.size());
     raw(v);
   }
+  /// The buffer that it appends to, for appending by other means in between.
   Bytes& out() { return out_; }
 
  private:
@@ -95,8 +101,10 @@ class ByteReader {
  public:
   explicit ByteReader(BytesView in) : next_(in.data()), end_(in.data() + in.size()) {}
 
+  /// Bytes that were not read yet.
   size_t remaining() const { return static_cast<size_t>(end_ - next_); }
   bool at_end() const { return next_ == end_; }
+  /// Where the next byte is; good as long as the input.
   const char* position() const { return next_; }
 
   Result<uint8_t> read_u8() { return fixed<uint8_t>(); }
@@ -105,12 +113,14 @@ class ByteReader {
   Result<int32_t> read_i32() { return fixed<int32_t>(); }
   Result<uint64_t> read_u64() { return fixed<uint64_t>(); }
   Result<int64_t> read_i64() { return fixed<int64_t>(); }
+  /// A view into the input, of exactly `size` bytes.
   Result<BytesView> read_raw(size_t size) {
     if (size > remaining()) return short_read(size);
     const BytesView view(next_, size);
     next_ += size;
     return view;
   }
+  /// Also fails for a number of more than 64 bits; a longer form of a number is taken.
   Result<uint64_t> read_varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -126,6 +136,7 @@ class ByteReader {
     TETRAD_TRY(const uint64_t v, read_varint());
     return static_cast<int64_t>(v >> 1) ^ -static_cast<int64_t>(v & 1);
   }
+  /// A view into the input. The size is compared with what is left before it is used.
   Result<BytesView> read_bytes() {
     TETRAD_TRY(const uint64_t size, read_varint());
     if (size > remaining()) return short_read(size);

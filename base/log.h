@@ -19,7 +19,9 @@ enum class LogLevel : uint8_t { kDebug, kInfo, kWarn, kError, kOff };
 class LogSink {
  public:
   virtual ~LogSink() = default;
+  /// One line, without its end. May be called by any thread.
   virtual void write(LogLevel level, std::string_view component, std::string_view line) = 0;
+  /// Lines below it are not even formatted.
   virtual LogLevel level() const = 0;
   virtual void set_level(LogLevel level) = 0;
 };
@@ -38,9 +40,11 @@ class Logger {
 
   /// The same sink under another component's name.
   Logger named(std::string component) const { return Logger(sink_, std::move(component)); }
+  /// For what is costly to put together before the call.
   bool enabled(LogLevel level) const { return level >= sink_->level(); }
   LogSink& sink() const { return *sink_; }
 
+  /// The text is checked against its arguments when it is compiled.
   template <class... Args>
   void debug(fmt::format_string<Args...> text, Args&&... args) const {
     log(LogLevel::kDebug, text, std::forward<Args>(args)...);

@@ -18,6 +18,7 @@ namespace tetrad::base {
 /// A number that only rises. One thread adds, any may read.
 class Counter {
  public:
+  /// A load and a store, no atomic addition: only one thread writes.
   void add(uint64_t n = 1) {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
@@ -31,6 +32,8 @@ class Counter {
 class LatencyHistogram {
  public:
   static constexpr int kBuckets = 27;
+  /// Bucket i holds values up to 2^i us, the last one all that are larger; a time below zero counts
+  /// as 0.
   void record(int64_t us) {
     const uint64_t v = us < 0 ? 0 : static_cast<uint64_t>(us);
     const int bucket = v <= 1 ? 0 : std::bit_width(v - 1);
@@ -56,8 +59,10 @@ class MetricsRegistry {
   /// `parts`: the counter is divided by it when exported.
   void add(std::string name, std::string help, std::string labels, const Counter& counter,
            uint64_t parts = 1);
+  /// Exported as a histogram with `_bucket`, `_sum` and `_count`, in seconds or as the name says.
   void add(std::string name, std::string help, std::string labels,
            const LatencyHistogram& histogram);
+  /// `read` is called by the exporter's thread at each export.
   void add_gauge(std::string name, std::string help, std::string labels,
                  std::function<double()> read);
   /// Of what only rises and is counted elsewhere.

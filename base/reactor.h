@@ -38,6 +38,7 @@ class Reactor {
   /// leave (store writes, messages, replies). A callback may ask for the end of the same turn
   /// again.
   virtual void at_turn_end(Callback callback) = 0;
+  /// Runs `callback` once, not before `at_us`; a time that has passed means the next step.
   virtual TimerId call_at(MonotonicUs at_us, Callback callback) = 0;
   /// Cancelling a timer that has run is allowed and does nothing.
   virtual void cancel(TimerId timer) = 0;

@@ -62,6 +62,7 @@ class SharedMap {
   };
 
   SharedMap() = default;
+  /// Groups half full, so that the first changes split none.
   explicit SharedMap(std::map<Key, Value> entries) : size_(entries.size()) {
     Group group;
     while (!entries.empty()) {
@@ -89,12 +90,14 @@ class SharedMap {
     return {groups_.data() + (group - groups_.begin()),
             static_cast<size_t>(entry - (*group)->begin())};
   }
+  /// The first entry behind `key`.
   template <class Like>
   const_iterator upper_bound(const Like& key) const {
     const_iterator at = lower_bound(key);
     if (at != end() && !(key < at->first)) ++at;
     return at;
   }
+  /// The entry of `key`; end(): there is none.
   template <class Like>
   const_iterator find(const Like& key) const {
     const const_iterator at = lower_bound(key);
@@ -105,6 +108,8 @@ class SharedMap {
     return find(key) != end();
   }
 
+  /// Replaces the value, or adds the entry. Costs a copy of one group, and of the list of groups
+  /// when one is split. Iterators of this map end; copies of it see nothing.
   void put(Key key, Value value) {
     const const_iterator at = lower_bound(key);
     const size_t index = at == end() && !groups_.empty()
@@ -123,6 +128,7 @@ class SharedMap {
                    Entry(std::move(key), std::move(value)));
       ++size_;
     }
+    // The first entry of all.
     if (groups_.empty()) groups_.emplace_back();
     TETRAD_ASSERT(!group.empty() && index < groups_.size());
     if (group.size() > kGroupMax) {
@@ -135,6 +141,7 @@ class SharedMap {
     groups_[index] = std::make_shared<const Group>(std::move(group));
   }
 
+  /// Does nothing for a key that is not there. Costs as put().
   template <class Like>
   void erase(const Like& key) {
     const const_iterator at = find(key);
@@ -158,6 +165,7 @@ class SharedMap {
     const_iterator a = before.begin(), b = now.begin();
     while (a != before.end() || b != now.end()) {
       if (a != before.end() && b != now.end()) {
+        // The same group in both: nothing in it differs.
         if (a.place_ == 0 && b.place_ == 0 && *a.group_ == *b.group_) {
           ++a.group_;
           ++b.group_;

@@ -37,6 +37,7 @@ struct PromiseBase {
   static void* operator new(size_t size) { return allocate_frame(size); }
   static void operator delete(void* frame, size_t size) { free_frame(frame, size); }
 
+  /// Lazy: the awaiter resumes it for the first time.
   std::suspend_always initial_suspend() noexcept { return {}; }
   /// Resumes the parent at the child's end, if it sleeps.
   struct FinalAwaiter {
@@ -50,6 +51,7 @@ struct PromiseBase {
     void await_resume() noexcept {}
   };
   FinalAwaiter final_suspend() noexcept { return {}; }
+  /// Kept until the awaiter takes the result, which throws it there.
   void unhandled_exception() { exception = std::current_exception(); }
 };
 
@@ -62,6 +64,7 @@ struct Promise : PromiseBase {
   void return_value(U&& v) {
     value.emplace(std::forward<U>(v));
   }
+  /// The result, once; throws what the task has thrown.
   T take() {
     if (exception) std::rethrow_exception(exception);
     TETRAD_ASSERT(value.has_value());
@@ -102,7 +105,10 @@ class [[nodiscard]] Task {
     if (handle_) handle_.destroy();
   }
 
+  /// Always suspends the awaiter first, so that the child runs with a parent to return to.
   bool await_ready() const noexcept { return false; }
+  /// Runs the child up to its first suspension. False: it has ended, and the awaiter goes on at
+  /// once, on its own stack.
   bool await_suspend(std::coroutine_handle<> parent) {
     TETRAD_ASSERT(handle_);
     auto& promise = handle_.promise();
@@ -156,12 +162,15 @@ class OneShot {
     std::shared_ptr<State> state_;
   };
 
+  /// Shares its state with the setters.
   OneShot() : state_(std::make_shared<State>()) {}
   OneShot(const OneShot&) = delete;
   OneShot& operator=(const OneShot&) = delete;
+  // Whoever sets later must not resume a frame that is gone.
   ~OneShot() { state_->waiter = {}; }
 
   Setter setter() const { return Setter(state_); }
+  /// The value may be there already: then nobody suspends.
   bool await_ready() const noexcept { return state_->value.has_value(); }
   void await_suspend(std::coroutine_handle<> waiter) {
     TETRAD_ASSERT(!state_->waiter);  // one task at most awaits it

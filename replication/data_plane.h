@@ -82,8 +82,11 @@ class DataPlane {
             const Fences& fences, StoreCleanup& cleanup, ChangeLogs& changes, BehindStores& behind,
             PaxosKeys& paxos_keys, const DataPlaneOptions& options);
 
+  /// Gives stores the clock by which their sync records are dated.
   void set_sync_clocks(const NodeEnvironment& environment, const HybridClock& clock);
 
+  // Order matters: members are destroyed from the last to the first, and tasks of a later one use
+  // the earlier ones.
   BehindStores& behind_;
   BatchService* const batches_;
   const std::vector<storage::Store*> stores_;

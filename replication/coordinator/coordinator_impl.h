@@ -94,6 +94,8 @@ class CoordinatorImpl final : public Coordinator {
   const CounterMetrics& counter_metrics() const { return counters_.metrics(); }
 
  private:
+  // Requests on their way, each defined in the file that runs it: write.cc, gathering.h,
+  // paxos_run.h, increment.cc, changes.cc, count.cc.
   struct WriteOperation;
   struct Gathering;
   struct PartCall;
@@ -105,13 +107,17 @@ class CoordinatorImpl final : public Coordinator {
   struct Again;
 
   struct IncrementTry;
+  /// Of one partition; ends when it is applied, refused by all, or unknown.
   Task<Result<void>> increment_one(CounterIncrement increment, WriteOptions options);
+  /// Static tasks get `self`: they live in tasks_, which goes before the coordinator's other
+  /// members.
   static Task<void> increment_into(CoordinatorImpl* self, CounterIncrement increment,
                                    WriteOptions options,
                                    std::move_only_function<void(Result<void>)> done);
   /// Who is to lead now. Errors: kUnavailable, kOverloaded, kInvalid.
   Result<IncrementTry> plan_increment(const CounterIncrement& increment,
                                       const WriteOptions& options) const;
+  /// A call, or a message; what cannot be read counts as an unknown outcome.
   Task<Result<CounterAnswer>> ask_leader(StoreAddress leader, CounterRequest request,
                                          base::Deadline deadline);
 
@@ -123,7 +129,9 @@ class CoordinatorImpl final : public Coordinator {
   /// Whether enough replicas are live for each part. Errors: those of a plan.
   Result<void> check_parts(const std::vector<storage::Mutation>& mutations,
                            const WriteOptions& options, const MetaState& state) const;
+  /// In place of one that does not answer.
   std::optional<HostId> another_holder(const LoggedRun& run);
+  /// Answers go into `stored`, which outlives the call.
   void send_entry(LoggedRun& run, size_t rank, const std::vector<storage::Mutation>& mutations,
                   const WriteOptions& options, base::Deadline deadline,
                   const std::shared_ptr<LoggedStored>& stored);
@@ -162,14 +170,18 @@ class CoordinatorImpl final : public Coordinator {
   /// True: a mark is beyond what clocks may be apart.
   Result<bool> restamp_above_own_marks(std::vector<storage::Mutation>& mutations,
                                        std::optional<int64_t>& server_timestamp_us);
+  /// Moves the mutations into the operation, or leaves them and returns why nothing can be sent:
+  /// kUnavailable, kInvalid, kOverloaded.
   Result<std::shared_ptr<WriteOperation>> plan_write(std::vector<storage::Mutation>& mutations,
                                                      const WriteOptions& options,
                                                      const MetaState& state);
+  /// `encoded`: the message, made by the first call that needs it.
   void send_part(const std::shared_ptr<WriteOperation>& operation, size_t part,
                  const StoreAddress& replica, Bytes& encoded, base::Deadline deadline);
   /// `result` holds the replica's mark if that is not below the server timestamp.
   void on_written(WriteOperation& operation, size_t part, const StoreAddress& replica,
                   const Result<std::optional<int64_t>>& result);
+  /// The client's error of an operation that failed.
   Error write_error(const WriteOperation& operation, const WriteOptions& options) const;
   /// A full logical partition takes no inserts; before that clients are warned.
   Result<void> check_room(const MetaState& state, const partitioner::Tablet& tablet,
@@ -179,13 +191,16 @@ class CoordinatorImpl final : public Coordinator {
                            std::span<const storage::Mutation> mutations) const;
   /// `state` outlives what is returned.
   Levels levels(const MetaState& state) const { return Levels(state, meta_.self()); }
+  /// Whether enough of the set are live. Errors: kUnavailable, with the group that lacks most.
   Result<void> check_enough(const std::vector<StoreAddress>& set, ConsistencyLevel level,
                             const Need& need) const;
 
+  /// `command` names one partition.
   Task<Result<storage::ReadResult>> read_partition(storage::ReadCommand command,
                                                    ReadOptions options);
   /// At a serial level.
   Task<Result<storage::ReadResult>> read_serial(storage::ReadCommand command, ReadOptions options);
+  /// Tablet after tablet, up to the page's limits.
   Task<Result<storage::ReadResult>> read_range(storage::ReadCommand command, ReadOptions options);
   /// Over tablets side by side, more of them at once as long as little is found.
   Task<Result<storage::ReadResult>> read_range_by_index(storage::ReadCommand command,
@@ -206,6 +221,7 @@ class CoordinatorImpl final : public Coordinator {
   /// `command` lies inside one tablet. kStaleEpoch: it does no more, a range was split.
   Task<Result<storage::ReadResult>> read_tablet(storage::ReadCommand command, RingPosition inside,
                                                 ReadOptions options);
+  /// Of a part of the ring that lies in one tablet.
   Task<Result<Counted>> count_part(storage::ReadCommand command, ReadOptions options);
   struct Counting;
   /// What was known of a tablet before its replicas were read.
@@ -215,16 +231,22 @@ class CoordinatorImpl final : public Coordinator {
     /// What is written back must be on disk before it counts (rule 20).
     bool is_relied_on = false;
   };
+  /// The members' counts differ: their rows are read, merged, written back where they lack, and
+  /// counted.
   Task<Result<storage::ReadResult>> count_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                      std::vector<StoreAddress> replicas,
                                                      ReadOptions options);
   struct Logs;
+  /// A page of the change feed: asks all live logs, takes from them by sequence; errors are the
+  /// client's.
   Result<std::shared_ptr<Logs>> ask_logs(const TableInfo& table, const ChangesCommand& command,
                                          const ChangePlaces& from, const ReadOptions& options);
   static ChangesPage merge_logs(Logs& logs, uint32_t changes_max);
   static Result<ChangePlaces> places_of(const ChangesCommand& command, const TableInfo& table);
   Error changes_error(const Logs& logs, ConsistencyLevel level) const;
+  /// One of several that take parts from `counting` until none is left.
   static Task<void> count_parts(CoordinatorImpl* self, std::shared_ptr<Counting> counting);
+  /// The merge of all `replicas`, when each of them has what it lacked (rule 3).
   Task<Result<storage::ReadResult>> read_and_repair(storage::ReadCommand command, TabletSeen seen,
                                                     std::vector<StoreAddress> replicas,
                                                     ReadOptions options);
@@ -246,7 +268,9 @@ class CoordinatorImpl final : public Coordinator {
   /// are left out. How many of them meet the quorums.
   static size_t arrange_for(const std::vector<ReadQuorum>& quorums, const Levels& levels,
                             std::vector<StoreAddress>& candidates);
+  /// Asks the next candidate.
   void ask(const std::shared_ptr<Gathering>& gathering, bool as_digest);
+  /// What callbacks of replicas do with an answer; the gathering may be over already.
   void on_reply(Gathering& gathering);
   void on_digest(Gathering& gathering, const StoreAddress& replica, const DigestReply& reply);
   void on_data(Gathering& gathering, const StoreAddress& replica, storage::ReadResult result);
@@ -267,6 +291,7 @@ class CoordinatorImpl final : public Coordinator {
   /// Live members, that of this shard first, then that of this node; the others in the tablet's
   /// order.
   std::vector<StoreAddress> live_members(const std::vector<StoreAddress>& set) const;
+  /// A read whose result goes to `done`, exceptions included.
   static Task<void> read_into(CoordinatorImpl* self, storage::ReadCommand command,
                               ReadOptions options,
                               std::move_only_function<void(Result<storage::ReadResult>)> done);

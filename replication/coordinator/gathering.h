@@ -17,10 +17,12 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
   SetEpoch epoch;
   std::vector<StoreAddress> candidates;  // in the order they are asked
   size_t next = 0;                       // candidate
+  // Replies that make it complete, where there are no quorums.
   size_t need = 1;
   bool digests = false;  // all but the first answer may be a digest
   base::Deadline deadline;
   TracePtr trace;
+  // The request, encoded once for all nodes that are asked.
   Bytes encoded;
 
   /// While two sets are read, or where data centres count, what each set needs; none: any `need`
@@ -28,15 +30,19 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
   std::vector<ReadQuorum> quorums;
   std::vector<StoreAddress> failed_replicas;
 
+  // In order of arrival; data[0] is compared with all the others.
   std::vector<storage::ReplicaReply> data;
   std::vector<std::pair<StoreAddress, DigestReply>> digest_replies;
+  // What failed, by kind: it decides the client's error (read_error) and whether others are asked.
   size_t asked = 0, failed = 0, data_asked = 0, data_failed = 0;
   bool timed_out = false, overloaded = false, stale_schema = false, stale_epoch = false;
   bool behind = false, index_not_built = false;
   bool is_begun = false, is_over = false;  // the first are asked; it has been finished
   std::optional<Error> corruption;
+  // True: complete. False: it cannot be any more.
   base::OneShot<bool> done;
   base::Reactor* reactor = nullptr;
+  // The timer that asks one more; 0: none runs.
   base::Reactor::TimerId speculation = 0;
 
   ~Gathering() {
@@ -48,6 +54,7 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
       if (reply.result.withheld_bytes != 0) return &reply.result;
     return nullptr;
   }
+  /// Of both kinds.
   size_t replies() const { return data.size() + digest_replies.size(); }
   std::vector<StoreAddress> answered() const {
     std::vector<StoreAddress> out;
@@ -55,6 +62,7 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
     for (const auto& [from, reply] : digest_replies) out.push_back(from);
     return out;
   }
+  /// Enough have answered, one of them with data.
   bool complete() const {
     if (data.empty()) return false;
     if (quorums.empty()) return replies() >= need;
@@ -83,6 +91,7 @@ struct CoordinatorImpl::Gathering : std::enable_shared_from_this<Gathering> {
     const bool all_came = is_begun && replies() + failed == asked;  // and the deadline, perhaps
     if (refused() || too_few() || no_data || all_came) finish(false);
   }
+  /// Once; answers that come later are still noted, and change nothing.
   void finish(bool success) {
     is_over = true;
     if (speculation != 0) reactor->cancel(std::exchange(speculation, 0));

@@ -97,13 +97,18 @@ class IndexRunner {
     uint64_t number;
   };
 
+  /// Tells the stores, before anybody else of the shard hears of the new state.
   void on_state(const MetaSnapshot& before, const MetaSnapshot& now);
   void look_at(const MetaState& state, const TableInfo& table);
+  /// The table is gone: its builds and doubts are, too.
   void forget(TableIncarnation incarnation);
+  /// One page after another over all that is not built; ends when nothing is left.
   Task<void> build();
   Task<void> sweep();
   /// False: it was not finished.
   Task<bool> sweep_index(Place place);
+  /// Whether a disproved claim may go: the members have been made equal since it was first seen,
+  /// and its bucket was not written meanwhile.
   bool may_drop(Place place, RingPosition position, uint64_t hash, uint64_t number);
 
   base::Reactor& reactor_;

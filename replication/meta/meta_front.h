@@ -48,19 +48,28 @@ class MetaHub : public std::enable_shared_from_this<MetaHub> {
     uint64_t number;
     MetaIndex applied;  // what the front has taken
   };
+  /// What a schema change answers: its outcome, and warnings for the client.
   using Done = std::function<void(Result<void>, std::vector<std::string>)>;
 
   MetaHub(base::Reactor& main, MetaServiceImpl& service) : main_(main), service_(&service) {}
+  /// From any thread; nothing happens after close().
   void post_to_main(base::Callback callback);
+  /// Of a front that begins; its number is not given again.
   uint64_t add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox);
   void remove(uint64_t number);
+  /// A front has taken a state: the node reports what all of them have
+  /// (MetaServiceImpl::set_fronts_applied).
   void taken(uint64_t number, MetaIndex applied);
   void look_at_applied();
+  /// On shard 0, from time to time: what has no event of its own, as sizes and heat.
   void tick();
+  /// Posts state and view to each front.
   void publish();
+  /// From a front's thread; runs on shard 0, and `done` on the front's.
   void change_schema(SchemaChange change, base::Deadline deadline, uint64_t front, Done done);
   static Task<void> run_change(std::shared_ptr<MetaHub> hub, SchemaChange change,
                                base::Deadline deadline, uint64_t front, Done done);
+  /// Runs `callback` on the front's thread, if the front is still there.
   void answer(uint64_t front, base::Callback callback);
 
   base::Reactor& main_;
@@ -99,6 +108,7 @@ class MetaFront final : public MetaService {
 
  private:
   friend class MetaHub;
+  /// Posted by the hub: swaps both, then calls listeners.
   void take(MetaSnapshot state, std::shared_ptr<const LivenessView> view);
 
   base::Reactor& reactor_;

@@ -19,15 +19,19 @@ struct RaftProgress {
   State state = State::kProbe;
   RaftIndex match = 0;  // durable on the follower, as in the leader's log
   RaftIndex next = 1;   // first entry of the next append; invariant: next > match
+  // While probing: an append is out, another waits for its answer or the next heartbeat's.
   bool probe_sent = false;
+  // While an image is on its way: the index that the member has when it arrives.
   RaftIndex pending_snapshot = 0;
   uint32_t snapshot_ticks = 0;      // since the image was sent
   std::deque<RaftIndex> in_flight;  // last index of each append not answered yet
+  // The commit index that the member has been sent at most.
   RaftIndex commit_sent = 0;
   uint64_t read_round = 0;         // highest answered
   bool recently_active = false;    // heard since the leader last checked its majority
   uint32_t ticks_since_heard = 0;  // saturates
 
+  /// One append at a time, from what is certain on.
   void probe() {
     next = state == State::kSnapshot ? std::max(match, pending_snapshot) + 1 : match + 1;
     state = State::kProbe;
@@ -35,6 +39,7 @@ struct RaftProgress {
     pending_snapshot = 0;
     in_flight.clear();
   }
+  /// A window of appends from `match` on.
   void replicate() {
     state = State::kReplicate;
     next = match + 1;
@@ -42,6 +47,7 @@ struct RaftProgress {
     pending_snapshot = 0;
     in_flight.clear();
   }
+  /// No append until the image has arrived or was given up.
   void await_snapshot(RaftIndex index) {
     state = State::kSnapshot;
     pending_snapshot = index;
@@ -60,6 +66,7 @@ struct RaftProgress {
     }
     return false;
   }
+  /// An acknowledgement covers all appends up to its index.
   void acknowledge(RaftIndex index) {
     while (!in_flight.empty() && in_flight.front() <= index) in_flight.pop_front();
   }

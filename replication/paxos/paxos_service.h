@@ -48,11 +48,15 @@ class PaxosService {
 
   /// Errors of all: kStaleEpoch, kStaleSchema, kBehind, kReplicaBehind, kClockOff (the ballot is of
   /// a time that clocks cannot be at), kTimedOut, those of the store.
+  /// Promises the ballot unless a later one is known, and answers registers, and rows where they
+  /// are asked for.
   void prepare(uint32_t store, PrepareRequest request, base::Deadline deadline,
                PrepareCallback done);
+  /// Accepts the proposal unless a later ballot was promised.
   void accept(uint32_t store, ProposeRequest request, base::Deadline deadline, VoteCallback done);
   /// A vote for a commit is yes; kCorruption when its value is no mutation of the partition.
   void commit(uint32_t store, ProposeRequest request, base::Deadline deadline, VoteCallback done);
+  /// W have the commit: its value may go. Nobody waits for it.
   void settle(uint32_t store, ProposeRequest request, base::Deadline deadline);
 
   /// The turn of a partition whose only member this store is: nobody else has a vote, so its
@@ -63,6 +67,7 @@ class PaxosService {
     int64_t mark_us = storage::kNoTimestamp;
   };
   using AloneCallback = std::move_only_function<void(Result<Alone>)>;
+  /// The turn, with what a promise would have told. Errors as of the others.
   void enter_alone(uint32_t store, const storage::ReadCommand& of, SetEpoch epoch,
                    base::Deadline deadline, AloneCallback done);
   /// Accepts, commits and settles in one write. No: a later ballot is known. Errors other than
@@ -85,13 +90,17 @@ class PaxosService {
   void when_in_map(uint32_t store, TableIncarnation incarnation, RingPosition position,
                    SetEpoch epoch, Asks asks, base::Deadline deadline,
                    std::move_only_function<void(Result<void>)> go);
+  /// Called with each new map, and every 20 ms for deadlines.
   void run_waiting();
+  /// A pass of the tablet's present epoch, and the deadline.
   storage::WriteGuard guard_of(uint32_t store, TableIncarnation incarnation, RingPosition position,
                                base::Deadline deadline);
+  /// Ballots below it are refused: rows from before it may be purged.
   PaxosFloor floor_of(TableIncarnation incarnation, RingPosition position) const;
   Result<void> check_clock(const storage::Ballot& ballot) const;
   void prepare_after_reading(uint32_t store, PrepareRequest request, base::Deadline deadline,
                              PrepareCallback done);
+  /// Steps 2 to 4 of the .cc file for each kind of message. The turn ends in them.
   void promise_in_turn(uint32_t store, PrepareRequest request, base::Deadline deadline,
                        PaxosKeys::Turn turn, PrepareCallback done);
   void read_rows(uint32_t store, PrepareRequest request, base::Deadline deadline,
@@ -103,6 +112,7 @@ class PaxosService {
   void write_commit(uint32_t store, const ProposeRequest& request,
                     const storage::PaxosRegisters& changed, base::Deadline deadline,
                     PaxosKeys::Turn turn, base::Callback passed_on, VoteCallback done);
+  /// `passed_on`: the next one may have the turn. `done`: it is on the disk.
   void write_in_turn(uint32_t store, const storage::RegistersWrite& write,
                      storage::WriteGuard guard, PaxosKeys::Turn turn, base::Callback passed_on,
                      PaxosKeys::SyncedCallback done);

@@ -67,25 +67,32 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   base::MonotonicUs said_us = 0;
   std::string refusal;  // of the last attempt that failed; "": it failed for another reason
   char received[256];
+  /// Sends what is queued; connects first if it must. Drops it while the peer is in its pause.
   void flush();
   /// The peer is up. Not twice in a row: one that is heard and cannot be reached costs little.
   void try_now();
+  /// One attempt, with its own time limit: resolve, connect, TLS or proof.
   void connect();
+  /// Whether a handler of connection `mine` may go on.
   bool is_connecting(uint64_t mine) const;
   void failed_to_look_up(const std::string& why);
   void connect_to(const boost::asio::ip::tcp::endpoint& target, uint64_t mine);
+  /// The first moment at which frames may be sent: the stream begins with its preface.
   void connected();
+  /// As the client of a handshake, whose steps may run off the loop.
   void begin_tls(uint64_t mine);
   void shake_hands(uint64_t mine);
   void begin_proof(uint64_t mine);
   /// Sends what there is of it, and reads on.
   void prove(uint64_t mine);
+  /// Takes what is queued for one write; what comes meanwhile is the next.
   void write();
   /// With TLS a piece of it: a large one would hold up the loop.
   void write_more();
   void written();
   /// The peer never sends here but to refuse: a read ends when the connection does.
   void watch_for_end();
+  /// Bytes that a peer sends back are a sign why it refuses.
   bool may_go_on(BytesView got);
   /// `refused`: the two disagree about encryption or the secret, which somebody has to mend.
   void failed(const std::string& why, bool refused = false);
@@ -96,8 +103,10 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void say(const std::string& why);
   /// Why the two refuse each other; "": they do not, as far as is known.
   std::string refused_for() const;
+  /// Counts in failing_peers, once.
   void set_failing(bool now);
   void cancel_timer();
+  /// Handlers that are out see another connection number.
   void drop_socket();
   void close();
 };

@@ -16,12 +16,17 @@ namespace tetrad::replication {
 /// Pure: time is handed in.
 class TimeoutWheel {
  public:
+  /// 4.096 ms: deadlines are met a little late, never early. 1024 slots reach 4.2 s; later ones go
+  /// round again.
   static constexpr int64_t kTickUs = 4096;
   static constexpr size_t kSlots = 1024;
 
   TimeoutWheel() : slots_(kSlots) {}
 
+  /// `id` is given back once by advance(), in the first tick at or after `at_us`, whether it is
+  /// still waited for or not.
   void add(uint64_t id, base::MonotonicUs at_us, base::MonotonicUs now_us) {
+    // Nothing waits: the wheel may jump to the present.
     if (count_ == 0) tick_ = now_us / kTickUs;
     int64_t tick = (at_us + kTickUs - 1) / kTickUs;
     if (tick <= tick_) tick = tick_ + 1;

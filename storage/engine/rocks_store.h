@@ -46,6 +46,7 @@
 
 namespace tetrad::storage {
 
+/// What every call for a dropped or truncated table gets: the coordinator has an old schema.
 inline std::unexpected<Error> retired_error(TableIncarnation incarnation) {
   return fail(ErrorCode::kStaleSchema, "table incarnation {} is gone", incarnation.value);
 }
@@ -96,9 +97,11 @@ class RocksStore final : public Store {
   RocksStore(OpenedState state, const StoreOptions& options, SharedResources shared, uint32_t lane,
              base::Reactor& reactor, base::IoPool& pool, Logger logger);
   ~RocksStore() override;
+  /// Client writes: may be Put (rule 14).
   void apply(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
     add(mutation, true, std::move(guard), std::move(done));
   }
+  /// Streams, repairs, hints: always merged (rule 15).
   void apply_merged(const Mutation& mutation, WriteGuard guard, ApplyCallback done) override {
     add(mutation, false, std::move(guard), std::move(done));
   }
@@ -153,6 +156,7 @@ class RocksStore final : public Store {
   Result<void> close() override;
 
  private:
+  /// The database of now; health may open another one (reopening), so it is not kept over an await.
   rocksdb::DB& db() { return state_.database->db(); }
   bool is_retired(TableIncarnation incarnation) const;
 
@@ -161,8 +165,10 @@ class RocksStore final : public Store {
 
   /// A read has failed. Its caller asks other replicas.
   void heed(const Error& error);
+  /// What health and scrub may do to the store, as callbacks, so that they do not know it.
   StoreHealth::Actions health_actions();
   Scrub::Actions scrub_actions();
+  /// RocksDB reports errors of its background threads there; they are heard on the loop.
   void listen_to(BackgroundErrors& errors);
 
   /// Set: a read by this index must not be answered.
@@ -184,6 +190,8 @@ class RocksStore final : public Store {
   void give_up_graph(std::shared_ptr<GraphInMaking> graph, const Error& error);
   void note_vectors(const Mutation& mutation);
   void add_noted_vectors();
+  /// A page of an index build: read on a maintenance thread, its claims written in a turn, its
+  /// place noted. Each step looks whether the store is still open.
   void read_build_page(TableIncarnation incarnation, uint16_t index_id, uint64_t bytes_max,
                        std::move_only_function<void(Result<IndexBuildPage>)> done);
   void write_build_page(TableIncarnation incarnation, uint16_t index_id, Bytes after,
@@ -191,6 +199,7 @@ class RocksStore final : public Store {
                         std::move_only_function<void(Result<IndexBuildPage>)> done);
   void note_built(TableIncarnation incarnation, uint16_t index_id, IndexBuildPage page,
                   std::move_only_function<void(Result<IndexBuildPage>)> done);
+  /// Deletes claims whose rows have other values, unless their bucket was written since `seen`.
   void drop_disproved(const ClaimSweepCommand& command, CheckedClaims checked, uint64_t seen,
                       std::move_only_function<void(Result<ClaimSweepPage>)> done);
   void delete_claims_of(const Bytes& key_of_index);
@@ -198,6 +207,7 @@ class RocksStore final : public Store {
 
   /// Rule 19. `seen`: the mutations that the read saw, as WriteTurn numbers them.
   void write_back(std::vector<MergedValue> values, uint64_t seen);
+  /// Where a reading of what was written lately begins, or goes on behind `after`.
   Result<RecentPlace> recent_place(const RecentCommand& command, BytesView after) const;
   void read_recent(RecentCommand command, RecentPlace place, uint64_t bytes_max,
                    std::move_only_function<void(Result<RecentPage>)> done);
@@ -212,6 +222,8 @@ class RocksStore final : public Store {
     std::move_only_function<void(Result<SweepPage>)> done;
   };
   using SweepJobPtr = std::shared_ptr<SweepJob>;
+  /// The steps of a sweep's page (rocks_store_sweep.cc), in this order; each ends the job or goes
+  /// on to the next.
   void read_page(const SweepJobPtr& job, SweepPlace from);
   void end_sweep(const SweepJobPtr& job, Error error);
   void write_swept(const SweepJobPtr& job);
@@ -225,13 +237,17 @@ class RocksStore final : public Store {
 
   /// Reads keys so that they are in memory.
   void warm_up(const SweepJobPtr& job, std::vector<Bytes> keys);
+  /// Unset registers are empty ones.
   static Result<PaxosRegisters> registers_at(RocksView& view, BytesView key);
   void find_registers(Bytes key, base::Deadline deadline, RegistersCallback done);
+  /// Reads that walk over the rows of one partition: only for them runs of dead rows count.
   static bool walks_rows(const ReadCommand& command) {
     return !command.is_range && command.rows.empty() && command.live_only;
   }
   static Bytes prefix_of(const ReadCommand& command);
+  /// Runs that are known of the partition; null: none. Good until the next write.
   const DeadRunList* dead_runs_of(const ReadCommand& command);
+  /// From now on writes of live rows to the partition are noted.
   void watch_dead(const ReadCommand& command);
   /// `seen`: the mutations that the read saw.
   void keep_dead(const ReadCommand& command, DeadRunList found, uint64_t seen);
@@ -273,6 +289,8 @@ class RocksStore final : public Store {
                });
   }
 
+  /// The work inside of a visit: closing the database waits for it, and afterwards it does not
+  /// begin. What it throws becomes an error.
   template <class T>
   base::Callback visiting(std::shared_ptr<Result<T>> result,
                           std::move_only_function<Result<T>()> work) {
@@ -283,8 +301,11 @@ class RocksStore final : public Store {
           work = {};  // what it holds goes with this thread, inside the visit's time or after it
         };
   }
+  /// As in_maintenance(), for work on the database that has no result; keeps the outcome for the
+  /// log and for health.
   void maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                 std::move_only_function<void(Result<void>)> done);
+  /// On a lane of its own behind compactions; the table is retired already.
   void delete_files_of(TableIncarnation incarnation);
 
   const StoreOptions options_;

@@ -32,6 +32,7 @@ class TablesKnown {
     if (is_new && unknown_) forget_what_is_not(table->second);
     return table->second;
   }
+  /// Null: nothing was written to it as far as this store knows; see unknown().
   const TableKnowledge* find(TableIncarnation incarnation) const {
     const auto table = tables_.find(incarnation.value);
     return table == tables_.end() ? nullptr : &table->second;
@@ -40,18 +41,21 @@ class TablesKnown {
   void set_indexes(TableIncarnation incarnation, TableIndexes* indexes) {
     if (indexes != nullptr || find(incarnation) != nullptr) at(incarnation).indexes = indexes;
   }
+  /// As set_indexes().
   void set_views(TableIncarnation incarnation, bool has_views) {
     if (has_views || find(incarnation) != nullptr) at(incarnation).has_views = has_views;
   }
   void set_graphs(TableIncarnation incarnation, bool has_graphs) {
     if (has_graphs || find(incarnation) != nullptr) at(incarnation).has_graphs = has_graphs;
   }
+  /// The table is retired: its marks give their memory back.
   void erase(TableIncarnation incarnation) {
     const auto table = tables_.find(incarnation.value);
     if (table == tables_.end()) return;
     table->second.marks.release(budget_);
     tables_.erase(table);
   }
+  /// Memory of all marks of the store.
   MarkBudget& budget() { return budget_; }
 
   /// There is a file without its summary: every table may have everything.
@@ -59,6 +63,7 @@ class TablesKnown {
     unknown_ = true;
     for (auto& [incarnation, table] : tables_) forget_what_is_not(table);
   }
+  /// What is not known may be there: reads look for everything, and nothing is Put.
   bool unknown() const { return unknown_; }
 
  private:

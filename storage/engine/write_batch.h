@@ -11,8 +11,10 @@
 
 namespace tetrad::storage {
 
+/// A view, good as long as the bytes.
 inline rocksdb::Slice slice_of(BytesView bytes) { return {bytes.data(), bytes.size()}; }
 
+/// The number that the next record of the database will get.
 inline uint64_t end_of_log(const rocksdb::DB& db) { return db.GetLatestSequenceNumber() + 1; }
 
 /// The part of a batch that is one mutation's or one sweep's, in the order of its records; or one
@@ -44,8 +46,11 @@ struct WriteTurn::Batch {
   std::vector<Registers> registers;
   std::shared_ptr<RegistersUnderWay> registers_under_way;  // where there are some
 
+  /// As RocksDB counts them, with its record headers.
   uint64_t bytes() const { return writes.GetDataSize(); }
+  /// A batch with spans alone still has somebody to answer.
   bool empty() const { return writes.Count() == 0 && spans.empty(); }
+  /// Ends at the batch's present end: its records are those since `begin`.
   void add_span(Store::ApplyCallback done, WriteGuard guard, uint32_t begin, bool is_sweep) {
     TETRAD_ASSERT(begin <= writes.Count());
     TETRAD_ASSERT(spans.empty() || spans.back().end <= begin);  // ascending, disjoint
@@ -60,6 +65,7 @@ struct WriteTurn::Batch {
     spans.back().registers = static_cast<uint32_t>(registers.size());
     registers.push_back(std::move(added));
   }
+  /// The write of the span's registers has ended, or will not be done.
   void end_registers(Span& span) {
     const uint32_t place = std::exchange(span.registers, Span::kNone);
     if (place != Span::kNone) registers_under_way->end(registers[place].key);
