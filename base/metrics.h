@@ -59,7 +59,7 @@ class MetricsRegistry {
   /// `parts`: the counter is divided by it when exported.
   void add(std::string name, std::string help, std::string labels, const Counter& counter,
            uint64_t parts = 1);
-  /// Exported as a histogram with `_bucket`, `_sum` and `_count`, in seconds or as the name says.
+  /// Exported as a histogram with `_bucket`, `_sum` and `_count`, its bounds in seconds.
   void add(std::string name, std::string help, std::string labels,
            const LatencyHistogram& histogram);
   /// `read` is called by the exporter's thread at each export.

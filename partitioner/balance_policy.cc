@@ -8,6 +8,10 @@
 #include <set>
 #include <string_view>
 
+//
+// Pure. Each data centre for itself: bytes of a node are divided by its stores, so nodes of
+// different size are compared fairly. An empty tablet weighs `tablet_bytes`, so that many small
+// ones count, too. Ties are broken by order, so equal input gives equal moves.
 namespace tetrad::partitioner {
 
 namespace {
@@ -32,6 +36,7 @@ class Level {
       holder.node = &node;
       holder.of_store.resize(std::max<uint32_t>(1, node.store_count));
     }
+    // Members of other data centres are no holders here, and are left out by count().
     for (size_t i = 0; i < tablets.size(); ++i) {
       members_.push_back(tablets[i].members);
       weights_.push_back(tablets[i].bytes + options.tablet_bytes);
@@ -50,6 +55,8 @@ class Level {
     mean_ = stores == 0 ? 0 : total / static_cast<double>(stores);
   }
 
+  // Begin far from the mean, end near to it: with one limit moves would start and stop all the
+  // time.
   bool is_uneven() const {
     const double ratio = options_.has_begun ? options_.stop_ratio : options_.start_ratio;
     return std::ranges::any_of(holders_, [&](const auto& entry) {
@@ -64,6 +71,7 @@ class Level {
     for (auto& [host, holder] : holders_) by_bytes.push_back(&holder);
     std::ranges::stable_sort(by_bytes, {}, &Holder::bytes);
     for (auto from = by_bytes.rbegin(); from != by_bytes.rend(); ++from) {
+      // Only from above the mean to below it: so no byte is moved twice.
       if ((*from)->bytes <= mean_) break;
       for (Holder* const to : by_bytes) {
         if (to->bytes >= mean_) break;
@@ -74,6 +82,7 @@ class Level {
     return std::nullopt;
   }
 
+  // What the emptier nodes lack is the least that has to be moved.
   double lack_bytes() const {
     double lack = 0;
     for (const auto& [host, holder] : holders_)
@@ -116,12 +125,16 @@ class Level {
   std::optional<BalanceMove> between(Holder& from, const Holder& to) {
     const std::optional<StoreAddress> store = emptiest_store(to);
     if (!store) return std::nullopt;
+    // What moving one byte does to the gap between both nodes, on average of the two.
     const double per_byte = (1 / static_cast<double>(from.of_store.size()) +
                              1 / static_cast<double>(to.of_store.size())) /
                             2;
+    // Heaviest first: few moves of much.
     for (const size_t tablet : from.tablets) {
       const double weight = static_cast<double>(weights_[tablet]);
       const double there = to.bytes + weight / static_cast<double>(to.of_store.size());
+      // It must not fill the other past the mean, and the gap must be wider than the tablet by a
+      // margin: else the next look would move it back.
       if (!may_move_[tablet] || there > mean_ * (1 + options_.past_mean_ratio) ||
           from.bytes - to.bytes < (1 + options_.margin) * weight * per_byte)
         continue;
@@ -131,9 +144,11 @@ class Level {
         continue;
       std::vector<StoreAddress> after = members_[tablet];
       after[static_cast<size_t>(leaves - members_[tablet].begin())] = *store;
+      // Balance never crowds a rack.
       if (rack_excess(nodes_, after, data_center_) >
           rack_excess(nodes_, members_[tablet], data_center_))
         continue;
+      // Counted as done, so that the next choice sees it.
       const BalanceMove move{tablet, *leaves, *store, weights_[tablet] - options_.tablet_bytes};
       count(tablet, move.from, -1);
       count(tablet, move.to, 1);
@@ -201,6 +216,7 @@ size_t rack_excess(std::span<const RingNode> nodes, std::span<const StoreAddress
     ++count;
   }
   if (in_rack.empty()) return 0;
+  // Members over racks, rounded up.
   const size_t share = (count + in_rack.size() - 1) / in_rack.size();
   size_t excess = 0;
   for (const auto& [rack, members_there] : in_rack)

@@ -8,6 +8,14 @@
 
 namespace tetrad::partitioner {
 
+//
+// Pure:
+//   1. Too few samples say nothing.
+//   2. One position with nearly all of the work: no cut helps.
+//   3. One with more than half: set it apart by two cuts.
+//   4. Otherwise cut at the position in the middle, before or behind it, whichever halves better;
+//      set that one apart if it alone spoils the halves.
+//   5. A part that would keep too much of the work is not worth a split.
 namespace {
 
 /// What the others must have at least for a position to be set apart from them.
@@ -29,6 +37,7 @@ std::vector<Place> places_of(const Tablet& tablet, std::span<const RingPosition>
   std::vector<Place> places;
   size_t seen = 0;
   for (const RingPosition& position : samples) {
+    // Samples of what was cut off since they were taken.
     if (!tablet.range.contains(position)) continue;
     if (places.empty() || places.back().position != position) {
       TETRAD_ASSERT(places.empty() || places.back().position < position);
@@ -49,6 +58,7 @@ HeatCuts cuts_around(const Tablet& tablet, const Place& place, size_t all) {
   HeatCuts out;
   out.sets_apart = true;
   const RingPosition left = before(place.position);
+  // At an edge of the tablet one cut is enough.
   if (tablet.range.start < left) out.cuts.push_back(left);
   if (place.position < tablet.range.end) out.cuts.push_back(place.position);
   const size_t largest = std::max({place.first, place.count, all - place.end()});
@@ -78,6 +88,7 @@ Result<HeatCuts> choose_heat_cuts(const Tablet& tablet, std::span<const RingPosi
     const auto middle =
         std::ranges::find_if(places, [&](const Place& place) { return 2 * place.end() >= all; });
     TETRAD_ASSERT(middle != places.end());
+    // A position cannot be divided: it goes to one side whole.
     // Before the position in the middle, or behind it.
     const size_t larger_before = all - middle->first, larger_behind = middle->end();
     const bool cut_before = middle != places.begin() && larger_before <= larger_behind;

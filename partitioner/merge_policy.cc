@@ -9,6 +9,7 @@ namespace tetrad::partitioner {
 namespace {
 
 constexpr uint64_t kMoveBytesLeast = uint64_t{1} << 20;  // an empty tablet is not moved for nothing
+// By bounces: how much longer than before a pair must have been cold.
 constexpr int64_t kAgeFactors[] = {1, 10, 60, 60};
 
 size_t members_apart(const Tablet& a, const Tablet& b) {
@@ -50,9 +51,11 @@ std::vector<MergePair> choose_merges(std::span<const MergeTablet> tablets,
         left.tablet->replicas.size() != right.tablet->replicas.size() ||
         !are_cold_and_small(left, right, limits))
       continue;
+    // What a move costs at least, so that pairs with equal members come first.
     const uint64_t each = std::max(std::min(left.bytes, right.bytes), kMoveBytesLeast);
     possible.push_back({i, members_apart(*left.tablet, *right.tablet) * each});
   }
+  // What moves least, then what is coldest, then by place: the same choice everywhere.
   const auto order = [&](const MergePair& pair) {
     return std::tuple(pair.bytes_to_move,
                       tablets[pair.left].ru_per_s + tablets[pair.left + 1].ru_per_s, pair.left);
@@ -61,6 +64,7 @@ std::vector<MergePair> choose_merges(std::span<const MergeTablet> tablets,
   std::vector<MergePair> chosen;
   std::vector<bool> taken(tablets.size());
   for (const MergePair& pair : possible) {
+    // A tablet is in one pair at most, and the table keeps its least number.
     if (tablets.size() <= limits.tablets_min + chosen.size()) break;
     if (taken[pair.left] || taken[pair.left + 1]) continue;
     taken[pair.left] = taken[pair.left + 1] = true;

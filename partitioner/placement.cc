@@ -8,6 +8,10 @@
 
 namespace tetrad::partitioner {
 
+//
+// Pure. While there are at most as many nodes as a set has members, every node has every range, and
+// the ring is cut evenly. Later the ring's tokens say who has what: neighbouring tokens with the
+// same members are one tablet, so a table begins with as few tablets as the ring allows.
 namespace {
 
 constexpr size_t kFirstNodes = 4;
@@ -34,9 +38,11 @@ std::vector<RingPosition> ring_cuts(const Ring& ring, uint32_t replicas_max) {
     const std::vector<size_t> replicas = ring.replicas_of(token, replicas_max);
     return std::set<size_t>(replicas.begin(), replicas.end());
   };
+  // As sets: the order of members makes no other tablet.
   std::vector<RingPosition> ends;
   constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
   for (size_t i = 0; i < tokens.size(); ++i) {
+    // The end of the ring is added below.
     if (tokens[i] == kLast) break;
     const int64_t next = i + 1 < tokens.size() ? tokens[i + 1] : kLast;
     if (members(tokens[i]) != members(next)) ends.push_back(RingPosition::end_of_token(tokens[i]));
@@ -45,6 +51,7 @@ std::vector<RingPosition> ring_cuts(const Ring& ring, uint32_t replicas_max) {
   return ends;
 }
 
+// The first of equal ones, so every node comes to the same cuts.
 /// Cuts the widest parts in two until there are `count`.
 void cut_further(std::vector<RingPosition>& ends, uint32_t count) {
   while (ends.size() < count) {
@@ -75,6 +82,7 @@ uint64_t load_of(const StoreLoad& load, StoreAddress store) {
 /// The node's store that has the fewest tablets of the table, and of those the fewest of all.
 StoreAddress least_loaded(const RingNode& node, const StoreLoad& of_table, const StoreLoad& load) {
   StoreAddress best{node.host, 0};
+  // A table is spread over a node's stores before the total is.
   const auto loads = [&](const StoreAddress& store) {
     return std::pair(load_of(of_table, store), load_of(load, store));
   };
@@ -125,6 +133,7 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
     tablet.range = {start, end};
     tablet.epoch = SetEpoch{1};
     for (const size_t node : ring.replicas_of(end.token, options.replicas_max)) {
+      // Counted at once: the next tablet goes elsewhere.
       const StoreAddress store = least_loaded(ring.nodes()[node], of_table, load);
       ++of_table[store];
       ++load[store];
@@ -136,6 +145,7 @@ Result<std::vector<Tablet>> place_table(const Ring& ring, const PlacementOptions
   return tablets;
 }
 
+// Members that stay keep their store; only what is added is chosen.
 std::vector<StoreAddress> desired_replicas(const Ring& ring, const Tablet& tablet,
                                            uint32_t replicas_max, const StoreLoad& of_table,
                                            const StoreLoad& load) {

@@ -19,6 +19,7 @@ namespace {
 
 using Positions = unsigned __int128;
 
+// A ring position as a number: token and hash, in the order of positions.
 Positions number_of(RingPosition position) {
   const uint64_t token = static_cast<uint64_t>(position.token) ^ (uint64_t{1} << 63);
   return (Positions{token} << 64) | position.hash;
@@ -30,6 +31,8 @@ Positions width_of(const RingRange& range) { return number_of(range.end) - numbe
 
 Result<RingPosition> choose_split_point(const Tablet& tablet,
                                         std::span<const SplitSample> samples) {
+  // All samples inside of the tablet, and the last of them: a cut behind it would leave nothing on
+  // the right.
   uint64_t total = 0;
   std::optional<RingPosition> last;
   for (const SplitSample& sample : samples) {
@@ -44,6 +47,7 @@ Result<RingPosition> choose_split_point(const Tablet& tablet,
     left += sample.bytes;
     // After the last sample nothing would be right of the cut.
     if (!(sample.position < *last) || !(sample.position < tablet.range.end)) break;
+    // A sample belongs to the left half, since a range includes its end.
     const uint64_t right = total - left;
     const uint64_t distance = left > right ? left - right : right - left;
     if (!best || distance < best_distance) {
@@ -60,6 +64,7 @@ Result<RingPosition> choose_split_point(const Tablet& tablet,
 }
 
 std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosition position) {
+  // Cut behind the position, or before it when it is the tablet's end: two such cuts set it apart.
   if (!tablet.range.contains(position)) return std::nullopt;
   if (position < tablet.range.end) return position;
   RingPosition before = position;
@@ -70,6 +75,7 @@ std::optional<RingPosition> choose_isolating_cut(const Tablet& tablet, RingPosit
 }
 
 bool is_set_apart(const Tablet& tablet) {
+  // One position wide: nothing can be cut off.
   RingPosition next = tablet.range.start;
   if (++next.hash == 0) ++next.token;
   return next == tablet.range.end;
@@ -80,6 +86,7 @@ std::vector<size_t> choose_tablets_to_split(const TabletMap& map, size_t wanted)
   std::vector<size_t> out;
   if (tablets.size() >= wanted) return out;
   for (size_t i = 0; i < tablets.size(); ++i) {
+    // Never one that changes members, or is one position.
     if (tablets[i].stage == TabletStage::kNormal && !is_set_apart(tablets[i])) out.push_back(i);
   }
   const size_t count = std::min(out.size(), wanted - tablets.size());
@@ -95,6 +102,7 @@ std::vector<size_t> choose_tablets_to_split(const TabletMap& map, size_t wanted)
 
 std::optional<RingPosition> choose_middle(const Tablet& tablet) {
   const RingPosition start = tablet.range.start, end = tablet.range.end;
+  // Between tokens, while there are some; then inside of one token, by the hash.
   const uint64_t tokens = static_cast<uint64_t>(end.token) - static_cast<uint64_t>(start.token);
   if (tokens >= 2) {
     const uint64_t middle = static_cast<uint64_t>(start.token) + tokens / 2;

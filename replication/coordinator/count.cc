@@ -23,6 +23,7 @@ constexpr size_t kTabletsAtOnce = 8;
 
 }  // namespace
 
+// Shared by the workers of one request; the last one sets `done`.
 /// One request's ranges and what is known of them.
 struct CoordinatorImpl::Counting {
   storage::ReadCommand command;
@@ -31,6 +32,8 @@ struct CoordinatorImpl::Counting {
   size_t next = 0;  // range
   size_t working = 0;
   Counted counted;
+  // In order of ranges: a fold in order goes on from the one before, any other is joined at the
+  // end.
   std::vector<Bytes> states;  // of the fold, after each range
   bool gave_up = false;       // the fold is worth nothing
   std::optional<Error> error;
@@ -70,6 +73,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
     const MetaSnapshot state = meta_.snapshot();
     const TableInfo* table = state->table(command.incarnation);
     if (table == nullptr) co_return fail(ErrorCode::kInvalid, "the table was dropped");
+    // Ranges of this moment; a split cuts them further below.
     for (RingPosition from = command.range.start; from < command.range.end;) {
       const RingPosition end = std::min(command.range.end, tablet_after(*table, from).range.end);
       counting->ranges.push_back({from, end});
@@ -80,6 +84,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
   }
   counting->command = std::move(command);
   if (counting->fold() != nullptr) counting->states.resize(counting->ranges.size());
+  // A fold in order leaves no two ranges side by side.
   const size_t workers =
       std::min(counting->folds_in_order() ? 1 : kTabletsAtOnce, counting->ranges.size());
   counting->working = workers;
@@ -91,6 +96,7 @@ Task<Result<Counted>> CoordinatorImpl::count(storage::ReadCommand command, ReadO
   record_read(options.level, started_us, error);
   if (error != nullptr) co_return std::unexpected(std::move(*counting->error));
   Counted& counted = counting->counted;
+  // The caller reads the rows then.
   if (counting->fold() == nullptr || counting->gave_up) co_return counted;
   std::vector<Bytes>& states = counting->states;
   if (counting->folds_in_order()) {
@@ -113,6 +119,7 @@ Task<void> CoordinatorImpl::count_parts(CoordinatorImpl* self, std::shared_ptr<C
       auto counted = co_await self->count_part(std::move(part), counting->options);
       if (!counted) {
         if (!counting->error) counting->error = std::move(counted.error());
+        // The other workers end by goes_on().
         continue;
       }
       counting->counted.rows += counted->rows;
@@ -141,6 +148,7 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
     page.count_only = true;
     RingPosition inside = command.position;
     if (command.is_range) {
+      // Each page lies in one tablet, as its epoch demands (rule 8).
       const RingPosition from = start_of(command);
       const MetaSnapshot state = meta_.snapshot();
       const TableInfo* table = state->table(command.incarnation);
@@ -155,6 +163,7 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
     counted.rows += result->live_row_count;
     counted.weight += result->count->weight;
     if (command.fold != nullptr) {
+      // Some member could not fold: the count is good, the fold is not.
       if (!result->count->folded) co_return counted;
       command.fold_state = std::move(*result->count->folded);
     }
@@ -168,6 +177,8 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
       command.partition_rows_done = 0;
       continue;
     }
+    // The place may lie in the partition of the page before: rows of it that were counted go on
+    // counting.
     const storage::ReadPosition& place = result->complete_up_to;
     const bool same_partition = command.resume_after && place.clustering_key &&
                                 command.resume_after->partition_key == place.partition_key;
@@ -186,6 +197,7 @@ Task<Result<Counted>> CoordinatorImpl::count_part(storage::ReadCommand command,
 Task<Result<storage::ReadResult>> CoordinatorImpl::count_and_repair(
     storage::ReadCommand command, TabletSeen seen, std::vector<StoreAddress> replicas,
     ReadOptions options) {
+  // Rows come without the fold, which is made of the merge.
   const storage::FoldPlanPtr fold = std::move(command.fold);
   const Bytes state = std::move(command.fold_state);
   const int64_t now_s = command.now_s;

@@ -22,6 +22,7 @@ using storage::RowRecord;
 constexpr size_t kRowsAtOnce = 1000;
 constexpr size_t kPartsMax = 1000;
 
+// Of everything that a record says.
 int64_t newest_in(const RowRecord& record) {
   int64_t newest_us = std::max(record.liveness.timestamp_us, record.deletion.timestamp_us);
   for (const storage::Cell& cell : record.cells) newest_us = std::max(newest_us, cell.timestamp_us);
@@ -41,8 +42,10 @@ class Held {
   Result<std::optional<int64_t>> hides(BytesView written) {
     TETRAD_TRY(RowRecord wanted, storage::decode_row_record(written));
     storage::drop_hidden(wanted);
+    // What hides the write, as the replicas have it together.
     storage::hide(record_, cover_);
     const int64_t newest_us = std::max(newest_in(record_), cover_.timestamp_us);
+    // The write deletes, but something newer stays that it does not itself bring.
     const bool survives = wanted.deletion.present() && newest_us > wanted.deletion.timestamp_us &&
                           newest_us > newest_in(wanted);
     if (!survives && storage::missing_part(wanted, record_).empty()) return std::nullopt;
@@ -54,6 +57,7 @@ class Held {
   Deletion cover_;
 };
 
+// One read each.
 /// What is looked at together: rows and a header, or rows that were deleted many at a time.
 struct Part {
   BytesView header;
@@ -72,6 +76,7 @@ std::vector<Part> parts_of(const storage::Mutation& mutation) {
   std::span<const storage::RowChange> rows = mutation.rows;
   do {
     const auto some = rows.first(std::min(rows.size(), kRowsAtOnce));
+    // A header alone is a part, too.
     if (!some.empty() || !mutation.header.empty()) parts.push_back({{}, some, nullptr});
     rows = rows.subspan(some.size());
   } while (!rows.empty());
@@ -88,6 +93,7 @@ storage::ReadCommand command_for(const storage::Mutation& mutation, const Part& 
   command.incarnation = mutation.incarnation;
   command.schema_version = mutation.schema_version;
   command.position = mutation.position;
+  // Also dead rows and tombstones: these are what hides.
   command.partition_key = mutation.partition_key;
   command.live_only = false;
   for (const storage::RowChange& row : part.rows) command.rows.push_back(row.clustering_key);
@@ -118,6 +124,7 @@ Result<std::optional<int64_t>> hiding(const Part& part, int64_t stamp_us,
                                       std::span<const storage::ReplicaReply> replies) {
   std::vector<Answered> answers;
   for (const storage::ReplicaReply& reply : replies) {
+    // A reply that was cut cannot tell: too much is there to look at.
     if (!reply.result.exhausted && (part.deleted != nullptr || !part.rows.empty()))
       return fail(ErrorCode::kLimit, "a replica holds more than it has told");
     for (const storage::PartitionData& partition : reply.result.partitions) {
@@ -138,6 +145,7 @@ Result<std::optional<int64_t>> hiding(const Part& part, int64_t stamp_us,
         TETRAD_TRY_VOID(held.add(answer.partition.header));
         continue;
       }
+      // Rows are covered by the partition's and by range tombstones of every reply.
       held.cover(answer.deletion);
       held.cover(storage::deletion_at(answer.partition.range_tombstones, key));
       if (const storage::RowData* row = answer.row(key)) {
@@ -154,6 +162,7 @@ Result<std::optional<int64_t>> hiding(const Part& part, int64_t stamp_us,
   for (const storage::RowChange& row : part.rows)
     TETRAD_TRY_VOID(look(row.clustering_key, false, row.record));
   if (part.deleted == nullptr) return newest_us;
+  // Of a deletion of many rows: what outlives it.
   for (const Answered& answer : answers) {
     for (const storage::RowData& row : answer.partition.rows) {
       TETRAD_TRY(const RowRecord record, storage::decode_row_record(row.record));
@@ -173,6 +182,7 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
   std::vector<std::pair<const storage::Mutation*, Part>> parts;
   for (const storage::Mutation& mutation : mutations)
     for (const Part& part : parts_of(mutation)) parts.emplace_back(&mutation, part);
+  // A bound on the messages of one write.
   if (parts.size() > kPartsMax)
     co_return fail(ErrorCode::kLimit, "{} parts of a write are too many to ask for", parts.size());
   for (const auto& [mutation, part] : parts) {
@@ -185,6 +195,7 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::find_hiding(
     command.now_s = now_us() / 1'000'000;
     ReadOptions reading;
     const Levels levels = this->levels(*state);
+    // The level at which what the write's level has acknowledged is found.
     reading.level = levels.reading_after(options.level);
     reading.deadline = options.deadline;
     const Need needed = levels.reading(reading.level, read_set(tablet));
@@ -210,6 +221,7 @@ Task<Result<std::optional<int64_t>>> CoordinatorImpl::timestamp_above_hiding(
   Result<std::optional<int64_t>> found = co_await find_hiding(mutations, stamp_us, options);
   if (found && !*found) co_return std::nullopt;
   if (found) {
+    // A stamp above it, if it is not of a client's future.
     const auto later_us = timestamp_above(**found);
     if (later_us) co_return later_us;
   }

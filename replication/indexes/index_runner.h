@@ -107,8 +107,9 @@ class IndexRunner {
   Task<void> sweep();
   /// False: it was not finished.
   Task<bool> sweep_index(Place place);
-  /// Whether a disproved claim may go: the members have been made equal since it was first seen,
-  /// and its bucket was not written meanwhile.
+  /// Whether a disproved claim may go: at once where what is disproved need not be named; otherwise
+  /// when all members have been made equal since it was first seen so, and its bucket (`number`) was
+  /// not written meanwhile.
   bool may_drop(Place place, RingPosition position, uint64_t hash, uint64_t number);
 
   base::Reactor& reactor_;

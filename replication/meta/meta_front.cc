@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kSizesUs = 1'000'000;
 }
 
+// On shard 0. The hub belongs to all; weak pointers keep posts from touching one that is gone.
 std::shared_ptr<MetaHub> MetaHub::make(base::Reactor& main, MetaServiceImpl& service) {
   std::shared_ptr<MetaHub> hub(new MetaHub(main, service));
   hub->subscription_ = service.subscribe(
@@ -22,6 +23,7 @@ std::shared_ptr<MetaHub> MetaHub::make(base::Reactor& main, MetaServiceImpl& ser
   return hub;
 }
 
+// Posts to the main reactor end here: it may go after this.
 void MetaHub::close() {
   {
     const std::lock_guard lock(mutex_);
@@ -33,6 +35,7 @@ void MetaHub::close() {
   tasks_.destroy_all();
 }
 
+// Sizes, heat and use change without an event; they are sent on when their versions have moved.
 void MetaHub::tick() {
   timer_ = main_.call_at(main_.now_us() + kSizesUs, [weak = weak_from_this()] {
     const auto alive = weak.lock();
@@ -57,6 +60,7 @@ uint64_t MetaHub::add(base::Reactor& reactor, std::weak_ptr<Mailbox> mailbox) {
     number = next_number_++;
     entries_.push_back({&reactor, std::move(mailbox), number, MetaIndex()});
   }
+  // The new front has taken nothing yet: until it has, the node reports an older index.
   post_to_main([weak = weak_from_this()] {
     const auto alive = weak.lock();
     if (!alive) return;
@@ -88,6 +92,7 @@ void MetaHub::taken(uint64_t number, MetaIndex applied) {
   });
 }
 
+// The node has applied what the slowest of its fronts has.
 void MetaHub::look_at_applied() {
   if (service_ == nullptr) return;
   MetaIndex least{UINT64_MAX};
@@ -98,6 +103,7 @@ void MetaHub::look_at_applied() {
   service_->set_fronts_applied(least);
 }
 
+// Copies are made only of what has changed, once for all fronts; state and view are immutable.
 void MetaHub::publish() {
   if (service_ == nullptr) return;
   if (!sizes_ || service_->tablet_bytes_version() != sizes_version_) {
@@ -123,6 +129,7 @@ void MetaHub::publish() {
   view->heat = heat_;
   view->throughputs = throughputs_;
   const MetaSnapshot state = service_->snapshot();
+  // Posts of one thread keep their order, so no front sees an older state after a newer one.
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_) {
     entry.reactor->post_from_any_thread([mailbox = entry.mailbox, state, view] {
@@ -132,6 +139,7 @@ void MetaHub::publish() {
   }
 }
 
+// The front may be gone; then nobody waits.
 void MetaHub::answer(uint64_t front, base::Callback callback) {
   const std::lock_guard lock(mutex_);
   for (const Entry& entry : entries_)
@@ -171,6 +179,7 @@ MetaFront::MetaFront(base::Reactor& reactor, HostId self, std::shared_ptr<MetaHu
 }
 
 MetaFront::~MetaFront() {
+  // Posts that are on their way find an empty mailbox.
   mailbox_->front = nullptr;
   hub_->remove(number_);
 }
@@ -193,6 +202,7 @@ void MetaFront::take(MetaSnapshot state, std::shared_ptr<const LivenessView> vie
   for (const auto& weak : listeners) {
     if (const auto listener = weak.lock()) (*listener)(before, now);
   }
+  // Last: what listens has the state when the node reports it.
   if (before != now) hub_->taken(number_, now->applied);
 }
 

@@ -79,7 +79,6 @@ struct Outgoing : std::enable_shared_from_this<Outgoing> {
   void connect_to(const boost::asio::ip::tcp::endpoint& target, uint64_t mine);
   /// The first moment at which frames may be sent: the stream begins with its preface.
   void connected();
-  /// As the client of a handshake, whose steps may run off the loop.
   void begin_tls(uint64_t mine);
   void shake_hands(uint64_t mine);
   void begin_proof(uint64_t mine);

@@ -34,7 +34,6 @@ class ShardTablets {
                ClaimMakers claim_makers, ViewMakersOf view_makers, const IndexOptions& indexes,
                StoreRenewal::Renew renew_store, const HeatOptions& heat, HeatRunner::BusyUs busy_us,
                const Logger& logger);
-  /// Once, when the node has its place in the cluster.
   void start() {
     renewal_.start();
     load_.start();
@@ -52,7 +51,7 @@ class ShardTablets {
   void register_in(base::MetricsRegistry& metrics, const std::string& labels) const;
 
  private:
-  /// Tells the stores which incarnations are gone, and reports it to shard 0.
+  /// Tells the stores which incarnations are gone with this state.
   void retire(const MetaSnapshot& before, const MetaSnapshot& now);
 
   const std::vector<storage::Store*> stores_;

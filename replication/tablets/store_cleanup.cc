@@ -19,6 +19,7 @@ using partitioner::TabletStage;
 
 namespace {
 
+// Between pages, so that clients come first; after a failure.
 constexpr int64_t kPauseUs = 2'000;
 constexpr int64_t kTryAgainUs = 200'000;
 constexpr size_t kMarksAtOnce = 1000;
@@ -37,6 +38,7 @@ SetEpoch stay_of(const Tablet& tablet) {
   return SetEpoch{tablet.epoch.value - (tablet.stage == TabletStage::kStream ? 1 : 0)};
 }
 
+// "stay/", u32 store, u64 tablet: the epoch with which a stay began that is clean (rule 11).
 Bytes stay_key(TabletId tablet, uint32_t store) {
   Bytes key = "stay/";
   base::ByteWriter w(key);
@@ -67,6 +69,7 @@ StoreCleanup::StoreCleanup(base::Reactor& reactor, storage::LocalLog& log, MetaS
   });
 }
 
+// A mark of an epoch that the map does not know yet: the map is older than the disk.
 bool StoreCleanup::is_behind(const MetaState& state, uint32_t store) const {
   std::map<TabletId, SetEpoch> epochs;
   for (const auto& [id, table] : state.tables)
@@ -96,11 +99,13 @@ bool StoreCleanup::holds(const Tablet& tablet, uint32_t store) const {
 
 bool StoreCleanup::may_take(TableIncarnation incarnation, const Tablet& tablet, uint32_t store) {
   const StoreAddress own{meta_.self(), store};
+  // Members of the old set have what they have; only a new one that is to be filled must be clean.
   if (!is_pending(tablet) || names(tablet.replicas, own) || !names(tablet.new_replicas, own) ||
       TETRAD_MUTANT(cleanup_skipped))
     return true;
   const Stay stay{tablet.id, store};
   const auto known = clean_.find(stay);
+  // Known to be clean for this very stay.
   if (known != clean_.end() && known->second == stay_of(tablet)) return true;
   if (under_way_.insert(stay).second) tasks_.spawn(make_clean(incarnation, tablet, store));
   return false;
@@ -113,6 +118,7 @@ void StoreCleanup::look_at(const TableInfo* before, const TableInfo& now, bool f
     for (const Tablet& tablet : now.tablets.tablets())
       (void)may_take(now.incarnation, tablet, store);
     if (before != nullptr) {
+      // What the table's change has taken from the store.
       for (const Tablet& tablet : before->tablets.tablets()) {
         if (tablet.stage == TabletStage::kNormal || !holds(tablet, store)) continue;
         left |= !holds(now.tablets.find(tablet.range.end), store);
@@ -142,6 +148,7 @@ Task<Result<bool>> StoreCleanup::erase_page(TableIncarnation incarnation, RingRa
   storage::SweepCommand command;
   command.incarnation = incarnation;
   command.range = range;
+  // Nothing is decoded: rot must not stop it.
   command.everything = true;
   base::OneShot<Result<storage::SweepPage>> erased;
   const auto setter = erased.setter();

@@ -25,6 +25,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
       row_cache_(options.row_cache_bytes),
       health_(state_.directory, reactor, pool, health_actions(), logger_),
       scrub_(options.scrub_period_us, 0, reactor, pool, scrub_actions(), logger_) {
+  // A turn's trouble becomes the store's state.
   turn_.on_trouble(
       {[this](const rocksdb::Status& status, std::string_view what) { health_.take(status, what); },
        [this](bool hung) { health_.set_hung(hung); }});
@@ -38,6 +39,7 @@ RocksStore::RocksStore(OpenedState state, const StoreOptions& options, SharedRes
   scrub_.start();
 }
 
+// Jobs that run see `alive_`, or a database that lets nobody in.
 RocksStore::~RocksStore() {
   *alive_ = false;
   if (graph_timer_ != 0) reactor_.cancel(graph_timer_);
@@ -55,6 +57,7 @@ void RocksStore::write_registers(const RegistersWrite& write, WriteGuard guard,
 // compactions, or with whole files at once.
 void RocksStore::retire(TableIncarnation incarnation) {
   if (closed_ || incarnation == kStoreIncarnation || is_retired(incarnation)) return;
+  // From this line on no read, write or compaction takes it for a table. The rest is room.
   state_.retired.insert(incarnation.value);
   state_.filter->retire(incarnation);
   state_.tables.erase(incarnation);
@@ -63,6 +66,7 @@ void RocksStore::retire(TableIncarnation incarnation) {
   graphs_.forget(incarnation);
   row_cache_.forget(keys_of_incarnation(incarnation).start);
   if (health_.status().takes_writes()) {
+    // Written with the turn, so a restart knows it as gone (rule 22).
     turn_.add_retired(incarnation);
   } else {
     retired_unsaved_.push_back(incarnation);  // its files make room
@@ -88,6 +92,7 @@ void RocksStore::set_sync_clock(std::function<std::optional<int64_t>()> now_us) 
   if (!closed_) turn_.begin_records();
 }
 
+// 1 for "unknown": then every table must be looked at.
 uint64_t RocksStore::dead_seen(TableIncarnation incarnation) {
   const TableKnowledge* table = state_.tables.find(incarnation);
   return (table == nullptr ? 0 : table->dead) + (state_.tables.unknown() ? 1 : 0);
@@ -110,6 +115,7 @@ void RocksStore::compact(std::vector<TableIncarnation> tables,
       kCompactionLane,
       [tables = std::move(tables)](rocksdb::DB& db) -> Result<void> {
         rocksdb::CompactRangeOptions everything;
+        // Also the last level, where most dead keys lie.
         everything.bottommost_level_compaction =
             rocksdb::BottommostLevelCompaction::kForceOptimized;
         rocksdb::Status status;
@@ -135,6 +141,7 @@ StoreStatistics RocksStore::statistics() {
   statistics.scrubbed_files = scrub_.figures().files;
   statistics.scrubbed_bytes = scrub_.figures().bytes;
   statistics.damaged_files = scrub_.figures().damaged_files;
+  // The rest would need the database.
   if (unusable()) return statistics;
   const auto figure = [&](const std::string& property) {
     uint64_t value = 0;
@@ -147,6 +154,7 @@ StoreStatistics RocksStore::statistics() {
   statistics.estimated_keys = figure(rocksdb::DB::Properties::kEstimateNumKeys);
   statistics.pending_compaction_bytes =
       figure(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
+  // To others both mean the same: it does not keep up.
   statistics.writes_stopped =
       turn_.behind() || figure(rocksdb::DB::Properties::kIsWriteStopped) != 0;
   statistics.delayed_write_bytes_per_s = figure(rocksdb::DB::Properties::kActualDelayedWriteRate);
@@ -175,12 +183,14 @@ int64_t RocksStore::high_water_timestamp(TableIncarnation incarnation, RingPosit
 // What is queued is written, unless the disk has failed: then nothing more must be synced or closed.
 Result<void> RocksStore::close() {
   if (closed_) return {};
+  // First, so that nothing begins any more while what is left is written.
   closed_ = true;
   health_.stop();
   scrub_.stop();
   state_.background_errors->deliver_to(nullptr);
   if (state_.database == nullptr)  // whoever opens it anew closes it
     return fail(ErrorCode::kIo, "{}", health_.status().reason);
+  // Waits for jobs that are inside; later ones do not begin.
   state_.database->shut_out_jobs();
   const Result<void> written = turn_.finish();
   if (health_.status().state == StoreState::kFailed)  // not even that
@@ -205,11 +215,13 @@ StoreHealth::Actions RocksStore::health_actions() {
   StoreHealth::Actions actions;
   actions.refuse = [this](std::optional<Error> why) {
     const bool again = !why;
+    // Taken again: what could not be written is.
     turn_.refuse(std::move(why));
     if (!again || state_.database == nullptr) return;
     for (const TableIncarnation incarnation : std::exchange(retired_unsaved_, {}))
       turn_.add_retired(incarnation);
   };
+  // Posted: a listener may do anything, and this may be called inside of a write's callback.
   actions.changed = [this] {
     reactor_.post([this, alive = alive_] {
       if (*alive && status_changed_) status_changed_(status());
@@ -228,6 +240,7 @@ StoreHealth::Actions RocksStore::health_actions() {
 
 Scrub::Actions RocksStore::scrub_actions() {
   Scrub::Actions actions;
+  // A store in trouble has better uses for its disk.
   actions.database = [this] {
     const bool may = !closed_ && health_.status().takes_writes();
     return may ? state_.database : nullptr;
@@ -252,6 +265,7 @@ void RocksStore::listen_to(BackgroundErrors& errors) {
 
 bool RocksStore::may_write(TableIncarnation incarnation, const WriteGuard& guard,
                            ApplyCallback& done) {
+  // Cheapest first; the guard's deadline needs the clock.
   std::optional<Error> error = unusable();
   if (!error && is_retired(incarnation)) error = retired_error(incarnation).error();
   if (!error && !guard.may_write(reactor_.now_us())) [[unlikely]]

@@ -301,11 +301,10 @@ class RocksStore final : public Store {
           work = {};  // what it holds goes with this thread, inside the visit's time or after it
         };
   }
-  /// As in_maintenance(), for work on the database that has no result; keeps the outcome for the
-  /// log and for health.
+  /// Work on the database behind all that has been written so far, on a maintenance thread.
   void maintain(uint32_t lane, std::move_only_function<Result<void>(rocksdb::DB&)> work,
                 std::move_only_function<void(Result<void>)> done);
-  /// On a lane of its own behind compactions; the table is retired already.
+  /// Drops whole files of a retired table, in the store's lane after that of compactions.
   void delete_files_of(TableIncarnation incarnation);
 
   const StoreOptions options_;

@@ -39,6 +39,8 @@ Bytes place_key() {
   return key;
 }
 
+// With direct reads, and past the block cache: every checksum of the file is computed from what the
+// disk gives.
 /// Straight from the disk, where the file system can: what the page cache shows may be better.
 rocksdb::Status read_all(const rocksdb::DB& db, const std::string& file, bool direct) {
   rocksdb::Options options = db.GetOptions();
@@ -68,6 +70,7 @@ bool is_live(rocksdb::DB& db, uint64_t number) {
   return std::ranges::find(files, number, &rocksdb::LiveFileMetaData::file_number) != files.end();
 }
 
+// What reading throws is a failure of the reading, not damage of the file.
 template <class Page, class Read>
 Page page_of(Read read) {
   Result<Page> page =
@@ -117,6 +120,7 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
                              int64_t now_us, bool only_place) {
   rocksdb::DB& db = database.db();
   Page page;
+  // Where the last life was; no file is read.
   if (only_place) {
     std::string text;
     if (!db.Get(rocksdb::ReadOptions(), rocksdb::Slice(place_key()), &text).ok()) return page;
@@ -125,6 +129,8 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
     return page;
   }
   const auto files = files_of(db);
+  // By number, so that files that are made meanwhile come at the end of the round or in the next
+  // one.
   const auto next =
       std::ranges::upper_bound(files, after, {}, [](const auto& file) { return file.file_number; });
   for (const auto& file : files) page.total_bytes += file.size;
@@ -143,6 +149,7 @@ Scrub::Page Scrub::read_next(RocksDatabase& database, uint64_t after, bool keep_
   // recovered.
   if (!read.ok() && !read.IsCorruption()) read = read_all(db, path, false);
   const bool bad = read.IsCorruption() || (read.IsIOError() && !is_want_of_room(read));
+  // A file that a compaction has dropped while it was read says nothing.
   if (bad && is_live(db, next->file_number))
     page.damage =
         fmt::format("{} of level {}: {}", next->relative_filename, next->level, read.ToString());
@@ -188,6 +195,7 @@ void Scrub::look_after(int64_t us) {
 }
 
 /// Each file has its part of the period, by its size.
+// So the whole round takes about the period, whatever the sizes of files.
 int64_t Scrub::pause_us(const Page& page) const {
   if (page.total_bytes == 0) return kLongestWaitUs;
   const double part = static_cast<double>(page.place.bytes) / static_cast<double>(page.total_bytes);

@@ -21,6 +21,7 @@
 namespace tetrad::storage {
 namespace {
 
+// Between two attempts to write again.
 constexpr int64_t kTryEveryUs = 5'000'000;
 constexpr uint64_t kRoomBytesLeast = 16u << 20;  // beyond what the memtables hold
 
@@ -41,6 +42,7 @@ class BackgroundErrors::Impl final : public rocksdb::EventListener {
  public:
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
     const std::lock_guard lock(mutex_);
+    // Errors before the store is made: the first one is kept, it says why.
     if (listener_) {
       listener_(*error);
     } else if (early_.empty()) {
@@ -90,16 +92,22 @@ void StoreHealth::stop() {
 }
 
 void StoreHealth::take(const rocksdb::Status& error, std::string_view what) {
+  // kFailed is for good: whatever comes after it changes nothing.
   if (stopped_ || status_.state == StoreState::kFailed || error.ok()) return;
   if (error.IsShutdownInProgress() || actions_.database() == nullptr) return;
+  // A failed sync outweighs everything: what the disk has is not known any more, so nothing more is
+  // written (storage/README.md, disks in trouble).
   if (const auto failed_sync = actions_.database()->watch().failed_sync())
     return become(StoreState::kFailed, "a sync failed, " + *failed_sync);
+  // RocksDB refuses writes after a corruption; opened anew without compactions, it goes on with
+  // what is good.
   if (error.IsCorruption()) {
     take_damage(error.ToString());
     compacts_ = false;
     if (!trying_) reopen();
     return;
   }
+  // Neither corruption nor room: nobody knows what it means.
   if (!is_want_of_room(error))
     return become(StoreState::kFailed, fmt::format("{}: {}", what, error.ToString()));
   if (status_.state != StoreState::kFull) {
@@ -133,6 +141,8 @@ void StoreHealth::begin_damaged(const std::string& what) {
 }
 
 void StoreHealth::set_hung(bool hung) {
+  // A hung disk takes nothing and answers nothing: writes are refused until the one that is under
+  // way has ended.
   hung_ = hung;
   if (hung && status_.takes_writes()) {
     become(StoreState::kHung, "the disk of " + name_ + " does not answer");
@@ -150,11 +160,13 @@ void StoreHealth::become(StoreState state, std::string reason) {
     logger_.error("store_takes_no_writes store={} state={} reason=\"{}\"", name_, name_of(state),
                   status_.reason);
   }
+  // For the next start, whose choice it is to try again.
   if (state == StoreState::kFailed) note_failure(name_, reactor_.wall_time_us(), status_.reason);
   std::optional<Error> refusal;
   if (!status_.takes_writes())
     refusal = Error(state == StoreState::kFailed ? ErrorCode::kIo : ErrorCode::kOverloaded,
                     status_.reason + "; no writes are taken");
+  // refuse() answers waiting writes; their callbacks may end the store.
   const std::shared_ptr<bool> alive = alive_;
   actions_.refuse(std::move(refusal));
   if (*alive) actions_.changed();
@@ -177,9 +189,11 @@ void StoreHealth::try_later() {
 // Room first: RocksDB resumes by flushing, and a flush that fails again costs more than a look. A record
 // that is written and synced is the proof that writes may be taken.
 StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
+  // Old logs that are kept for others are the first to go.
   if (!database.has_room(kRoomBytesLeast)) database.drop_kept_logs();
   if (!database.has_room(kRoomBytesLeast))
     return {fail(ErrorCode::kLimit, "there is no room for what is in memory")};
+  // The log has a hole or an unknown end: RocksDB can only begin a new one by being opened anew.
   if (database.watch().append_failed())
     return {fail(ErrorCode::kIo, "the log must be a new one"), true};
   rocksdb::DB& db = database.db();
@@ -189,6 +203,7 @@ StoreHealth::Attempt StoreHealth::resume(RocksDatabase& database) {
   };
   if (const rocksdb::Status resumed = db.Resume(); !resumed.ok())
     return failed(resumed, "resuming");
+  // Written and synced, so that "it works" is known and not hoped.
   rocksdb::WriteOptions write;
   write.sync = true;
   const rocksdb::Status probed = db.Put(write, probe_key(), rocksdb::Slice());
@@ -240,6 +255,7 @@ void StoreHealth::reopen() {
   pool_.run(
       reactor_, base::IoDuty::kMaintenance, 0,
       [before = std::move(old), open = actions_.open, compacts = compacts_, reopened]() mutable {
+        // Waits until no job is inside of the old database.
         if (before != nullptr && before->close_when_idle())
           reopened->failed_sync = before->watch().failed_sync();
         before.reset();
@@ -259,6 +275,7 @@ void StoreHealth::reopen() {
         const Error& error = reopened->database.error();
         if (error.code == ErrorCode::kCorruption) return become(StoreState::kFailed, error.message);
         logger_.warn("store_does_not_open store={} reason=\"{}\"", name_, error.message);
+        // Not even opened: room may come back.
         must_reopen_ = true;
         if (status_.state == StoreState::kServing || status_.state == StoreState::kDamaged)
           become(StoreState::kFull, error.message);

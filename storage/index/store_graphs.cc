@@ -11,10 +11,13 @@ namespace {
 /// Fewer that were noted are measured one by one.
 constexpr size_t kAddFrom = 64;
 constexpr size_t kStaleLookUps = 4096;  // before anything is concluded of them
+// A graph that failed is not tried again for ten minutes; one that nobody has searched for a minute
+// may make room.
 constexpr int64_t kRefusedUs = int64_t{600} * 1'000'000;
 /// Of graphs that make room for others.
 constexpr int64_t kSpareUs = int64_t{60} * 1'000'000;
 
+// Room for a quarter more than there are, so that it seldom grows.
 size_t first_capacity(uint64_t vectors) {
   return static_cast<size_t>(vectors + vectors / 4 + 1024);
 }
@@ -25,6 +28,7 @@ bool contains(const RingRange& whole, const RingRange& part) {
 bool overlap(const RingRange& a, const RingRange& b) { return a.start < b.end && b.start < a.end; }
 
 /// Graphs that a search may use in the place of each other.
+// Everything but the range.
 bool is_alike(const GraphName& a, const GraphName& b) {
   return a.incarnation == b.incarnation && a.column_id == b.column_id &&
          a.similarity == b.similarity && a.vector_bytes == b.vector_bytes;
@@ -40,6 +44,8 @@ uint64_t bytes_of(const NotedVector& noted) {
 /// What it takes.
 uint64_t note_vector(GraphInMaking& graph, const Mutation& mutation, const RowChange& row,
                      BytesView vector) {
+  // Chunks are read by searches on other threads while the loop appends: `count` is published after
+  // the vector is whole.
   if (graph.noted.empty() || graph.noted.back()->count == NotedChunk::kSize)
     graph.noted.push_back(std::make_shared<NotedChunk>());
   NotedChunk& chunk = *graph.noted.back();
@@ -59,6 +65,7 @@ GraphName GraphName::of(const ReadCommand& command) {
           static_cast<uint32_t>(search.vector.size()), search.graph_range};
 }
 
+// The narrowest that has the whole range: it finds fewest vectors of elsewhere.
 GraphSlot* StoreGraphs::serving_of(const ReadCommand& command) {
   const GraphName name = GraphName::of(command);
   GraphSlot* best = nullptr;
@@ -72,6 +79,8 @@ GraphSlot* StoreGraphs::serving_of(const ReadCommand& command) {
 }
 
 std::optional<GraphView> StoreGraphs::find(const ReadCommand& command, base::MonotonicUs now_us) {
+  // The slot that wants a graph is searched, even where another serves it: both must not be taken
+  // for idle.
   if (GraphSlot* own = slot_of(GraphName::of(command))) own->searched_us = now_us;
   GraphSlot* slot = serving_of(command);
   if (slot == nullptr) return std::nullopt;
@@ -92,6 +101,7 @@ GraphSlot* StoreGraphs::slot_of(const GraphInMaking& graph) {
   return slot == slots_.end() ? nullptr : &*slot;
 }
 
+// Null without an error: it is not worth it, there is one, or one is being made.
 std::shared_ptr<GraphInMaking> StoreGraphs::begin(const ReadCommand& command, uint64_t vectors,
                                                   base::MonotonicUs now_us,
                                                   std::optional<Error>& refused) {
@@ -114,6 +124,7 @@ std::shared_ptr<GraphInMaking> StoreGraphs::make(GraphSlot& slot, uint64_t vecto
                                                  base::MonotonicUs now_us,
                                                  std::optional<Error>& refused) {
   const size_t dimension = slot.name.vector_bytes / sizeof(float);
+  // Memory is taken before the graph is made, and given back by release().
   const uint64_t bytes = vector_graph_bytes(dimension, first_capacity(vectors));
   if (!has_room(bytes, &slot, now_us)) {
     slot.refused_us = now_us;
@@ -153,6 +164,7 @@ bool StoreGraphs::has_room(uint64_t bytes, const GraphSlot* wanted_by, base::Mon
   return true;
 }
 
+// Destroying a graph takes long: the store does it off the loop (let_go_).
 void StoreGraphs::release(std::shared_ptr<GraphInMaking>& graph) {
   if (graph == nullptr) return;
   TETRAD_ASSERT(bytes_ >= graph->bytes);
@@ -170,9 +182,12 @@ std::shared_ptr<GraphInMaking> StoreGraphs::note_search(const ReadCommand& comma
                                                         const SearchFigures& figures,
                                                         base::MonotonicUs now_us,
                                                         std::optional<Error>& refused) {
+  // What was found inside of the wanted range.
   const uint64_t looked_up = figures.found - figures.elsewhere;
   GraphSlot* slot = slot_of(GraphName::of(command));
   if (slot == nullptr || slot->serving == nullptr) {
+    // Served by a wider one: how many vectors it has of this range is known by how much of what it
+    // finds lies there.
     const GraphSlot* wider = serving_of(command);
     if (wider == nullptr || figures.found == 0) return nullptr;
     const double part = static_cast<double>(looked_up) / static_cast<double>(figures.found);
@@ -182,6 +197,7 @@ std::shared_ptr<GraphInMaking> StoreGraphs::note_search(const ReadCommand& comma
   slot->looked_up += looked_up;
   slot->stale += figures.stale;
   if (slot->looked_up < kStaleLookUps) return nullptr;
+  // A quarter of what it finds is stale: the rows have other vectors by now.
   const bool is_stale = 4 * slot->stale > slot->looked_up;
   slot->looked_up = slot->stale = 0;
   if (!is_stale || slot->next != nullptr) return nullptr;
@@ -194,6 +210,8 @@ void StoreGraphs::finish(const std::shared_ptr<GraphInMaking>& graph) {
   if (slot == slots_.end()) return;
   graph->is_built = true;
   graph->built_size = graph->vectors->size();
+  // The new one serves, the old one goes; and with it others of the same column that are of no more
+  // use.
   release(slot->serving);
   slot->serving = std::move(slot->next);
   slot->next.reset();
@@ -246,6 +264,7 @@ std::optional<size_t> StoreGraphs::capacity_to_grow_to(const GraphInMaking& grap
   if (slot == nullptr) return std::nullopt;
   const size_t dimension = slot->name.vector_bytes / sizeof(float);
   const size_t now = graph.vectors->capacity();
+  // By half, or by an eighth where there is no room for that.
   for (const size_t part : {2, 8}) {
     const size_t capacity = now + now / part;
     const uint64_t more =
@@ -258,6 +277,7 @@ std::optional<size_t> StoreGraphs::capacity_to_grow_to(const GraphInMaking& grap
   return std::nullopt;
 }
 
+// Long keys take memory of their own, which is known only when they are in.
 bool StoreGraphs::charge_keys(GraphInMaking& graph) {
   if (slot_of(graph) == nullptr) return true;
   const uint64_t now = graph.vectors->long_key_bytes();
@@ -281,6 +301,7 @@ void StoreGraphs::note(const Mutation& mutation) {
         !slot.name.range.contains(mutation.position) ||
         (slot.serving == nullptr && slot.next == nullptr))
       continue;
+    // A row may have the vector among other cells; no copy of it is made unless a graph wants it.
     for (const RowChange& row : mutation.rows) {
       RowRecordReader reader;
       if (!reader.open(row.record)) continue;
@@ -306,6 +327,7 @@ void StoreGraphs::note(const Mutation& mutation) {
   }
 }
 
+// The one that has the most to catch up with; one job for each graph.
 std::shared_ptr<GraphInMaking> StoreGraphs::take_fullest() {
   std::shared_ptr<GraphInMaking> fullest;
   for (const GraphSlot& slot : slots_) {
