@@ -32,6 +32,7 @@ namespace asio = boost::asio;
 using namespace tetrad;
 using Clock = std::chrono::steady_clock;
 
+// What the command line says.
 struct Settings {
   std::vector<std::string> hosts = {"127.0.0.1"};
   uint16_t port = 9042;
@@ -57,6 +58,7 @@ struct Settings {
 
 class Connection;
 
+// One workload on its way: shared by its connections, all on this one thread.
 struct Run {
   asio::io_context io;
   const Settings& settings;
@@ -74,6 +76,9 @@ struct Run {
   Run(const Settings& s, const bench::Workload& w) : settings(s), workload(w) {}
 };
 
+// One client connection. Until begin() it blocks, for schema and preparing; from then on everything
+// is asynchronous. Up to as many streams as requests are in flight, each used again when it is
+// answered.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(asio::io_context& io, std::string host, const Settings& settings)
@@ -85,12 +90,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
         tls_context_(settings.tls_context),
         decoder_(cql::FrameDecoder::Role::kClient, limits()) {}
 
+  // Answers may be larger than a server takes as requests.
   static cql::FrameLimits limits() {
     cql::FrameLimits out;
     out.body_bytes_max = 256u << 20;
     return out;
   }
 
+  // Protocol v4 without compression: what is measured is the server, not the client's work.
   void connect() {
     boost::system::error_code error;
     socket_.connect({asio::ip::make_address(host_), port_}, error);
@@ -161,10 +168,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   /// Takes the next operation; `due` is when it should have been sent.
+  // In an open loop `due` may be in the past: then the wait counts as latency.
   void send(Clock::time_point due) {
     bench::Operation& operation = run_->operation;
     run_->workload.make(run_->next++, operation);
     ++run_->in_flight;
+    // Stream numbers are given in order; a free one is used again first.
     int16_t stream;
     if (free_.empty()) {
       stream = static_cast<int16_t>(sent_at_.size());
@@ -185,6 +194,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
                                 prepared_[operation.statement], {}, parameters);
   }
 
+  // One write at a time: what is added while it runs goes with the next one, as a driver's
+  // pipelining does.
   void flush() {
     if (writing_ || encoder_.empty()) return;
     finish_turn();
@@ -223,6 +234,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         base::TlsSession::make(tls_context_, base::TlsSession::Role::kClient, std::string());
     if (!made) die(made.error().message);
     tls_ = std::move(*made);
+    // Room for one read of ciphertext.
     encrypted_.resize(64u << 10);
     while (true) {
       const auto is_over = tls_->handshake();
@@ -255,6 +267,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (tls_ == nullptr) return decoder_.commit(size);
     tls_->feed(BytesView(encrypted_).substr(0, size));
     while (true) {
+      // Ciphertext of one read may hold several records, or none that is whole.
       const auto room = decoder_.writable();
       const auto got = tls_->read(room.data(), room.size());
       if (!got) die(fmt::format("{}: {}", host_, got.error().message));
@@ -268,6 +281,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     socket_.async_read_some(
         asio::buffer(room.data(), room.size()),
         [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
+          // All answers of one read first, then one write with what follows them.
           if (self->closed_) return;
           if (error) die(fmt::format("{}: {}", self->host_, error.message()));
           self->took(size);
@@ -284,6 +298,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (incoming.kind == cql::Incoming::Kind::kNeedMore) break;
       if (incoming.kind != cql::Incoming::Kind::kEnvelope) die(incoming.error.message);
       const auto stream = incoming.envelope.stream();
+      // Events have a stream below zero.
       if (stream < 0) continue;
       free_.push_back(stream);
       --run_->in_flight;
@@ -296,6 +311,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
           run_->first_error = std::get<cql::client::ErrorReply>(response.reply).error.message;
         }
       } else if (incoming.envelope.body.size() >= 12) {
+        // Counts rows without decoding them: that would be the client's work.
         // RESULT of kind Rows without metadata: kind, flags, columns, rows.
         const char* body = incoming.envelope.body.data();
         constexpr int32_t kNoMetadata = 4;
@@ -307,6 +323,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       const auto us = std::chrono::duration_cast<std::chrono::microseconds>(
           now - sent_at_[static_cast<size_t>(stream)]);
       run_->latencies.record(static_cast<uint64_t>(std::max<int64_t>(0, us.count())));
+      // Open loop: the oldest that is due. Closed loop: the next one at once.
       if (!run_->due.empty()) {
         send(run_->due.front());
         run_->due.pop_front();
@@ -315,6 +332,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         send(now);
       }
     }
+    // The last answer ends the run.
     if (run_->in_flight == 0 && (now >= run_->stop_at || run_->next >= run_->workload.count)) {
       for (const auto& connection : run_->connections) connection->close();
       run_->stopping = true;
@@ -376,6 +394,7 @@ std::string in_keyspace(const std::string& statement, const Settings& s) {
   return fmt::format(fmt::runtime(statement), s.keyspace);
 }
 
+// Idempotent: a second run finds everything there.
 void make_schema(const Settings& s) {
   asio::io_context io;
   Connection connection(io, s.hosts.front(), s);

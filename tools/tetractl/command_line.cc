@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a command line by the table of verbs (verbs.cc):
+//
+//   1. Words before the verb are options of all verbs; the first other word is the verb, or `help`.
+//   2. Behind it options of the verb come first, then those of all; "--" ends options.
+//   3. Other words are arguments, in the order of the verb's list; what is missing or too much is
+//      an error with the verb's usage.
+//   4. Environment variables stand in for options that were not given.
+//
+// A word of nodetool that has no counterpart here says why. Pure, but for the environment.
 #include "tools/tetractl/command_line.h"
 
 #include <algorithm>
@@ -16,6 +25,8 @@ namespace {
 constexpr std::string_view kTokensInstead =
     "orders carry the node's token (--token-file), not a password of JMX";
 
+// Options with a reason in the last place are taken and ignored with a note: nodetool's scripts use
+// them.
 /// Of all verbs.
 const std::vector<Option>& common_options() {
   static const std::vector<Option> table = {
@@ -38,6 +49,7 @@ const std::vector<Option>& common_options() {
   return table;
 }
 
+// Without empty parts.
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> out;
   while (!text.empty()) {
@@ -48,6 +60,7 @@ std::vector<std::string> split(std::string_view text, char at) {
   return out;
 }
 
+// A negative number is no option.
 bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && (word[1] < '0' || word[1] > '9');
 }
@@ -60,6 +73,7 @@ const Option* find_option(const std::vector<Option>& options, const std::string&
   return nullptr;
 }
 
+// By its name or an alias.
 const Verb* find_verb(const std::string& word) {
   for (const Verb& verb : verbs()) {
     if (verb.name == word || std::ranges::find(verb.aliases, word) != verb.aliases.end())
@@ -154,6 +168,7 @@ std::optional<Said> Reader::read() {
     auto said = !only_words_ && is_option(word) ? take_option(word) : take_word(word);
     if (said) return said;
   }
+  // --version and --help go before every other complaint.
   if (call_.has("version")) return Said{std::string("tetractl ") + TETRAD_VERSION, 0};
   if (asks_help_ && !arguments_.empty() && call_.verb == nullptr) {
     if (auto said = take_verb(arguments_.front())) return said;
@@ -166,6 +181,7 @@ std::optional<Said> Reader::read() {
 }
 
 std::optional<Said> Reader::take_option(const std::string& word) {
+  // --name=value; short options take their value as the next word.
   const size_t equals = word.starts_with("--") ? word.find('=') : std::string::npos;
   const std::string name = word.substr(0, equals);
   const Option* option = nullptr;
@@ -191,6 +207,7 @@ std::optional<Said> Reader::take_option(const std::string& word) {
   return std::nullopt;
 }
 
+// Behind `help` the next word is a verb.
 std::optional<Said> Reader::take_word(const std::string& word) {
   if (call_.verb != nullptr || asks_help_) {
     arguments_.push_back(word);
@@ -206,6 +223,7 @@ std::optional<Said> Reader::take_word(const std::string& word) {
 std::optional<Said> Reader::take_verb(const std::string& word) {
   call_.verb = find_verb(word);
   if (call_.verb != nullptr) return std::nullopt;
+  // Words of nodetool that have no verb: what to do instead, or why nothing needs to be done.
   for (const OtherWord& other : other_words()) {
     if (other.name == word)
       return Said{fmt::format("tetractl: {}: {}", word, other.why), other.is_fulfilled ? 0 : 1};
@@ -220,6 +238,7 @@ std::optional<Said> Reader::place_arguments() {
     const bool all = argument.times == Argument::Times::kAny;
     if (next == arguments_.size() && argument.times == Argument::Times::kOnce)
       return wrong(fmt::format("{} is missing: {}", argument.name, usage_of(*call_.verb)), help);
+    // The last argument may take all that is left.
     while (next < arguments_.size()) {
       call_.words[std::string(argument.name)].push_back(arguments_[next++]);
       if (!all) break;
@@ -231,6 +250,7 @@ std::optional<Said> Reader::place_arguments() {
 
 std::optional<Said> Reader::set_target() {
   Target& target = call_.target;
+  // The option wins over the environment.
   const auto from = [&](std::string_view option, const char* variable, std::string& into) {
     if (const char* set = variable == nullptr ? nullptr : std::getenv(variable)) into = set;
     if (call_.has(option)) into = call_.list(option).back();

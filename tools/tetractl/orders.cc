@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// Orders: verbs that change something, and those that wait for something to end. Each asks the node
+// over its admin port (admin_client.h) and prints what it says. The exit code is 0 where all is
+// well, 1 where something was found; errors are thrown and end in main().
 #include "tools/tetractl/orders.h"
 
 #include <charconv>
@@ -18,6 +21,7 @@ using nlohmann::json;
 
 namespace {
 
+// Between two looks at something that is under way.
 constexpr std::chrono::milliseconds kLookAgain{300};
 
 /// A line that changes now and then.
@@ -43,6 +47,8 @@ int wait_until_gone(AdminClient& node, const std::string& host_id) {
     try {
       body = node.fact("/status");
     } catch (const NodeAway&) {
+      // Who leaves stops when it is done, so its silence is the good end. Of another node's leaving
+      // the silence of the node that is asked is an error.
       if (!host_id.empty()) throw;
       progress.tell("the node has left the cluster and stopped");
       return 0;
@@ -51,6 +57,7 @@ int wait_until_gone(AdminClient& node, const std::string& host_id) {
     const json* found = nullptr;
     for (const auto& one : body.at("nodes"))
       if (one.at("host_id") == leaving) found = &one;
+    // A removed node vanishes from the list.
     if (found == nullptr && !host_id.empty()) {
       progress.tell("removed");
       return 0;
@@ -75,6 +82,7 @@ int wait_until_verified(AdminClient& node, bool as_json) {
     body = node.fact("/verification");
   }
   if (as_json) fmt::print("{}\n", body.dump(2));
+  // Every finding is printed, not the first one only.
   bool is_well = true;
   for (const char* what : {"damaged", "differing", "failed"}) {
     for (const auto& sentence : body.at(what)) {
@@ -95,6 +103,7 @@ std::vector<Parameters> table_by_table(const Invocation& call) {
   return out;
 }
 
+// Differences are an exit code of 1, mended or not: something was wrong.
 int verify_view(AdminClient& node, const Invocation& call, const std::string& keyspace,
                 const std::string& view) {
   node.order(
@@ -161,6 +170,7 @@ int verify(AdminClient& node, const Invocation& call) {
 int rebalance(AdminClient& node, const Invocation& call) {
   if (call.has("plan") == call.has("apply"))
     throw NodeError("rebalance --plan prints what rebalance --apply begins; say one of them");
+  // The plan first: --apply prints what it begins.
   const json plan = node.fact("/rebalance-plan");
   if (call.has("apply")) node.order("/rebalance");
   if (!call.as_json) return print_moves(plan, call);
@@ -175,6 +185,7 @@ int remove_node(AdminClient& node, const Invocation& call) {
 int decommission(AdminClient& node, const Invocation& call) { return leave(node, call, ""); }
 
 int recover(AdminClient& node, const Invocation& call) {
+  // It gives up acknowledged writes: never by accident.
   if (!call.has("accept-loss"))
     throw NodeError("recover gives up what may be lost: say --accept-loss if that is meant");
   const json answer = node.order("/recover", {{"loss", "accepted"}});
@@ -207,6 +218,7 @@ int make_certificates(AdminClient&, const Invocation& call) {
   for (const std::string& path : made->kept)
     fmt::print("kept {}, which was there (--renew makes it anew)\n", path);
   for (const std::string& path : made->made) fmt::print("made {}\n", path);
+  // Said each time: the key is what makes a node one of the cluster.
   fmt::print("Keep {}/ca-key.pem where no node is: whoever has it makes nodes.\n", order.directory);
   return 0;
 }
@@ -245,6 +257,7 @@ int take_snapshot(AdminClient& node, const Invocation& call) {
     fmt::print("{}\n", answer.dump(2));
     return 0;
   }
+  // Worded as nodetool does, since scripts read it.
   const std::string tag = cell_text(answer.at("tag"));
   const std::string ttl = call.has("ttl") ? ", ttl=" + call.text("ttl") : "";
   const std::string asked =
